@@ -188,8 +188,8 @@ def test_groups_that_are_not_of_the_table_are_refused(monkeypatch: pytest.Monkey
 
 
 def test_other_tables_and_other_k_have_groups_of_their_own(small_table: EmbeddingTable) -> None:
-    assert confined._stored(load_table("minilm-s"), 19) is None
-    assert confined._stored(load_table("minilm-s", metric="euclidean"), 20) is None
+    assert confined._read_stored(load_table("minilm-s"), 19) is None
+    assert confined._read_stored(load_table("minilm-s", metric="euclidean"), 20) is None
     other = EmbeddingTable.build(
         name="minilm-s", words=small_table.words, vectors=small_table.vectors
     )
@@ -269,11 +269,11 @@ def test_words_that_come_out_for_a_long_radius_alone_follow_the_law(
     counts = np.bincount(draw(mechanism, table, 0, nominal, 1_000_000), minlength=len(table))
     assert (counts < 300).sum() > 5
     assert binomial(counts, np.exp(laws(mechanism, table, nominal)[0])) > RATE
-    confined._parts.cache_clear()
+    confined._compute_parts.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(radius, "CUTS", radius.CUTS[::15])
         assert binomial(counts, np.exp(laws(mechanism, table, nominal)[0])) < RATE
-    confined._parts.cache_clear()
+    confined._compute_parts.cache_clear()
 
 
 def test_the_law_of_one_coordinate_in_closed_form() -> None:
@@ -321,7 +321,7 @@ def rare(monkeypatch: pytest.MonkeyPatch, small_table: EmbeddingTable) -> Flags:
     """The first 24 of 60 words are rare; the others are frequent."""
     found = np.arange(60) < 24
     monkeypatch.setattr(confined, "shares", lambda table: np.where(found, 1e-6, 1e-3))
-    confined._rare.cache_clear()
+    confined._find_rare.cache_clear()
     return found
 
 

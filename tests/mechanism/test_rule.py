@@ -12,7 +12,7 @@ from textveil.guarantee import Guarantee
 from textveil.guarantee.wording import number
 from textveil.mechanism import Exponential, Layout, Select, Staircase
 from textveil.mechanism import rule as rule_module
-from textveil.mechanism.rule import EXPONENT_CAP, _bits, _upper
+from textveil.mechanism.rule import EXPONENT_CAP, _bound_weights, _find_bits
 from textveil.pipeline import Privatizer
 from textveil.randomness.streams import Draws, SeededRandomness
 from textveil.table.embedding import EmbeddingTable
@@ -169,8 +169,8 @@ def test_no_rows_are_drawn_from_nothing(small_table):
 
 def test_slopes_beyond_float32_keep_the_floor(small_table):
     """At a slope that float32 cannot hold, all others keep the weight of the cap."""
-    upper, _ = _upper(small_table, np.array([3]), np.array([1e300]), None)
-    floor = 2.0 ** _bits(small_table) * np.exp(-EXPONENT_CAP)
+    upper, _ = _bound_weights(small_table, np.array([3]), np.array([1e300]), None)
+    floor = 2.0 ** _find_bits(small_table) * np.exp(-EXPONENT_CAP)
     others = np.arange(60) != 3
     assert ((upper.ravel()[:60][others] >= floor) & (upper.ravel()[:60][others] < floor + 2)).all()
 
@@ -178,11 +178,11 @@ def test_slopes_beyond_float32_keep_the_floor(small_table):
 @pytest.mark.parametrize("c", [2.0, 6.0, 15.0, 60.0])
 def test_upper_weights_of_the_default_table_are_above_and_near(minilm_s, c):
     rows = np.arange(11, len(minilm_s), 700)
-    upper, sums = _upper(minilm_s, rows, np.full(len(rows), c), None)
+    upper, sums = _bound_weights(minilm_s, rows, np.full(len(rows), c), None)
     upper = upper.reshape(len(rows), -1)
     distances = minilm_s.distances(rows)
     weights = RULE.weights(distances, np.full(len(rows), c)).astype(float)
-    proposed = upper[:, : len(minilm_s)].astype(np.float64) * 2.0 ** (50 - _bits(minilm_s))
+    proposed = upper[:, : len(minilm_s)].astype(np.float64) * 2.0 ** (50 - _find_bits(minilm_s))
     assert (proposed >= weights).all()
     assert (upper[:, len(minilm_s) :] == 0).all()
     assert (sums.reshape(len(rows), -1).sum(axis=1) == upper.sum(axis=1, dtype=np.float64)).all()

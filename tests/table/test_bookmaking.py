@@ -128,7 +128,7 @@ class TestClusters:
             rng.dirichlet(np.full(300, 0.1)),
         )
         _, code, centres = bookmaking._k_means(features, weights, features[:40].astype(np.float64))
-        joined, means = bookmaking._joined(code, centres, weights, [prior], 0.5)
+        joined, means = bookmaking._join(code, centres, weights, [prior], 0.5)
         assert 2 <= len(means) < 40
         for c in range(len(means)):
             np.testing.assert_allclose(
@@ -289,11 +289,11 @@ class TestLevels:
         centres = np.array([rows[:30].mean(axis=0), rows[30:].mean(axis=0)])
 
         def clusters(words, many):
-            return bookmaking._clusters(
+            return bookmaking._cluster(
                 rows[words].astype(np.float32), weights[words], many, 0, lambda *_: None
             )
 
-        now, _ = bookmaking._within(code, centres, rows.astype(np.float32), weights, 7, clusters)
+        now, _ = bookmaking._split(code, centres, rows.astype(np.float32), weights, 7, clusters)
         assert sorted({*now[:30].tolist()}) == [0, 1, 2, 3, 4, 5]
         assert {*now[30:].tolist()} == {6}
 

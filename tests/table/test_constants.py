@@ -342,7 +342,10 @@ def test_outward_rounding() -> None:
         1.0,
         123456789.0,
     ]:
-        up, down = constants._outward(value, up=True), constants._outward(value, up=False)
+        up, down = (
+            constants._round_outward(value, up=True),
+            constants._round_outward(value, up=False),
+        )
         assert down <= value <= up
         assert up - down <= 2.1e-8 * value
 

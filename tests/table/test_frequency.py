@@ -81,7 +81,7 @@ def test_in_the_default_words_a_frequent_word_has_a_larger_share_than_a_rare_one
 def test_what_ships_for_the_default_table_is_what_its_lookup_gives(minilm_s, monkeypatch):
     """A tenth of the list, to be quick: the whole of it falls nowhere else."""
     some = dict(list(counts().items())[::10])
-    found = frequency._stored(minilm_s)
+    found = frequency._load_stored(minilm_s)
     assert found is not None
     assert found.sum() == sum(count for word, count in counts().items() if not is_public(word))
     monkeypatch.setattr(frequency, "counts", lambda: some)

@@ -72,7 +72,7 @@ def test_minilm_wordpiece_is_all_but_special_pieces():
 
 
 def test_rows_are_the_models_own(minilm_s, model):
-    raw = minilm._rows(model)
+    raw = minilm._read_rows(model)
     vocabulary = minilm.read_tokenizer(model).get_vocab()
     assert raw.shape == (30_522, 384)
     chosen = ["king", "queen", "zoo"]
@@ -87,7 +87,7 @@ def test_rows_are_the_models_own(minilm_s, model):
 
 def test_raw_rows_for_the_euclidean_metric(minilm_s, model):
     table = minilm.minilm_s(metric="euclidean")
-    raw = minilm._rows(model)
+    raw = minilm._read_rows(model)
     assert table.words == minilm_s.words
     vocabulary = minilm.read_tokenizer(model).get_vocab()
     np.testing.assert_array_equal(table.vectors[100], raw[vocabulary[table.words[100]]])
@@ -119,13 +119,13 @@ def test_lookup_does_not_depend_on_other_words(minilm_s):
 
 def test_rows_are_read_when_they_are_asked_for(monkeypatch, minilm_s):
     assert minilm_s.vectors.shape == (21_719, 384)  # read by now, too
-    read, rows = [], minilm._rows
+    read, rows = [], minilm._read_rows
 
     def noted(folder):
         read.append(folder)
         return rows(folder)
 
-    monkeypatch.setattr(minilm, "_rows", noted)
+    monkeypatch.setattr(minilm, "_read_rows", noted)
     table = minilm.minilm_s()
     assert (
         table.find(["king", "Queen", "zyxq"]).tolist()
@@ -164,7 +164,7 @@ def test_one_flipped_bit_is_refused(tmp_path, model):
     content[len(content) // 2] ^= 1
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(TableError, match="sha256"):
-        minilm._rows(tmp_path)
+        minilm._read_rows(tmp_path)
 
 
 def test_the_build_makes_weights_smaller():

@@ -580,7 +580,7 @@ def turned(vectors: np.ndarray, own: IntegerCodes) -> np.ndarray:
     """Vectors after the discrete sine transform of so many coordinates at once, in float64, where rows are rotated."""
     if isinstance(own, StreamedCodes):
         return vectors
-    d = len(codes._rotation(vectors.shape[1]))
+    d = len(codes._build_rotation(vectors.shape[1]))
     n = np.arange(1, d + 1)
     turns = np.sin(np.outer(n, n) * np.pi / (d + 1)) * (2 / (d + 1)) ** 0.5
     return (vectors.reshape(-1, d) @ turns).reshape(vectors.shape)

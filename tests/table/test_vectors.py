@@ -555,7 +555,7 @@ def test_no_hub_is_asked_for_paths(tmp_path, monkeypatch, name, format):
     def ask(*_):
         raise AssertionError("a hub was asked")
 
-    monkeypatch.setattr(vectors, "_model", ask)
+    monkeypatch.setattr(vectors, "_read_model", ask)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     with pytest.raises(TableError, match="no such file; give a file"):

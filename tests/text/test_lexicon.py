@@ -49,7 +49,7 @@ def few(monkeypatch):
         "public": ["new york", "new york times", "times square", "new"],
     }
     monkeypatch.setattr(lexicon, "_read", entries.__getitem__)
-    monkeypatch.setattr(lexicon, "_ordinary", lambda: lexicon.hashed(["square"]))
+    monkeypatch.setattr(lexicon, "_read_ordinary", lambda: lexicon.hashed(["square"]))
     lexicon.lists.cache_clear()
     yield
     lexicon.lists.cache_clear()
@@ -72,7 +72,7 @@ def test_no_entry_is_longer_than_said_and_all_are_as_they_are_looked_up():
 
 
 def test_ordinary_words_are_sorted_and_on_no_other_list_but_the_commonest():
-    known = lexicon._ordinary()
+    known = lexicon._read_ordinary()
     assert (np.diff(known) > 0).all()
     assert len(known) > 200_000
     names, entries, _ = lexicon.lists()

@@ -38,7 +38,7 @@ def test_words_are_read_by_list_and_language() -> None:
 
 
 def test_all_lists_are_described_and_all_descriptions_have_lists() -> None:
-    assert set(vocabulary._lists()) == KNOWN
+    assert set(vocabulary._read_lists()) == KNOWN
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -51,7 +51,7 @@ def listened(model: Any) -> Callable[[], tuple[float, float]]:
 def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
     """All measurements of a context, in this process."""
     from textveil import Privatizer
-    from textveil.mechanism.context import _model
+    from textveil.mechanism.context import _load_model
     from textveil.pipeline import sweep
 
     made: list[Privatizer] = []
@@ -71,7 +71,7 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
         "cpu": cpu,
     }
     made.append(build("rankcape"))
-    read = listened(_model(made[0].table, None)) if mode != "none" else None
+    read = listened(_load_model(made[0].table, None)) if mode != "none" else None
     for batch, words in SHAPES:
         given = texts(words, batch)
         where = f"context {mode}, {batch} x {words} words"

@@ -1,4 +1,4 @@
-"""What is guaranteed about a release: statements, how they read, and what several amount to together.
+"""Guarantees: statements about a release, their words, and their sums.
 
 In: a mechanism's claim, the budget spent per word, the mask. Out: `Guarantee`, printed or as JSON.
 Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.

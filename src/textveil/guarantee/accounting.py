@@ -1,7 +1,7 @@
-"""Several statements as one: several releases of a text, or several texts.
+"""Composition: one statement about some releases of a text, or some texts.
 
-In: guarantees. Out: one guarantee, or an error where their sum would not be true.
-Not here: the statement about one release (`guarantee`), and where totals are kept over time (`session`).
+In: guarantees. Out: one guarantee, or an error where their sum would not be true. Not here: the
+statement about one release (`guarantee`), and where totals are kept over time (`session`).
 """
 
 import json
@@ -19,25 +19,34 @@ from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
 _GROUPING = ("protect", "groups", "names", "figures")
-"""Options of a claim that decide which words are joined to one, and which pass."""
+"""Options of a claim that decide about grouped and passing words.
+
+Words of a group may be joined to one.
+"""
 
 _AND = " and "
-"""Between the tables of releases at several levels of a nested book."""
+"""Separator of the tables of releases.
+
+Such releases are at different levels of a nested book.
+"""
 
 
 def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guarantee:
-    """The statement about several releases of one text, for readers who see them all: epsilons add up word by word.
+    """Adds up the statements about releases of one text, word by word.
+
+    For readers who see all releases.
 
     Args:
-        releases: at least one, all of the same text, kind, metric, table and unit, each drawn afresh.
-        among: how many were drawn, if somebody looked at them and chose these. What was chosen follows from all draws,
-            so all have to be here, and their number has to be fixed before the first.
+        releases: at least one, all of the same text, kind, metric, table and unit, each drawn
+            afresh.
+        among: the number of draws, if somebody looked at them and chose these. The choice depends
+            on all draws, so all have to be here, and their number has to be fixed before the first.
 
     Raises:
-        GuaranteeError: the releases are of different texts, or of kinds that do not add up, or draws are from a seed;
-            or they were chosen among more.
+        GuaranteeError: the releases are of different texts, or of kinds that do not add up, or
+            draws are from a seed; or they were chosen from more releases.
     """
-    first = _alike(releases)
+    first = _check_alike(releases)
     if among is not None and among > len(releases):
         raise GuaranteeError(
             f"these {len(releases):,} releases were chosen among {among:,} by looking, so they tell of the others "
@@ -48,28 +57,31 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
             "releases add up only if each is drawn afresh, and draws from a seed are not: whoever knows the seed can "
             "repeat them; draw without a seed"
         )
-    _same_words(releases)
+    _check_same_words(releases)
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
     holes = int((spent == 0).sum()) + first.repeated
     return replace(
         first,
-        **_joined(releases, _OF_RELEASES),
+        **_combine_fields(releases, _OF_RELEASES),
         claim=replace(_sum(first.claim, releases), found=""),
         epsilon_per_word=spent,
         parameter=np.empty(0),
         placeholders=min(holes, *(release.placeholders for release in releases)),
-        groups=_added(releases),
+        groups=_add_groups(releases),
     )
 
 
-def _same_words(releases: Sequence[Guarantee]) -> None:
-    """Refuses releases whose words cannot be told to be the same ones, as adding up word by word needs."""
+def _check_same_words(releases: Sequence[Guarantee]) -> None:
+    """Refuses releases whose words may differ.
+
+    Adding up word by word needs the same words.
+    """
     if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
             "releases add up word by word, so they must be of the same text with the same protected words"
         )
     grouped = [[release.claim.options.get(name) for name in _GROUPING] for release in releases]
-    if any(each != grouped[0] for each in grouped):
+    if any(group_options != grouped[0] for group_options in grouped):
         raise GuaranteeError(
             "releases add up word by word: where words are grouped, all must have the same protect.*, groups.*, "
             "names.* and figures.*, because one word of a release may be several in another"
@@ -81,9 +93,10 @@ def _same_words(releases: Sequence[Guarantee]) -> None:
 
 
 def summarize(texts: Sequence[Guarantee]) -> Guarantee:
-    """The statement about several texts of one run: every word keeps its own epsilon.
+    """Combines the statements about the texts of one run.
 
-    It is still about one protected word at a time. What several texts tell about one person is the sum.
+    Every word keeps its epsilon. The result is still about one protected word at a time. The loss
+    of one person over more than one text is the sum.
 
     Args:
         texts: at least one, all privatized with the same mechanism and options.
@@ -91,7 +104,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
     Raises:
         GuaranteeError: they are not.
     """
-    first = _alike(texts)
+    first = _check_alike(texts)
     claims = [text.claim for text in texts]
     made_by = [(claim.mechanism, claim.options, claim.found) for claim in claims]
     if made_by != made_by[:1] * len(made_by):
@@ -102,46 +115,49 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
     outside = sum(text.oov_share * text.covered for text in texts)
     return replace(
         first,
-        **_joined(texts, _OF_TEXTS),
-        claim=_lossy(first.claim, max, claims),
+        **_combine_fields(texts, _OF_TEXTS),
+        claim=_combine_claims(first.claim, max, claims),
         epsilon_per_word=np.concatenate([text.epsilon_per_word for text in texts]),
-        counts=_all_counts(texts),
+        counts=_concatenate_counts(texts),
         parameter=np.concatenate([text.parameter for text in texts]),
         oov_share=outside / covered if covered else 0.0,
-        groups=_gathered(chain.from_iterable(text.groups for text in texts)),
+        groups=_merge_groups(chain.from_iterable(text.groups for text in texts)),
     )
 
 
-def _all_counts(texts: Sequence[Guarantee]) -> Ints | None:
+def _concatenate_counts(texts: Sequence[Guarantee]) -> Ints | None:
     if all(text.counts is None for text in texts):
         return None
-    return np.concatenate([_counts(text) for text in texts])
+    return np.concatenate([_get_counts(text) for text in texts])
 
 
-def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+def _unite(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
-def _masks(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(sorted(_union(lists), key=MASK_FIELDS.index))
+def _unite_masks(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted(_unite(lists), key=MASK_FIELDS.index))
 
 
-def _latest(lists: Iterable[tuple[Loss, ...]]) -> tuple[Loss, ...]:
-    """What a session has lost after several releases; of several sessions, what the one has that lost most."""
-    found: dict[tuple[str, str], Loss] = {}
+def _find_latest(lists: Iterable[tuple[Loss, ...]]) -> tuple[Loss, ...]:
+    """Returns the latest losses of a session after its releases.
+
+    Of more than one session, the losses of the session that lost most.
+    """
+    latest: dict[tuple[str, str], Loss] = {}
     for loss in chain.from_iterable(lists):
-        before = found.get((loss.label, loss.by), loss)
-        found[loss.label, loss.by] = max(
+        before = latest.get((loss.label, loss.by), loss)
+        latest[loss.label, loss.by] = max(
             loss, before, key=lambda each: (each.total, each.infinite, each.released)
         )
-    return tuple(found.values())
+    return tuple(latest.values())
 
 
 _OF_ANY: dict[str, Callable[[Iterator[Any]], object]] = {
-    "mask": _masks,
-    "infinite": _union,
+    "mask": _unite_masks,
+    "infinite": _unite,
     "consistent": any,
-    "per_person": _latest,
+    "per_person": _find_latest,
     "lasting": any,
 }
 _OF_RELEASES = _OF_ANY | {
@@ -167,78 +183,88 @@ _OF_TEXTS = _OF_ANY | {
     "drawn_before": sum,
     "releases": max,
 }
-"""How the fields of several statements become one: where a text was released several times, and of several texts."""
+"""Rules that combine the fields of statements.
+
+`_OF_RELEASES` for releases of one text, `_OF_TEXTS` for different texts.
+"""
 
 
-def _joined(
+def _combine_fields(
     guarantees: Sequence[Guarantee], rules: Mapping[str, Callable[[Iterator[Any]], object]]
 ) -> dict[str, Any]:
-    return {name: rule(getattr(each, name) for each in guarantees) for name, rule in rules.items()}
+    return {
+        name: rule(getattr(guarantee, name) for guarantee in guarantees)
+        for name, rule in rules.items()
+    }
 
 
-def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:
-    """The groups of several texts; those with the same label become one."""
-    found: dict[tuple[str, str], Group] = {}
+def _merge_groups(groups: Iterable[Group]) -> tuple[Group, ...]:
+    """Merges the groups of texts that have the same label."""
+    merged: dict[tuple[str, str], Group] = {}
     for group in groups:
-        if before := found.get(key := (group.label, group.by)):
+        if before := merged.get(key := (group.label, group.by)):
             group = replace(
                 group,
                 words=before.words + group.words,
                 epsilon=max(before.epsilon, group.epsilon),
                 total=before.total + group.total,
             )
-        found[key] = group
-    return tuple(found.values())
+        merged[key] = group
+    return tuple(merged.values())
 
 
-def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
-    """The groups of several releases of one text, with what they spend added up; none if groups differ."""
-    if len({tuple((g.label, g.words) for g in each.groups) for each in releases}) > 1:
+def _add_groups(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
+    """Adds up the losses of the groups of releases of one text.
+
+    None if groups differ.
+    """
+    if len({tuple((g.label, g.words) for g in item.groups) for item in releases}) > 1:
         return ()
     return tuple(
         replace(
             alike[0],
-            by=" + ".join(dict.fromkeys(each.by for each in alike)),
-            epsilon=sum(each.epsilon for each in alike),
-            total=sum(each.total for each in alike),
-            per_unit=sum(each.per_unit for each in alike),
+            by=" + ".join(dict.fromkeys(item.by for item in alike)),
+            epsilon=sum(item.epsilon for item in alike),
+            total=sum(item.total for item in alike),
+            per_unit=sum(item.per_unit for item in alike),
         )
-        for alike in zip(*(each.groups for each in releases), strict=True)
+        for alike in zip(*(item.groups for item in releases), strict=True)
     )
 
 
 def condense(guarantee: Guarantee) -> Guarantee:
-    """The same statement with equal values counted instead of listed, so that its size does not grow with the words.
+    """Counts equal values of a statement instead of listing them.
 
-    It no longer says which word has which value, and of the parameter it keeps the range.
+    So its size does not grow with the words. It no longer says which word has which value, and of
+    the parameter it keeps the range.
     """
     values, places = np.unique(guarantee.epsilon_per_word, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
-    np.add.at(counts, places, _counts(guarantee))
+    np.add.at(counts, places, _get_counts(guarantee))
     drawn = guarantee.parameter[np.isfinite(guarantee.parameter)]
     extremes = np.array([drawn.min(), drawn.max()] if len(drawn) else [], np.float64)
     return replace(guarantee, epsilon_per_word=values, counts=counts, parameter=extremes)
 
 
-def _counts(guarantee: Guarantee) -> Ints:
+def _get_counts(guarantee: Guarantee) -> Ints:
     if guarantee.counts is None:
         return np.ones(len(guarantee.epsilon_per_word), np.int64)
     return guarantee.counts
 
 
-def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
+def _check_alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if not guarantees:
         raise GuaranteeError("at least one statement is needed, and none was given")
     kinds = {
         (
             g.claim.kind,
             g.claim.metric,
-            _looked_at(g.claim),
+            _find_table(g.claim),
             g.claim.diameter,
             g.claim.view,
             g.unit,
             g.oov,
-            *_domain(g.claim),
+            *_build_domain_key(g.claim),
         )
         for g in guarantees
     }
@@ -252,23 +278,33 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     return guarantees[0]
 
 
-def _looked_at(claim: Claim) -> str:
-    """Which table, or which nested book: what is promised for any two words is of one kind at all of its levels."""
+def _find_table(claim: Claim) -> str:
+    """Returns the table of a claim, or its nested book.
+
+    The promise for any two words is of one kind at all levels of a nested book.
+    """
     return claim.nested if claim.nested and claim.kind == "ldp" else claim.table
 
 
-def _codes(claims: Sequence[Claim]) -> tuple[int, ...]:
-    """Codes within which the loss is 0 in all releases: of levels of one nested book those of the finest."""
-    found = [each.codes for each in claims]
-    if len({*found}) == 1:
-        return found[0]
-    return (max(map(max, found)),) if all(found) and all(each.nested for each in claims) else ()
+def _combine_codes(claims: Sequence[Claim]) -> tuple[int, ...]:
+    """Returns the codes within which the loss is 0 in all releases.
+
+    For levels of one nested book, those of the finest.
+    """
+    claim_codes = [claim.codes for claim in claims]
+    if len({*claim_codes}) == 1:
+        return claim_codes[0]
+    return (
+        (max(map(max, claim_codes)),)
+        if all(claim_codes) and all(claim.nested for claim in claims)
+        else ()
+    )
 
 
-def _domain(claim: Claim) -> tuple[Restricted | None, str]:
-    """What must agree for two restricted promises to add up: they must be for the same pairs of words.
+def _build_domain_key(claim: Claim) -> tuple[Restricted | None, str]:
+    """Returns the key of restricted promises that add up.
 
-    The mechanism's options decide which pairs those are.
+    They must be for the same pairs of words, which the mechanism's options decide.
     """
     if claim.restricted is None:
         return None, ""
@@ -277,22 +313,25 @@ def _domain(claim: Claim) -> tuple[Restricted | None, str]:
     )
 
 
-def _lossy(
+def _combine_claims(
     claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]
 ) -> Claim:
-    """The first of several like claims, with the additive parts and caveats of all, and what holds for all of them."""
+    """Combines similar claims into the first one.
+
+    With the additive parts and caveats of all, and the properties that hold for all of them.
+    """
     restricted = claim.restricted and replace(
         claim.restricted,
-        additive=join(each.restricted.additive for each in claims if each.restricted),
+        additive=join(other.restricted.additive for other in claims if other.restricted),
     )
     return replace(
         claim,
-        additive=join(each.additive for each in claims),
-        most=join(each.most for each in claims),
-        draws=any(each.draws for each in claims),
-        table=_AND.join(_union(tuple(each.table.split(_AND)) for each in claims)),
-        codes=_codes(claims),
-        caveats=_union(each.caveats for each in claims),
+        additive=join(other.additive for other in claims),
+        most=join(other.most for other in claims),
+        draws=any(other.draws for other in claims),
+        table=_AND.join(_unite(tuple(other.table.split(_AND)) for other in claims)),
+        codes=_combine_codes(claims),
+        caveats=_unite(other.caveats for other in claims),
         restricted=restricted,
     )
 
@@ -300,13 +339,13 @@ def _lossy(
 def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
     names = dict.fromkeys(release.claim.mechanism for release in releases)
     return replace(
-        _lossy(claim, sum, [release.claim for release in releases]),
+        _combine_claims(claim, sum, [release.claim for release in releases]),
         mechanism=" + ".join(names),
         options=claim.options
         if all(release.claim.options == claim.options for release in releases)
         else {},
         reason="; ".join(
-            _union((release.claim.reason,) for release in releases if release.claim.reason)
+            _unite((release.claim.reason,) for release in releases if release.claim.reason)
         ),
-        assumptions=_union(release.claim.assumptions for release in releases),
+        assumptions=_unite(release.claim.assumptions for release in releases),
     )

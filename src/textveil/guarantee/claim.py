@@ -1,7 +1,8 @@
-"""Claims: what a mechanism promises on a table, apart from any text.
+"""Claims: promises of a mechanism on a table, without any text.
 
-In: what a mechanism knows of itself. Out: `Claim`, and `Restricted` for promises between some words only.
-Not here: the statement about a released text (`guarantee`), and the proofs (docs/understand/guarantees.md).
+In: a mechanism's properties. Out: `Claim`, and `Restricted` for promises between some words only.
+Not here: the statement about a released text (`guarantee`), and the proofs
+(docs/understand/guarantees.md).
 """
 
 import math
@@ -23,14 +24,16 @@ FLOATING_POINT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Restricted:
-    """A promise for some pairs of words only. It is printed beside the claim, never in its place.
+    """A promise for some pairs of words only.
+
+    It is printed beside the claim, never in its place.
 
     Attributes:
-        domain: the pairs it is for, as in "two words of one group".
+        domain: the pairs of words, as in "two words of one group".
         kind: `metric` or `ldp`, as in `Claim`.
         metric: the distance of a metric promise.
         diameter: the largest distance between two words of the domain in that metric.
-        additive: what a metric promise costs besides, whatever the distance.
+        additive: the additional cost of a metric promise, for any distance.
     """
 
     domain: str
@@ -40,7 +43,10 @@ class Restricted:
     additive: float = 0.0
 
     def ldp(self, epsilon: float) -> float:
-        """The bound for any two words of the domain, where a word spends this epsilon."""
+        """Returns the bound for any two words of the domain.
+
+        For a word that spends this epsilon.
+        """
         if self.kind == "ldp" or epsilon == 0:
             return epsilon
         return epsilon * self.diameter + self.additive
@@ -48,31 +54,34 @@ class Restricted:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a mechanism with its options promises on a table, apart from any text.
+    """The promise of a mechanism on a table, without any text.
 
     Attributes:
         mechanism: its registered name.
         kind: `metric` (epsilon per unit of distance), `ldp` (epsilon for any two words), or `none`.
         metric: the distance of a metric claim: `chord`, `euclidean` or `l1`.
         table: the table whose rows are the inputs.
-        diameter: the largest distance between two rows in that metric, which turns a metric claim into local DP.
-        additive: what a word costs besides, whatever the distance (rounding; the budget of a radius).
-        most: what a word costs at most in local DP, the additive part included, where the mechanism bounds that in
-            another way than by the diameter; else infinite.
+        diameter: the largest distance between two rows in that metric, which turns a metric claim
+            into local DP.
+        additive: the additional cost of a word, for any distance (rounding; the budget of a
+            radius).
+        most: the largest cost of a word in local DP, the additive part included, where the
+            mechanism bounds it in another way than by the diameter; else infinite.
         options: the mechanism's parts and their options as plain data. The claim follows from them.
-        view: where rows were projected, in how many axes the diameter was taken ("in 32 axes").
+        view: for projected rows, the number of axes of the diameter ("in 32 axes").
         draws: whether anything is drawn at random.
-        parameter: the mechanism's own parameter, by the name that the papers use.
-        reason: why the kind is `none`.
-        assumptions: what the proof takes for granted, besides the mask.
-        caveats: what a reader should know before comparing numbers.
+        parameter: the mechanism's parameter, by its name in the papers.
+        reason: the reason of the kind `none`.
+        assumptions: the assumptions of the proof, in addition to the mask.
+        caveats: cautions for comparing numbers.
         restricted: a promise for some pairs of words only.
-        codes: how many codes words have, where a table is looked at coarsely, so that the loss of two words of one code
-            is 0; of books by group, those of each group in order. Empty where every word is a value of its own.
-        nested: SHA-256 of the nested book whose levels these codes are, in hexadecimal: words of one code share a code
-            at all coarser levels. Empty where there is none.
-        found: how the budget was found, where nobody gave it.
-        alone: whether what is drawn at a position depends on the word there and on no other word.
+        codes: the number of codes in a coarse view, where the loss of two words of one code is 0;
+            with books by group, the number for each group in order. Empty where every word is a
+            separate value.
+        nested: SHA-256 of the nested book whose levels these codes are, in hexadecimal: words of
+            one code share a code at all coarser levels. Empty where there is none.
+        found: the way the budget was found, where it was not given.
+        alone: whether the draw at a position depends on the word there and on no other word.
     """
 
     mechanism: str
@@ -96,7 +105,10 @@ class Claim:
     alone: bool = False
 
     def induced(self) -> Self:
-        """The same claim as local DP: about any two words, whatever their distance."""
+        """Returns the same claim as local DP.
+
+        About any two words, whatever their distance.
+        """
         if self.kind != "metric":
             return self
         note = f"the mechanism's own promise is per unit of {self.metric} distance; here it is stated as local DP"
@@ -112,7 +124,10 @@ class Claim:
         )
 
     def ldp(self, epsilon: Values) -> Values:
-        """Local DP of words that spend these epsilons: epsilon * diameter plus the additive part, at most `most`."""
+        """Returns the local DP of words that spend these epsilons.
+
+        It is epsilon * diameter plus the additive part, at most `most`.
+        """
         if self.kind == "none":
             return np.where(epsilon > 0, math.inf, 0.0)
         if self.kind == "ldp":
@@ -125,7 +140,10 @@ class Claim:
         return np.where(epsilon > 0, bound, 0.0)
 
     def times(self, pieces: int) -> Self:
-        """The claim about a word of several pieces: the additive part and `most` count once for each."""
+        """Returns the claim about a word of some pieces.
+
+        The additive part and `most` count once for each piece.
+        """
         promise = self.restricted and replace(
             self.restricted, additive=self.restricted.additive * pieces
         )

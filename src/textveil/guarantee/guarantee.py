@@ -1,8 +1,8 @@
-"""Statements: what is proved about one released text, as data, as JSON, and in words.
+"""Statements about a released text: as data, JSON, and words.
 
-In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`.
-Not here: how numbers and things are called (`wording`), composition over releases and texts (`accounting`), and the
-proofs (docs/understand/guarantees.md).
+In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`. Not
+here: the names of numbers and things (`wording`), composition over releases and texts
+(`accounting`), and the proofs (docs/understand/guarantees.md).
 """
 
 import math
@@ -20,22 +20,28 @@ from textveil.randomness import Ints, Values
 Unit = Literal["word", "wordpiece"]
 
 VERSION = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form.
+
+It changes when a field changes its meaning.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """What the words of one group spend, in local DP, so that groups with different mechanisms can be compared.
+    """The loss of the words of one group, in local DP.
+
+    So groups with different mechanisms can be compared.
 
     Attributes:
         label: the group, or the type of names or placeholders.
-        words: how many words are in it.
-        by: what replaces them: a mechanism's name, "name" (drawn from a public list), "figure" (moved by noise),
-            "placeholder", or "nothing" where they pass.
+        words: the number of its words.
+        by: the replacement: a mechanism's name, "name" (drawn from a public list), "figure" (moved
+            by noise), "placeholder", or "nothing" where they pass.
         epsilon: the largest epsilon of a word; infinite where one passes.
         total: the sum over its words.
-        per_unit: for figures, what is lost for each `unit` by which two values differ; all dates count as one value.
-        unit: "day", "year", or how large an amount; empty for all but figures.
+        per_unit: for figures, the loss for each `unit` by which two values differ; all dates count
+            as one value.
+        unit: "day", "year", or the size of an amount; empty for all but figures.
     """
 
     label: str
@@ -47,35 +53,43 @@ class Group:
     unit: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """As plain data, with the mean instead of the sum."""
+        """Returns plain data, with the mean instead of the sum."""
         mean = self.total / self.words if self.words else 0.0
         return {
             "label": self.label,
             "words": self.words,
             "by": self.by,
-            "epsilon_ldp": _plain(self.epsilon),
-            "mean_epsilon_ldp": _plain(mean),
+            "epsilon_ldp": _to_plain(self.epsilon),
+            "mean_epsilon_ldp": _to_plain(mean),
             **({"epsilon_per_unit": self.per_unit, "unit": self.unit} if self.unit else {}),
         }
 
 
 MICRO = 1_000_000
-"""Units of an epsilon where many are summed. Integers add up exactly, in any order."""
+"""Units of an epsilon for exact sums.
+
+Integers add up exactly, in any order.
+"""
 
 
 class Loss(NamedTuple):
-    """What all values of one type together have lost in a session, in local DP: what one person loses who has them all.
+    """A type's total loss in a session, in local DP.
+
+    It is the loss of one person who has them all.
 
     Args:
         label: the type, or the group of words.
         by: "name" (drawn from a public list), "figure" (moved by noise), or "word".
-        drawn: how many draws there were: where equal ones are released alike, one of each for each mechanism, budget
-            and book (or level of it) that drew it. What one value has lost is the sum over its draws.
-        released: how many times they were released, counted once in a text where they are released alike.
+        drawn: the number of draws: where equal values are released alike, one for each mechanism,
+            budget and book (or level of it) that drew the value. The loss of one value is the sum
+            over its draws.
+        released: the number of releases, counted once in a text where equal values are released
+            alike.
         most: the largest epsilon of one draw, in millionths.
         total: the sum of all, in millionths.
-        infinite: for how many draws no finite bound holds; they are in no sum.
-        alike: whether equal ones were released alike at any time, so that the numbers tell of equality.
+        infinite: the number of draws without a finite bound; they are in no sum.
+        alike: whether equal values were released alike at any time, so that the numbers reveal
+            equality.
     """
 
     label: str
@@ -88,11 +102,12 @@ class Loss(NamedTuple):
     alike: bool = False
 
     def __str__(self) -> str:
-        """What values of one type have lost.
+        """Writes the loss of the values of one type.
 
         "PERSON: 4 draws of names, at most 6 each, 24 for one person who has all of them".
 
-        Draws, not values: what several mechanisms draw, or several levels of a book, is drawn by each of them.
+        Draws, not values: a value that two mechanisms, or two levels of a book, draw counts for
+            each of them.
         """
         said = [
             f"{count(self.drawn, 'draw')} of {f'a {self.by}' if self.drawn == 1 else f'{self.by}s'}"
@@ -113,7 +128,7 @@ class Loss(NamedTuple):
         return f"{self.label}: {', '.join(said)}"
 
     def to_json(self) -> dict[str, object]:
-        """As plain data, in epsilons."""
+        """Returns plain data, in epsilons."""
         return {
             "label": self.label,
             "by": self.by,
@@ -130,40 +145,44 @@ class Loss(NamedTuple):
 class Guarantee:
     """The statement that goes with a released text.
 
-    For every fixed mask and any two texts consistent with it that differ only in protected word j, x_j and x'_j:
-    |ln Pr[y | x] - ln Pr[y | x']| <= epsilon_j * d(x_j, x'_j) for every output y. Nothing is claimed about the
-    mask, which is released.
+    For every fixed mask and any two texts consistent with it that differ only in protected word j,
+    x_j and x'_j: |ln Pr[y | x] - ln Pr[y | x']| <= epsilon_j * d(x_j, x'_j) for every output y.
+    Nothing is claimed about the mask, which is released.
 
     Attributes:
-        claim: what the mechanism promises, whatever the text.
-        epsilon_per_word: float64 [n], one value per released item that is not public, in their order; 0 for a
-            placeholder, infinite for a word that passes.
-        parameter: float64, the mechanism's own parameter at every position where it ran.
+        claim: the mechanism's promise, for any text.
+        epsilon_per_word: float64 [n], one value per released item that is not public, in their
+            order; 0 for a placeholder, infinite for a word that passes.
+        parameter: float64, the mechanism's parameter at every position where it ran.
         unit: `word`, or `wordpiece`: a word's value is then the sum over its pieces.
         words: words of the text, public ones included; punctuation marks are words, too.
-        punctuation: how many of the public words are punctuation marks.
+        punctuation: the number of punctuation marks among the public words.
         placeholders: protected words replaced by a placeholder.
-        passed: protected words that pass as they are.
+        passed: protected words that pass unchanged.
         dropped: protected words that are left out.
-        mask: names of what is released besides the words.
-        drawn: words, names and figures that were drawn for this release, and are no repetition: neither of an equal one
-            in the text, nor of an earlier release.
+        mask: names of the released parts besides the words.
+        drawn: words, names and figures that were drawn for this release, and are no repetition:
+            neither of an equal one in the text, nor of an earlier release.
         seeded: whether the draws came from a seed.
-        oov: what was done with words outside the table, the option `words.oov`.
-        infinite: reasons, besides the claim's own, why no finite bound holds.
+        oov: the treatment of words outside the table, the option `words.oov`.
+        infinite: reasons why no finite bound holds, without the claim's reason.
         oov_share: share of the words not on the public list that are outside the table.
-        texts: how many texts the statement is about.
-        counts: int64, how many words have each value of `epsilon_per_word`; None where there is a value per word
-            (see `condense`).
-        within: the largest epsilon of a protected word under the claim's restricted promise; infinite without one.
-        groups: what each group spends; empty where words are not grouped.
-        consistent: whether equal words are replaced alike, so that neighbouring texts differ in all of them at once.
-        repeated: protected words that were replaced like an equal one before, and so have no value of their own.
-        drawn_before: of the drawn words with a value of their own, those that an earlier release of the session has
-            drawn; they are released again as they were, and both releases together spend that value once.
-        releases: how many releases of the text it is about, each drawn anew.
-        per_person: what the values of each type have lost in the session until then, this release included; empty
-            without a session, or where nothing is drawn.
+        texts: the number of texts of the statement.
+        counts: int64, the number of words with each value of `epsilon_per_word`; None where there
+            is a value per word (see `condense`).
+        within: the largest epsilon of a protected word under the claim's restricted promise;
+            infinite without one.
+        groups: the loss of each group; empty where words are not grouped.
+        consistent: whether equal words are replaced alike, so that neighbouring texts differ in all
+            of them at once.
+        repeated: protected words that were replaced like an earlier equal word, and so have no
+            separate value.
+        drawn_before: the words with a separate value that an earlier release of the session has
+            drawn; they are released again unchanged, and both releases together spend that value
+            once.
+        releases: the number of releases of the text, each drawn anew.
+        per_person: the loss of the values of each type in the session so far, this release
+            included; empty without a session, or where nothing is drawn.
         lasting: whether equal words are replaced alike in all sessions of a subject, for good.
     """
 
@@ -195,91 +214,130 @@ class Guarantee:
 
     @property
     def mean_ldp(self) -> float:
-        """The mean local DP of the words of all groups; infinite if one passes, 0 without groups."""
+        """The mean local DP of the words of all groups.
+
+        Infinite if one passes, 0 without groups.
+        """
         words = sum(group.words for group in self.groups)
         return sum(group.total for group in self.groups) / words if words else 0.0
 
     @property
     def protected(self) -> int:
-        """n, the number of words that are not public; equal words that are replaced alike count once."""
+        """n, the number of words that are not public.
+
+        Equal words that are replaced alike count once.
+        """
         return len(self.epsilon_per_word) if self.counts is None else int(self.counts.sum())
 
     @property
     def covered(self) -> int:
-        """How many words are not public, wherever they stand: equal words that are replaced alike count each time."""
+        """Number of words that are not public, counting repetitions.
+
+        Equal words that are replaced alike count each time.
+        """
         return self.protected + self.repeated
 
     @property
     def draws(self) -> bool:
-        """Whether anything that is released was drawn, for this release or an earlier one of the session."""
+        """True if anything that is released was drawn.
+
+        For this release or an earlier one of the session.
+        """
         return self.claim.draws and self.drawn + self.drawn_before > 0
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why no finite bound holds; empty when one does."""
+        """The reasons why no finite bound holds; empty when one does."""
         return ((self.claim.reason,) if self.claim.kind == "none" else ()) + self.infinite
 
     @property
     def kind(self) -> Kind:
-        """The claim's kind, or `none` where something else leaves no finite bound."""
+        """The claim's kind, or `none` without a finite bound."""
         return "none" if self.reasons else self.claim.kind
 
     @property
     def epsilon(self) -> float:
-        """The printed bound: the largest epsilon of a protected word; 0 without any, infinite if no bound holds."""
+        """The printed bound: the largest epsilon of a protected word.
+
+        0 without any, infinite if no bound holds.
+        """
         if self.kind == "none":
             return math.inf
         return float(self.epsilon_per_word.max(initial=0.0))
 
     @property
     def epsilon_ldp(self) -> float:
-        """The bound for any two words of the table: epsilon * diameter, plus the additive part, or a smaller one."""
+        """The bound for any two words of the table.
+
+        epsilon * diameter, plus the additive part, or a smaller one.
+        """
         return float(self.ldp_per_word.max(initial=0.0))
 
     @property
     def ldp_per_word(self) -> Values:
-        """Local DP for each value of `epsilon_per_word`. What several words tell about one person is their sum."""
+        """Local DP for each value of `epsilon_per_word`.
+
+        The loss of one person over more than one word is their sum.
+        """
         if self.kind == "none":
             return np.full(max(1, len(self.epsilon_per_word)), math.inf)
         return self.claim.ldp(self.epsilon_per_word)
 
     @property
     def restricted(self) -> Restricted | None:
-        """The claim's promise for some pairs of words, if it holds for every protected word of this text."""
+        """The claim's promise for some pairs of words, if it holds.
+
+        It must hold for every protected word of this text.
+        """
         holds = self.protected and not self.infinite and math.isfinite(self.within)
         return self.claim.restricted if holds else None
 
-    # ---- in words ------------------------------------------------------------------------------------
+    # ---- in words --------------------------------------------------------------------------------
 
     def summary(self) -> str:
-        """The statement in one plain sentence: what was done to the words, and what that guarantees.
+        """Writes the statement in one plain sentence.
 
-        Promises that hold for some pairs of words only are not in it; `headline` and `explain` have them.
+        It says what was done to the words, and what that guarantees. Promises that hold for some
+        pairs of words only are not in it; `headline` and `explain` have them.
         """
-        parts = [*(_by_group(self) if self.groups else _together(self)), *_public(self)]
+        parts = [
+            *(_describe_groups(self) if self.groups else _describe_words(self)),
+            *_describe_public(self),
+        ]
         if not self.protected:
             parts = ["no word was protected", *parts] if parts else ["there were no words"]
         if self.repeatable:
             parts.append("repeatable, so no protection against anyone who knows the seed")
         if self.claim.found and self.protected:
             parts.append(self.claim.found)
-        where = _where(self)
+        where = _describe_scope(self)
         said = f"{where}: {'; '.join(parts)}" if where else "; ".join(parts)
         return f"{said[0].upper()}{said[1:]}."
 
     def headline(self) -> str:
-        """The statement in three lines: the bound, where it holds, and what is released besides."""
-        said = (_bound, _within_codes, _aside, _spent_by_group, _per_person)
-        return "\n".join(("".join(each(self) for each in said), _domain(self), _besides(self)))
+        """Writes the statement in three lines: bound, domain and mask."""
+        said = (
+            _describe_bound,
+            _describe_codes,
+            _describe_restricted,
+            _describe_losses,
+            _describe_person,
+        )
+        return "\n".join(
+            ("".join(each(self) for each in said), _describe_domain(self), _describe_mask(self))
+        )
 
     def explain(self) -> str:
-        """The whole statement: headline, formula, domain, values per word, assumptions and caveats."""
+        """Writes the whole statement.
+
+        Headline, formula, domain, values per word, assumptions and caveats.
+        """
         claim = self.claim
-        lines = [self.headline(), "", *_formula(self), *_values(self)]
+        lines = [self.headline(), "", *_write_formula(self), *_describe_values(self)]
         if self.restricted:
             lines += _explain_restricted(self, self.restricted)
         if drawn := self._drawn_parameter:
-            lines.append(f"{claim.parameter}: {_between(*drawn)}.")
+            lines.append(f"{claim.parameter}: {_format_range(*drawn)}.")
         if self.unit == "wordpiece":
             lines.append(
                 "A word's epsilon is the sum over its word pieces; two words are as far apart as their farthest pieces."
@@ -290,7 +348,7 @@ class Guarantee:
         )
         if self.placeholders:
             lines.append(
-                f"{_became(self.placeholders, count(self.placeholders, 'word'))}: epsilon 0 for the value; "
+                f"{_note_holes(self.placeholders, count(self.placeholders, 'word'))}: epsilon 0 for the value; "
                 "position and type show, as the mask says."
             )
         if claim.found:
@@ -301,12 +359,18 @@ class Guarantee:
 
     @property
     def repeatable(self) -> bool:
-        """Whether something was drawn from a seed, so that whoever knows the seed can draw it again."""
+        """True if something was drawn from a seed.
+
+        Whoever knows the seed can draw it again.
+        """
         return self.seeded and self.draws
 
     @property
     def _drawn_parameter(self) -> tuple[float, float] | None:
-        """The smallest and largest parameter under which the mechanism drew; None where it has or drew none."""
+        """The smallest and largest parameter of the mechanism's draws.
+
+        None where it has or drew none.
+        """
         drawn = self.parameter[np.isfinite(self.parameter)]
         if self.claim.parameter and len(drawn):
             return (float(drawn.min()), float(drawn.max()))
@@ -314,7 +378,7 @@ class Guarantee:
 
     @property
     def neighbours(self) -> str:
-        """What may differ between the two texts that the statement compares."""
+        """The difference between the two texts that the statement compares."""
         return (
             "one protected word"
             + (", at all places that the mask calls equal" if self.consistent else "")
@@ -322,19 +386,24 @@ class Guarantee:
         )
 
     def total(self, values: NDArray[Any]) -> float:
-        """The sum over all words of values that go with those of `epsilon_per_word`."""
+        """Sums values over all words.
+
+        The values go with those of `epsilon_per_word`.
+        """
         return float(values.sum() if self.counts is None else values @ self.counts)
 
-    # ---- as JSON -------------------------------------------------------------------------------------
+    # ---- as JSON ---------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, object]:
-        """The statement as plain data; its schema is `textveil/data/guarantee.schema.json`.
+        """Returns the statement as plain data.
 
-        Infinite values are the string "infinite". Where equal values are counted, `epsilon_per_word` has an object per
-        value instead of a value per word.
+        Its schema is `textveil/data/guarantee.schema.json`.
+
+        Infinite values are the string "infinite". Where equal values are counted,
+        `epsilon_per_word` has an object per value instead of a value per word.
         """
         claim = self.claim
-        spent: list[object] = [_plain(value) for value in self.epsilon_per_word.tolist()]
+        spent: list[object] = [_to_plain(value) for value in self.epsilon_per_word.tolist()]
         if self.counts is not None:
             spent = [
                 {"epsilon": each, "words": n}
@@ -346,19 +415,19 @@ class Guarantee:
         return {
             "version": VERSION,
             "mechanism": claim.mechanism,
-            "options": _plain(claim.options),
+            "options": _to_plain(claim.options),
             "kind": self.kind,
             "metric": claim.metric,
             "unit": self.unit,
             "table": claim.table,
-            "epsilon": _plain(self.epsilon),
+            "epsilon": _to_plain(self.epsilon),
             "epsilon_per_word": spent,
-            "epsilon_ldp": _plain(self.epsilon_ldp),
-            "diameter": _plain(claim.diameter) if claim.kind == "metric" else None,
+            "epsilon_ldp": _to_plain(self.epsilon_ldp),
+            "diameter": _to_plain(claim.diameter) if claim.kind == "metric" else None,
             "additive": claim.additive,
             "restricted": self._restricted_json(),
             "groups": [group.to_json() for group in self.groups],
-            "mean_epsilon_ldp": _plain(self.mean_ldp) if self.groups else None,
+            "mean_epsilon_ldp": _to_plain(self.mean_ldp) if self.groups else None,
             "parameter": parameter,
             "domain": "any two values of one protected word",
             "adjacency": f"two texts with the same mask that differ in {self.neighbours}",
@@ -391,13 +460,13 @@ class Guarantee:
             "kind": promise.kind,
             "metric": promise.metric,
             "epsilon": self.within,
-            "epsilon_ldp": _plain(promise.ldp(self.within)),
-            "diameter": _plain(promise.diameter) if promise.kind == "metric" else None,
+            "epsilon_ldp": _to_plain(promise.ldp(self.within)),
+            "diameter": _to_plain(promise.diameter) if promise.kind == "metric" else None,
             "additive": promise.additive,
         }
 
     def pack(self) -> dict[str, Any]:
-        """All fields as plain data, for `unpack` of this version of textveil."""
+        """Returns all fields as plain data, for `unpack` of this version."""
         return {
             **{each.name: getattr(self, each.name) for each in fields(self)},
             "claim": asdict(self.claim),
@@ -409,7 +478,10 @@ class Guarantee:
 
     @classmethod
     def unpack(cls, packed: Mapping[str, Any]) -> Self:
-        """The statement that `pack` wrote; it may have been JSON in between, which turns tuples into lists."""
+        """Reads the statement that `pack` wrote.
+
+        It may have been JSON in between, which turns tuples into lists.
+        """
         claim: dict[str, Any] = {
             name: tuple(each) if isinstance(each, list) else each
             for name, each in packed["claim"].items()
@@ -432,125 +504,141 @@ class Guarantee:
         )
 
 
-# ---- one sentence ------------------------------------------------------------------------------------------
+# ---- one sentence --------------------------------------------------------------------------------
 
 
-def _where(guarantee: Guarantee) -> str:
-    """What stands before the sentence: how many texts it is about, and why no bound holds where none does."""
+def _describe_scope(guarantee: Guarantee) -> str:
+    """Writes the beginning of the sentence.
+
+    The number of texts, and why no bound holds where none does.
+    """
     texts = f"in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind != "none":
         return texts
     bounded = any(math.isfinite(group.epsilon) for group in guarantee.groups)
-    said = ("no guarantee", texts, "as a whole" * bounded, f"({'; '.join(guarantee.reasons)})")
-    return " ".join(filter(None, said))
+    parts = ("no guarantee", texts, "as a whole" * bounded, f"({'; '.join(guarantee.reasons)})")
+    return " ".join(filter(None, parts))
 
 
-def _together(guarantee: Guarantee) -> Iterator[str]:
-    """What became of the words that are not public, where words are not grouped."""
+def _describe_words(guarantee: Guarantee) -> Iterator[str]:
+    """Describes the treatment of the words without groups.
+
+    Only of words that are not public.
+    """
     claim, promised = guarantee.claim, guarantee.claim.kind != "none"
     bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word))) if promised else 0
     drawn = guarantee.protected + guarantee.repeated - guarantee.placeholders - bare
     if drawn and promised:
-        yield f"{count(drawn, 'word')} {_replaced(guarantee)} at {_level(guarantee)}{_alike(guarantee)}"
+        yield (
+            f"{count(drawn, 'word')} {_describe_draw(guarantee)} at "
+            f"{_describe_level(guarantee)}{_note_equality(guarantee)}"
+        )
     elif drawn:
         gone = " or left out" if "dropped words" in guarantee.mask else ""
         passed = " or passed unprotected" if guarantee.infinite else ""
         yield f"{count(drawn, 'word')} put through {claim.mechanism}{gone}{passed}"
     if guarantee.placeholders:
-        yield _became(guarantee.placeholders, count(guarantee.placeholders, "word"))
+        yield _note_holes(guarantee.placeholders, count(guarantee.placeholders, "word"))
     if bare:
-        yield f"{count(bare, 'word')} {_unprotected(guarantee)}"
+        yield f"{count(bare, 'word')} {_note_bare(guarantee)}"
 
 
-def _level(guarantee: Guarantee) -> str:
-    """The epsilon of drawn words, and between which words it holds."""
+def _describe_level(guarantee: Guarantee) -> str:
+    """Describes the epsilon of drawn words, and the words that it compares."""
     claim, values = guarantee.claim, guarantee.epsilon_per_word
     spent = values[np.isfinite(values) & (values > 0)]
     if claim.kind != "metric" or not len(spent):
-        return f"{_epsilon(spent)} ({_any_two(guarantee)})"
-    level = (
-        f"{_epsilon(spent)} per unit of {claim.metric} distance{_plus(claim.additive, ' plus ')}"
-    )
+        return f"{_format_epsilon(spent)} ({_name_pairs(guarantee)})"
+    level = f"{_format_epsilon(spent)} per unit of {claim.metric} distance{_format_plus(claim.additive, ' plus ')}"
     if math.isfinite(most := float(claim.ldp(spent).max())):
-        level += f", at most {number(most)} for {_any_two(guarantee)}"
+        level += f", at most {number(most)} for {_name_pairs(guarantee)}"
     return level
 
 
-def _by_group(guarantee: Guarantee) -> Iterator[str]:
-    """What became of the words that are not public, group by group; epsilons are in local DP."""
+def _describe_groups(guarantee: Guarantee) -> Iterator[str]:
+    """Describes the treatment of the words, group by group.
+
+    Only of words that are not public; epsilons are in local DP.
+    """
     drawn = [group for group in guarantee.groups if group.by not in _BESIDES]
     promised = [group for group in drawn if math.isfinite(group.epsilon)]
-    said = _levels(promised)
-    if names := _replaced_by(guarantee, "name"):
-        said.append(_at(names, "name"))
-    if said:
-        said[0] = said[0].replace(" at ", f" {_replaced(guarantee)} at ", 1)
-        yield f"{listing(said)} ({_any_two(guarantee)}){_alike(guarantee)}"
-    if through := _words(drawn) - _words(promised):
+    parts = _describe_levels(promised)
+    if names := _select_groups(guarantee, "name"):
+        parts.append(_count_at(names, "name"))
+    if parts:
+        parts[0] = parts[0].replace(" at ", f" {_describe_draw(guarantee)} at ", 1)
+        yield f"{listing(parts)} ({_name_pairs(guarantee)}){_note_equality(guarantee)}"
+    if through := _count_words(drawn) - _count_words(promised):
         yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
-    yield from map(_moved, _replaced_by(guarantee, FIGURE))
-    if holes := _replaced_by(guarantee, "placeholder"):
-        yield _became(_words(holes), listing(list(map(_things, holes))))
-    if passed := _words(_replaced_by(guarantee, "nothing")):
-        yield f"{count(passed, 'word')} {_unprotected(guarantee)}"
+    yield from map(_describe_moved, _select_groups(guarantee, FIGURE))
+    if holes := _select_groups(guarantee, "placeholder"):
+        yield _note_holes(_count_words(holes), listing(list(map(_name_things, holes))))
+    if passed := _count_words(_select_groups(guarantee, "nothing")):
+        yield f"{count(passed, 'word')} {_note_bare(guarantee)}"
 
 
-def _replaced_by(guarantee: Guarantee, by: str) -> list[Group]:
+def _select_groups(guarantee: Guarantee, by: str) -> list[Group]:
     return [group for group in guarantee.groups if group.by == by]
 
 
-def _levels(groups: Sequence[Group]) -> list[str]:
-    """How many words of groups are drawn at which epsilon: all together where it is the same."""
+def _describe_levels(groups: Sequence[Group]) -> list[str]:
+    """Counts the words of groups drawn at each epsilon.
+
+    All together where it is the same.
+    """
     if len({number(group.epsilon) for group in groups}) == 1:
-        return [_at(groups, "word")]
-    return [f"{_of_group(group)} at {_epsilon(group.epsilon)}" for group in groups]
+        return [_count_at(groups, "word")]
+    return [f"{_name_group(group)} at {_format_epsilon(group.epsilon)}" for group in groups]
 
 
-def _at(groups: Sequence[Group], what: str) -> str:
-    return f"{count(_words(groups), what)} at {_epsilon(*(group.epsilon for group in groups))}"
+def _count_at(groups: Sequence[Group], what: str) -> str:
+    return f"{count(_count_words(groups), what)} at {_format_epsilon(*(group.epsilon for group in groups))}"
 
 
-def _moved(group: Group) -> str:
+def _describe_moved(group: Group) -> str:
     alike = " (all dates alike)" if group.unit == "day" else ""
-    return f"{_things(group)} moved{alike} at epsilon {_per_unit(group)}"
+    return f"{_name_things(group)} moved{alike} at epsilon {_format_unit(group)}"
 
 
-def _public(guarantee: Guarantee) -> Iterator[str]:
-    """What passed because it is on the public list."""
+def _describe_public(guarantee: Guarantee) -> Iterator[str]:
+    """Describes the words that passed because they are public."""
     words = guarantee.words - guarantee.covered - guarantee.punctuation
-    said = [count(words, "common word")] * (words > 0)
-    said += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
-    if said:
-        yield f"{listing(said)} passed"
+    parts = [count(words, "common word")] * (words > 0)
+    parts += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
+    if parts:
+        yield f"{listing(parts)} passed"
 
 
-def _epsilon(*values: float | Values) -> str:
-    """The largest of some epsilons: "epsilon 8", or "epsilon up to 8" where some are smaller."""
-    found = np.concatenate([np.atleast_1d(each) for each in values])
-    low, high = found.min(initial=math.inf), found.max(initial=0.0)
+def _format_epsilon(*values: float | Values) -> str:
+    """Writes the largest of some epsilons.
+
+    "epsilon 8", or "epsilon up to 8" where some are smaller.
+    """
+    epsilons = np.concatenate([np.atleast_1d(value) for value in values])
+    low, high = epsilons.min(initial=math.inf), epsilons.max(initial=0.0)
     return f"epsilon {'up to ' if number(min(low, high)) != number(high) else ''}{number(high)}"
 
 
-def _any_two(guarantee: Guarantee) -> str:
-    """The words that the bound compares."""
+def _name_pairs(guarantee: Guarantee) -> str:
+    """Names the words that the bound compares."""
     if guarantee.unit == "wordpiece":
         return "any two words of as many pieces"
     return "any two words" if guarantee.oov == "surrogate" else "any two words of the table"
 
 
-def _replaced(guarantee: Guarantee) -> str:
+def _describe_draw(guarantee: Guarantee) -> str:
     codes = guarantee.claim.codes
     among = ""
     if codes:
         among = (
-            f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes"
+            f" among {' to '.join(f'{size:,}' for size in sorted({min(codes), max(codes)}))} codes"
         )
     if codes and guarantee.claim.nested and guarantee.releases > 1:  # perhaps at several levels
         among = f" among at most {max(codes):,} codes"
     return f"{'drawn' if guarantee.draws else 'replaced'}{among}"
 
 
-def _alike(guarantee: Guarantee) -> str:
+def _note_equality(guarantee: Guarantee) -> str:
     alike = ", equal words alike" if guarantee.repeated else ""
     if guarantee.lasting:
         alike = ", equal words alike in all sessions of this subject"
@@ -559,13 +647,13 @@ def _alike(guarantee: Guarantee) -> str:
     )
 
 
-def _of_group(group: Group) -> str:
-    """How many words a group has, and which group it is."""
+def _name_group(group: Group) -> str:
+    """Writes the number of words of a group with its name."""
     adjective = _ADJECTIVES.get(group.label)
-    return count(group.words, f"{adjective} word") if adjective else _things(group)
+    return count(group.words, f"{adjective} word") if adjective else _name_things(group)
 
 
-def _things(group: Group) -> str:
+def _name_things(group: Group) -> str:
     return things(group.label, group.words)
 
 
@@ -577,72 +665,90 @@ _ADJECTIVES = {
 }
 
 
-def _words(groups: Sequence[Group]) -> int:
+def _count_words(groups: Sequence[Group]) -> int:
     return sum(group.words for group in groups)
 
 
 FIGURE = "figure"
-"""What dates, ages and amounts that are moved are replaced by; see `Group.by`."""
+"""The replacement of moved dates, ages and amounts; see `Group.by`."""
 _BESIDES = ("name", FIGURE, "placeholder", "nothing")
-"""What else than a mechanism words are replaced by."""
+"""Replacements that are not made by a mechanism."""
 
 
-def _per_unit(group: Group) -> str:
+def _format_unit(group: Group) -> str:
     return f"{number(group.per_unit)} per {group.unit}"
 
 
-def _became(n: int, what: str) -> str:
+def _note_holes(n: int, what: str) -> str:
     return f"{what} became {'a placeholder' if n == 1 else 'placeholders'}"
 
 
-def _unprotected(guarantee: Guarantee) -> str:
-    """What became of words with an infinite epsilon: they passed, or a paper's own rule for unknown words applied."""
+def _note_bare(guarantee: Guarantee) -> str:
+    """Describes words with an infinite epsilon.
+
+    They passed, or a paper's rule for unknown words applied.
+    """
     ruled = guarantee.oov in ("uniform", "drop") or (
         "moved numbers" in guarantee.mask and not guarantee.groups
     )
     return "went unprotected" if ruled else "passed unprotected"
 
 
-# ---- three lines -------------------------------------------------------------------------------------------
+# ---- three lines ---------------------------------------------------------------------------------
 
 
-def _bound(guarantee: Guarantee) -> str:
+def _describe_bound(guarantee: Guarantee) -> str:
     claim = guarantee.claim
     name = claim.mechanism
     if guarantee.kind == "none":
         return f"{name}: no finite bound holds: {'; '.join(guarantee.reasons)}."
     if not guarantee.protected:
         return f"{name}: no word was protected, so there is nothing to bound."
-    distinct = "distinct " * bool(guarantee.repeated)  # equal words that are replaced alike are one
-    each = "the protected word"
+    distinct = "distinct " * bool(
+        guarantee.repeated
+    )  # equal words that are replaced alike count once
+    subject = "the protected word"
     if guarantee.protected > 1:
-        each = f"each of {guarantee.protected:,} {distinct}protected words"
-    each += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
+        subject = f"each of {guarantee.protected:,} {distinct}protected words"
+    subject += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "ldp" or guarantee.epsilon == 0:
-        return f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} for {_any_two(guarantee)} (local DP)."
+        return (
+            f"{name}: {subject} has epsilon at most {number(guarantee.epsilon)} "
+            f"for {_name_pairs(guarantee)} (local DP)."
+        )
     words = "words" if guarantee.unit == "word" else "words of as many pieces"
     return (
-        f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} per unit of {claim.metric} distance"
-        f"{_plus(claim.additive, ', plus ')}, and at most {number(guarantee.epsilon_ldp)} for any two {words} of "
+        f"{name}: {subject} has epsilon at most {number(guarantee.epsilon)} "
+        f"per unit of {claim.metric} distance"
+        f"{_format_plus(claim.additive, ', plus ')}, and at most "
+        f"{number(guarantee.epsilon_ldp)} for any two {words} of "
         f"{claim.table} (diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
     )
 
 
-def _within_codes(guarantee: Guarantee) -> str:
-    """What holds for words that have one code, which the mechanism does not tell apart."""
+def _describe_codes(guarantee: Guarantee) -> str:
+    """Describes the bound for words of one code.
+
+    The mechanism does not tell them apart.
+    """
     if not guarantee.claim.codes or guarantee.kind == "none" or not guarantee.epsilon:
         return ""
     codes = guarantee.claim.codes
     if len(codes) > 1:
-        said = ", ".join(
-            f"{label} {each:,}" for label, each in zip(_ADJECTIVES, codes, strict=True)
+        listed = ", ".join(
+            f"{label} {size:,}" for label, size in zip(_ADJECTIVES, codes, strict=True)
         )
-        return f" For two words of one group and one of its codes it is 0 (codes by group: {said})."
+        return (
+            f" For two words of one group and one of its codes it is 0 (codes by group: {listed})."
+        )
     return f" For two words of one of its {codes[0]:,} codes it is 0."
 
 
-def _aside(guarantee: Guarantee) -> str:
-    """The promise for some pairs of words: after the bound, and never without saying which pairs."""
+def _describe_restricted(guarantee: Guarantee) -> str:
+    """Describes the promise for some pairs of words.
+
+    It comes after the bound, and never without naming the pairs.
+    """
     promise, within = guarantee.restricted, guarantee.within
     if promise is None:
         return ""
@@ -651,41 +757,44 @@ def _aside(guarantee: Guarantee) -> str:
     else:
         bound = (
             f"epsilon at most {number(within)} per unit of {promise.metric} distance"
-            f"{_plus(promise.additive, ', plus ')}, and at most {number(promise.ldp(within))} in all "
+            f"{_format_plus(promise.additive, ', plus ')}, and at most {number(promise.ldp(within))} in all "
             f"(diameter {number(promise.diameter, 5)})"
         )
     return f" Between {promise.domain} only: {bound}."
 
 
-def _spent_by_group(guarantee: Guarantee) -> str:
-    """What each group spends; where no bound holds for all words, it holds only between texts with the same mask."""
+def _describe_losses(guarantee: Guarantee) -> str:
+    """Describes the loss of each group.
+
+    Where no bound holds for all words, it holds only between texts with the same mask.
+    """
     if not guarantee.groups:
         return ""
-    said = ", ".join(_spends(group) for group in guarantee.groups)
-    domain = f"By group, for {_any_two(guarantee)}"
+    losses = ", ".join(_describe_group(group) for group in guarantee.groups)
+    domain = f"By group, for {_name_pairs(guarantee)}"
     if guarantee.kind == "none":
-        domain = f"Between texts with the same mask, by group and for {_any_two(guarantee)}"
-    return f" {domain}: {said}."
+        domain = f"Between texts with the same mask, by group and for {_name_pairs(guarantee)}"
+    return f" {domain}: {losses}."
 
 
-def _per_person(guarantee: Guarantee) -> str:
-    """What one person loses who is behind all values of a session."""
-    said = "; ".join(map(str, guarantee.per_person))
-    return f" In the session so far, for {_any_two(guarantee)}: {said}." if said else ""
+def _describe_person(guarantee: Guarantee) -> str:
+    """Describes the loss of a person with all values of a session."""
+    losses = "; ".join(map(str, guarantee.per_person))
+    return f" In the session so far, for {_name_pairs(guarantee)}: {losses}." if losses else ""
 
 
-def _spends(group: Group) -> str:
+def _describe_group(group: Group) -> str:
     words = count(group.words, group.by if group.by in ("placeholder", "name", FIGURE) else "word")
     if group.by == FIGURE:
         most = f", at most {number(group.epsilon)}" if math.isfinite(group.epsilon) else ""
-        return f"{group.label} {_per_unit(group)}{', all dates alike' if group.unit == 'day' else most} ({words})"
+        return f"{group.label} {_format_unit(group)}{', all dates alike' if group.unit == 'day' else most} ({words})"
     if group.by == "nothing":
         return f"{group.label} passes ({words})"
     return f"{group.label} {'at most ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
 
 
-def _domain(guarantee: Guarantee) -> str:
-    passed = _uncovered(guarantee)
+def _describe_domain(guarantee: Guarantee) -> str:
+    passed = _describe_uncovered(guarantee)
     if not guarantee.protected:
         return passed.strip() or "The text has no words."
     if guarantee.kind == "none":
@@ -694,20 +803,23 @@ def _domain(guarantee: Guarantee) -> str:
     return f"This holds for any two texts with the same mask that differ in {guarantee.neighbours}.{passed}"
 
 
-def _uncovered(guarantee: Guarantee) -> str:
-    """How many words no bound is about: public ones, and others that went as they are."""
-    said = ""
+def _describe_uncovered(guarantee: Guarantee) -> str:
+    """Counts the words that no bound covers.
+
+    Public words, and others that were released unchanged.
+    """
+    sentences = ""
     if public := guarantee.words - guarantee.covered:
-        said = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
+        sentences = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
     bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
-    if _replaced_by(guarantee, FIGURE):  # the bound of some is infinite, and they do not pass
-        bare = _words(_replaced_by(guarantee, "nothing"))
+    if _select_groups(guarantee, FIGURE):  # some figures have an infinite bound, and do not pass
+        bare = _count_words(_select_groups(guarantee, "nothing"))
     if guarantee.claim.kind != "none" and bare:
-        said += f" {count(bare, 'more word')} {_unprotected(guarantee)}."
-    return said
+        sentences += f" {count(bare, 'more word')} {_note_bare(guarantee)}."
+    return sentences
 
 
-def _besides(guarantee: Guarantee) -> str:
+def _describe_mask(guarantee: Guarantee) -> str:
     draws = "Draws come from AES, keyed by the operating system."
     if not guarantee.draws:
         draws = "Nothing is drawn."
@@ -717,33 +829,36 @@ def _besides(guarantee: Guarantee) -> str:
             "and options, and unrelated draws for others; statements of seeded releases do not add up."
         )
     mask = ", ".join(guarantee.mask)
-    return f"The mask is released too, and nothing is claimed about it: {mask}. {_for_one_release(guarantee)} {draws}"
+    return f"The mask is released too, and nothing is claimed about it: {mask}. {_note_releases(guarantee)} {draws}"
 
 
-def _for_one_release(guarantee: Guarantee) -> str:
-    """What other releases of the same text amount to; those of a seed have a rule of their own."""
-    said = "This is for one release"
+def _note_releases(guarantee: Guarantee) -> str:
+    """Describes the effect of other releases of the same text.
+
+    Releases of a seed have a separate rule.
+    """
+    sentences = "This is for one release"
     if guarantee.releases > 1:
-        said = f"This is for {guarantee.releases:,} releases together"
-    said += "." if guarantee.repeatable else "; repeated releases add up."
+        sentences = f"This is for {guarantee.releases:,} releases together"
+    sentences += "." if guarantee.repeatable else "; repeated releases add up."
     if n := guarantee.drawn_before:
         were, they = ("was", "it spends") if n == 1 else ("were", "they spend")
         of = "of this subject" if guarantee.lasting else "of the session"
-        said += f" {n:,} of these words {were} drawn in an earlier release {of}: drawn once, {they} once."
+        sentences += f" {n:,} of these words {were} drawn in an earlier release {of}: drawn once, {they} once."
     if guarantee.lasting:
-        said += (
+        sentences += (
             " Each word keeps its draw in all sessions of this subject, for good (words.lasting), as in a random "
             "table: all releases together spend epsilon once for each distinct word, and words can be told by how "
             "often they occur and what they stand beside."
         )
-    return said
+    return sentences
 
 
-# ---- all of it ---------------------------------------------------------------------------------------------
+# ---- all of it -----------------------------------------------------------------------------------
 
 
-def _formula(guarantee: Guarantee) -> list[str]:
-    """What is bounded, and by what."""
+def _write_formula(guarantee: Guarantee) -> list[str]:
+    """Writes the bounded quantity and its bound."""
     claim = guarantee.claim
     if guarantee.kind == "none":
         return []
@@ -751,20 +866,20 @@ def _formula(guarantee: Guarantee) -> list[str]:
         return [_PAIRS, f"  {_LOSS} <= epsilon_j   for every output y."]
     return [
         _PAIRS,
-        f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
+        f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_format_plus(claim.additive)}   for every output y,",
         f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
     ]
 
 
-def _values(guarantee: Guarantee) -> list[str]:
-    """What the words spend, each and together."""
+def _describe_values(guarantee: Guarantee) -> list[str]:
+    """Describes the loss of the words, each and together."""
     if not guarantee.protected or guarantee.kind == "none":
         return []
     spent, most = guarantee.epsilon_per_word, guarantee.claim.most
     total = number(guarantee.total(spent))
     everywhere = number(guarantee.total(guarantee.ldp_per_word))
     lines = [
-        f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(guarantee.texts)}.",
+        f"epsilon_j: {_format_range(spent.min(), spent.max())}, sum {total} over {_name_texts(guarantee.texts)}.",
         f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
     ]
     if guarantee.kind == "metric" and math.isfinite(most):
@@ -781,7 +896,7 @@ def _explain_restricted(guarantee: Guarantee, promise: Restricted) -> list[str]:
         bound, ends = f"{bound} * d(x_j, x'_j)", ","
     lines = [
         f"{_PAIRS[:-1]}, where x_j and x'_j are {promise.domain}:",
-        f"  {_LOSS} <= {bound}{_plus(promise.additive)}   for every output y{ends}",
+        f"  {_LOSS} <= {bound}{_format_plus(promise.additive)}   for every output y{ends}",
     ]
     if promise.kind == "metric":
         lines.append(
@@ -809,22 +924,22 @@ _METRICS = {
 }
 
 
-def _between(low: float, high: float) -> str:
+def _format_range(low: float, high: float) -> str:
     return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
 
 
-def _texts(n: int) -> str:
+def _name_texts(n: int) -> str:
     return "the text" if n == 1 else f"the {n:,} texts"
 
 
-def _plus(additive: float, sign: str = " + ") -> str:
+def _format_plus(additive: float, sign: str = " + ") -> str:
     return f"{sign}{number(additive)}" if additive else ""
 
 
-def _plain(value: object) -> object:
-    """A value as JSON can hold it: infinity becomes a string."""
+def _to_plain(value: object) -> object:
+    """Converts a value for JSON: infinity becomes a string."""
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_to_plain(item) for item in value]
     return "infinite" if isinstance(value, float) and math.isinf(value) else value

@@ -1,7 +1,8 @@
-"""A batch of texts as mechanisms see it: one ragged run of table rows.
+"""A batch of texts for mechanisms: one ragged run of table rows.
 
-In: rows and roles of every position. Out: `Layout`, which is public, and `Block`, which also holds the secret rows.
-Not here: where rows come from (`table.lookup`) and who decides the roles (`protect`, `budget`).
+In: rows and roles of every position. Out: `Layout`, which is public, and `Block`, which also holds
+the secret rows. Not here: where rows come from (`table.lookup`) and who decides the roles
+(`protect`, `budget`).
 """
 
 from dataclasses import dataclass, field
@@ -14,28 +15,28 @@ from numpy.typing import NDArray
 from textveil.randomness import Flags, Ids
 
 PLACEHOLDER = -1
-"""The row that stands for "no word": the position is released as a placeholder."""
+"""Row number for "no word": the position becomes a placeholder."""
 
 
 class Role(IntEnum):
-    """What happens to a position; public, part of the mask."""
+    """Treatment of a position; public, part of the mask."""
 
     PASS = 0
     PROTECT = 1
     HOLE = 2
-    """Released as a placeholder: takes no part in any window."""
+    """A position that is released as a placeholder, outside any window."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """What is public about a block, and all that a statement may depend on.
+    """The public part of a block, all that a statement may use.
 
     Attributes:
         roles: int8 [T], a `Role` per position.
         documents: int64 [B + 1], where each text starts in the flat positions.
-        unit_of: int64 [T], the word that a position belongs to (itself, but for word pieces).
+        unit_of: int64 [T], the word of each position (the position itself, but for word pieces).
         verbatim: the strings of the positions that pass, "" elsewhere; None: those of their rows.
-        spaced: bool [T], whether whitespace stands before a position; None: before each.
+        spaced: bool [T], whether whitespace precedes a position; None: before each.
     """
 
     roles: NDArray[np.int8]
@@ -44,11 +45,14 @@ class Layout:
     verbatim: tuple[str, ...] | None = field(default=None, repr=False)
     spaced: Flags | None = field(default=None, repr=False)
     memo: dict[object, object] = field(default_factory=dict, repr=False)
-    """What is computed from the layout more than once; it lives as long as the layout."""
+    """Cache of results about the layout.
+
+    They are computed more than once, and live as long as the layout.
+    """
 
     @classmethod
     def of(cls, *sizes: int) -> "Layout":
-        """Texts of these lengths in which every position is protected."""
+        """Builds texts of these lengths in which every position is protected."""
         total = sum(sizes)
         return cls(
             roles=np.full(total, Role.PROTECT, np.int8),
@@ -58,12 +62,12 @@ class Layout:
 
     @cached_property
     def positions(self) -> Ids:
-        """Where the n protected positions are, int64 [n]."""
+        """Indices of the n protected positions, int64 [n]."""
         return np.flatnonzero(self.roles == Role.PROTECT)
 
     @cached_property
     def words(self) -> Ids:
-        """The word that each protected position belongs to, int64 [n], rising."""
+        """The word of each protected position, int64 [n], rising."""
         return self.unit_of[self.positions]
 
     @cached_property
@@ -74,7 +78,7 @@ class Layout:
 
     @cached_property
     def sizes(self) -> Ids:
-        """Protected positions of each text, int64 [B]."""
+        """Number of protected positions of each text, int64 [B]."""
         counts = np.concatenate(([0], np.cumsum(self.roles == Role.PROTECT)))
         return np.diff(counts[self.documents])
 
@@ -84,9 +88,10 @@ class Block:
     """A layout and the table row at every position. Secret.
 
     Attributes:
-        layout: what is public about it.
+        layout: its public part.
         rows: int64 [T].
-        memo: what several mechanisms compute of the same texts is kept here, where one is given; secret as the rows.
+        memo: cache of results that more than one mechanism computes for the same texts, if given;
+            secret like the rows.
     """
 
     layout: Layout

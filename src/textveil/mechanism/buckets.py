@@ -1,11 +1,13 @@
-"""The bucketized exponential rule of Cape: a bucket by its mean score, then a candidate of it, each as likely.
+"""The bucketized exponential rule of Cape: draws a bucket, then a candidate.
 
-In: scores, the nominal epsilon per position. Out: one candidate; the law; what it really loses.
-Not here: where scores come from (`utility`).
+In: scores, the nominal epsilon per position. Out: one candidate; the law; its true loss. A bucket
+is drawn by its mean score, and all candidates of it are equally likely. Not here: where scores come
+from (`utility`).
 
-The paper's bound, epsilon + ln(max|B| / min|B|), misses that words have different numbers of non-empty buckets, and
-that these sizes differ from word to word. True, for a fixed context: with N non-empty buckets, no candidate is less
-likely than e^(-epsilon/2) / (N |B|), and none is more likely than 1.
+The paper's bound, epsilon + ln(max|B| / min|B|), misses that words have different numbers of
+non-empty buckets, and that these sizes differ from word to word. True, for a fixed context: with N
+non-empty buckets, no candidate is less likely than e^(-epsilon/2) / (N |B|), and none is more
+likely than 1.
 """
 
 import json
@@ -27,18 +29,24 @@ from textveil.randomness import Draws, Ids, Ints, Values, weighted_choice
 from textveil.table import EmbeddingTable, Progress, ships
 
 SMALL_TABLE = 2048
-"""Up to this many rows the exact loss is computed, in seconds."""
+"""Largest number of rows whose exact loss is computed, in seconds."""
 
 NOMINALS = tuple(np.arange(0, 20.5, 0.5).tolist())
-"""Where the exact loss is known; between, it changes by no more than the nominal epsilon does."""
+"""Nominal epsilons at which the exact loss is known.
+
+Between them it changes by no more than the nominal epsilon does.
+"""
 
 PART = 256
 
 HELD = 1 << 26
-"""Bytes of bucket numbers that a call holds, so that words that come again are not scored again."""
+"""Bytes of bucket numbers that a call holds.
+
+Repeated words are then not scored again.
+"""
 
 SLAB = 8
-"""Rows that are cut at once: their numbers stay in a processor's own cache."""
+"""Rows bucketed at once, so that they stay in a processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,9 +71,10 @@ class Buckets:
         ends: tuple[float, float] | None = None,
         counted: Values | None = None,
     ) -> "Buckets":
-        """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row.
+        """Assigns scores [m, V] to buckets between two ends.
 
-        `counted` [m, V] is how many candidates a score stands for, where it is not one.
+        Without ends: between the smallest and the largest score of each row. `counted` [m, V] is
+        the number of candidates that a score represents, where it is not one.
         """
         number = np.empty(scores.shape, np.int16)
         counts = np.empty((len(scores), buckets), np.int64)
@@ -93,7 +102,7 @@ class Buckets:
 
     @classmethod
     def room(cls, rows: int, candidates: int, buckets: int) -> "Buckets":
-        """Room for m rows, with anything in it."""
+        """Allocates space for m rows, with undefined content."""
         return cls(
             number=np.empty((rows, candidates), np.int16),
             counts=np.empty((rows, buckets), np.int64),
@@ -101,18 +110,21 @@ class Buckets:
         )
 
     def put(self, lines: slice, other: "Buckets") -> None:
-        """Puts other rows in the place of some."""
+        """Overwrites some rows by those of another object."""
         self.number[lines], self.counts[lines] = other.number, other.counts
         self.means[lines] = other.means
 
     def take(self, lines: Ids) -> "Buckets":
-        """Some of the rows, in any order, and as often as wanted."""
+        """Returns some of the rows, in any order and with repetitions."""
         return Buckets(
             number=self.number[lines], counts=self.counts[lines], means=self.means[lines]
         )
 
     def weights(self, rate: Values) -> Ints:
-        """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""
+        """Returns ceil(2^50 exp(rate (mean - largest mean))) of each bucket.
+
+        int64 [m, N] from rate [m]; 0 for empty buckets.
+        """
         full = self.counts > 0
         top = np.where(full, self.means, -np.inf).max(axis=1, keepdims=True)
         exponent = np.maximum(rate[:, None] * (self.means - top), -EXPONENT_CAP)
@@ -121,7 +133,10 @@ class Buckets:
         )
 
     def log_probs(self, rate: Values) -> Values:
-        """ln of a candidate's probability in each bucket, [m, N]; minus infinity where there is none."""
+        """Returns ln of a candidate's probability in each bucket, [m, N].
+
+        Minus infinity for empty buckets.
+        """
         weights = self.weights(rate).astype(np.float64)
         shares = weights / (weights.sum(axis=1, keepdims=True) * np.maximum(self.counts, 1))
         with np.errstate(divide="ignore"):
@@ -130,13 +145,15 @@ class Buckets:
 
 
 class KnownCuts:
-    """The buckets of rows where no context counts, each row cut once. Secret: it tells which rows were asked for.
+    """Cached buckets of rows where no context counts. Secret.
+
+    Each row is bucketized once; the cache reveals which rows were requested.
 
     Args:
         rule: cuts.
         table: the candidates.
         utility: a static one.
-        most: how many rows are held; where there is no room for more, all are forgotten.
+        most: the largest number of rows held; where there is no space for more, all are dropped.
     """
 
     def __init__(
@@ -152,7 +169,7 @@ class KnownCuts:
         return f"KnownCuts({self._held} rows)"
 
     def of(self, rows: Ids) -> Buckets:
-        """The buckets of some rows [m]."""
+        """Returns the buckets of some rows [m]."""
         asked = np.unique(rows)
         missing = asked[self._place[asked] < 0]
         if self._held + len(missing) > len(self._cut.counts):
@@ -167,7 +184,7 @@ class KnownCuts:
         return self._cut.take(self._place[rows])
 
     def _make_room(self, missing: int, asked: int) -> None:
-        """Twice the room, or as much as there may be; then everything is forgotten."""
+        """Doubles the space, up to the limit; then drops all rows."""
         if self._held + missing > self._most:
             self._held, missing = 0, asked
             self._place[:] = -1
@@ -180,12 +197,14 @@ class KnownCuts:
 
 @options()
 class Bucketized:
-    """P(bucket) proportional to exp(nominal mean / (2 R)), R the range that scores can have; uniform inside a bucket.
+    """The rule P(bucket) ~ exp(nominal mean / (2 R)).
+
+    Candidates inside a bucket are equally likely. R is the range that scores can have.
 
     Args:
         buckets: N_b, of equal width; empty ones are skipped.
-        edges: whether they lie between the smallest and the largest score at the position (`scores`), or between the
-            smallest and the largest that there can be (`public`).
+        edges: whether they lie between the smallest and the largest score at the position
+            (`scores`), or between the smallest and the largest possible score (`public`).
         nominal: the paper's epsilon for all words; without it, it follows from epsilon.
 
     Source: Cape, section 4.1.2, Algorithms 1 and 2.
@@ -198,13 +217,16 @@ class Bucketized:
     nominal: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     def cut(self, table: EmbeddingTable, utility: Hybrid, scores: Values) -> Buckets:
-        """Scores [m, V] in buckets."""
+        """Assigns scores [m, V] to buckets."""
         return Buckets.of(
             scores, self.buckets, utility.ends(table) if self.edges == "public" else None
         )
 
     def constant(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
-        """The loss [m] at one position under nominal [m], its context being fixed: exact, certified, or a bound."""
+        """Returns the loss [m] at one position under nominal [m].
+
+        For a fixed context: exact, certified, or a bound.
+        """
         bound: Values = np.minimum(nominal / 2, EXPONENT_CAP) + self._spread(table)
         curve = self.curve(table, utility)
         if curve is not None:
@@ -215,7 +237,7 @@ class Bucketized:
         return bound
 
     def parameter(self, table: EmbeddingTable, utility: Hybrid, epsilon: Values) -> Values:
-        """The largest nominal [m] known to cost no more than epsilon [m].
+        """Finds the largest nominal [m] known to cost at most epsilon [m].
 
         Raises:
             BudgetError: even the nominal epsilon 0 costs more.
@@ -236,21 +258,30 @@ class Bucketized:
         return nominal
 
     def _spread(self, table: EmbeddingTable) -> float:
-        """The largest ln(N |B|) that there can be, N buckets and one of size |B|; and the rounding of weights."""
+        """Returns the largest possible ln(N |B|), with the rounding of weights.
+
+        For N buckets of which one has size |B|.
+        """
         most = min(self.buckets, (len(table) + 1) // 2)  # N (V - N + 1) rises up to here
         return math.log(most * (len(table) - most + 1)) + ROUNDING
 
     def curve(self, table: EmbeddingTable, utility: Hybrid) -> tuple[Values, Values] | None:
-        """Without context: nominal epsilons [g], and what they really cost [g]; None where that is not known."""
-        return _curve(table, utility, self) if utility.static else None
+        """Returns nominal epsilons [g] with their true losses [g], without context.
+
+        None where these are not known.
+        """
+        return _load_curve(table, utility, self) if utility.static else None
 
     def rate(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
-        """What a score is multiplied by: nominal / (2 R)."""
+        """Returns the factor of scores: nominal / (2 R)."""
         low, high = utility.ends(table)
         return nominal / (2 * (high - low)) if high > low else np.zeros_like(nominal)
 
     def published(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values | None:
-        """The paper's bound, epsilon + ln(max|B| / min|B|), for a small table and a static utility."""
+        """Returns the paper's bound, epsilon + ln(max|B| / min|B|).
+
+        Only for a small table and a static utility; else None.
+        """
         if not (utility.static and len(table) <= SMALL_TABLE):
             return None
         counts = self.cut(
@@ -260,7 +291,7 @@ class Bucketized:
         return found
 
     def draw(self, draws: Draws, cut: Buckets, rate: Values) -> Ids:
-        """One candidate for each row."""
+        """Draws one candidate for each row."""
         bucket = weighted_choice(draws, cut.weights(rate))
         sizes = cut.counts[np.arange(len(bucket)), bucket]
         place = draws.integers(sizes)
@@ -269,7 +300,7 @@ class Bucketized:
         return found
 
     def log_probs(self, cut: Buckets, rate: Values) -> Values:
-        """ln P(candidate) [m, V]."""
+        """Returns ln P(candidate) [m, V]."""
         return np.take_along_axis(cut.log_probs(rate), cut.number, axis=1)
 
 
@@ -281,9 +312,10 @@ def losses(
     *,
     progress: Progress | None = None,
 ) -> Values:
-    """The exact loss [g] of a static utility on a table, for nominal epsilons [g]; V^2 work for each.
+    """Computes the exact loss [g] of a static utility on a table.
 
-    The largest ln P(y | x) - ln P(y | x') over all words x, x' and outputs y.
+    For nominal epsilons [g], with V^2 work for each. It is the largest ln P(y | x) - ln P(y | x')
+    over all words x, x' and outputs y.
     """
     high = np.full((len(nominals), len(table)), -np.inf)
     low = -high
@@ -303,24 +335,24 @@ def losses(
 
 
 @lru_cache(maxsize=16)
-def _curve(
+def _load_curve(
     table: EmbeddingTable, utility: Hybrid, rule: Bucketized
 ) -> tuple[Values, Values] | None:
     if len(table) <= SMALL_TABLE:
         at = np.array(sorted({*NOMINALS, *([] if rule.nominal is None else [rule.nominal])}))
         return at, losses(table, utility, rule, at) * (1 + 1e-9)
-    found = _stored().get(key(table, utility, rule)) if ships(table) else None
-    return None if found is None else (np.array(found["nominal"]), np.array(found["loss"]))
+    stored = _read_stored().get(key(table, utility, rule)) if ships(table) else None
+    return None if stored is None else (np.array(stored["nominal"]), np.array(stored["loss"]))
 
 
 def key(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> str:
-    """What the stored losses of a table and its options are called."""
+    """Returns the name of the stored losses for a table's options."""
     scored = f"{utility.distance} {utility.form} lambda_D={utility.lambda_D!r}"
     return f"{table.name} {scored} buckets={rule.buckets} edges={rule.edges}"
 
 
 @lru_cache(maxsize=1)
-def _stored() -> dict[str, dict[str, list[float]]]:
+def _read_stored() -> dict[str, dict[str, list[float]]]:
     source = files("textveil") / "data" / "constants" / "cape.json"
-    found: dict[str, dict[str, list[float]]] = json.loads(source.read_text(encoding="utf-8"))
-    return found
+    curves: dict[str, dict[str, list[float]]] = json.loads(source.read_text(encoding="utf-8"))
+    return curves

@@ -1,9 +1,10 @@
-"""The law of selecting rules given what a language model expects at a position, for many private words at once.
+"""Law of selecting rules given a language model's logits at a position.
 
-In: a rule, a utility, the logits at a position. Out: ln P(released row | private row), as `Contextual` has it.
-Not here: the law of one private word, and draws (`select`), and who knows the logits (`evaluate.attack.context`).
+In: a rule, a utility, the logits at a position. Out: ln P(released row | private row) for many
+private words at once, as `Contextual` has it. Not here: the law of one private word, and draws
+(`select`), and who knows the logits (`evaluate.attack.context`).
 
-The logits are the same for all private rows; only the distance is a matter of the private one.
+The logits are the same for all private rows; only the distance depends on the private row.
 """
 
 from dataclasses import dataclass, field
@@ -19,18 +20,18 @@ from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
 FIRST = 512
-"""Candidates, the best liked ones, that are ranked first."""
+"""Number of best liked candidates that are ranked first."""
 
 KNOWN = 512
-"""Candidates, the best liked ones, that are counted one by one in buckets."""
+"""Number of best liked candidates that are counted exactly in buckets."""
 
 COUNTED = 512
-"""So many of all others stand for all of them."""
+"""Number of sampled candidates that represent the remaining ones."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Near:
-    """What the distance makes of the scores of some private rows.
+    """Distance part of the scores of some private rows.
 
     Attributes:
         rows: int64 [m].
@@ -45,18 +46,18 @@ class Near:
     best: Values
 
     def to(self, candidates: Ids) -> Values:
-        """To some candidates, [c, m]."""
+        """Returns the distance part for some candidates, [c, m]."""
         return np.where(candidates[:, None] == self.rows, self.itself, self.others[candidates])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Given:
-    """A utility, and what a language model makes of the scores of all candidates.
+    """A utility, and the logits' part of the scores of all candidates.
 
     Attributes:
-        utility: how the distance and the logits become a score.
+        utility: joins the distance and the logits to a score.
         table: its words are the candidates.
-        liked: float64 [V], what the logits make of a score.
+        liked: float64 [V], the logits' part of a score.
         order: int32 [V], the candidates from the best liked on.
     """
 
@@ -67,11 +68,11 @@ class _Given:
 
     @property
     def kind(self) -> tuple[str, str, float]:
-        """Laws of one kind have the same `near`."""
+        """Key of laws that have the same `near`."""
         return self.utility.distance, self.utility.form, self.utility.lambda_D
 
     def near(self, rows: Ids) -> Near:
-        """What the distance makes of the scores of some private rows [m]."""
+        """Computes the distance part of the scores of private rows [m]."""
         others = np.ascontiguousarray(self.utility.near(self.table, rows).T)
         each = np.arange(len(rows))
         itself = others[rows, each]
@@ -81,71 +82,88 @@ class _Given:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RanksGiven(_Given):
-    """The law of a staircase, exact."""
+    """The exact law of a staircase, given logits."""
 
     rule: Staircase
 
     @classmethod
     def of(cls, rule: Staircase, utility: Hybrid, table: EmbeddingTable, logits: Floats) -> Self:
-        """Where a language model expects the logits [V]."""
+        """Builds the law for a language model's logits [V]."""
         liked = utility.liked(table, logits)
         order = np.argsort(-liked, kind="stable").astype(np.int32)
         return cls(rule=rule, utility=utility, table=table, liked=liked, order=order)
 
     def log_probs(self, near: Near, released: Ids, parameter: Values) -> Values:
-        """ln P(released row [q] | private row) under the parameter [q] of each, [q, m]."""
+        """Returns ln P(released row [q] | private row), [q, m].
+
+        Under the parameter [q] of each released row.
+        """
         ends = self.rule.ends(self.table)
         weights = self.rule.weights(parameter).astype(np.float64)
         logs = np.log(weights) - np.log(weights @ np.diff(ends, prepend=0))[:, None]
-        ranks = np.stack([self._ranks(near, row, int(ends[-2])) for row in released.tolist()])
+        ranks = np.stack([self._count_ranks(near, row, int(ends[-2])) for row in released.tolist()])
         law: Values = np.take_along_axis(
             logs, np.searchsorted(ends[:-1], ranks, side="right"), axis=1
         )
         return law
 
-    def _ranks(self, near: Near, row: int, most: int) -> Ids:
-        """How many candidates score higher than a released row for each private row [m]; at least `most` if so many.
+    def _count_ranks(self, near: Near, row: int, most: int) -> Ids:
+        """Counts the candidates that score higher than a released row [m].
 
-        Candidates are gone through from the best liked on. None that is left can score higher than the best liked of
-        them would as the nearest neighbour of the private row.
+        One count for each private row; counting may stop at `most`. Candidates are visited from the
+        best liked on. None of the rest can score higher than the best liked of them would as the
+        nearest neighbour of the private row.
         """
         join, liked = self.utility.join, self.liked
-        own = join(near.to(np.array([row]))[0], liked[row])
-        ranks: Ids = (join(near.itself, liked[near.rows]) > own).astype(np.int64)
-        left, start, size = np.arange(len(own)), 0, FIRST
+        released_scores = join(near.to(np.array([row]))[0], liked[row])
+        ranks: Ids = (join(near.itself, liked[near.rows]) > released_scores).astype(np.int64)
+        left, start, size = np.arange(len(released_scores)), 0, FIRST
         while len(left) and start < len(liked):
             some = self.order[start : start + size]
-            scores = near.others[some] if len(left) == len(own) else near.others[np.ix_(some, left)]
-            ranks[left] += (join(scores, liked[some, None]) > own[left]).sum(axis=0)
+            scores = (
+                near.others[some]
+                if len(left) == len(released_scores)
+                else near.others[np.ix_(some, left)]
+            )
+            ranks[left] += (join(scores, liked[some, None]) > released_scores[left]).sum(axis=0)
             start, size = start + size, 2 * size
             if start < len(liked):
                 left = left[
                     (ranks[left] < most)
-                    & (join(near.best[left], liked[self.order[start]]) > own[left])
+                    & (join(near.best[left], liked[self.order[start]]) > released_scores[left])
                 ]
         return ranks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BucketsGiven(_Given):
-    """The law of Cape's buckets; in large tables, some of the candidates stand for all that are not liked best."""
+    """The law of Cape's buckets, given logits.
+
+    In large tables a sample represents the candidates that are not liked best.
+    """
 
     rule: Bucketized
 
     @classmethod
     def of(cls, rule: Bucketized, utility: Hybrid, table: EmbeddingTable, logits: Floats) -> Self:
-        """Where a language model expects the logits [V]."""
+        """Builds the law for a language model's logits [V]."""
         liked = utility.liked(table, logits)
         order = np.argsort(-liked, kind="stable").astype(np.int32)
         return cls(rule=rule, utility=utility, table=table, liked=liked, order=order)
 
     @staticmethod
     def approximation(table: EmbeddingTable) -> str:
-        """How the law is estimated; empty where all candidates are counted."""
+        """Describes how the law is estimated.
+
+        Empty where all candidates are counted.
+        """
         return "" if len(table) <= KNOWN else "from some of the candidates in each bucket"
 
     def log_probs(self, near: Near, released: Ids, parameter: Values) -> Values:
-        """ln P(released row [q] | private row) under the parameter [q] of each, [q, m]."""
+        """Returns ln P(released row [q] | private row), [q, m].
+
+        Under the parameter [q] of each released row.
+        """
         join, liked, rule = self.utility.join, self.liked, self.rule
         known = np.union1d(self.order[:KNOWN], released)
         rest = self.order[~np.isin(self.order, known)]

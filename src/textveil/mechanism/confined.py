@@ -1,8 +1,9 @@
-"""Candidates that depend on the word: each word has a list of its own, so what comes out rules words out.
+"""Mechanisms whose candidates depend on the word.
 
-In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim, which is none for all
-words, and a restricted one where the list allows it.
-Not here: mechanisms that draw from the whole vocabulary (`select`).
+Each word has its list of candidates, so an output rules words out. In: a block, a parameter per
+protected word, randomness. Out: released rows; the law; the claim, which is none for all words, and
+a restricted one where the list allows it. Not here: mechanisms that draw from the whole vocabulary
+(`select`).
 """
 
 from functools import lru_cache
@@ -27,17 +28,17 @@ MANY = 1 << 16
 """Positions drawn at once from short lists."""
 
 SEEDS = 64
-"""Groups that are looked for at once."""
+"""Groups searched at once."""
 
 COIN = 1 << 53
 
 
 class Candidates(Protocol):
-    """Which words can come out for a word, and how likely."""
+    """The possible outputs of a word and their probabilities."""
 
     @property
     def reason(self) -> str:
-        """Why nothing holds for all pairs of words."""
+        """The reason why no bound holds for all pairs of words."""
         ...
 
     @property
@@ -46,41 +47,44 @@ class Candidates(Protocol):
         ...
 
     def restricted(self, table: EmbeddingTable) -> Restricted | None:
-        """For which pairs something holds."""
+        """Returns the pairs for which a bound holds."""
         ...
 
     def within(self, table: EmbeddingTable, parameter: Values) -> Values:
-        """The epsilon [m] of these pairs; infinite where there are none."""
+        """Returns the epsilon [m] of these pairs; infinite without any."""
         ...
 
     def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
-        """Whether each two rows are such a pair, [m, m]."""
+        """Says whether each two rows are such a pair, [m, m]."""
         ...
 
     def limit(self, table: EmbeddingTable) -> int:
-        """How many positions may be drawn at once."""
+        """Returns the largest number of positions drawn at once."""
         ...
 
     def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:
-        """One candidate for each private row, int64 [m]."""
+        """Draws one candidate for each private row, int64 [m]."""
         ...
 
     def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
-        """ln P(candidate | row) [m, V]."""
+        """Returns ln P(candidate | row) [m, V]."""
         ...
 
 
-# ---- lists of K words --------------------------------------------------------------------------------------
+# ---- lists of K words ----------------------------------------------------------------------------
 
 
 @options()
 class NearestLists:
-    """K candidates for each word, weighted by exp(nominal score / 2), scores from 0 (the farthest) to 1 (the nearest).
+    """K candidates for each word, weighted by exp(nominal score / 2).
+
+    Scores go from 0 (the farthest) to 1 (the nearest).
 
     Args:
         k: words in a list.
-        mapping: `conservative`: disjoint groups that share their list; `aggressive`: the k nearest words of each.
-        keep_stopwords: stop words come out as they are.
+        mapping: `conservative`: disjoint groups that share their list; `aggressive`: the k nearest
+            words of each.
+        keep_stopwords: stop words are released unchanged.
         nominal: the paper's epsilon for all words; without it, epsilon is.
 
     Source: CusText, sections 3.2 and 3.3.
@@ -93,7 +97,7 @@ class NearestLists:
 
     @property
     def disjoint(self) -> bool:
-        """Whether lists are equal or have no word in common."""
+        """True if lists are equal or have no word in common."""
         return self.mapping == "conservative"
 
     @property
@@ -123,11 +127,13 @@ class NearestLists:
         return " that are no stop words" if self.keep_stopwords else ""
 
     def within(self, table: EmbeddingTable, parameter: Values) -> Values:
-        """The exact loss inside the groups of the table."""
+        """Computes the exact loss inside the groups of the table."""
         if not self.disjoint:
             return np.full(len(parameter), np.inf)
         distinct, which = np.unique(parameter, return_inverse=True)
-        return np.array([_inside(table, self, float(each)) for each in distinct])[which]
+        return np.array([_bound_inside_groups(table, self, float(each)) for each in distinct])[
+            which
+        ]
 
     def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
         if not self.disjoint:
@@ -158,10 +164,13 @@ class NearestLists:
         return logs
 
     def _fixed(self, table: EmbeddingTable, rows: Ids) -> Flags:
-        return _stopword_rows(table)[rows] if self.keep_stopwords else np.zeros(len(rows), bool)
+        return _find_stopwords(table)[rows] if self.keep_stopwords else np.zeros(len(rows), bool)
 
     def _lists(self, table: EmbeddingTable, rows: Ids) -> tuple[Ids, Values]:
-        """Candidates [m, k], -1 for none, and their scores, minus infinity for none."""
+        """Returns the candidates [m, k] and their scores.
+
+        For missing candidates -1, with minus infinity as score.
+        """
         if self.disjoint:
             groups = _groups(table, self.k)
             return groups.members[groups.home[rows]], groups.scores[rows]
@@ -169,34 +178,42 @@ class NearestLists:
         columns = table.neighbours(rows, k)
         if len(table) * k > LISTED:
             distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
-            return columns, _scaled(_apart(table, distinct, columns[first]))[which]
-        kept = _nearness(table, k)
-        new = np.isnan(kept[rows]).any(axis=1)
+            return columns, _scale(_compute_distances(table, distinct, columns[first]))[which]
+        cached = _allocate_scores(table, k)
+        new = np.isnan(cached[rows]).any(axis=1)
         missing, first = np.unique(rows[new], return_index=True)
         # what two threads write is the same
-        kept[missing] = _scaled(_apart(table, missing, columns[new][first]))
-        return columns, kept[rows]
+        cached[missing] = _scale(_compute_distances(table, missing, columns[new][first]))
+        return columns, cached[rows]
 
 
 def weights(scores: Values, nominal: Values) -> Ints:
-    """ceil(2^50 exp(-nominal (1 - score) / 2)), 0 where there is no candidate, int64 [m, K]."""
+    """Returns ceil(2^50 exp(-nominal (1 - score) / 2)), int64 [m, K].
+
+    0 where there is no candidate.
+    """
     with np.errstate(invalid="ignore"):
         exponent = np.maximum(-nominal[:, None] / 2 * (1 - scores), -EXPONENT_CAP)
     return np.where(np.isfinite(scores), np.ceil(SCALE * np.exp(exponent)), 0).astype(np.int64)
 
 
 @lru_cache(maxsize=4)
-def _nearness(table: EmbeddingTable, k: int) -> Values:
-    """Scores [V, k] of the k nearest words of each word, filled as they are asked for; not a number before."""
+def _allocate_scores(table: EmbeddingTable, k: int) -> Values:
+    """Allocates the cache of scores [V, k] of the k nearest words.
+
+    It is filled on request; NaN before.
+    """
     return np.full((len(table), k), np.nan)
 
 
 NOBODY = np.iinfo(np.uint16).max
-"""In stored groups, what stands behind the end."""
+"""Padding of stored groups, behind their end."""
 
 
 class Groups:
-    """Disjoint groups of K words that cover a table; the last may be smaller.
+    """Disjoint groups of K words that cover a table.
+
+    The last may be smaller.
 
     Attributes:
         home: int64 [V], the group of each word.
@@ -205,7 +222,7 @@ class Groups:
     """
 
     def __init__(self, table: EmbeddingTable, k: int) -> None:
-        found = _stored(table, k)
+        found = _read_stored(table, k)
         self.members = partition(table, k) if found is None else found
         number, place = np.nonzero(self.members >= 0)
         own = self.members[number, place]
@@ -213,7 +230,7 @@ class Groups:
         self.scores = np.empty((len(table), k))
         self.home[own], self.scores[own] = (
             number,
-            _scaled(table.pairs.inside(self.members)[number, place]),
+            _scale(table.pairs.inside(self.members)[number, place]),
         )
 
 
@@ -222,28 +239,31 @@ def _groups(table: EmbeddingTable, k: int) -> Groups:
     return Groups(table, k)
 
 
-def _stored(table: EmbeddingTable, k: int) -> Ids | None:
-    """The groups [G, K] of a table of the package, where they ship."""
+def _read_stored(table: EmbeddingTable, k: int) -> Ids | None:
+    """Reads the groups [G, K] of a package's table, or None."""
     if not ships(table):
         return None
     source = files("textveil").joinpath("data", "constants", "groups.npz")
-    with source.open("rb") as file, np.load(file) as known:
+    with source.open("rb") as file, np.load(file) as archive:
         name = f"{table.name}-{table.metric}-{k}"
-        if name not in known:
+        if name not in archive:
             return None
-        found: Ids = known[name].astype(np.int64)
-    found[found == NOBODY] = -1
+        members: Ids = archive[name].astype(np.int64)
+    members[members == NOBODY] = -1
     groups = -(-len(table) // k)
     every = np.maximum(np.arange(groups * k) - (groups * k - len(table)), -1)
-    if found.shape != (groups, k) or (np.sort(found, axis=None) != every).any():
+    if members.shape != (groups, k) or (np.sort(members, axis=None) != every).any():
         raise TableError(
             f"the stored groups of {table.name} must hold each of its rows once; reinstall textveil"
         )
-    return found
+    return members
 
 
 def partition(table: EmbeddingTable, k: int) -> Ids:
-    """Groups [G, K] around the first word that is in none, with its nearest such words; -1 behind the end."""
+    """Partitions a table into groups [G, K] of near words.
+
+    Each is the first word without a group, with its nearest such words; -1 behind the end.
+    """
     home = np.full(len(table), -1)
     members = np.full((-(-len(table) // k), k), -1)
     vectors = table.take(slice(None))
@@ -258,7 +278,7 @@ def partition(table: EmbeddingTable, k: int) -> Ids:
         if not seeds:
             position += 4 * SEEDS
             continue
-        # but for a constant of the seed
+        # without a constant of the seed
         near = squares[left] - 2 * (vectors[seeds] @ vectors[left].T)
         for seed, line in zip(seeds, near, strict=True):
             if home[seed] >= 0:
@@ -274,29 +294,35 @@ def partition(table: EmbeddingTable, k: int) -> Ids:
     return members
 
 
-def _apart(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values:
-    """Distances of rows [m] to some others [m, K], infinite to -1."""
+def _compute_distances(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values:
+    """Computes distances of rows [m] to some others [m, K].
+
+    Infinite to -1.
+    """
     line, column = np.nonzero(columns >= 0)
-    found = np.full(columns.shape, np.inf)
-    found[line, column] = table.pairs.distances(rows[line], columns[line, column])
-    return found
+    gaps = np.full(columns.shape, np.inf)
+    gaps[line, column] = table.pairs.distances(rows[line], columns[line, column])
+    return gaps
 
 
-def _scaled(distances: Values) -> Values:
-    """Scores from 1 at the smallest distance of a list to 0 at the largest; minus infinity for an infinite one."""
+def _scale(distances: Values) -> Values:
+    """Scales distances to scores from 1 (smallest) to 0 (largest).
+
+    The ends are those of a list; minus infinity for an infinite distance.
+    """
     there = np.isfinite(distances)
     low = distances.min(axis=1, keepdims=True)
     width = np.where(there, distances, -np.inf).max(axis=1, keepdims=True) - low
-    found: Values = np.where(there, 1 - (distances - low) / np.where(width > 0, width, 1), -np.inf)
-    return found
+    scaled: Values = np.where(there, 1 - (distances - low) / np.where(width > 0, width, 1), -np.inf)
+    return scaled
 
 
 @lru_cache(maxsize=64)
-def _inside(table: EmbeddingTable, lists: NearestLists, nominal: float) -> float:
+def _bound_inside_groups(table: EmbeddingTable, lists: NearestLists, nominal: float) -> float:
     groups = _groups(table, lists.k)
-    own = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
+    masses = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
     with np.errstate(divide="ignore"):
-        law = np.log(own) - np.log(own.sum(axis=1, keepdims=True))  # [V, K]
+        law = np.log(masses) - np.log(masses.sum(axis=1, keepdims=True))  # [V, K]
     free = ~lists._fixed(table, np.arange(len(table)))
     law, home = law[free], groups.home[free]
     high, low = (np.full(groups.members.shape, end) for end in (-np.inf, np.inf))
@@ -308,20 +334,22 @@ def _inside(table: EmbeddingTable, lists: NearestLists, nominal: float) -> float
 
 
 @lru_cache(maxsize=8)
-def _stopword_rows(table: EmbeddingTable) -> Flags:
+def _find_stopwords(table: EmbeddingTable) -> Flags:
     listed = stopwords()
     return np.fromiter((word.lower() in listed for word in table.words), bool, len(table))
 
 
-# ---- the words within a random radius ----------------------------------------------------------------------
+# ---- the words within a random radius ------------------------------------------------------------
 
 
 @options()
 class Ball:
-    """The words nearer than a random radius, weighted by exp(nominal score / 2), score 1 - d / radius.
+    """The words nearer than a random radius, by weight.
 
-    The radius is the length of Laplace noise, whose scale does not depend on the word, and on the nominal epsilon only
-    below 2. It is drawn and compared in floating point, as nothing is promised; a word inside it by whole numbers.
+    The weight is exp(nominal score / 2), the score 1 - d / radius. The radius is the length of
+    Laplace noise, whose scale does not depend on the word, and on the nominal epsilon only below 2.
+    It is drawn and compared in floating point, as nothing is promised; a word inside it is drawn by
+    whole numbers.
 
     Args:
         nominal: the paper's epsilon for all words; without it, epsilon is.
@@ -360,16 +388,17 @@ class Ball:
         return weighted_choice(draws, weights(scores, parameter))
 
     def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
-        """By quadrature over the radius: numerical, and minus infinity beyond radii of probability 1e-12.
+        """Estimates the law by quadrature over the radius.
 
-        A word whose distance lies within a part of the radii is a candidate for the share of them that is longer.
+        Numerical, and minus infinity beyond radii of probability 1e-12. A word whose distance lies
+        within a part of the radii is a candidate for the share of them that is longer.
         """
         law = np.zeros((len(rows), len(table)))
         distances = table.distances(rows)
         for value in np.unique(parameter):
             some = np.flatnonzero(parameter == value)
             away = distances[some]
-            radii, masses, ends = _parts(table, float(value))
+            radii, masses, ends = _compute_parts(table, float(value))
             for radius, mass, low, high in zip(radii, masses, ends[:-1], ends[1:], strict=True):
                 own = np.exp(np.maximum(-value / 2 * away / radius, -EXPONENT_CAP))
                 own *= ((high - away) / (high - low)).clip(0, 1)
@@ -379,40 +408,48 @@ class Ball:
 
 
 def spread(table: EmbeddingTable, nominal: Values) -> Values:
-    """The scale of the Laplace noise on each coordinate, [m, d]: the coordinate's range over what the code makes of
-    epsilon (9.31 + 0.0166 ln(19.06 epsilon - 38.13) from 2 on).
-    """  # noqa: D205
+    """Returns the scale of the Laplace noise on each coordinate, [m, d].
+
+    It is the coordinate's range divided by the public code's function of epsilon (9.31 + 0.0166
+    ln(19.06 epsilon - 38.13) from 2 on).
+    """
     shrunk = np.where(nominal < 2, nominal, 9.311083811697406)
     argument = 19.064721649556482 * nominal - 38.1294334077209
     large = argument > 0
     shrunk[large] += 0.01658160142016071 * np.log(argument[large])
-    scales: Values = _ranges(table) / shrunk[:, None]
+    scales: Values = _compute_ranges(table) / shrunk[:, None]
     return scales
 
 
 @lru_cache(maxsize=32)
-def _parts(table: EmbeddingTable, nominal: float) -> tuple[Values, Values, Values]:
-    """Radii, their probabilities and the ends of their parts; seconds of work for hundreds of coordinates."""
+def _compute_parts(table: EmbeddingTable, nominal: float) -> tuple[Values, Values, Values]:
+    """Computes radii, their probabilities and the ends of their parts.
+
+    Seconds of work for hundreds of coordinates.
+    """
     return lengths(spread(table, np.array([nominal]))[0])
 
 
 @lru_cache(maxsize=8)
-def _ranges(table: EmbeddingTable) -> Values:
-    """The range of each coordinate, [d]."""
+def _compute_ranges(table: EmbeddingTable) -> Values:
+    """Computes the range of each coordinate, [d]."""
     low = np.min([part.min(axis=0) for part in table.slabs()], axis=0)
     high = np.max([part.max(axis=0) for part in table.slabs()], axis=0)
     return np.asarray((high - low).astype(np.float64))
 
 
-# ---- the words of a sensitive list -------------------------------------------------------------------------
+# ---- the words of a sensitive list ---------------------------------------------------------------
 
 
 @options()
 class Sensitive:
-    """The rarest words, drawn by the exponential rule; any other word stays with probability 1 - p.
+    """The rarest words, drawn by the exponential rule.
+
+    Any other word stays with probability 1 - p.
 
     Args:
-        share: the share of the table's words that are sensitive: those that are rarest in public text.
+        share: the share of the table's words that are sensitive: those that are rarest in public
+            text.
         p: the probability with which a word that is not sensitive is replaced by a sensitive one.
         rule: draws among the sensitive words.
 
@@ -441,7 +478,10 @@ class Sensitive:
         )
 
     def within(self, table: EmbeddingTable, parameter: Values) -> Values:
-        """2c: the sharper constant of the whole table need not hold for a part of its candidates."""
+        """Returns 2c as the bound.
+
+        The sharper constant of the whole table need not hold for a part of its candidates.
+        """
         return 2 * parameter * table.lipschitz
 
     def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
@@ -474,18 +514,21 @@ class Sensitive:
         return round(self.p * COIN)
 
     def _listed(self, table: EmbeddingTable) -> Flags:
-        return _rare(table.root, self.share)
+        return _find_rare(table.root, self.share)
 
 
 @lru_cache(maxsize=8)
-def _rare(table: EmbeddingTable, share: float) -> Flags:
-    """The rarest words of a table in public text, bool [V]; at least one."""
+def _find_rare(table: EmbeddingTable, share: float) -> Flags:
+    """Finds the rarest words of a table in public text, bool [V].
+
+    At least one.
+    """
     rare = np.zeros(len(table), bool)
     rare[np.argsort(shares(table), kind="stable")[: max(1, round(share * len(table)))]] = True
     return rare
 
 
-# ---- the mechanism -----------------------------------------------------------------------------------------
+# ---- the mechanism -------------------------------------------------------------------------------
 
 
 @options()
@@ -493,9 +536,9 @@ class Confined:
     """Draws from candidates that depend on the word.
 
     Args:
-        name: what statements call it.
-        candidates: which they are, and how likely.
-        caveats: said with every statement.
+        name: its name in statements.
+        candidates: the candidates and their probabilities.
+        caveats: part of every statement.
     """
 
     name: str
@@ -503,7 +546,10 @@ class Confined:
     caveats: tuple[str, ...] = ()
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        """None for all words; a restricted one where the candidates allow it."""
+        """Returns no claim for all words, and perhaps a restricted one.
+
+        The restricted claim depends on the candidates.
+        """
         if table.holds_pieces and isinstance(self.candidates, Sensitive):
             raise ConfigError(
                 f"a sensitive list needs words.unit=word: {table.name} holds word pieces"
@@ -523,30 +569,34 @@ class Confined:
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
-        """The nominal epsilon is epsilon; c is half of it."""
+        """Returns epsilon as the nominal epsilon; c is half of it."""
         return epsilon / 2 if isinstance(self.candidates, Sensitive) else epsilon
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
-        """The parameter of every position, where it was set by name."""
+        """Returns the parameter of every position, where it was set by name."""
         given = self.candidates.setting
         return None if given is None else np.full(len(layout.positions), given)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """Nothing bounds it."""
+        """Returns infinity: nothing bounds the loss."""
         return np.full(len(parameter), np.inf)
 
     def within(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """The epsilon [n] of the restricted statement."""
+        """Returns the epsilon [n] of the restricted statement."""
         return self.candidates.within(table, parameter)
 
     def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
-        """Between which of these rows the restricted statement holds, [m, m]."""
+        """Says between which rows the restricted statement holds, [m, m]."""
         return self.candidates.pairs(table, rows)
 
     def published(
         self, table: EmbeddingTable, layout: Layout, parameter: Values
     ) -> tuple[Claim, Values] | None:
-        """CusText and InferDPT claim local DP with their nominal epsilon; SanText+ claims nothing for all words."""
+        """Returns the paper's claim and its epsilon.
+
+        CusText and InferDPT claim local DP with their nominal epsilon; SanText+ claims nothing for
+        all words.
+        """
         if isinstance(self.candidates, Sensitive):
             return None
         return Claim(mechanism=self.name, kind="ldp", table=table.root.name), parameter
@@ -554,7 +604,7 @@ class Confined:
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
-        """The released rows [n]."""
+        """Draws the released rows [n]."""
         secret = block.secret
         released = np.empty(len(secret), np.int64)
         for chunk, draws in rng.open(block.layout.sizes).chunks(self.candidates.limit(table)):
@@ -564,5 +614,5 @@ class Confined:
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
     ) -> Values | None:
-        """ln Pr[row y] of every protected position, [n, V]."""
+        """Returns ln Pr[row y] of every protected position, [n, V]."""
         return self.candidates.log_probs(table, block.secret, parameter)

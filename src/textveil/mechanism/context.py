@@ -1,9 +1,10 @@
-"""Context: which words of a text a utility may see, and what a language model expects among them.
+"""Context: the visible words of a text, and a language model's logits.
 
-In: a block, and what was released so far. Out: the order in which positions are released; logits over the table.
-Not here: the language model (`encoder.context`), and what a utility makes of its logits (`utility`).
+In: a block, and the words released so far. Out: the order in which positions are released; logits
+over the table. Not here: the language model (`encoder.context`), and how a utility uses its logits
+(`utility`).
 
-Words of placeholders are hidden in every mode, and so is the word that stands at the position itself.
+Words of placeholders are hidden in every mode, and so is the word at the position itself.
 """
 
 from collections.abc import Iterator
@@ -23,29 +24,39 @@ from textveil.table import EmbeddingTable
 Mode = Literal["none", "original", "released", "public"]
 
 PIECES = 1 << 10
-"""Pieces in one run of the model: more are no faster on a processor, and take more memory."""
+"""Pieces in one run of the model.
+
+More are no faster on a processor, and take more memory.
+"""
 
 REMEMBERED = 1 << 26
-"""So many logits (256 MiB) of one block are kept for other budgets, where a block remembers anything."""
+"""Logits of one block that are cached for other budgets: 256 MiB.
+
+Only where a block has a memo.
+"""
 
 
 @options()
 class Context:
-    """What is seen of a text when one of its words is scored.
+    """The visible part of a text when a word is scored.
 
     Args:
-        mode: `none`: nothing. `original`: all its words, as the paper has it; one word then shows in the output at
-            every protected position. `released`: the words released before it, and all words that pass; positions are
-            released from left to right. `public`: the words that pass, nothing else.
-        model: the folder or hub id of a masked or causal language model; None for the bundled masked one, "bundled:3"
-            for its first three layers.
+        mode: `none`: nothing. `original`: all its words, as the paper has it; one word then shows
+            in the output at every protected position. `released`: the words released before it, and
+            all words that pass; positions are released from left to right. `public`: the words that
+            pass, nothing else.
+        model: the folder or hub id of a masked or causal language model; None for the bundled
+            masked one, "bundled:3" for its first three layers.
     """
 
     mode: Mode = "none"
     model: str | None = None
 
     def schedule(self, layout: Layout) -> Iterator[Ids]:
-        """Waves of protected positions; in `released`, wave t holds the t-th protected position of every text."""
+        """Yields waves of protected positions.
+
+        In `released`, wave t holds the t-th protected position of every text.
+        """
         if self.mode != "released":
             yield np.arange(len(layout.positions))
             return
@@ -54,7 +65,10 @@ class Context:
             yield (starts + wave)[layout.sizes > wave]
 
     def spread(self, layout: Layout, spent: Values) -> Values:
-        """What words spend [n] where every position spends so much: in `original` all positions of the text."""
+        """Returns the loss of each word [n] from each position's loss.
+
+        In `original` a word spends at all positions of its text.
+        """
         if self.mode != "original":
             return spent
         sums: Values = np.bincount(layout.texts, spent, minlength=len(layout.sizes)).astype(
@@ -63,7 +77,10 @@ class Context:
         return sums[layout.texts]
 
     def share(self, layout: Layout, epsilon: Values) -> Values:
-        """What every position may spend [n] so that no word of its text spends more than its epsilon [n]."""
+        """Returns the epsilon that every position may spend [n].
+
+        So no word of its text spends more than its epsilon [n].
+        """
         if self.mode != "original":
             return epsilon
         least = np.full(len(layout.sizes), np.inf)
@@ -71,10 +88,10 @@ class Context:
         return (least / np.maximum(layout.sizes, 1))[layout.texts]
 
     def check(self, table: EmbeddingTable) -> None:
-        """Refuses what has no context.
+        """Refuses a table that cannot have a context.
 
         Raises:
-            ConfigError: the table holds word pieces, of which a position has several.
+            ConfigError: the table holds word pieces, of which a position can have more than one.
         """
         if self.mode != "none" and table.holds_pieces:
             raise ConfigError(
@@ -82,7 +99,7 @@ class Context:
             )
 
     def logits(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
-        """What the model expects at some positions: float32 [m, V].
+        """Returns the model's logits at some positions: float32 [m, V].
 
         Args:
             table: its words are the candidates.
@@ -92,7 +109,7 @@ class Context:
         """
         if block.memo is None or self.mode == "released":
             return self._read(table, block, wave, released)
-        key = (self.mode, self.model, table, wave.tobytes(), *_looked_at(block))
+        key = (self.mode, self.model, table, wave.tobytes(), *_build_key(block))
         found = block.memo.get(key)
         if found is None:
             found = self._read(table, block, wave, released)
@@ -111,23 +128,24 @@ class Context:
         place = np.concatenate(
             [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)]
         )
-        words, hidden = self._shown(table, block, released, place)
+        words, hidden = self._show(table, block, released, place)
         documents = np.concatenate(([0], np.cumsum(ends - begins)))
         spaced = np.ones(len(place), bool) if layout.spaced is None else layout.spaced[place]
         ragged = Ragged(words=words, documents=documents, spaced=spaced)
         asked = np.searchsorted(place, layout.positions[wave])
         if self.mode == "released":
-            hidden[asked] = (
-                False  # it is hidden as what is asked for, and has a window of its own about it
-            )
-        return _model(table, self.model).logits(ragged, asked, hidden=hidden)
+            hidden[asked] = False  # the query hides it already, in a separate window around it
+        return _load_model(table, self.model).logits(ragged, asked, hidden=hidden)
 
-    def _shown(
+    def _show(
         self, table: EmbeddingTable, block: Block, released: Ids, place: Ids
     ) -> tuple[list[str], Flags]:
-        """The words at some places of a block as the model sees them, and which of them it does not see."""
+        """Returns the words at some places as the model sees them.
+
+        Also says which of them are hidden.
+        """
         layout = block.layout
-        roles, names = layout.roles[place], _names(table)
+        roles, names = layout.roles[place], _list_names(table)
         rows = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         if self.mode == "original":
             rows[layout.positions] = block.secret
@@ -135,9 +153,9 @@ class Context:
             rows[layout.positions] = released
         if layout.verbatim is None:
             rows[layout.roles == Role.PASS] = block.rows[layout.roles == Role.PASS]
-        found = rows[place]
-        words = np.where(found == PLACEHOLDER, "", names[found])
-        hidden = found == PLACEHOLDER
+        shown_rows = rows[place]
+        words = np.where(shown_rows == PLACEHOLDER, "", names[shown_rows])
+        hidden = shown_rows == PLACEHOLDER
         if layout.verbatim is not None:
             passing = roles == Role.PASS
             words[passing] = np.array(layout.verbatim, object)[place[passing]]
@@ -146,8 +164,8 @@ class Context:
         return words.tolist(), hidden
 
 
-def _looked_at(block: Block) -> tuple[object, ...]:
-    """All of a block that the model may be shown."""
+def _build_key(block: Block) -> tuple[object, ...]:
+    """Returns the key of all that the model may be shown."""
     layout = block.layout
     spaced = None if layout.spaced is None else layout.spaced.tobytes()
     return (
@@ -160,11 +178,11 @@ def _looked_at(block: Block) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=4)
-def _model(table: EmbeddingTable, source: str | None) -> LanguageModel:
+def _load_model(table: EmbeddingTable, source: str | None) -> LanguageModel:
     return load_context(table, source, batch=PIECES, device=table.device)
 
 
 @lru_cache(maxsize=4)
-def _names(table: EmbeddingTable) -> NDArray[np.object_]:
+def _list_names(table: EmbeddingTable) -> NDArray[np.object_]:
     names: NDArray[np.object_] = np.array([*table.words, ""], object)  # row -1 is no word
     return names

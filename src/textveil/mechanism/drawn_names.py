@@ -1,7 +1,9 @@
-"""Typed names: a person's name gives way to another person's, a place to a place, an organization to one.
+"""Typed names: a name is replaced by a name of its type.
 
-In: words that are names, by their type, as rows of the table. Out: rows of public lists, and what each word spends.
-Not here: what finds names (`protect`), the lists (`text.name_lists`), and how a release shows them (`release`).
+A person's name becomes another person's, a place a place, an organization an organization. In:
+words that are names, by their type, as rows of the table. Out: rows of public lists, and the loss
+of each word. Not here: the detection of names (`protect`), the lists (`text.name_lists`), and how a
+release shows them (`release`).
 """
 
 from dataclasses import dataclass, field
@@ -28,14 +30,23 @@ LABELS = {
     "LOCATION": ("LOCATION", None),
     "ORGANIZATION": ("ORGANIZATION", None),
 }
-"""Every label of a name: its type, and the kinds of names on its list; None: all."""
+"""Every label of a name: its type, and the kinds listed.
+
+None stands for all kinds.
+"""
 
 FEWEST = 20
-"""Names that a list must have in a table: with fewer a name would hide among too few."""
+"""Smallest number of listed names in a table.
+
+With fewer a name would hide among too few.
+"""
 
 
 class Listing(NamedTuple):
-    """The names of one label: as a table of their own, and their rows in the whole table."""
+    """The names of one label as a table, and their rows.
+
+    The rows are those of the whole table.
+    """
 
     table: EmbeddingTable
     rows: Ids
@@ -45,8 +56,9 @@ class Listing(NamedTuple):
 class Names:
     """Draws names from public lists. Make one with `of`.
 
-    A word becomes a row of its list by a public function: the name on the list that is nearest to the word's row. Then
-    the mechanism draws one of the list, so that what is promised holds for any two words of the same label: local DP.
+    A word becomes a row of its list by a public function: the name on the list that is nearest to
+    the word's row. Then the mechanism draws one of the list, so that what is promised holds for any
+    two words of the same label: local DP.
 
     Attributes:
         options: the rule and its epsilon.
@@ -62,14 +74,17 @@ class Names:
 
     @classmethod
     def of(cls, options: NameOptions, types: frozenset[str], table: EmbeddingTable) -> Self:
-        """The lists of these types, as far as the table has them.
+        """Builds the lists of these types, if the table has them.
 
         Raises:
-            ConfigError: the table has hardly any name of a list, or the budget is below what rounding costs.
+            ConfigError: the table has hardly any name of a list, or the budget is below what
+                rounding costs.
         """
         rule = Staircase(sizes=(options.k,)) if options.rule == "rankcape" else Exponential()
         lists = {
-            label: _listing(label, table) for label, (type_, _) in LABELS.items() if type_ in types
+            label: _build_listing(label, table)
+            for label, (type_, _) in LABELS.items()
+            if type_ in types
         }
         if (
             options.k >= min(len(listing.rows) for listing in lists.values())
@@ -77,19 +92,21 @@ class Names:
         ):
             raise ConfigError("names.k must be smaller than the shortest list of names")
         mechanism = Select(name=options.rule, utility=Distance(), rule=rule)
-        for listing in lists.values():  # refuses now what it would refuse later
-            asked = np.array([_own(options.epsilon, mechanism, listing.table)])
+        for listing in lists.values():  # refuse now what a draw would refuse later
+            asked = np.array([_convert_epsilon(options.epsilon, mechanism, listing.table)])
             mechanism.calibrate(listing.table, Layout.of(1), asked)
         return cls(options=options, table=table, lists=lists, mechanism=mechanism)
 
     def draw(
         self, protection: Protection, rows: Ids, documents: Ids, *, rng: Randomness
     ) -> tuple[Ids, Values]:
-        """A row of the whole table for every name, and its local DP.
+        """Draws a row of the whole table for every name.
+
+        Also returns its local DP.
 
         Args:
-            protection: which of the N words are names, and their labels.
-            rows: int64 [N], their own rows; secret.
+            protection: the names among the N words, and their labels.
+            rows: int64 [N], the rows of the words; secret.
             documents: int64 [B + 1], where each text starts.
             rng: opened for every list in turn, whatever the texts hold.
 
@@ -113,40 +130,51 @@ class Names:
         return found, np.minimum(spent, self.options.epsilon)
 
     def nearest(self, label: str, rows: Ids) -> Ids:
-        """The name of a list that stands for each row of the whole table: the nearest, as a row of the list."""
+        """Maps each row of the whole table to its nearest name.
+
+        Returned as a row of the list.
+        """
         own, back = np.unique(rows, return_inverse=True)
         found = self.lists[label].table.nearest(self.table.take(own))
         return found[back]
 
     def parameter(self, label: str, layout: Layout) -> Values:
-        """The mechanism's parameter at every protected position of a layout, for names of one list."""
+        """Returns the mechanism's parameter at every protected position of a layout.
+
+        For names of one list.
+        """
         table = self.lists[label].table
-        asked = np.full(len(layout.positions), _own(self.options.epsilon, self.mechanism, table))
+        asked = np.full(
+            len(layout.positions), _convert_epsilon(self.options.epsilon, self.mechanism, table)
+        )
         return self.mechanism.calibrate(table, layout, asked)
 
 
-def _own(epsilon: float, mechanism: Select, table: EmbeddingTable) -> float:
-    """The mechanism's own epsilon under which local DP over the list is `epsilon`."""
+def _convert_epsilon(epsilon: float, mechanism: Select, table: EmbeddingTable) -> float:
+    """Returns the mechanism's epsilon under which local DP is `epsilon`.
+
+    Local DP over the list.
+    """
     claim = mechanism.claim(table)
     if claim.kind == "ldp":
         return epsilon
-    own = (epsilon - claim.additive) / claim.diameter
-    if own < 1e-6:
+    converted = (epsilon - claim.additive) / claim.diameter
+    if converted < 1e-6:
         raise BudgetError(
             "names.epsilon is too small for the rule exponential: take a larger one, or rankcape"
         )
-    return own
+    return converted
 
 
-def _listing(label: str, table: EmbeddingTable) -> Listing:
+def _build_listing(label: str, table: EmbeddingTable) -> Listing:
     type_, kinds = LABELS[label]
     names = load_names(type_)
-    known = (
+    listed = (
         table.row_of.get(word.lower(), table.row_of.get(word, -1))
         for word, kind in zip(names.words, names.kinds, strict=True)
         if kinds is None or kind in kinds
     )
-    rows = np.array(sorted({row for row in known if row >= 0}), np.int64)
+    rows = np.array(sorted({row for row in listed if row >= 0}), np.int64)
     if len(rows) < FEWEST:
         raise ConfigError(
             f"names.types needs a table with at least {FEWEST} names of {type_}; {table.name} has {len(rows)}"

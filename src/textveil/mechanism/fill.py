@@ -1,7 +1,8 @@
-"""Mask and fill: a language model writes the protected words anew, from all that is released besides.
+"""Mask and fill: a language model rewrites the protected words.
 
-In: the layout of a block. Out: released rows; the law; the claim.
-Not here: what the model sees (`context`), and mechanisms that look at the word (`select`, `perturb`).
+It uses the rest of the release. In: the layout of a block. Out: released rows; the law; the claim.
+Not here: what the model sees (`context`), and mechanisms that look at the word (`select`,
+`perturb`).
 """
 
 from typing import Annotated, Literal
@@ -23,14 +24,18 @@ CELLS = 1 << 21
 
 @options()
 class Fill:
-    """Releases what a language model expects at every protected position, given what stands around it in the release.
+    """Releases a language model's expectation at every protected position.
 
-    It sees the words that pass, never a protected word: two texts with the same mask have the same law.
+    Given the words around it in the release. It sees the words that pass, never a protected word:
+    two texts with the same mask have the same law.
 
     Args:
-        order: "together" asks once for all positions of a text; "in turn" shows the model what it filled in before.
-        temperature: 0 takes the likeliest word; else a word is drawn with a weight of exp(logit / temperature).
-        model: the folder or hub id of a masked or causal language model; None for the bundled masked one.
+        order: "together" asks once for all positions of a text; "in turn" shows the model its
+            earlier words.
+        temperature: 0 takes the likeliest word; else a word is drawn with a weight of exp(logit /
+            temperature).
+        model: the folder or hub id of a masked or causal language model; None for the bundled
+            masked one.
     """
 
     name: str = "mask-and-fill"
@@ -40,11 +45,11 @@ class Fill:
 
     @property
     def context(self) -> Context:
-        """What the model sees, and in which order positions are filled."""
+        """The words that the model sees, and the order of filling."""
         return Context(mode="public" if self.order == "together" else "released", model=self.model)
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        """Local DP with epsilon 0; what remains is in the mask.
+        """Returns local DP with epsilon 0; what remains is in the mask.
 
         Raises:
             ConfigError: the table holds word pieces.
@@ -60,26 +65,29 @@ class Fill:
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
-        """There is nothing to set."""
+        """Returns zeros: there is no parameter to set."""
         return np.zeros(len(epsilon))
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
-        """No parameter is needed."""
+        """Returns zeros: no parameter is needed."""
         return np.zeros(len(layout.positions))
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """Nothing."""
+        """Returns zeros: no word spends anything."""
         return np.zeros(len(parameter))
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
-        """The released rows [n], wave after wave; nothing of the block but its public rows is looked at."""
-        block = _public(block)
+        """Returns the released rows [n], wave after wave.
+
+        Of the block it reads the public rows only.
+        """
+        block = _remove_secret(block)
         layout, released = block.layout, np.full(len(parameter), PLACEHOLDER, np.int64)
         for wave in self.context.schedule(layout):
             if not self.temperature:
-                for part in _parts(wave, table):
+                for part in _split(wave, table):
                     released[part] = self.context.logits(table, block, part, released).argmax(
                         axis=1
                     )
@@ -88,28 +96,34 @@ class Fill:
             for chunk, draws in rng.open(sizes).chunks(max(1, CELLS // len(table))):
                 logits = self.context.logits(table, block, wave[chunk], released)
                 released[wave[chunk]] = weighted_choice(
-                    draws, self._weights(logits).astype(np.int64)
+                    draws, self._compute_weights(logits).astype(np.int64)
                 )
         return released
 
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
     ) -> Values:
-        """ln Pr[row y] of every protected position, [n, V], given the rows [n] that are released before it."""
-        block = _public(block)
+        """Returns ln Pr[row y] of every protected position, [n, V].
+
+        Given the rows [n] that are released before it.
+        """
+        block = _remove_secret(block)
         before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
         law = np.empty((len(parameter), len(table)))
         seen = np.full(len(parameter), PLACEHOLDER, np.int64)
         for wave in self.context.schedule(block.layout):
-            for part in _parts(wave, table):
-                weights = self._weights(self.context.logits(table, block, part, seen))
+            for part in _split(wave, table):
+                weights = self._compute_weights(self.context.logits(table, block, part, seen))
                 with np.errstate(divide="ignore"):
                     law[part] = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
             seen[wave] = before[wave]
         return law
 
-    def _weights(self, logits: Floats) -> Values:
-        """Whole numbers from 1 to 2^50 in float64, [m, V]; at temperature 0, 1 for one word and 0 for all others."""
+    def _compute_weights(self, logits: Floats) -> Values:
+        """Computes whole weights from 1 to 2^50 in float64, [m, V].
+
+        At temperature 0, 1 for one word and 0 for all others.
+        """
         if not self.temperature:
             best: Flags = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
             return best.astype(np.float64)
@@ -122,13 +136,13 @@ class Fill:
         return floored
 
 
-def _public(block: Block) -> Block:
-    """The block without its secret rows, so that nothing can depend on them."""
+def _remove_secret(block: Block) -> Block:
+    """Removes the secret rows of a block: nothing may depend on them."""
     rows = block.rows.copy()
     rows[block.layout.positions] = PLACEHOLDER
     return Block(layout=block.layout, rows=rows)
 
 
-def _parts(wave: Ids, table: EmbeddingTable) -> list[Ids]:
+def _split(wave: Ids, table: EmbeddingTable) -> list[Ids]:
     step = max(1, CELLS // len(table))
     return [wave[start : start + step] for start in range(0, len(wave), step)]

@@ -1,7 +1,8 @@
-"""Guessing: how often the best guess of a private word is right, by a mechanism's law and a public prior.
+"""Guessing: the success rate of the best guess of a private word.
 
-In: a mechanism, a table, what is expected of private words. Out: the expected share of right guesses, exactly.
-Not here: guesses of the words of a release (`evaluate`), and the search for a budget (`pipeline.found`).
+It follows from a mechanism's law and a public prior. In: a mechanism, a table, the prior of private
+words. Out: the expected share of right guesses, exactly. Not here: guesses of the words of a
+release (`evaluate`), and the search for a budget (`pipeline.found`).
 """
 
 from collections.abc import Callable
@@ -19,27 +20,28 @@ from textveil.randomness import Values
 from textveil.table import EmbeddingTable, shares
 
 CELLS = 1 << 22
-"""Probabilities that are held at once: 32 MiB."""
+"""Probabilities held at once: 32 MiB."""
 
 
 def guessing(
     mechanism: Mechanism, table: EmbeddingTable, prior: Values | None = None
 ) -> Callable[[float], float]:
-    """How often the best guess is right, as a function of the mechanism's parameter.
+    """Returns the best guess's success rate as a function of the parameter.
 
-    Whoever sees the released row y guesses the x that maximises prior(x) P(y | x), and is right with probability
-    sum_y max_x prior(x) P(y | x). That is the sum over all rows of the table, nothing left out. Where the law may
-    release no row at all, that is counted as if it told the word.
+    Whoever sees the released row y guesses the x that maximises prior(x) P(y | x), and is right
+    with probability sum_y max_x prior(x) P(y | x). That is the sum over all rows of the table,
+    nothing left out. Where the law may release no row at all, that counts as a right guess.
 
-    A staircase by distance is looked at once, in seconds for 20,000 rows; any other law is written down anew for every
-    parameter, which is V^2 work.
+    A staircase by distance is computed once, in seconds for 20,000 rows; any other law is computed
+    for every parameter, which is V^2 work.
 
     Args:
         mechanism: has a law, and draws each word alone.
-        table: its V rows are what is drawn for, and released.
-        prior: the probability of each word, as a row of the table's origin, summing to 1. In a coarse view the guess of
-            a code is its likeliest word; of books by group, that under which words are named most often counts. None:
-            as words stand in general public text.
+        table: its V rows are the private and the released words.
+        prior: the probability of each word, as a row of the table's origin, summing to 1. In a
+            coarse view the guess of a code is its likeliest word; with books by group, the book
+            under which most guesses are right counts. None: the shares of words in general public
+            text.
 
     Raises:
         ConfigError: the mechanism has no law that could be written down, or looks at other words.
@@ -56,7 +58,7 @@ def guessing(
         )
     if isinstance(mechanism, Select) and isinstance(mechanism.rule, Staircase):
         assert isinstance(mechanism.utility, Distance), "with a context words are not drawn alone"
-        return _staircase(mechanism.rule, table, heads)
+        return _guess_staircase(mechanism.rule, table, heads)
     if not isinstance(mechanism, Law):
         raise ConfigError(
             f"{name} has no law that is written down, so how often a word is guessed is not known"
@@ -80,8 +82,14 @@ def guessing(
     return guessed
 
 
-def _staircase(rule: Staircase, table: EmbeddingTable, heads: Values) -> Callable[[float], float]:
-    """Weights fall from level to level, so all that counts is the likeliest word that has a row on a level or above."""
+def _guess_staircase(
+    rule: Staircase, table: EmbeddingTable, heads: Values
+) -> Callable[[float], float]:
+    """Returns the success rate of guessing under a staircase.
+
+    Weights fall from level to level, so only the likeliest word that has a row on a level or above
+    counts.
+    """
     ends = rule.ends(table)
     sizes = np.diff(ends, prepend=0)
     level = np.repeat(np.arange(len(sizes) - 1), sizes[:-1])

@@ -1,7 +1,8 @@
-"""Information: how many bits a code tells of a private word that is released by randomised response.
+"""Information: bits that a released code gives about a private word.
 
-In: the shares of codes in public text, and epsilon. Out: the mutual information, exactly, and what no rule exceeds.
-Not here: how often a word is guessed from a code (`guess`), and what a book is (`table.book`).
+The code is released by randomised response. In: the shares of codes in public text, and epsilon.
+Out: the mutual information, exactly, and the bound for any rule. Not here: how often a word is
+guessed from a code (`guess`), and what a book is (`table.book`).
 """
 
 import numpy as np
@@ -11,32 +12,39 @@ from textveil.randomness import Floats, Values
 
 
 def entropy(shares: Floats | Values) -> float:
-    """How many bits tell which of some values was drawn, from their shares [n], scaled to sum to 1."""
+    """Computes the entropy in bits of some shares [n].
+
+    They are scaled to sum to 1.
+    """
     some = shares[shares > 0].astype(np.float64)
     some /= some.sum()
     return float(-(some * np.log2(some)).sum())
 
 
 def kept(codes: int, epsilon: float) -> float:
-    """How often k-ary randomised response over so many codes releases the code itself."""
+    """Returns how often k-ary randomised response releases the true code.
+
+    Over this number of codes.
+    """
     return float(1 / (1 + (codes - 1) * np.exp(-epsilon)))
 
 
 def information(masses: Floats | Values, epsilon: float) -> float:
-    """How many bits the released code tells of a word: I(X; Y) of a word X, drawn as in public text, and its code Y.
+    """Computes the information in bits of a released code about a word.
 
-    The draw sees the code of a word only, so that it tells of the word what it tells of its code. I = H(Y) - H(Y | X):
-    it is 0 at epsilon 0, and the entropy of the codes at infinity.
+    I(X; Y) of a word X, drawn as in public text, and its code Y. The draw sees the code of a word
+    only, so it gives about the word what it gives about its code. I = H(Y) - H(Y | X): it is 0 at
+    epsilon 0, and the entropy of the codes at infinity.
 
     Args:
         masses: the share of each code in public text, [C]; scaled to sum to 1.
         epsilon: of k-ary randomised response over the codes, 0 or more.
 
     Raises:
-        ConfigError: epsilon is negative or no number.
+        ConfigError: epsilon is negative or NaN.
 
-    Source: Cover and Thomas, Elements of Information Theory, section 2.4; the rule is that of Kairouz, Oh and Viswanath
-    (2014).
+    Source: Cover and Thomas, Elements of Information Theory, section 2.4; the rule is that of
+    Kairouz, Oh and Viswanath (2014).
     """
     if not epsilon >= 0:
         raise ConfigError("epsilon must be 0 or more")
@@ -49,25 +57,29 @@ def information(masses: Floats | Values, epsilon: float) -> float:
 
 
 def limit(epsilon: float) -> float:
-    """The most bits that any rule with local DP epsilon tells of one word, whatever is expected of it.
+    """Computes the largest information in bits under local DP epsilon.
 
-    Given an output y, the ratio P(y | x) / P(y) has the mean 1 over words, and its values differ by exp(epsilon) at
-    most. What y tells of the word is the mean of the ratio times its logarithm. That is convex in the ratio, so it is
-    largest where the ratio has its two ends only, the upper one for a share s of the words: with
-    t = epsilon / (1 - exp(-epsilon)) it is largest over s where 1 + s (exp(epsilon) - 1) = t, and then t - 1 - ln t.
+    For any rule and any prior of the word. Given an output y, the ratio P(y | x) / P(y) has the
+    mean 1 over words, and its values differ by a factor of exp(epsilon) at most. What y reveals
+    about the word is the mean of the ratio times its logarithm. That is convex in the ratio, so it
+    is largest where the ratio has its two ends only, the upper one for a share s of the words: with
+    t = epsilon / (1 - exp(-epsilon)) it is largest over s where 1 + s (exp(epsilon) - 1) = t, and
+    then t - 1 - ln t.
 
     Args:
         epsilon: above 0.
 
-    Source: rules with the two ends only are the extremal ones of Kairouz, Oh and Viswanath (2014), section 3.
+    Source: rules with the two ends only are the extremal ones of Kairouz, Oh and Viswanath (2014),
+    section 3.
     """
     t = epsilon / -np.expm1(-epsilon)
     return float((t - 1 - np.log(t)) / np.log(2))
 
 
 def fitting(epsilon: float) -> float:
-    """How many codes fit epsilon: if as many are equally frequent, randomised response reaches the `limit`, 1 / s.
+    """Computes the number of codes that fit epsilon.
 
-    At small epsilon it is 2 (no fewer are codes), and it grows as exp(epsilon) / (epsilon - 1).
+    If as many are equally frequent, randomised response reaches the `limit`, 1 / s. At small
+    epsilon it is 2 (no fewer are codes), and it grows as exp(epsilon) / (epsilon - 1).
     """
     return float(np.expm1(epsilon) / (epsilon / -np.expm1(-epsilon) - 1))

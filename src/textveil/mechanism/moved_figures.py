@@ -1,7 +1,8 @@
-"""Moved figures: a date, an age or an amount gives way to one near it, by discrete Laplace noise with an exact law.
+"""Moved figures: dates, ages and amounts with discrete Laplace noise.
 
-In: figures by their type; how much is lost for each day, year or unit. Out: what is added to each, what that promises.
-Not here: how figures are read and written (`detect.quantities`), which of them are equal (`pipeline.consistent`).
+The law is exact. In: figures by their type; the loss for each day, year or unit. Out: the number
+added to each, and its promise. Not here: how figures are read and written (`detect.quantities`),
+which of them are equal (`pipeline.consistent`).
 """
 
 import math
@@ -27,18 +28,18 @@ _CHUNK = 1 << 16
 class Figures:
     """Moves figures. Make one with `of`.
 
-    All dates of a session, or of a text without one, are moved by one number of days; every other figure by a number of
-    its own, equal ones alike.
+    All dates of a session, or of a text without one, are moved by one number of days; every other
+    figure by a separate number, the same for equal figures.
 
     Attributes:
-        options: how much is lost for each day, year or unit.
+        options: the loss for each day, year or unit.
     """
 
     options: FigureOptions
 
     @classmethod
     def of(cls, options: FigureOptions) -> Self:
-        """The figures of these options.
+        """Builds the figures of these options.
 
         Raises:
             BudgetError: an epsilon, or the unit, has more digits than the exact law can have.
@@ -46,7 +47,7 @@ class Figures:
         made = cls(options=options)
         types = {"day_epsilon": DATES[0], "year_epsilon": AGE, "unit_epsilon and figures.unit": ""}
         for name, type_ in types.items():
-            if max(made._scale(type_).as_integer_ratio()) > LARGEST_RATIO:
+            if max(made._compute_scale(type_).as_integer_ratio()) > LARGEST_RATIO:
                 raise BudgetError(
                     f"figures.{name} must be numbers that are not as small, large or exact: round them"
                 )
@@ -60,7 +61,7 @@ class Figures:
         *,
         rng: Randomness,
     ) -> tuple[Ids, Values]:
-        """What is added to every figure, and its local DP.
+        """Draws the number added to every figure, and its local DP.
 
         Args:
             figures: by word, in order; secret.
@@ -69,8 +70,8 @@ class Figures:
             rng: opened once, whatever the texts hold.
 
         Returns:
-            int64 [N], in days, years, or hundredths of an amount, 0 where nothing is moved; float64 [N], infinite for
-            dates and amounts, for which only a bound per day or unit holds.
+            int64 [N], in days, years, or hundredths of an amount, 0 where nothing is moved; float64
+            [N], infinite for dates and amounts, for which only a bound per day or unit holds.
         """
         steps, spent = np.zeros(len(protection.public), np.int64), np.zeros(len(protection.public))
         places = list(figures)
@@ -81,7 +82,7 @@ class Figures:
         for start, stop in pairwise(bounds):
             first, types = len(scales), [protection.kind(i) for i in places[start:stop]]
             row += [first if type_ in DATES else first + j for j, type_ in enumerate(types, 1)]
-            scales += [self._scale(type_) for type_ in (DATES[0], *types)]
+            scales += [self._compute_scale(type_) for type_ in (DATES[0], *types)]
         drawn = np.empty(len(scales), np.int64)
         for part, draws in rng.open(np.diff(bounds) + 1).chunks(_CHUNK):
             drawn[part] = discrete_laplace(draws, scales[part])
@@ -89,13 +90,16 @@ class Figures:
         spent[places] = [self.bound(protection.kind(i)) for i in places]
         return steps, spent
 
-    def _scale(self, type_: str) -> Fraction:
-        """The scale of the noise in days, years, or hundredths: of exactly the epsilon that statements print."""
-        units = 1 if type_ in (*DATES, AGE) else 100 * Fraction(_exact(self.options.unit or 1.0))
-        return units / Fraction(_exact(self.per_unit(type_)))
+    def _compute_scale(self, type_: str) -> Fraction:
+        """Returns the scale of the noise in days, years, or hundredths.
+
+        It is that of exactly the epsilon that statements print.
+        """
+        units = 1 if type_ in (*DATES, AGE) else 100 * Fraction(_format(self.options.unit or 1.0))
+        return units / Fraction(_format(self.per_unit(type_)))
 
     def per_unit(self, type_: str) -> float:
-        """What a figure of a type loses for each day, year or unit."""
+        """Returns the loss of a figure for each day, year or unit."""
         options = self.options
         return (
             options.day_epsilon
@@ -106,50 +110,56 @@ class Figures:
         )
 
     def bound(self, type_: str) -> float:
-        """The local DP of a figure of a type; infinite where only a bound per day or unit holds."""
+        """Returns the local DP of a figure of a type.
+
+        Infinite where only a bound per day or unit holds.
+        """
         return self.options.year_epsilon * OLDEST if type_ == AGE else math.inf
 
     def unit(self, type_: str) -> str:
-        """What one `per_unit` is lost for: "day", "year", "100"."""
+        """Names the unit of `per_unit`: "day", "year", "100"."""
         return (
             "day"
             if type_ in DATES
             else "year"
             if type_ == AGE
-            else _exact(self.options.unit or 1.0)
+            else _format(self.options.unit or 1.0)
         )
 
     def law(self, type_: str, *, seeded: bool) -> str:
-        """What a drawn number depends on besides the figure that it moves."""
-        return f"{'seeded' if seeded else 'drawn'} figures, {_exact(self.per_unit(type_))} per {self.unit(type_)}"
+        """Describes the law of a drawn number, without the moved figure."""
+        return f"{'seeded' if seeded else 'drawn'} figures, {_format(self.per_unit(type_))} per {self.unit(type_)}"
 
     def notes(self, types: Iterable[str]) -> Iterator[str]:
-        """What is hidden of figures of these types and what is kept, in plain sentences without their full stop."""
+        """Yields sentences about what is hidden and what is kept.
+
+        For figures of these types, without their full stop.
+        """
         given, options = set(types), self.options
         whole = "over all releases of the session together, or for each release without one"
         if given & {*DATES}:
             yield (
                 "all dates of a session (of a text without one) are moved by one number of days, drawn once: between "
                 "texts whose dates are all D days later or earlier, and written in the same form, epsilon is "
-                f"{_exact(options.day_epsilon)} * D, {whole}; the days between the dates are kept, so whoever knows "
+                f"{_format(options.day_epsilon)} * D, {whole}; the days between the dates are kept, so whoever knows "
                 "one date knows all, and so are their form and the words around them, such as weekdays"
             )
         if AGE in given:
-            most = Decimal(_exact(options.year_epsilon)) * OLDEST
+            most = Decimal(_format(options.year_epsilon)) * OLDEST
             yield (
                 "each age is moved by years that are drawn once for it in a session (in a text without one), and "
-                f"written as 0 to {OLDEST}: between two ages D years apart epsilon is {_exact(options.year_epsilon)} "
+                f"written as 0 to {OLDEST}: between two ages D years apart epsilon is {_format(options.year_epsilon)} "
                 f"* D, at most {most.normalize():f}, {whole}; which ages are equal and the words around them are kept"
             )
         if own := sorted(given - {*DATES, AGE}):
             yield (
                 f"each amount of type {' or '.join(own)} is moved by a number that is drawn once for it in a session "
                 "(in a text without one), and not below 0: between two amounts that are D apart and written in the "
-                f"same form epsilon is {_exact(options.unit_epsilon)} * D / {self.unit(own[0])}, {whole}; which "
+                f"same form epsilon is {_format(options.unit_epsilon)} * D / {self.unit(own[0])}, {whole}; which "
                 "amounts are equal, their decimal places and the words around them are kept"
             )
 
 
-def _exact(value: float) -> str:
-    """A number as statements print it, with all its digits and no exponent."""
+def _format(value: float) -> str:
+    """Writes a number with all digits and no exponent, as statements do."""
     return f"{Decimal(repr(value)).normalize():f}"

@@ -1,7 +1,8 @@
-"""Noise on vectors: what is drawn, and what a unit of distance costs under it.
+"""Noise on vectors: the draws, and their cost per unit of distance.
 
-In: centres [m, d], a parameter per row, a stream of draws. Out: noisy vectors, their densities; rates of epsilon.
-Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum over a window (`Mixing.spend`).
+In: centres [m, d], a parameter per row, a stream of draws. Out: noisy vectors, their densities;
+rates of epsilon. Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum
+over a window (`Mixing.spend`).
 """
 
 from typing import Annotated, ClassVar, Literal, Protocol
@@ -30,24 +31,27 @@ NoiseName = Literal["multivariate-laplace", "coordinate-laplace", "von-mises-fis
 
 
 class Noise(Protocol):
-    """A family of noise with one parameter per row; `rate` and `parameter` are inverse to one another.
+    """A family of noise with one parameter per row.
+
+    `rate` and `parameter` are inverse to one another.
 
     Attributes:
-        parameter_name: the parameter, as the papers call it.
+        parameter_name: the parameter's name in the papers.
         law: the textbook law that is drawn; None for no noise.
-        radius: an epsilon that is spent besides, on the length of a word's vector; None where it is not released.
+        radius: the additional epsilon for the length of a word's vector; None where it is not
+            released.
     """
 
     parameter_name: ClassVar[str | None]
 
     @property
     def law(self) -> NoiseName | None:
-        """See the class."""
+        """The textbook law, see the class."""
         ...
 
     @property
     def radius(self) -> float | None:
-        """See the class."""
+        """The additional epsilon, see the class."""
         ...
 
     @property
@@ -56,41 +60,53 @@ class Noise(Protocol):
         ...
 
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:
-        """Raises ConfigError where this noise has no guarantee on the table (`mixed`: centres are means of rows)."""
+        """Raises ConfigError where this noise has no guarantee on the table.
+
+        `mixed`: centres are means of rows.
+        """
         ...
 
     def metric(self, table: EmbeddingTable) -> str:
-        """The distance that rates are per unit of."""
+        """Names the distance in whose units rates are."""
         ...
 
     def diameter(self, table: EmbeddingTable) -> float:
-        """The largest such distance between two rows of the table."""
+        """Returns the largest such distance between two rows of the table."""
         ...
 
     def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:
-        """epsilon per unit of distance between two centres, [m]."""
+        """Returns epsilon per unit of distance between two centres, [m]."""
         ...
 
     def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:
-        """The parameter that costs a rate, [m]."""
+        """Returns the parameter that costs a rate, [m]."""
         ...
 
     def sample(
         self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
     ) -> Values:
-        """Noisy vectors [m, d] around centres [m, d] of the words in `rows` [m]."""
+        """Draws noisy vectors [m, d] around centres [m, d].
+
+        `rows` [m] are their words.
+        """
         ...
 
     def log_density(
         self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
     ) -> Floats:
-        """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
+        """Returns ln of the density around centres [k, d], [m, k].
+
+        At noisy vectors [m, d], up to a constant of the parameter.
+        """
         ...
 
 
 @options()
 class NoNoise:
-    """No noise at all: the centre itself. Deterministic, so no statement holds."""
+    """No noise at all: the centre itself.
+
+    Deterministic, so no statement holds.
+    """
 
     parameter_name: ClassVar[str | None] = None
     law: ClassVar[NoiseName | None] = None
@@ -120,7 +136,7 @@ class NoNoise:
     def log_density(
         self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
     ) -> Floats:
-        """0 at the centre itself, minus infinity elsewhere: [m, k]."""
+        """Returns 0 at the centre itself, minus infinity elsewhere: [m, k]."""
         found = np.full((len(noisy), len(centres)), -np.inf, noisy.dtype)
         for line, row in zip(found, noisy, strict=True):
             line[(centres == row).all(axis=1)] = 0
@@ -129,9 +145,10 @@ class NoNoise:
 
 @options()
 class MultivariateLaplace:
-    """Noise of density proportional to exp(-eta |z|) (Feyisetan et al. 2020; Qu et al. 2021).
+    """Noise of density proportional to exp(-eta |z|).
 
-    A Gamma(d, 1/eta) radius times a uniform direction. Costs eta per unit of Euclidean distance, sharp.
+    Feyisetan et al. 2020; Qu et al. 2021. A Gamma(d, 1/eta) radius times a uniform direction. Costs
+    eta per unit of Euclidean distance, sharp.
 
     Args:
         eta: the parameter of all rows; without it, it follows from epsilon.
@@ -169,7 +186,10 @@ class MultivariateLaplace:
     def log_density(
         self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
     ) -> Floats:
-        """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
+        """Returns ln of the density around centres [k, d], [m, k].
+
+        At noisy vectors [m, d], up to a constant of the parameter.
+        """
         found: Floats = noisy @ centres.T
         found *= -2
         found += np.einsum("ij,ij->i", noisy, noisy)[:, None] + np.einsum(
@@ -182,14 +202,16 @@ class MultivariateLaplace:
 
 @options()
 class CoordinateLaplace:
-    """Independent Laplace noise on every coordinate; costs 1/scale per unit of l1 distance.
+    """Independent Laplace noise on every coordinate.
+
+    It costs 1/scale per unit of l1 distance.
 
     Args:
-        nominal: an epsilon for the whole table, turned into a scale by `calibration`; without it the scale is
-            1/epsilon, with epsilon per unit of l1 distance.
-        calibration: `honest`: scale = l1 diameter / nominal, so that `nominal` is the local DP spent. `paper`:
-            scale = (sum of the coordinates' ranges) / nominal, as STAMP's baseline has it; it spends less than
-            it says, and the statement prints what it really spends.
+        nominal: an epsilon for the whole table, turned into a scale by `calibration`; without it
+            the scale is 1/epsilon, with epsilon per unit of l1 distance.
+        calibration: `honest`: scale = l1 diameter / nominal, so that `nominal` is the local DP
+            spent. `paper`: scale = (sum of the coordinates' ranges) / nominal, as STAMP's baseline
+            has it; it spends less than it says, and the statement prints what it really spends.
     """
 
     nominal: Positive | None = None
@@ -214,43 +236,50 @@ class CoordinateLaplace:
     def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
         return table.l1_diameter
 
-    def _range(self, table: EmbeddingTable) -> float:
+    def _compute_range(self, table: EmbeddingTable) -> float:
         return table.l1_diameter if self.calibration == "honest" else table.coordinate_range
 
     def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
-        return parameter / self._range(table)
+        return parameter / self._compute_range(table)
 
     def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
-        return rate * self._range(table)
+        return rate * self._compute_range(table)
 
     def sample(  # noqa: D102
         self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
     ) -> Values:
-        return centres + coordinate_laplace(draws, self._range(table) / parameter, table.dimension)
+        return centres + coordinate_laplace(
+            draws, self._compute_range(table) / parameter, table.dimension
+        )
 
     def log_density(
         self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
     ) -> Floats:
-        """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
+        """Returns ln of the density around centres [k, d], [m, k].
+
+        At noisy vectors [m, d], up to a constant of the parameter.
+        """
         found = np.empty((len(noisy), len(centres)), noisy.dtype)
         for line, row in zip(found, noisy, strict=True):
             np.abs(centres - row).sum(axis=1, out=line)
-        found *= -parameter / self._range(table)
+        found *= -parameter / self._compute_range(table)
         return found
 
 
 @options()
 class VonMisesFisher:
-    """A direction of density proportional to exp(kappa <direction, centre>) (STAMP, section 4).
+    """A direction of density proportional to exp(kappa <direction, centre>).
 
-    Unit centres cost kappa per unit of chord, sharp. Centres that are means of unit rows (a window) cost
-    kappa (1 + A_d(kappa)), A_d = I_{d/2} / I_{d/2-1}: with r, r' in the unit ball the normaliser moves by at most
-    kappa A_d(kappa) |r - r'|, because its logarithm has the gradient kappa A_d(kappa |r|).
+    STAMP, section 4. Unit centres cost kappa per unit of chord, sharp. Centres that are means of
+    unit rows (a window) cost kappa (1 + A_d(kappa)), A_d = I_{d/2} / I_{d/2-1}: with r, r' in the
+    unit ball the normaliser moves by at most kappa A_d(kappa) |r - r'|, because its logarithm has
+    the gradient kappa A_d(kappa |r|).
 
     Args:
         kappa: the parameter of all rows; without it, it follows from epsilon.
-        radius: also privatize the row's original length with this epsilon (Laplace noise, clamped above zero).
-            The nearest word by cosine does not depend on it: it is charged, and useless.
+        radius: also privatize the row's original length with this epsilon (Laplace noise, clamped
+            above zero). The nearest word by cosine does not depend on it: it is charged, and
+            useless.
     """
 
     kappa: Positive | None = None
@@ -289,7 +318,7 @@ class VonMisesFisher:
 
     def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
         wanted = rate / table.lipschitz
-        return _largest_kappa(table.dimension, wanted) if mixed else wanted
+        return _find_largest_kappa(table.dimension, wanted) if mixed else wanted
 
     def sample(  # noqa: D102
         self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
@@ -308,9 +337,10 @@ class VonMisesFisher:
     def log_density(
         self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
     ) -> Floats:
-        """ln of the density at the directions of noisy [m, d] around unit centres [k, d], but for a constant: [m, k].
+        """Returns ln of the density around unit centres [k, d], [m, k].
 
-        The constant is one of the parameter. A privatized radius is left out: it cannot change what is released.
+        At the directions of noisy vectors [m, d], up to a constant of the parameter. A privatized
+        radius is left out: it cannot change the released word.
         """
         lengths = np.maximum(np.linalg.norm(noisy, axis=1, keepdims=True), 1e-12)
         found: Floats = (noisy / lengths) @ centres.T
@@ -318,8 +348,11 @@ class VonMisesFisher:
         return found
 
 
-def _largest_kappa(dimension: int, wanted: Values) -> Values:
-    """The kappa with kappa (1 + A_d(kappa)) = wanted, from below: bisection, at most 1e-12 relative short."""
+def _find_largest_kappa(dimension: int, wanted: Values) -> Values:
+    """Finds the kappa with kappa (1 + A_d(kappa)) = wanted, from below.
+
+    Bisection, at most 1e-12 relative short.
+    """
     low, high = wanted / 2, wanted.copy()
     for _ in range(48):
         middle = (low + high) / 2
@@ -329,7 +362,10 @@ def _largest_kappa(dimension: int, wanted: Values) -> Values:
 
 
 def lengthening(table: EmbeddingTable) -> tuple[str, ...]:
-    """What to say of a table on which distances can be longer than those that statements are made in."""
+    """Returns the caveat of a table whose distances are lengthened.
+
+    That is, longer than those in which statements are made.
+    """
     if table.lipschitz == 1.0:
         return ()
     return (

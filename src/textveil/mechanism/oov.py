@@ -1,7 +1,8 @@
-"""The papers' own rules for words outside the table: drawn evenly, dropped, or moved up as numbers.
+"""The papers' rules for words outside the table.
 
-In: words, which of them are outside the table, the options. Out: a `WordRule` per word, what it draws, what it costs.
-Not here: the house rule, by which such a word gets a row as any other (`table`), and how releases show it (`release`).
+Such words are drawn evenly, dropped, or moved up as numbers. In: words, which of them are outside
+the table, the options. Out: a `WordRule` per word, its draw, its cost. Not here: the house rule, by
+which such a word gets a row as any other (`table`), and how releases show it (`release`).
 """
 
 import re
@@ -15,7 +16,10 @@ from textveil.config import WordsOptions
 from textveil.randomness import Flags, Ids, Randomness
 
 STEPS = 1000
-"""A number is moved up by less than this, as in CusText's public code."""
+"""Exclusive limit of the number added to a number.
+
+As in CusText's public code.
+"""
 
 _INTEGER = re.compile("[0-9]{1,18}")  # with more digits the sum may not fit into 64 bits
 _CHUNK = 1 << 16
@@ -33,41 +37,56 @@ _NUMBERS = (
 
 
 class WordRule(IntEnum):
-    """What a word falls under; those of the last three never reach the mechanism."""
+    """The rule of a word.
+
+    Words of the last three rules never reach the mechanism.
+    """
 
     HOUSE = 0
-    """What every other option of `words.oov` does: the word is drawn, passes, or becomes a placeholder."""
+    """The rule of every other option of `words.oov`.
+
+    The word is drawn, passes, or becomes a placeholder.
+    """
     UNIFORM = 1
-    """A row drawn evenly from the whole table, as in SanText's public code."""
+    """A row drawn evenly from the whole table.
+
+    As in SanText's public code.
+    """
     DROP = 2
     """No item at all, as in InferDPT's public code."""
     ADD = 3
-    """The number plus an integer drawn evenly below `STEPS`, as in CusText's public code."""
+    """The number plus an integer drawn evenly below `STEPS`.
+
+    As in CusText's public code.
+    """
 
 
 def apart(options: WordsOptions) -> bool:
-    """Whether a paper's own rule may take words out of the mechanism's hands."""
+    """Says whether a paper's rule may bypass the mechanism."""
     return options.oov in ("uniform", "drop") or options.numbers == "add"
 
 
 def draws(options: WordsOptions) -> bool:
-    """Whether such a rule may draw."""
+    """Says whether such a rule may draw."""
     return options.oov == "uniform" or options.numbers == "add"
 
 
 def reasons(options: WordsOptions) -> list[str]:
-    """Why no finite statement holds, whatever the text: the text next to this one may hold such a word."""
+    """Returns the reasons why no finite statement holds, for any text.
+
+    The text next to this one may hold such a word.
+    """
     found = [_REASONS[options.oov]] if options.oov in _REASONS else []
     return [*found, _NUMBERS] if options.numbers == "add" else found
 
 
 def rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArray[np.int8]:
-    """The rule of every word, int8 [N].
+    """Returns the rule of every word, int8 [N].
 
     Args:
         words: N words.
         unknown: bool [N], protected words outside the table; the others fall under the house rule.
-        options: what is asked for.
+        options: the requested rules.
     """
     others = {"uniform": WordRule.UNIFORM, "drop": WordRule.DROP}.get(options.oov, WordRule.HOUSE)
     found = np.where(unknown, others, WordRule.HOUSE).astype(np.int8)
@@ -79,7 +98,9 @@ def rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArra
 
 
 def draw(rule: NDArray[np.int8], documents: Ids, rows: int, *, rng: Randomness) -> Ids:
-    """What the rules draw: int64 [T], a row or what is added to a number, evenly and without bias; -1 elsewhere.
+    """Draws the rows and numbers of the rules: int64 [T].
+
+    A row, or the number added to a number, evenly and without bias; -1 elsewhere.
 
     Args:
         rule: int8 [T], one `WordRule` per unit.

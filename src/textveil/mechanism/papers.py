@@ -1,4 +1,4 @@
-"""The table of names: each mechanism of a paper as a composition of parts.
+"""The table of names: each paper's mechanism as a composition of parts.
 
 In: a name's own options. Out: a `Mechanism`. `textveil explain NAME` prints these texts.
 Not here: the parts themselves (`perturb`, `select`), and which profile uses which numbers.

@@ -1,7 +1,7 @@
 """The perturbing family: mix rows, add noise, release the nearest word.
 
-In: a block, a parameter per protected word, randomness. Out: released rows; the claim of the composition.
-Not here: the parts (`window`, `noise`) and their names in the papers (`papers`).
+In: a block, a parameter per protected word, randomness. Out: released rows; the claim of the
+composition. Not here: the parts (`window`, `noise`) and their names in the papers (`papers`).
 """
 
 from collections.abc import Iterator
@@ -27,24 +27,30 @@ from textveil.randomness import Draws, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
 CHUNK = 4096
-"""Positions that are mixed, noised and decoded together: about 50 MB at d = 384."""
+"""Positions that are mixed, noised and decoded together.
+
+About 50 MB at d = 384.
+"""
 
 
 @options()
 class Perturb:
-    """Perturb(mix, noise, decode): vectors are mixed by a window, noise is added, the nearest word is released.
+    """Mechanism that mixes vectors, adds noise and releases the nearest word.
 
-    The noisy vector of released row i is sum_j f_ij e(x_j) + noise(parameter_i); decoding it against a public
-    table is post-processing. If word j changes by distance d_j, row i's centre moves by f_ij d_j, so word j spends
-    the sum over released rows i of rate_i f_ij per unit of distance.
+    Perturb(mix, noise, decode): a window mixes the vectors.
+
+    The noisy vector of released row i is sum_j f_ij e(x_j) + noise(parameter_i); decoding it
+    against a public table is post-processing. If word j changes by distance d_j, row i's centre
+    moves by f_ij d_j, so word j spends the sum over released rows i of rate_i f_ij per unit of
+    distance.
 
     Args:
-        name: what statements call it.
+        name: its name in statements.
         mix: the window; the default mixes nothing.
         noise: the noise.
         project: run on the table's k principal axes; None for the whole table.
         exclude_original: never release the word itself. This makes any mechanism's loss infinite.
-        caveats: said with every statement.
+        caveats: part of every statement.
     """
 
     name: str
@@ -55,7 +61,7 @@ class Perturb:
     caveats: tuple[str, ...] = ()
 
     def view(self, table: EmbeddingTable) -> EmbeddingTable:
-        """The table that vectors are taken from and decoded against.
+        """Returns the table of vectors and of decoding.
 
         Raises:
             ConfigError: the noise has no guarantee on it.
@@ -74,7 +80,10 @@ class Perturb:
         return self.mix.L > 1
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        """A metric claim in the noise's distance; none without noise or with `exclude_original`."""
+        """Returns a metric claim in the noise's distance.
+
+        No claim without noise or with `exclude_original`.
+        """
         view = self.view(table)
         reason = ""
         if isinstance(self.noise, NoNoise):
@@ -105,19 +114,25 @@ class Perturb:
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
-        """The largest parameter of every row that keeps all words in its window within their epsilon."""
+        """Computes the largest parameter of every row within the budgets.
+
+        All words in its window stay within their epsilon.
+        """
         return self.noise.parameter(
             self.view(table), self.mix.matrix(layout).rate(epsilon), mixed=self._mixed
         )
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
-        """The noise's own parameter for all rows, where it was set by name."""
+        """Returns the noise's parameter for all rows, where set by name."""
         if self.noise.setting is None and not isinstance(self.noise, NoNoise):
             return None
         return np.full(len(layout.positions), self.noise.setting or np.nan)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """epsilon_j = sum over released rows i of rate(parameter_i) f_ij; infinite with `exclude_original`."""
+        """Returns epsilon_j, the sum of rate(parameter_i) f_ij over released rows i.
+
+        Infinite with `exclude_original`.
+        """
         if self.exclude_original:
             return np.full(len(parameter), np.inf)
         return self.mix.matrix(layout).spend(
@@ -127,27 +142,27 @@ class Perturb:
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
-        """The released rows [n], each drawn from its text's own stream."""
+        """Returns the released rows [n], each drawn from its text's stream."""
         view = self.view(table)
         secret = block.secret
         released = np.empty(len(secret), np.int64)
-        for chunk, noisy in self._noisy(view, block, parameter, rng):
+        for chunk, noisy in self._add_noise(view, block, parameter, rng):
             released[chunk] = view.nearest(
                 noisy, exclude=secret[chunk] if self.exclude_original else None
             )
         return released
 
-    def _noisy(
+    def _add_noise(
         self, view: EmbeddingTable, block: Block, parameter: Values, rng: Randomness
     ) -> Iterator[tuple[slice, Values]]:
         mixing = self.mix.matrix(block.layout)
         draws: Draws
         for chunk, draws in rng.open(block.layout.sizes).chunks(CHUNK):
-            centres = _centres(view, block, mixing, chunk)
+            centres = _compute_centres(view, block, mixing, chunk)
             noisy = self.noise.sample(draws, view, centres, block.secret[chunk], parameter[chunk])
             yield chunk, noisy
 
-    # ---- the noise, for whoever estimates the law -------------------------------------------------------------
+    # ---- the noise, for estimates of the law -----------------------------------------------------
 
     @property
     def noise_law(self) -> NoiseName | None:
@@ -156,40 +171,55 @@ class Perturb:
 
     @property
     def radius(self) -> float | None:
-        """The epsilon that is spent besides, on the length of a word's vector; None where it is not drawn."""
+        """The additional epsilon for the length of a word's vector.
+
+        None where it is not drawn.
+        """
         return self.noise.radius
 
     def rate(self, table: EmbeddingTable, parameter: Values) -> Values:
-        """epsilon per unit of distance between two centres [m], under the parameter [m] of each."""
+        """Returns epsilon per unit of distance between two centres [m].
+
+        Under the parameter [m] of each.
+        """
         return self.noise.rate(self.view(table), parameter, mixed=self._mixed)
 
     def sample(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
-        """Noisy vectors [m, d] around the vectors of some words [m], each of them alone."""
+        """Draws noisy vectors [m, d] around words [m], without mixing."""
         view = self.view(table)
         return self.noise.sample(draws, view, view.take(rows).astype(np.float64), rows, parameter)
 
     def log_density(self, table: EmbeddingTable, noisy: Floats, parameter: float) -> Floats:
-        """ln of the density at noisy vectors [m, d] around every word's own, but for a constant: [m, V]."""
+        """Returns ln of the density around every word's vector, [m, V].
+
+        At noisy vectors [m, d], up to a constant.
+        """
         view = self.view(table)
         return self.noise.log_density(view, noisy, view.take(slice(None)), parameter)
 
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
     ) -> Values | None:
-        """Without noise all mass is on one row; with noise the law is an integral over a cell, so None."""
+        """Returns the law without noise: all mass on one row.
+
+        With noise the law is an integral over a cell, so None.
+        """
         if not isinstance(self.noise, NoNoise):
             return None
         view = self.view(table)
         n = len(block.secret)
-        centres = _centres(view, block, self.mix.matrix(block.layout), slice(0, n))
+        centres = _compute_centres(view, block, self.mix.matrix(block.layout), slice(0, n))
         law = np.full((n, len(view)), -np.inf)
         nearest = view.nearest(centres, exclude=block.secret if self.exclude_original else None)
         law[np.arange(n), nearest] = 0.0
         return law
 
 
-def _centres(view: EmbeddingTable, block: Block, mixing: Mixing, chunk: slice) -> Values:
-    """sum_j f_ij e(x_j) for the rows i of a chunk, float64 [m, d]; rows are normalised before, never after."""
+def _compute_centres(view: EmbeddingTable, block: Block, mixing: Mixing, chunk: slice) -> Values:
+    """Computes sum_j f_ij e(x_j) for the rows i of a chunk.
+
+    float64 [m, d]; rows are normalised before, never after.
+    """
     columns, weights = mixing.columns[chunk], mixing.weights[chunk]
     centres = np.zeros((len(columns), view.dimension))
     for offset in range(columns.shape[1]):

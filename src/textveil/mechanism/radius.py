@@ -1,7 +1,7 @@
-"""The length of Laplace noise on many coordinates: its law on a grid, for one who wants the law of RANTEXT.
+"""Law of the length of Laplace noise on many coordinates, for RANTEXT.
 
-In: the scale of each coordinate. Out: radii and their probabilities.
-Not here: what is drawn within a radius (`confined`).
+It lies on a grid. In: the scale of each coordinate. Out: radii and their probabilities. Not here:
+what is drawn within a radius (`confined`).
 """
 
 import numpy as np
@@ -10,41 +10,46 @@ from textveil.randomness import Values
 
 BINS = 1 << 15
 FINER = 64
-"""What lies in the lowest of so many parts of a grid is written on a finer one."""
+"""Factor by which a finer grid refines the lowest part."""
 
 DAMPING = 15.0
 RAREST = 1e-12
 CUTS = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 277)))
-"""The probabilities at which lengths are cut into parts, down to `RAREST`: odds in steps of 20 per cent, so that rare
-lengths have parts of their own."""
+"""Probabilities at which lengths are cut into parts, down to `RAREST`.
+
+Odds in steps of 20 per cent, so that rare lengths have separate parts.
+"""
 
 
 def lengths(scales: Values) -> tuple[Values, Values, Values]:
-    """Nodes of a quadrature over the Euclidean length of independent Laplace noise.
+    """Computes quadrature nodes over the length of independent Laplace noise.
 
-    The squared length is a sum of b_k^2 E^2, E standard exponential, whose laws are written on a grid of 32,768 steps
-    and convolved by a Fourier transform; for few coordinates, whose length may be near 0, on finer grids below it. The
-    nodes are the means of parts whose ends have odds 20 per cent apart, down to 1e-12 in both tails.
+    The length is Euclidean. The squared length is a sum of b_k^2 E^2, E standard exponential, whose
+    laws are written on a grid of 32,768 steps and convolved by a Fourier transform; for few
+    coordinates, whose length may be near 0, on finer grids below it. The nodes are the means of
+    parts whose ends have odds 20 per cent apart, down to 1e-12 in both tails.
 
     Args:
         scales: b_k > 0 of each coordinate, [d].
 
     Returns:
-        radii [n], their probabilities, which sum to 1, and the ends of their parts [n + 1]; n is some 280.
+        radii [n], their probabilities, which sum to 1, and the ends of their parts [n + 1]; n is
+        some 280.
     """
     largest = float(scales.max())
-    # the sum is beyond this with probability below 1e-13: its mean, far deviations, and one large coordinate
+    # the sum is beyond this with probability below 1e-13:
+    # its mean, far deviations, and one large coordinate
     reach = (
         float((2 * scales**2).sum())
         + 9 * float(np.sqrt((20 * scales**4).sum()))
         + (34 * largest) ** 2
     )
-    law = _law(scales, reach, 0.0)
+    law = _compute_law(scales, reach, 0.0)
     law /= law.sum()
     reached = np.sqrt(np.arange(BINS) * (reach / BINS))
     while (low := law[: BINS // FINER].sum()) > RAREST:
         reach /= FINER
-        fine = _law(scales, reach, DAMPING)
+        fine = _compute_law(scales, reach, DAMPING)
         law = np.concatenate((fine * (low / fine.sum()), law[BINS // FINER :]))
         reached = np.concatenate(
             (np.sqrt(np.arange(BINS) * (reach / BINS)), reached[BINS // FINER :])
@@ -59,11 +64,11 @@ def lengths(scales: Values) -> tuple[Values, Values, Values]:
     return means, masses, ends
 
 
-def _law(scales: Values, reach: float, damping: float) -> Values:
-    """Probabilities of the squared length below `reach`, float64 [BINS].
+def _compute_law(scales: Values, reach: float, damping: float) -> Values:
+    """Computes the probabilities of the squared length below `reach`.
 
-    Where sums reach beyond the end, they would come round to the beginning: probabilities are damped before the
-    transform, and raised again behind it.
+    float64 [BINS]. Where sums reach beyond the end, they would wrap round to the beginning:
+    probabilities are damped before the transform, and raised again after it.
     """
     step = reach / BINS
     ends = np.sqrt(np.arange(BINS + 1) * step)
@@ -73,23 +78,26 @@ def _law(scales: Values, reach: float, damping: float) -> Values:
     for scale, count in zip(distinct, counts, strict=True):
         inside = np.diff(-np.expm1(-ends / scale))
         means = np.divide(
-            np.diff(2 * scale**2 * _third(ends / scale)),
+            np.diff(2 * scale**2 * _compute_gamma_cdf(ends / scale)),
             inside,
             out=np.zeros(BINS),
             where=inside > 0,
         )
-        # of what is between two points: it keeps its mean
+        # mass between two points keeps its mean
         share = np.clip(means / step - np.arange(BINS), 0, 1)
         mass = inside * (1 - share)
         mass[1:] += (inside * share)[:-1]
         total += count * np.log(np.fft.rfft(mass * damped, 2 * BINS))
-    found: Values = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0) / damped
-    return found
+    law: Values = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0) / damped
+    return law
 
 
-def _third(x: Values) -> Values:
-    """The probability that a gamma variable of shape 3 is below x; where x is small, by its series."""
+def _compute_gamma_cdf(x: Values) -> Values:
+    """Computes the distribution function of a gamma variable of shape 3.
+
+    Where x is small, by its series.
+    """
     near = np.minimum(x, 0.05)
     series = near**3 / 6 * (1 - near * (3 / 4 - near * (3 / 10 - near * (1 / 12 - near / 56))))
-    found: Values = np.where(x < 0.05, series, 1 - np.exp(-x) * (1 + x + x * x / 2))
-    return found
+    probability: Values = np.where(x < 0.05, series, 1 - np.exp(-x) * (1 + x + x * x / 2))
+    return probability

@@ -1,10 +1,11 @@
-"""A mechanism over several books of codes: each position over the book of its group.
+"""A mechanism over more than one book, by a position's group.
 
-In: a mechanism, a view of a table by several books. Out: the same mechanism, run over each book for itself.
+In: a mechanism, a view of a table by books. Out: the same mechanism, run over each book separately.
 Not here: which group a word is in (`protect`), and the books (`table.book`).
 
-The rows of such a view are the codes of one book after the other, so that a row says which book it is of. That is no
-secret: it follows from the group of the word, which is in the mask. Between rows of unlike books nothing is claimed.
+The rows of such a view are the codes of one book after the other, so that a row says which book it
+is of. That is no secret: it follows from the group of the word, which is in the mask. Between rows
+of different books nothing is claimed.
 """
 
 from collections.abc import Iterator
@@ -21,18 +22,21 @@ from textveil.table import EmbeddingTable
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """What a mechanism that draws each word alone does over several books.
+    """A mechanism that draws each word alone, run over each book.
 
     The promise is for any two words of one group: their codes are of one book.
 
     Attributes:
-        mechanism: what draws.
+        mechanism: the mechanism that draws.
     """
 
     mechanism: Mechanism
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        """What holds over each of the books: the same kind, with the largest of their numbers."""
+        """Returns the claim over all books.
+
+        Of the same kind, with the largest of their numbers.
+        """
         found = [self.mechanism.claim(view) for view in table.views]
         return replace(
             found[0],
@@ -44,18 +48,18 @@ class Resolved:
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
-        """The smallest parameter that any of the books asks for."""
+        """Returns the smallest parameter that any book requires."""
         found: Values = np.min(
             [self.mechanism.calibrate(view, layout, epsilon) for view in table.views], axis=0
         )
         return found
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
-        """The parameter that was set by name, over whatever book."""
+        """Returns the parameter that was set by name, for any book."""
         return self.mechanism.parameters(table.views[0], layout)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """The most that is spent over any of the books."""
+        """Returns the largest loss over the books."""
         found: Values = np.max(
             [self.mechanism.spend(view, layout, parameter) for view in table.views], axis=0
         )
@@ -64,9 +68,9 @@ class Resolved:
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
-        """The released rows [n], each of the book of the position's own."""
+        """Returns the released rows [n], each of its position's book."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
-        for view, start, own, part in self._parts(table, block):
+        for view, start, own, part in self._split_by_book(table, block):
             drawn = self.mechanism.privatize(view, part, parameter[own], rng=rng)
             released[own] = np.where(drawn == PLACEHOLDER, drawn, drawn + start)
         return released
@@ -74,9 +78,12 @@ class Resolved:
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
     ) -> Values | None:
-        """ln Pr[row y | block] per position, [n, V]; no row of another book can be."""
+        """Returns ln Pr[row y | block] per position, [n, V].
+
+        Rows of another book are impossible.
+        """
         law = np.full((len(parameter), len(table)), -np.inf)
-        for view, start, own, part in self._parts(table, block):
+        for view, start, own, part in self._split_by_book(table, block):
             found = None
             if isinstance(self.mechanism, Law):
                 found = self.mechanism.log_probs(view, part, parameter[own])
@@ -86,7 +93,10 @@ class Resolved:
         return law
 
     def log_likelihoods(self, table: EmbeddingTable, rows: Ids, parameter: float) -> Floats | None:
-        """ln Pr[row y | private row], float32 [m, V], of m released rows."""
+        """Returns ln Pr[row y | private row], float32 [m, V].
+
+        For m released rows.
+        """
         if not isinstance(self.mechanism, Backward):
             return None
         law, start = np.full((len(rows), len(table)), -np.inf, np.float32), 0
@@ -100,29 +110,40 @@ class Resolved:
         return law
 
     @staticmethod
-    def _parts(
+    def _split_by_book(
         table: EmbeddingTable, block: Block
     ) -> Iterator[tuple[EmbeddingTable, int, Ids, Block]]:
-        """Each book, also one of no position, so that the number of draws tells nothing and depends on nothing.
+        """Yields the part of a block for each book.
+
+        Also for a book without positions, so that the number of draws reveals nothing and depends
+        on nothing.
 
         Yields:
-            Its view, its first row, the positions that are of it, and the block with these alone.
+            The book's view, its first row, its positions, and the block with these alone.
         """
         layout, secret, start = block.layout, block.secret, 0
         for view in table.views:
-            own = np.flatnonzero((secret >= start) & (secret < start + len(view)))
+            members = np.flatnonzero((secret >= start) & (secret < start + len(view)))
             roles, rows = layout.roles.copy(), np.zeros_like(block.rows)
-            roles[np.delete(layout.positions, own)] = Role.HOLE
-            rows[layout.positions[own]] = secret[own] - start
-            yield view, start, own, Block(layout=replace(layout, roles=roles, memo={}), rows=rows)
+            roles[np.delete(layout.positions, members)] = Role.HOLE
+            rows[layout.positions[members]] = secret[members] - start
+            yield (
+                view,
+                start,
+                members,
+                Block(layout=replace(layout, roles=roles, memo={}), rows=rows),
+            )
             start += len(view)
 
 
 def resolved(mechanism: Mechanism, table: EmbeddingTable) -> Mechanism:
-    """What runs over a table: the mechanism itself, or over each of its books where it has several."""
+    """Returns the mechanism, or one run over each of the table's books."""
     return Resolved(mechanism=mechanism) if len(table.views) > 1 else mechanism
 
 
 def single(mechanism: Mechanism) -> Mechanism:
-    """What runs over one book: the mechanism itself, or what was `resolved`."""
+    """Returns the mechanism that runs over one book.
+
+    It is the mechanism itself, or the one inside a `Resolved`.
+    """
     return mechanism.mechanism if isinstance(mechanism, Resolved) else mechanism

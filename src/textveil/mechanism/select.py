@@ -1,8 +1,8 @@
 """The selecting family: score candidates, draw one of the whole vocabulary.
 
-In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim.
-Not here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`), candidates that depend on the word
-(`confined`), and the names in the papers (`papers`).
+In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim. Not
+here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`), candidates that depend
+on the word (`confined`), and the names in the papers (`papers`).
 """
 
 import numpy as np
@@ -26,20 +26,22 @@ CELLS = 1 << 21
 """Candidate scores held at once: 16 MiB in float64."""
 
 MANY = 1 << 16
-"""Positions drawn at once at most."""
+"""Largest number of positions drawn at once."""
 
 PRECISION = "scores are computed in double precision; the draw from the integer weights is exact"
 
 
 @options()
 class Select:
-    """Select(utility, rule) over the whole vocabulary.
+    """Mechanism that scores the whole vocabulary and draws one candidate.
+
+    Select(utility, rule).
 
     Args:
-        name: what statements call it.
-        utility: the scores, and what they look at. The exponential rule takes the distance only.
+        name: its name in statements.
+        utility: the scores, and their inputs. The exponential rule takes the distance only.
         rule: how one candidate is drawn.
-        caveats: said with every statement.
+        caveats: part of every statement.
     """
 
     name: str
@@ -59,11 +61,14 @@ class Select:
 
     @property
     def context(self) -> Context:
-        """What the utility is shown of a text, and in which order positions are released."""
+        """The visible part of a text, and the order of release."""
         return self.utility.context
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        """Metric for the exponential rule, in the table's distance; else local DP."""
+        """Returns a metric claim for the exponential rule; else local DP.
+
+        The metric is the table's distance.
+        """
         self.context.check(table)
         metric = isinstance(self.rule, Exponential)
         caveats, assumptions = list(self.caveats), [PRECISION]
@@ -75,7 +80,7 @@ class Select:
                 "every word is looked at when any word of its text is drawn, so it spends the sum of all positions"
             )
         if isinstance(self.rule, Bucketized):
-            # says at once which option is missing
+            # fails at once if an option is missing
             self.rule.constant(table, self._hybrid, np.zeros(1))
             caveats.append("the nominal epsilon is the paper's; it is no bound")
         return Claim(
@@ -94,7 +99,7 @@ class Select:
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
-        """c, the nominal epsilon or epsilon of every position."""
+        """Computes every position's parameter: c, nominal epsilon or epsilon."""
         own = self.context.share(layout, epsilon)
         if isinstance(self.rule, Exponential):
             return self.rule.parameter(table, own / table.lipschitz)
@@ -103,14 +108,17 @@ class Select:
         return own
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
-        """The rule's own parameter of every position, where it was set by name."""
+        """Returns the rule's parameter of every position, where set by name."""
         if isinstance(self.rule, Staircase):
             return None
         given = self.rule.c if isinstance(self.rule, Exponential) else self.rule.nominal
         return None if given is None else np.full(len(layout.positions), given)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """The loss of every word: at its own position, and at all that look at it."""
+        """Computes the loss of every word.
+
+        At its position, and at all positions that look at it.
+        """
         if isinstance(self.rule, Exponential):
             own = self.rule.constant(table, parameter) * table.lipschitz
         elif isinstance(self.rule, Staircase):
@@ -120,7 +128,10 @@ class Select:
         return self.context.spread(layout, own)
 
     def most(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """The cap on distances bounds the loss of the exponential rule; other rules have local DP already."""
+        """Bounds the loss of the exponential rule by the distance cap.
+
+        Other rules have local DP already: infinite.
+        """
         if isinstance(self.rule, Exponential):
             return self.rule.most(table, parameter)
         return np.full(len(parameter), np.inf)
@@ -128,7 +139,10 @@ class Select:
     def published(
         self, table: EmbeddingTable, layout: Layout, parameter: Values
     ) -> tuple[Claim, Values] | None:
-        """What the papers claim: SanText 2c per unit of distance, Cape epsilon + ln(max|B| / min|B|)."""
+        """Returns the paper's claim, and its epsilon.
+
+        SanText claims 2c per unit of distance, Cape epsilon + ln(max|B| / min|B|).
+        """
         claim = self.claim(table)
         if isinstance(self.rule, Exponential):
             return (claim, 2 * parameter) if self.rule.calibration == "paper" else None
@@ -144,12 +158,12 @@ class Select:
         )
         return self.utility
 
-    # ---- drawing ---------------------------------------------------------------------------------------------
+    # ---- drawing ---------------------------------------------------------------------------------
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
-        """The released rows [n], wave after wave."""
+        """Draws the released rows [n], wave after wave."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
         layout = block.layout
         held = 1 if isinstance(self.rule, Exponential) else len(table)
@@ -168,16 +182,21 @@ class Select:
                     )
                     continue
                 scores = self.utility.scores(table, block, part, released)
-                released[part] = self._drawn(draws, table, scores, parameter[part])
+                released[part] = self._draw_part(draws, table, scores, parameter[part])
         return released
 
     def _known_cuts(self, table: EmbeddingTable) -> KnownCuts | None:
-        """What a call knows of rows that come again, where their buckets follow from the row alone."""
+        """Returns the cache of buckets for repeated rows.
+
+        None where the buckets do not follow from the row alone.
+        """
         if not isinstance(self.rule, Bucketized) or not self._hybrid.static:
             return None
         return KnownCuts(self.rule, table, self._hybrid)
 
-    def _drawn(self, draws: Draws, table: EmbeddingTable, scores: Scores, parameter: Values) -> Ids:
+    def _draw_part(
+        self, draws: Draws, table: EmbeddingTable, scores: Scores, parameter: Values
+    ) -> Ids:
         if isinstance(self.rule, Exponential):
             return self.rule.draw(draws, table, scores.rows, parameter)
         if isinstance(self.rule, Staircase):
@@ -186,12 +205,15 @@ class Select:
         cut = self.rule.cut(table, self._hybrid, scores.held).take(scores.line)
         return self.rule.draw(draws, cut, self.rule.rate(table, self._hybrid, parameter))
 
-    # ---- the law ---------------------------------------------------------------------------------------------
+    # ---- the law ---------------------------------------------------------------------------------
 
     def log_probs(
         self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
     ) -> Values | None:
-        """ln Pr[row y] of every protected position, [n, V], given the rows [n] that are released before it."""
+        """Returns ln Pr[row y] of every protected position, [n, V].
+
+        Given the rows [n] that are released before it.
+        """
         before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
         law = np.empty((len(parameter), len(table)))
         seen = np.full(len(parameter), PLACEHOLDER, np.int64)
@@ -199,14 +221,17 @@ class Select:
         for wave in self.context.schedule(block.layout):
             for start in range(0, len(wave), limit):
                 part = wave[start : start + limit]
-                law[part] = self._law(
+                law[part] = self._compute_law(
                     table, self.utility.scores(table, block, part, seen), parameter[part]
                 )
             seen[wave] = before[wave]
         return law
 
     def log_likelihoods(self, table: EmbeddingTable, rows: Ids, parameter: float) -> Floats | None:
-        """ln Pr[row | private row] of released rows, float32 [m, V]: of staircases by distance; else None."""
+        """Returns ln Pr[row | private row] of released rows, float32 [m, V].
+
+        For staircases by distance; else None.
+        """
         if isinstance(self.rule, Staircase) and isinstance(self.utility, Distance):
             return self.rule.log_likelihoods(table, rows, parameter)
         return None
@@ -214,21 +239,30 @@ class Select:
     def log_probs_given(
         self, table: EmbeddingTable, rows: Ids, parameter: Values, logits: Floats | None = None
     ) -> Values:
-        """ln Pr[row y | private row] [m, V] where the context expects `logits` [1, V] or [m, V]."""
-        return self._law(table, self.utility.given(table, rows, logits), parameter)
+        """Returns ln Pr[row y | private row] [m, V], given logits.
+
+        `logits` of the context are [1, V] or [m, V].
+        """
+        return self._compute_law(table, self.utility.given(table, rows, logits), parameter)
 
     def conditional(self, table: EmbeddingTable, logits: Floats) -> RanksGiven | BucketsGiven:
-        """The law where the context expects these logits [V], for rules that a context may speak to."""
+        """Returns the law for the context's logits [V].
+
+        For rules that can use a context.
+        """
         assert not isinstance(self.rule, Exponential), "it is drawn by the distance alone"
         if isinstance(self.rule, Bucketized):
             return BucketsGiven.of(self.rule, self._hybrid, table, logits)
         return RanksGiven.of(self.rule, self._hybrid, table, logits)
 
     def approximation(self, table: EmbeddingTable) -> str:
-        """Buckets are counted from some of the candidates of a large table."""
+        """Describes how `conditional` estimates the law.
+
+        Buckets are counted from some of the candidates of a large table.
+        """
         return BucketsGiven.approximation(table) if isinstance(self.rule, Bucketized) else ""
 
-    def _law(self, table: EmbeddingTable, scores: Scores, parameter: Values) -> Values:
+    def _compute_law(self, table: EmbeddingTable, scores: Scores, parameter: Values) -> Values:
         if isinstance(self.rule, Exponential):
             return self.rule.log_probs(-scores.values(), parameter)
         if isinstance(self.rule, Staircase):
@@ -238,9 +272,9 @@ class Select:
 
 
 def exact_loss(mechanism: Mechanism, table: EmbeddingTable) -> float | None:
-    """What Cape's buckets lose without a context under the nominal epsilon of all words, computed anew: V^2 work.
+    """Computes the exact loss of Cape's buckets without a context.
 
-    None for any other mechanism.
+    Under the nominal epsilon of all words, with V^2 work. None for any other mechanism.
     """
     if not isinstance(mechanism, Select) or not isinstance(mechanism.rule, Bucketized):
         return None
@@ -252,12 +286,15 @@ def exact_loss(mechanism: Mechanism, table: EmbeddingTable) -> float | None:
 
 @options()
 class Placeholder:
-    """Releases a placeholder for every protected word: epsilon 0 for the value, whatever the budget."""
+    """Releases a placeholder for every protected word.
+
+    Epsilon 0 for the value, whatever the budget.
+    """
 
     name: str = "placeholder"
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        """Local DP with epsilon 0; what remains is in the mask."""
+        """Returns local DP with epsilon 0; what remains is in the mask."""
         return Claim(
             mechanism=self.name,
             options=plain(self),
@@ -269,19 +306,19 @@ class Placeholder:
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
-        """There is nothing to set."""
+        """Returns zeros: there is no parameter to set."""
         return np.zeros(len(epsilon))
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
-        """No parameter is needed."""
+        """Returns zeros: no parameter is needed."""
         return np.zeros(len(layout.positions))
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """Nothing."""
+        """Returns zeros: no word spends anything."""
         return np.zeros(len(parameter))
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
-        """A placeholder at every position, drawn from nothing."""
+        """Returns a placeholder at every position, without drawing."""
         return np.full(len(parameter), PLACEHOLDER, np.int64)

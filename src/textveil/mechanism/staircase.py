@@ -1,11 +1,11 @@
-"""The rank staircase: candidates are drawn by their rank alone, so no score needs a bound.
+"""The rank staircase: draws candidates by rank alone, for unbounded scores.
 
 In: scores, epsilon per position. Out: one candidate; the law.
 Not here: where scores come from (`utility`).
 
-Candidates are sorted by score and cut into levels of fixed public sizes; a candidate of level k has the fixed public
-weight W_k. Whatever the scores are, the probabilities are the same numbers in another order, so the ratio of any two
-of them is at most W_1 / W_K.
+Candidates are sorted by score and cut into levels of fixed public sizes; a candidate of level k has
+the fixed public weight W_k. Whatever the scores are, the probabilities are the same numbers in
+another order, so the ratio of any two of them is at most W_1 / W_K.
 """
 
 import math
@@ -25,23 +25,34 @@ from textveil.table import LISTED, EmbeddingTable
 MOST_LEVELS = 1000
 
 PART = 64
-"""Released rows whose distances to all others are held at once: 11 MB for 21,719."""
+"""Released rows whose distances to all others are held at once.
+
+11 MB for 21,719 rows.
+"""
 
 MANY = 1 / 4
-"""From this share of all rows on, the nearest rows of all are listed, which costs less and is kept."""
+"""Share of all rows from which all nearest rows are listed.
+
+From there listing costs less, and the lists are kept.
+"""
 
 CLOSE = 1e-5
-"""Distances that differ by less are taken again, as exactly as ranks are decided."""
+"""Largest difference of distances that are computed again.
+
+They are then computed as exactly as ranks are decided.
+"""
 
 
 @options()
 class Staircase:
-    """Levels of ranks with fixed weights: candidate of level k is drawn with probability W_k / sum_k n_k W_k.
+    """Levels of ranks with fixed weights, for drawing candidates.
 
-    W_k = exp(-epsilon (1 - height_k)), rounded up to a multiple of 2^-50, so that the loss is at most epsilon.
+    A candidate of level k is drawn with probability W_k / sum_k n_k W_k. W_k = exp(-epsilon (1 -
+    height_k)), rounded up to a multiple of 2^-50, so that the loss is at most epsilon.
 
     Args:
-        sizes: how many candidates each level but the last holds, the best first; the last holds all others.
+        sizes: the number of candidates of each level but the last, the best first; the last holds
+            all others.
         heights: from 1 (the first level) to 0 (the last), falling; None: in equal steps.
 
     Raises:
@@ -70,7 +81,7 @@ class Staircase:
             )
 
     def weights(self, epsilon: Values) -> Ints:
-        """W_k as multiples of 2^-50, int64 [m, K]."""
+        """Returns W_k as multiples of 2^-50, int64 [m, K]."""
         heights = (
             np.linspace(1, 0, len(self.sizes) + 1)
             if self.heights is None
@@ -81,30 +92,37 @@ class Staircase:
         )
 
     def ends(self, table: EmbeddingTable) -> Ids:
-        """The rank after the last of each level, int64 [K]; a small table has no more ranks than words."""
+        """Returns the rank after the last of each level, int64 [K].
+
+        A small table has no more ranks than words.
+        """
         return np.append(np.minimum(np.cumsum(self.sizes), len(table)), len(table))
 
     def constant(self, epsilon: Values) -> Values:
-        """ln(W_1 / W_K) [m], the loss; a hair below epsilon, for weights were rounded up."""
+        """Returns ln(W_1 / W_K) [m], the loss.
+
+        A hair below epsilon, for weights were rounded up.
+        """
         return np.minimum(epsilon, math.log(SCALE) - np.log(self.weights(epsilon)[:, -1]))
 
     def draw(self, draws: Draws, table: EmbeddingTable, scores: Scores, epsilon: Values) -> Ids:
-        """One candidate for each row, int64 [m].
+        """Draws one candidate for each row, int64 [m].
 
-        The law is a mixture of uniform draws from the best of the first level, of the first two, ..., of all.
+        The law is a mixture of uniform draws from the best of the first level, of the first two,
+        ..., of all.
         """
         ends, weights = self.ends(table), self.weights(epsilon)
         steps = weights - np.append(weights[:, 1:], np.zeros((len(weights), 1), np.int64), axis=1)
         level = weighted_choice(draws, steps, counts=ends)
         rank: Ids = draws.integers(ends[level])
-        # for all rows, drawn from or not: time shall not tell of the draw
+        # for all rows, drawn from or not: time must not reveal the draw
         best = scores.best(int(ends[-2]))
         ranked = level < len(ends) - 1
         found: Ids = np.where(ranked, best[np.arange(len(rank)), np.where(ranked, rank, 0)], rank)
         return found
 
     def log_probs(self, table: EmbeddingTable, scores: Scores, epsilon: Values) -> Values:
-        """ln P(candidate) [m, V]."""
+        """Returns ln P(candidate) [m, V]."""
         ends, weights = self.ends(table), self.weights(epsilon).astype(np.float64)
         sizes = np.diff(ends, prepend=0)
         logs = np.log(weights) - np.log(weights @ sizes)[:, None]
@@ -114,15 +132,16 @@ class Staircase:
         return law
 
     def log_likelihoods(self, table: EmbeddingTable, rows: Ids, epsilon: float) -> Floats:
-        """ln P(row | private row) of released rows for all private rows, float32 [m, V], where nearness is the score.
+        """Returns ln P(row | private row) of released rows, float32 [m, V].
 
-        A row is on the level of its rank among the words near the private one. Of many rows that is read from lists of
-        the nearest; of few, all it takes is their distance, and that of the last word of each level.
+        For all private rows, where nearness is the score. A row is on the level of its rank among
+        the words near the private one. For many rows that is read from lists of the nearest; for
+        few, it takes only their distance, and that of the last word of each level.
 
         Args:
             table: of V rows.
             rows: int64 [m], distinct.
-            epsilon: what is spent.
+            epsilon: the loss.
         """
         ends, weights = self.ends(table), self.weights(np.array([epsilon]))[0].astype(np.float64)
         logs = (np.log(weights) - math.log(weights @ np.diff(ends, prepend=0))).astype(np.float32)
@@ -143,15 +162,17 @@ class Staircase:
             level = np.zeros((len(part), len(table)), np.int64)
             distances = table.distances(part)
             for (end, last), reach in zip(lasts, reaches, strict=True):
-                level += _beyond(table, part, distances, end, last, reach)
+                level += _is_beyond(table, part, distances, end, last, reach)
             found[start : start + PART] = logs[level]
         return found
 
 
-def _beyond(
+def _is_beyond(
     table: EmbeddingTable, rows: Ids, distances: Values, end: int, last: Ids, reach: Values
 ) -> Flags:
-    """Whether each row is not among the `end` nearest of each private row, bool [m, V].
+    """Says whether each row is outside the `end` nearest of private rows.
+
+    bool [m, V].
 
     Args:
         table: of V rows.
@@ -163,7 +184,7 @@ def _beyond(
     """
     beyond: Flags = distances > reach
     which, private = np.nonzero(np.abs(distances - reach) < CLOSE)
-    # as ranks are decided, ties going to the lowest row
+    # the rule for ranks: ties go to the lowest row
     exact = table.pairs.distances(private, rows[which])
     behind = (exact > reach[private]) | ((exact == reach[private]) & (rows[which] > last[private]))
     beyond[which, private] = True if end == 1 else behind

@@ -1,7 +1,7 @@
-"""Utilities: how well each candidate would stand for a word.
+"""Utilities: scores of candidates as replacements of a word.
 
-In: a block, positions, what was released so far. Out: `Scores` of all candidates, larger is better.
-Not here: how one candidate is drawn from its score (`rule`, `buckets`, `staircase`).
+In: a block, positions, the words released so far. Out: `Scores` of all candidates, larger is
+better. Not here: how one candidate is drawn from its score (`rule`, `buckets`, `staircase`).
 """
 
 import math
@@ -21,10 +21,10 @@ from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable, Metric, largest, load_table, ships
 
 GRAIN = 2.0**44
-"""Scores of distances are multiples of 1 / GRAIN."""
+"""Inverse of the unit of distance scores."""
 
 LINES = 2
-"""Rows whose scores are computed at once: they stay in a processor's own cache."""
+"""Rows scored at once, so that they stay in a processor's cache."""
 
 
 class Scores(Protocol):
@@ -36,25 +36,31 @@ class Scores(Protocol):
         ...
 
     def values(self) -> Values:
-        """Scores [m, V] of all candidates, larger is better."""
+        """Returns the scores [m, V] of all candidates, larger is better."""
         ...
 
     def best(self, k: int) -> Ids:
-        """The k candidates of each row with the largest scores, [m, k], the best first."""
+        """Finds each row's k best candidates, [m, k], the best first."""
         ...
 
 
 class Utility(Protocol):
-    """The scores of candidates, and what they depend on."""
+    """The scores of candidates, and their inputs."""
 
     context: Context
 
     def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Scores:
-        """Scores at a wave of protected positions (numbers in 0..n-1), given what was released so far [n]."""
+        """Computes scores at a wave of protected positions.
+
+        Positions are numbers in 0..n-1; `released` [n] are the rows released so far.
+        """
         ...
 
     def given(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Scores:
-        """Scores for some private rows [m] where the context expects `logits`, float32 [m, V] or the same [1, V]."""
+        """Computes scores for private rows [m], given the context's logits.
+
+        float32 [m, V] or the same [1, V].
+        """
         ...
 
 
@@ -74,7 +80,10 @@ class Nearness:
 
 @options()
 class Distance:
-    """The nearer, the better; no context, so all positions are one wave."""
+    """Utility of nearness alone.
+
+    The nearer, the better; no context, so all positions are one wave.
+    """
 
     context: Context = Context()
 
@@ -87,12 +96,12 @@ class Distance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blend:
-    """Scores that are written down, once for all rows that have the same.
+    """Scores computed once for all rows that have the same ones.
 
     Attributes:
         rows: int64 [m].
         held: float64 [u, V].
-        line: int64 [m], which of them are a row's.
+        line: int64 [m], the line of `held` for each row.
     """
 
     rows: Ids = field(repr=False)
@@ -108,25 +117,30 @@ class Blend:
 
 @options()
 class Hybrid:
-    """Cape's utility: what a language model expects at the position, and how near a candidate is to the word.
+    """Cape's utility: a language model's logit and a candidate's nearness.
 
-    With L = clip(logit - A, 0, B - A) and D = exp(-d / d_max), d_max the table's diameter: `product` is
-    L^lambda_L D^lambda_D, `additive` is lambda_L L / (B - A) + lambda_D (1 - d / d_max). Without context, L counts as 1
-    and 0.
+    The nearness is that to the word; the logits are those at the position.
 
-    The paper has A = 0. A model's logits are defined but for a constant: those of the bundled one are mostly far below
-    0, and all of a position would count alike.
+    With L = clip(logit - A, 0, B - A) and D = exp(-d / d_max), d_max the table's diameter:
+    `product` is L^lambda_L D^lambda_D, `additive` is lambda_L L / (B - A) + lambda_D (1 - d /
+    d_max). Without context, L counts as 1 and 0.
+
+    The paper has A = 0. A model's logits are defined up to a constant: those of the bundled one are
+    mostly far below 0, and all of a position would count alike.
 
     Args:
-        context: what the model sees.
+        context: the words that the model sees.
         lambda_L: the weight of the logit.
         lambda_D: the weight of the distance.
-        form: how both are joined.
+        form: the way both are joined.
         distance: between raw rows (`euclidean`) or unit rows (`chord`).
-        bound: B; None for what was measured for the bundled model. `textveil table calibrate` measures it for others.
-        floor: A; None for the median that was measured for the bundled model, and 0 for any other model.
+        bound: B; None for the value measured for the bundled model. `textveil table calibrate`
+            measures it for other models.
+        floor: A; None for the median that was measured for the bundled model, and 0 for any other
+            model.
 
-    Source: Cape, section 4.1.1, equations 3 to 7 (reconstructed: the formulas are not in the text that is public).
+    Source: Cape, section 4.1.1, equations 3 to 7 (reconstructed: the formulas are not in the text
+    that is public).
     """
 
     context: Context = Context()
@@ -139,11 +153,14 @@ class Hybrid:
 
     @property
     def static(self) -> bool:
-        """Whether nothing but the distance counts."""
+        """True if nothing but the distance counts."""
         return self.context.mode == "none" or self.lambda_L == 0
 
     def ends(self, table: EmbeddingTable) -> tuple[float, float]:
-        """The smallest and the largest score that there can be, whatever the word and the context."""
+        """Returns the smallest and the largest possible score.
+
+        For any word and context.
+        """
         if self.form == "additive":
             return 0.0, self.lambda_D + (0.0 if self.static else self.lambda_L)
         if self.static:
@@ -152,12 +169,12 @@ class Hybrid:
         return 0.0, (bound - floor) ** self.lambda_L
 
     def logit_range(self, table: EmbeddingTable) -> tuple[float, float]:
-        """A and B.
+        """Returns A and B.
 
         Raises:
             ConfigError: the model is not the bundled one, and no B is given; or B is not above A.
         """
-        low, high = (0.0, None) if self.context.model else _measured(table.root)
+        low, high = (0.0, None) if self.context.model else _load_logit_range(table.root)
         floor = low if self.floor is None else self.floor
         bound = high if self.bound is None else self.bound
         if bound is None:
@@ -186,7 +203,7 @@ class Hybrid:
         return Blend(rows=rows, held=held, line=np.arange(len(rows)))
 
     def near(self, table: EmbeddingTable, rows: Ids) -> Values:
-        """What the distance makes of a score, [m, V]."""
+        """Computes the distance part of a score, [m, V]."""
         seen = in_metric(table, self.distance)
         found = seen.distances(rows)
         for first in range(0, len(rows), LINES):
@@ -196,14 +213,18 @@ class Hybrid:
                 scores += self.lambda_D
             else:
                 np.exp(scores, out=scores)
-            # the last bits of a distance depend on what else is asked for; equal scores shall be equal
+            # the last bits of a distance depend on the rest of the batch;
+            # equal scores must be equal
             scores *= GRAIN
             np.rint(scores, out=scores)
             scores /= GRAIN
         return found
 
     def liked(self, table: EmbeddingTable, logits: Floats) -> Values:
-        """What the logits make of a score, [m, V]; nothing where the utility is static."""
+        """Computes the logits' part of a score, [m, V].
+
+        Neutral where the utility is static.
+        """
         if self.static:
             return np.full(logits.shape, 0.0 if self.form == "additive" else 1.0)
         floor, bound = self.logit_range(table)
@@ -216,13 +237,16 @@ class Hybrid:
 
     @property
     def join(self) -> np.ufunc:
-        """How `near` and `liked` become a score."""
+        """Function that joins `near` and `liked` to a score."""
         return np.add if self.form == "additive" else np.multiply
 
 
 @lru_cache(maxsize=8)
 def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
-    """The same words with the distance between their raw rows, or between their unit rows; a projection as it is."""
+    """Returns the same words with raw or unit rows for a metric.
+
+    A projection is returned unchanged.
+    """
     if table.metric == metric or table.parent is not None:
         return table
     if ships(table):
@@ -241,7 +265,10 @@ def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
 
 
 @lru_cache(maxsize=8)
-def _measured(table: EmbeddingTable) -> tuple[float, float]:
-    """Median and largest logit of the bundled model on public text."""
-    found = bundled_range(table)
-    return found.quantiles()["candidates"][0.5], found.largest
+def _load_logit_range(table: EmbeddingTable) -> tuple[float, float]:
+    """Returns the median and largest logit of the bundled model.
+
+    Measured on public text.
+    """
+    measured = bundled_range(table)
+    return measured.quantiles()["candidates"][0.5], measured.largest

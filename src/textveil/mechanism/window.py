@@ -1,7 +1,7 @@
-"""The window: how the rows of neighbouring words are mixed before noise is added.
+"""The window: mixes the rows of neighbouring words before noise.
 
-In: a public layout. Out: `Mixing`, a row-stochastic matrix with at most L entries a row.
-Not here: the noise and what it costs (`noise`), and the mixing of secret vectors (`perturb`).
+In: a public layout. Out: `Mixing`, a row-stochastic matrix with at most L entries a row. Not here:
+the noise and its cost (`noise`), and the mixing of secret vectors (`perturb`).
 """
 
 from typing import Annotated, Literal
@@ -15,11 +15,16 @@ from textveil.mechanism.block import Layout, Role
 from textveil.randomness import Ids, Values
 
 SINKHORN_ROUNDS = 1000
-"""A fixed number, so that a text's weights do not depend on the texts beside it."""
+"""Fixed number of Sinkhorn rounds.
+
+So a text's weights do not depend on the texts beside it.
+"""
 
 
 class Mixing:
-    """The matrix F of a layout: released row i is the mean of the rows j with weights f_ij.
+    """The matrix F of a layout, with the weights f_ij.
+
+    Released row i is the mean of the rows j with weights f_ij.
 
     Attributes:
         columns: int64 [n, L], the position that each entry weighs.
@@ -33,11 +38,14 @@ class Mixing:
 
     @property
     def identity(self) -> bool:
-        """Whether every released row is one word's own row."""
+        """True if every released row is one word's row."""
         return bool(self.columns.shape[1] == 1)
 
     def column_sums(self, rate: Values | None = None) -> Values:
-        """C_j = sum over released rows i of f_ij, or of rate_i f_ij, for every position: float64 [T]."""
+        """Returns C_j for every position: float64 [T].
+
+        The sum over released rows i of f_ij, or of rate_i f_ij.
+        """
         shares = self.weights
         # entries outside the text weigh 0 and cost nothing, even at an infinite rate
         if rate is not None:
@@ -46,13 +54,17 @@ class Mixing:
         return sums.astype(np.float64)
 
     def spend(self, rate: Values) -> Values:
-        """epsilon_j = sum over released rows i of rate_i f_ij, for the protected positions j: float64 [n]."""
+        """Returns epsilon_j for the protected positions j: float64 [n].
+
+        The sum over released rows i of rate_i f_ij.
+        """
         return self.column_sums(rate)[self.positions]
 
     def rate(self, epsilon: Values) -> Values:
-        """Rates [n] under which no protected position j spends more than epsilon_j: min of epsilon_j / C_j over a row.
+        """Returns rates [n] that keep all positions within their epsilon.
 
-        Safe because sum_i rate_i f_ij <= (epsilon_j / C_j) C_j. Exact for the identity.
+        No protected position j spends more than epsilon_j: min of epsilon_j / C_j over a row. Safe
+        because sum_i rate_i f_ij <= (epsilon_j / C_j) C_j. Exact for the identity.
         """
         quotient = np.full(self.size, np.inf)
         quotient[self.positions] = epsilon / self.column_sums()[self.positions]
@@ -64,18 +76,21 @@ class Mixing:
 
 @options()
 class Window:
-    """A Gaussian window of L words (d-chi-STENCIL, section 3; weights as `scipy.signal.windows.gaussian(L, sigma)`).
+    """A Gaussian window of L words.
 
-    An odd L puts the top weight on the word itself. An even L is centred half a word aside, so that the word and
+    d-chi-STENCIL, section 3; weights as `scipy.signal.windows.gaussian(L, sigma)`. An odd L puts
+    the top weight on the word itself. An even L is centred half a word aside, so that the word and
     one neighbour share the top weight. Weights are renormalised at the ends of a text.
 
     Args:
         L: words in the window, 1 to 1001; 1 mixes nothing.
         sigma: the Gaussian's standard deviation in words, 1e-3 to 1e6.
         side: the neighbour that an even window leans to, a convention.
-        window_over: `protected`: the window closes up over protected words; `all`: words that pass stay in it.
-        balanced: bring every protected word's weights to a sum near 1 over the released rows (Sinkhorn's iteration;
-            exact in the limit, slow to converge for even L in long texts). Statements use the matrix as it is.
+        window_over: `protected`: the window closes up over protected words; `all`: words that pass
+            stay in it.
+        balanced: bring every protected word's weights to a sum near 1 over the released rows
+            (Sinkhorn's iteration; exact in the limit, slow to converge for even L in long texts).
+            Statements use the matrix as it is.
     """
 
     L: Annotated[int, Field(ge=1, le=1001, strict=True)] = 1
@@ -95,14 +110,17 @@ class Window:
             )
 
     def matrix(self, layout: Layout) -> Mixing:
-        """F for the protected positions of a layout; depends on nothing secret."""
+        """Returns F for the protected positions of a layout.
+
+        It depends on nothing secret.
+        """
         if self not in layout.memo:
-            layout.memo[self] = self._matrix(layout)
+            layout.memo[self] = self._build_matrix(layout)
         made = layout.memo[self]
         assert isinstance(made, Mixing)
         return made
 
-    def _matrix(self, layout: Layout) -> Mixing:
+    def _build_matrix(self, layout: Layout) -> Mixing:
         positions = layout.positions
         if self.L == 1:
             return Mixing(layout, positions[:, None], np.ones((len(positions), 1)))
@@ -115,7 +133,7 @@ class Window:
         text = np.searchsorted(layout.documents, positions, side="right") - 1
         first = np.searchsorted(members, layout.documents[text])[:, None]
         end = np.searchsorted(members, layout.documents[text + 1])[:, None]
-        offsets, weights = self._gaussian()
+        offsets, weights = self._compute_gaussian()
         reach = rank[:, None] + offsets
         inside = (reach >= first) & (reach < end)
         columns = members[np.where(inside, reach, rank[:, None])]
@@ -124,8 +142,11 @@ class Window:
             mixed = _balance(columns, mixed, layout)
         return Mixing(layout, columns, mixed / mixed.sum(axis=1, keepdims=True))
 
-    def _gaussian(self) -> tuple[Ids, Values]:
-        """Offsets and weights, scaled so that the word's own weight is 1 (no underflow for any sigma)."""
+    def _compute_gaussian(self) -> tuple[Ids, Values]:
+        """Returns offsets and weights, with the word's weight 1.
+
+        So there is no underflow for any sigma.
+        """
         half = self.L // 2
         offsets = np.arange(-half, half + 1) if self.L % 2 else np.arange(-half + 1, half + 1)
         centre = 0.0 if self.L % 2 else 0.5
@@ -136,7 +157,10 @@ class Window:
 
 
 def _balance(columns: Ids, weights: Values, layout: Layout) -> Values:
-    """Sinkhorn's iteration on the entries; the caller makes the rows sum to 1 once more."""
+    """Runs Sinkhorn's iteration on the entries.
+
+    The caller makes the rows sum to 1 once more.
+    """
     for _ in range(SINKHORN_ROUNDS):
         weights = weights / weights.sum(axis=1, keepdims=True)
         sums = np.bincount(columns.ravel(), weights.ravel(), minlength=len(layout.roles))

@@ -1,4 +1,4 @@
-"""Randomness: the streams behind every draw, samplers of continuous distributions, and names for arrays.
+"""Randomness: the streams behind every draw, samplers, and array types.
 
 In: the operating system's entropy, or a seed. Out: `Randomness`, which opens streams; draws.
 Not here: what the draws are for (`mechanism`).

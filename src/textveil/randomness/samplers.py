@@ -1,7 +1,8 @@
-"""Samplers: noise on vectors and integers, directions on the sphere, exact choices by weight, for all rows at once.
+"""Samplers: noise, directions and exact choices, for all rows at once.
 
-In: `Draws` of m rows and a parameter for each. Out: values [m, d], integers or columns [m].
-Not here: where the draws come from (`streams`), and which parameter a budget buys (`mechanism.noise`).
+In: `Draws` of m rows and a parameter for each. Out: values [m, d], integers or columns [m]. Noise
+is on vectors and integers, directions are on the sphere, choices are by weight. Not here: where the
+draws come from (`streams`), and the parameter that a budget allows (`mechanism.noise`).
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,10 @@ __all__ = [
 ]
 
 LARGEST_RATIO = 2**55
-"""Of numerators and denominators of a discrete scale: sums stay in an int64 unless a coin of 1/e is heads 255 times."""
+"""Largest numerator and denominator of a discrete scale.
+
+Sums stay in an int64 unless a coin of 1/e is heads 255 times.
+"""
 
 _LIMB = np.int64(32)  # two limbs of 32 bits hold sums that an int64 cannot
 _LOW = np.int64(2**32 - 1)
@@ -38,9 +42,10 @@ _PROPOSALS = 4  # two in three are accepted, so one row in 81 needs a second rou
 
 
 def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Values:
-    """Draws noise with density proportional to exp(-eta * ||x||): a gamma radius times a uniform direction.
+    """Draws noise with density proportional to exp(-eta * ||x||).
 
-    Added to vectors, it gives metric differential privacy of eta per unit of Euclidean distance.
+    It is a gamma radius times a uniform direction. Added to vectors, it gives metric differential
+    privacy of eta per unit of Euclidean distance.
 
     Args:
         draws: m rows.
@@ -53,17 +58,19 @@ def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Values
     Raises:
         BudgetError: an eta is out of range.
 
-    Source: Feyisetan et al., "Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate
-    Perturbations", WSDM 2020, section 2.6.
+    Source: Feyisetan et al., "Privacy- and Utility-Preserving Textual Analysis via Calibrated
+    Multivariate Perturbations", WSDM 2020, section 2.6.
     """
-    eta = _per_row(draws, eta, "eta", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
-    noise = _directions(draws, dimension)
+    eta = _broadcast(draws, eta, "eta", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    noise = _draw_directions(draws, dimension)
     noise *= (draws.gamma(dimension) / eta)[:, None]
     return noise
 
 
 def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Values:
-    """Draws noise with independent Laplace coordinates, density proportional to exp(-||x||_1 / scale).
+    """Draws noise with independent Laplace coordinates.
+
+    Its density is proportional to exp(-||x||_1 / scale).
 
     Args:
         draws: m rows.
@@ -76,17 +83,18 @@ def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Values
     Raises:
         BudgetError: a scale is out of range.
     """
-    scale = _per_row(draws, scale, "scale", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    scale = _broadcast(draws, scale, "scale", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
     noise = draws.laplace(dimension)
     noise *= scale[:, None]
     return noise
 
 
 def discrete_laplace(draws: Draws, scale: Fraction | Sequence[Fraction]) -> Ints:
-    """Draws integers k with probability exactly (e - 1) / (e + 1) * e^-|k|, for e in place of exp(1 / scale).
+    """Draws integers from the discrete Laplace distribution, exactly.
 
-    Uses uniform integers only, no floating point. Added to integers, it gives metric differential privacy of 1 / scale
-    per unit. The standard deviation is close to 1.41 * scale for large scales.
+    k has probability (e - 1) / (e + 1) * e^-|k|, for e in place of exp(1 / scale). Uses uniform
+    integers only, no floating point. Added to integers, it gives metric differential privacy of 1 /
+    scale per unit. The standard deviation is close to 1.41 * scale for large scales.
 
     Args:
         draws: m rows.
@@ -99,8 +107,8 @@ def discrete_laplace(draws: Draws, scale: Fraction | Sequence[Fraction]) -> Ints
         BudgetError: a scale is out of range.
         ConfigError: there are not as many scales as rows.
 
-    Source: Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020, Algorithm 2
-    (arXiv:2004.00010).
+    Source: Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS
+    2020, Algorithm 2 (arXiv:2004.00010).
     """
     scales = [scale] * draws.size if isinstance(scale, Fraction) else list(scale)
     if len(scales) != draws.size:
@@ -117,29 +125,32 @@ def discrete_laplace(draws: Draws, scale: Fraction | Sequence[Fraction]) -> Ints
 
 
 def _discrete_laplace(draws: Draws, upper: Ints, lower: Ints) -> Ints:
-    """The same for scales upper / lower, [m] each."""
+    """Draws `discrete_laplace` for scales upper / lower, [m] each."""
     if draws.size == 0:
         return np.zeros(0, np.int64)
     rest = draws.integers(upper)
-    accepted = _exponential_coin(draws, rest, upper)
+    accepted = _toss_coin(draws, rest, upper)
     # geometric: heads of a coin of 1 / e before the first tails
     whole = np.zeros(draws.size, np.int64)
     going = np.ones(draws.size, np.bool_)
     one = np.ones(draws.size, np.int64)
     while going.any():
-        going[going] = _exponential_coin(draws.at(going), one[going], one[going])
+        going[going] = _toss_coin(draws.at(going), one[going], one[going])
         whole += going
     size = (rest + upper * whole) // lower
     negative = draws.integers(2 * one) == 1
     result = np.where(negative, -size, size)
-    again = ~accepted | (negative & (size == 0))  # or 0 would come twice
+    again = ~accepted | (negative & (size == 0))  # else 0 would come twice
     if again.any():
         result[again] = _discrete_laplace(draws.at(again), upper[again], lower[again])
     return result
 
 
-def _exponential_coin(draws: Draws, upper: Ints, lower: Ints) -> Flags:
-    """Heads with probability exactly exp(-upper / lower), for 0 <= upper <= lower (Algorithm 1 of the same paper)."""
+def _toss_coin(draws: Draws, upper: Ints, lower: Ints) -> Flags:
+    """Tosses coins with heads of probability exactly exp(-upper / lower).
+
+    For 0 <= upper <= lower (Algorithm 1 of the same paper).
+    """
     heads = np.ones(draws.size, np.bool_)
     going = np.ones(draws.size, np.bool_)
     k = 1
@@ -156,10 +167,10 @@ def _exponential_coin(draws: Draws, upper: Ints, lower: Ints) -> Flags:
 
 
 def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
-    """Draws unit vectors with density proportional to exp(kappa * <x, mean>) on the sphere.
+    """Draws unit vectors with density proportional to exp(kappa * <x, mean>).
 
-    Uses Wood's rejection sampler for the cosine, in terms of 1 - cosine so that a large kappa keeps its precision,
-    and a uniform tangent direction. All rows are drawn at once.
+    On the sphere. Uses Wood's rejection sampler for the cosine, in terms of 1 - cosine so that a
+    large kappa keeps its precision, and a uniform tangent direction. All rows are drawn at once.
 
     Args:
         draws: m rows.
@@ -173,23 +184,25 @@ def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
         BudgetError: a kappa is out of range.
         ConfigError: `mean` has another shape, or its rows do not have norm 1.
 
-    Source: Wood, "Simulation of the von Mises Fisher distribution", Communications in Statistics 23 (1994).
+    Source: Wood, "Simulation of the von Mises Fisher distribution", Communications in Statistics 23
+    (1994).
     """
-    kappa = _per_row(draws, kappa, "kappa", least=0.0, most=1.0 / _LEAST_SCALE)
-    mean = _unit_rows(draws, mean)
-    versine = _versines(draws, mean.shape[1], kappa)
-    sample = _directions(draws, mean.shape[1], away_from=mean)
+    kappa = _broadcast(draws, kappa, "kappa", least=0.0, most=1.0 / _LEAST_SCALE)
+    mean = _normalize(draws, mean)
+    versine = _draw_versines(draws, mean.shape[1], kappa)
+    sample = _draw_directions(draws, mean.shape[1], away_from=mean)
     sample *= np.sqrt(versine * (2.0 - versine))[:, None]
     sample += (1.0 - versine)[:, None] * mean
-    sample /= np.sqrt(_row_products(sample, sample))[:, None]
+    sample /= np.sqrt(_multiply_rows(sample, sample))[:, None]
     return sample
 
 
-def _versines(draws: Draws, dimension: int, kappa: Values) -> Values:
-    """1 - cosine of the angle to the mean direction, [m], by Wood's rejection sampler.
+def _draw_versines(draws: Draws, dimension: int, kappa: Values) -> Values:
+    """Draws 1 - cosine of the angle to the mean direction, [m].
 
-    Wood's proposal is w = (1 - (1 + b) z) / (1 - (1 - b) z) with z ~ Beta((d-1)/2, (d-1)/2). With z as a
-    ratio of gammas x / (x + y), 1 - w = 2 b x / (y + b x): no cancellation.
+    By Wood's rejection sampler. Wood's proposal is w = (1 - (1 + b) z) / (1 - (1 - b) z) with z ~
+    Beta((d-1)/2, (d-1)/2). With z as a ratio of gammas x / (x + y), 1 - w = 2 b x / (y + b x): no
+    cancellation.
     """
     order = dimension - 1.0
     b = (order / (2.0 * kappa + np.hypot(2.0 * kappa, order)))[:, None]
@@ -198,47 +211,54 @@ def _versines(draws: Draws, dimension: int, kappa: Values) -> Values:
     versine = 2.0 * b * (x / mixed)
     log_ratio = kappa[:, None] * (2.0 * b / (1.0 + b) - versine)
     log_ratio += order * np.log((1.0 + b) * (x + y) / (2.0 * mixed))
-    # The same number of proposals for each row: how much a document draws must not depend on its neighbours.
+    # The same number of proposals for each row: how much a document draws must not depend on its
+    # neighbours.
     accepted = -draws.exponential(_PROPOSALS) <= log_ratio
     result: Values = versine[np.arange(draws.size), accepted.argmax(axis=1)]
     again = ~np.asarray(accepted.any(axis=1))
     if again.any():
-        result[again] = _versines(draws.at(again), dimension, kappa[again])
+        result[again] = _draw_versines(draws.at(again), dimension, kappa[again])
     return result
 
 
-def _directions(draws: Draws, dimension: int, away_from: Values | None = None) -> Values:
-    """Unit vectors [m, d], uniform on the sphere, or on its part orthogonal to the rows of `away_from`."""
+def _draw_directions(draws: Draws, dimension: int, away_from: Values | None = None) -> Values:
+    """Draws unit vectors [m, d], uniform on the sphere.
+
+    Or on its part orthogonal to the rows of `away_from`.
+    """
     if dimension < 1:
         raise ConfigError(f"the dimension must be 1 or more, got {dimension}; check the table")
     vectors = draws.normal(dimension)
     if away_from is not None:
-        vectors -= _row_products(vectors, away_from)[:, None] * away_from
-    norms = np.sqrt(_row_products(vectors, vectors))
+        vectors -= _multiply_rows(vectors, away_from)[:, None] * away_from
+    norms = np.sqrt(_multiply_rows(vectors, vectors))
     # direction and norm are independent, so redrawing these does not change the distribution
     short = norms < 1e-6
     norms[short] = 1.0
     vectors /= norms[:, None]
     if short.any():
-        vectors[short] = _directions(
+        vectors[short] = _draw_directions(
             draws.at(short), dimension, None if away_from is None else away_from[short]
         )
     return vectors
 
 
 def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> Ints:
-    """Draws a column for each row with probability exactly weight / (sum of the row's weights).
+    """Draws a column for each row, exactly by weight.
 
-    Uses no floating point, and the sum may exceed an int64, so every positive weight keeps its probability.
+    With probability weight / (sum of the row's weights). Uses no floating point, and the sum may
+    exceed an int64, so every positive weight keeps its probability.
 
     Args:
         draws: m rows.
         weights: [m, V] int64, 0 to 2^50, at least one per row above 0.
-        counts: [V] or [m, V] int64, 0 to 2^31 - 1: how many candidates of this weight a column stands for, as in the
-            levels of a staircase; None for one each. With counts, V is at most 4,096.
+        counts: [V] or [m, V] int64, 0 to 2^31 - 1: the number of candidates of this weight that a
+            column represents, as in the levels of a staircase; None for one each. With counts, V is
+            at most 4,096.
 
     Returns:
-        [m] int64 columns; with counts, column k with probability counts_k * weights_k / (their sum).
+        [m] int64 columns; with counts, column k with probability counts_k * weights_k / (their
+        sum).
 
     Raises:
         ConfigError: the weights or counts have another shape or type, or are out of range.
@@ -248,7 +268,7 @@ def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
         _check_counts(weights, counts)
     if draws.size == 0:
         return np.zeros(0, dtype=np.int64)
-    high, low = _limbs(_block_sums(weights)) if counts is None else _products(weights, counts)
+    high, low = _split_limbs(_sum_blocks(weights)) if counts is None else _multiply(weights, counts)
     low = np.cumsum(low, axis=1)
     high = np.cumsum(high, axis=1) + (low >> _LIMB)
     low &= _LOW
@@ -256,7 +276,7 @@ def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
         raise ConfigError(
             "each row must have a weight above 0, and one has none; check the utility"
         )
-    target_high, target_low = _two_limbs(draws, high[:, -1], low[:, -1])
+    target_high, target_low = _draw_limbs(draws, high[:, -1], low[:, -1])
     passed = (high < target_high[:, None]) | (
         (high == target_high[:, None]) & (low <= target_low[:, None])
     )
@@ -275,40 +295,50 @@ def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
     return chosen
 
 
-def _limbs(values: Ints) -> tuple[Ints, Ints]:
+def _split_limbs(values: Ints) -> tuple[Ints, Ints]:
     return values >> _LIMB, values & _LOW
 
 
-def _products(weights: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Weights times counts, up to 2^81, as limbs; the high limbs of up to 4,096 of them sum to at most 2^61."""
-    high, low = _limbs(weights)
+def _multiply(weights: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Multiplies weights by counts, up to 2^81, as limbs.
+
+    The high limbs of up to 4,096 of them sum to at most 2^61.
+    """
+    high, low = _split_limbs(weights)
     low = low * counts
     return high * counts + (low >> _LIMB), low & _LOW
 
 
-def _block_sums(weights: Ints) -> Ints:
-    """Sums [m, ceil(V / _BLOCK)] of consecutive columns; the last block may be shorter."""
+def _sum_blocks(weights: Ints) -> Ints:
+    """Sums blocks of consecutive columns: [m, ceil(V / _BLOCK)].
+
+    The last block may be shorter.
+    """
     m, columns = weights.shape
     whole = columns - columns % _BLOCK
     sums = weights[:, :whole].reshape(m, whole // _BLOCK, _BLOCK).sum(axis=2)
     return np.column_stack((sums, weights[:, whole:].sum(axis=1))) if whole < columns else sums
 
 
-def _two_limbs(draws: Draws, high: Ints, low: Ints) -> tuple[Ints, Ints]:
-    """Integers uniform in [0, high * 2^32 + low), as limbs; pairs beyond the last, partial limb are redrawn."""
+def _draw_limbs(draws: Draws, high: Ints, low: Ints) -> tuple[Ints, Ints]:
+    """Draws integers uniform in [0, high * 2^32 + low), as limbs.
+
+    Pairs beyond the last, partial limb are redrawn.
+    """
     first = draws.integers(high + 1)
     second = draws.integers(np.where(high > 0, _LOW + 1, low))
     again: Flags = (first == high) & (second >= low)
     if again.any():
-        first[again], second[again] = _two_limbs(draws.at(again), high[again], low[again])
+        first[again], second[again] = _draw_limbs(draws.at(again), high[again], low[again])
     return first, second
 
 
 def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
-    """E<x, mean> of the von Mises-Fisher distribution, I_{d/2}(kappa) / I_{d/2-1}(kappa).
+    """Computes E<x, mean> of the von Mises-Fisher distribution.
 
-    By the continued fraction of the ratio, run backwards from an order where the start no longer matters;
-    all its terms are positive, so nothing under- or overflows or cancels.
+    It is I_{d/2}(kappa) / I_{d/2-1}(kappa). By the continued fraction of the ratio, run backwards
+    from an order where the start no longer matters; all its terms are positive, so nothing under-
+    or overflows or cancels.
 
     Args:
         dimension: d, 2 or more (tested to 4,096).
@@ -320,7 +350,8 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
     Raises:
         BudgetError: a kappa is out of range.
 
-    Source: Amos, "Computation of modified Bessel functions and their ratios", Math. Comp. 28 (1974).
+    Source: Amos, "Computation of modified Bessel functions and their ratios", Math. Comp. 28
+    (1974).
     """
     kappa = np.asarray(kappa, dtype=np.float64)
     if dimension < 2:
@@ -339,26 +370,26 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
     return cast(Values, ratio[back].reshape(kappa.shape))
 
 
-def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Values:
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape not in ((), (draws.size,)):
+def _broadcast(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Values:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in ((), (draws.size,)):
         raise ConfigError(
-            f"{name} must be one value or {draws.size}, one per row; got shape {given.shape}"
+            f"{name} must be one value or {draws.size}, one per row; got shape {array.shape}"
         )
-    if not ((given >= least) & (given <= most)).all():  # false for NaN
+    if not ((array >= least) & (array <= most)).all():  # false for NaN
         raise BudgetError(
             f"{name} must be from {least:g} to {most:g}, and a value is outside; check the budget"
         )
-    return np.broadcast_to(given, (draws.size,))
+    return np.broadcast_to(array, (draws.size,))
 
 
-def _unit_rows(draws: Draws, mean: Values) -> Values:
+def _normalize(draws: Draws, mean: Values) -> Values:
     mean = np.asarray(mean, dtype=np.float64)
     if mean.ndim != 2 or mean.shape[0] != draws.size or mean.shape[1] < 2:
         raise ConfigError(
             f"mean must be {draws.size} rows of 2 or more columns, one per draw; got shape {mean.shape}"
         )
-    norms = np.sqrt(_row_products(mean, mean))
+    norms = np.sqrt(_multiply_rows(mean, mean))
     if not (np.abs(norms - 1.0) <= 1e-6).all():
         raise ConfigError("the rows of mean must have norm 1; normalize the table (metric chord)")
     return mean / norms[:, None]
@@ -388,5 +419,5 @@ def _check_counts(weights: Ints, counts: Any) -> None:
         raise ConfigError("counts must be from 0 to 2^31 - 1, and a value is outside")
 
 
-def _row_products(left: Values, right: Values) -> Values:
+def _multiply_rows(left: Values, right: Values) -> Values:
     return cast(Values, np.einsum("ij,ij->i", left, right))

@@ -1,7 +1,8 @@
-"""The only source of randomness: AES-CTR streams, one for each document of a call.
+"""The only source of randomness: AES-CTR streams, one per document.
 
-In: the operating system's entropy (or a seed, or a key) and the documents' sizes. Out: draws, whose rows are words.
-Not here: non-standard distributions (`samplers`), and what is guaranteed (`guarantee`).
+In: the operating system's entropy (or a seed, or a key) and the documents' sizes of a call. Out:
+draws, whose rows are words. Not here: non-standard distributions (`samplers`), and what is
+guaranteed (`guarantee`).
 """
 
 import os
@@ -37,12 +38,18 @@ _PARTS = 2**127
 
 
 def os_entropy(n: int) -> bytes:
-    """`n` bytes of the operating system's cryptographic source; all unseeded randomness comes from here."""
+    """Returns `n` bytes of the operating system's cryptographic source.
+
+    All unseeded randomness comes from here.
+    """
     return os.urandom(n)
 
 
 class _CallLog:
-    """Counts the calls of this process and keeps a fingerprint of the last nonce, never the nonce itself."""
+    """Counter of this process's calls, with the last nonce's fingerprint.
+
+    It never keeps the nonce itself.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -50,7 +57,10 @@ class _CallLog:
         self.last = b""
 
     def new_key(self) -> bytes:
-        """A key for one call, from a fresh nonce and a number that this process uses once."""
+        """Makes a key for one call.
+
+        From a fresh nonce and a number that this process uses once.
+        """
         with self.lock:
             nonce = _nonce()
             fingerprint = blake2b(nonce, digest_size=16, person=b"textveil/nonce").digest()
@@ -85,7 +95,7 @@ _process = _CallLog()
 
 
 def fresh_name() -> str:
-    """A name of 32 digits, unique across processes."""
+    """Returns a name of 32 digits, unique across processes."""
     return _process.new_key().hex()[:32]
 
 
@@ -115,11 +125,16 @@ class Randomness(Protocol):
 
     @property
     def seeded(self) -> bool:
-        """Whether anyone who knows a seed can repeat the draws; the statement then says so."""
+        """True if anyone who knows a seed can repeat the draws.
+
+        The statement then says so.
+        """
         ...
 
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
-        """Starts one call over documents of these sizes, with streams that no other call gets.
+        """Starts one call over documents of these sizes.
+
+        Its streams belong to no other call.
 
         Args:
             sizes: [B] words in each document, 0 or more.
@@ -127,27 +142,35 @@ class Randomness(Protocol):
         ...
 
     def part(self, number: int) -> "Randomness":
-        """Randomness for the part of a long run that starts at text `number`."""
+        """Returns the randomness of a part of a long run.
+
+        The part starts at text `number`.
+        """
         ...
 
     def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> "Randomness":
-        """Randomness for one release of some texts. Where draws can come again, they do so for the same texts only.
+        """Returns the randomness of one release of some texts.
+
+        Where draws can be repeated, they repeat for the same texts only.
 
         Args:
             first: the number of the first text in its run.
-            digests: gives 32 bytes for each text, which follow from the text and from all that its law depends on:
-                mechanism, options, table, which words are protected and what each may spend. It is called only where
-                draws can come again. `open` then takes sizes of as many documents.
+            digests: returns 32 bytes for each text, which follow from the text and from all that
+                its law depends on: mechanism, options, table, the protected words and the budget of
+                each. It is called only where draws can be repeated. `open` then takes sizes of as
+                many documents.
         """
         ...
 
 
 @dataclass(frozen=True)
 class SystemRandomness:
-    """The default: each call gets a fresh nonce from the operating system. Thread-safe, fork-safe, picklable.
+    """The default: each call gets a fresh nonce from the operating system.
 
-    The key of a call is BLAKE2b over the nonce and the call's number in this process, so that no two calls
-    share a key even if a nonce should recur. A nonce equal to the one before raises.
+    Thread-safe, fork-safe, picklable.
+
+    The key of a call is BLAKE2b over the nonce and the call's number in this process, so that no
+    two calls share a key even if a nonce should recur. A nonce equal to the one before raises.
     """
 
     @property
@@ -164,25 +187,28 @@ class SystemRandomness:
         Raises:
             RandomnessError: the entropy source fails or repeats itself.
         """
-        counted = _sizes(sizes)
+        counted = _check_sizes(sizes)
         return Streams(_process.new_key(), counted)
 
     def part(self, number: int) -> Self:
-        """Itself: each call draws afresh, whatever part it belongs to."""
+        """Returns itself: each call draws afresh, in any part."""
         return self
 
     def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
-        """Itself: each call draws afresh, whatever the texts are."""
+        """Returns itself: each call draws afresh, for any texts."""
         return self
 
 
 class SeededRandomness:
-    """A repeatable source for tests and demonstrations; no protection against anyone who knows the seed.
+    """A repeatable source for tests and demonstrations.
 
-    Each call takes the next streams, so nothing repeats within one object; a new object with the same seed
-    repeats everything. Draws for texts (`for_texts`) depend on the texts and their law too: one noise under two
-    budgets would give the words away. A pickle or copy holds a child with its own streams, numbered in the order of
-    pickling, so that workers do not share a stream; load each pickle once.
+    No protection against anyone who knows the seed.
+
+    Each call takes the next streams, so nothing repeats within one object; a new object with the
+    same seed repeats everything. Draws for texts (`for_texts`) depend on the texts and their law
+    too: one noise under two budgets would give the words away. A pickle or copy holds a child with
+    its own streams, numbered in the order of pickling, so that workers do not share a stream; load
+    each pickle once.
 
     Args:
         seed: integer from 0 to 2**128 - 1.
@@ -210,7 +236,10 @@ class SeededRandomness:
 
     @property
     def seeded(self) -> bool:
-        """True: the statement says that there is no protection against anyone who knows the seed."""
+        """True: anyone who knows the seed can repeat the draws.
+
+        The statement says that there is no protection against them.
+        """
         return True
 
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
@@ -222,7 +251,7 @@ class SeededRandomness:
         Raises:
             RandomnessError: this object was carried over a fork.
         """
-        return self._open(_sizes(sizes), None)
+        return self._open(_check_sizes(sizes), None)
 
     def _open(self, sizes: Ints, names: Sequence[bytes] | None) -> "Streams":
         self._refuse_after_fork()
@@ -243,7 +272,9 @@ class SeededRandomness:
         )
 
     def part(self, number: int) -> "SeededRandomness":
-        """A child whose streams depend only on the seed and this number, whatever process and order parts run in.
+        """Returns a child for a part, whatever process runs it.
+
+        Its streams depend only on the seed and this number, in any process and order of parts.
 
         Args:
             number: an integer from 0 to 2**128 - 1; the same number gives the same streams.
@@ -259,7 +290,10 @@ class SeededRandomness:
         return _seeded_child(self._seed, (*self._path, _PARTS, number))
 
     def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
-        """A source whose draws for a text depend on its number and digest too, besides the seed and the call."""
+        """Returns a source whose draws for a text depend on the text.
+
+        On its number and digest, in addition to the seed and the call.
+        """
         names = [
             number.to_bytes(24, "little") + digest for number, digest in enumerate(digests(), first)
         ]
@@ -282,18 +316,20 @@ class SeededRandomness:
 
 
 class KeyedRandomness:
-    """Draws that the owner of a key can repeat, for a job that may draw a part twice, such as after a worker died.
+    """Draws that the owner of a key can repeat.
 
-    A text's draws follow from the key, the text's id and field, and its digest (`for_texts`): a part that is drawn
-    again is the same release, and a changed text, another id, field or configuration has draws of its own. Nobody can
-    repeat them without the key, so nothing is said in the statement. The key belongs to one release; two releases must
-    not share it. It can be neither pickled nor copied, so that it gets into no queue of jobs: a worker reads it where
-    its owner keeps it. Thread-safe, and usable after a fork.
+    For a job that may draw a part twice, such as after a worker died. A text's draws follow from
+    the key, the text's id and field, and its digest (`for_texts`): a part that is drawn again is
+    the same release, and a changed text, another id, field or configuration has different draws.
+    Nobody can repeat them without the key, so the statement says nothing about it. The key belongs
+    to one release; two releases must not share it. It can be neither pickled nor copied, so that it
+    gets into no queue of jobs: a worker reads it where its owner keeps it. Thread-safe, and usable
+    after a fork.
 
     Args:
         key: 32 bytes of `new_key`, of this release alone; or of `key_of` a seed.
-        field: of the texts; the same id in another field has draws of its own.
-        ids: of the texts that are drawn, all different.
+        field: of the texts; the same id in another field has different draws.
+        ids: of the texts, all different.
         seeded: whether the key follows from a seed.
 
     Raises:
@@ -312,11 +348,11 @@ class KeyedRandomness:
                 "every text of a release with a key needs an id of its own, and an id occurs twice"
             )
         self._key, self._seeded = key, seeded
-        self._ids = [_framed(field, each) for each in ids]
+        self._ids = [_hash_strings(field, each) for each in ids]
 
     @staticmethod
     def new_key() -> bytes:
-        """A key of 256 bits from the operating system.
+        """Makes a key of 256 bits from the operating system.
 
         Raises:
             RandomnessError: the entropy source fails or repeats itself.
@@ -325,7 +361,7 @@ class KeyedRandomness:
 
     @staticmethod
     def key_of(seed: int) -> bytes:
-        """The key that a seed stands for; whoever knows the seed has it.
+        """Derives the key of a seed; whoever knows the seed has it.
 
         Args:
             seed: integer from 0 to 2**128 - 1.
@@ -336,7 +372,10 @@ class KeyedRandomness:
 
     @property
     def seeded(self) -> bool:
-        """Whether anyone who knows a seed can repeat the draws; without the key nobody can."""
+        """True if anyone who knows a seed can repeat the draws.
+
+        Without the key nobody can.
+        """
         return self._seeded
 
     def open(self, sizes: Sequence[int] | Ints) -> NoReturn:
@@ -346,11 +385,14 @@ class KeyedRandomness:
         )
 
     def part(self, number: int) -> Self:
-        """Itself: the draws of a text depend on its id, whatever part it belongs to."""
+        """Returns itself: the draws of a text depend on its id.
+
+        In any part.
+        """
         return self
 
     def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
-        """A source for the texts whose ids begin at number `first`.
+        """Returns a source for the texts whose ids begin at `first`.
 
         Raises:
             ConfigError: there are more texts than ids.
@@ -385,15 +427,18 @@ class KeyedRandomness:
         )
 
 
-def _framed(*parts: str) -> bytes:
-    """Some strings as 32 bytes; no two lists of strings give the same."""
+def _hash_strings(*parts: str) -> bytes:
+    """Hashes some strings to 32 bytes, without ambiguous concatenation.
+
+    No two lists of strings give the same.
+    """
     encoded = [part.encode(errors="surrogatepass") for part in parts]
-    message = b"".join(len(each).to_bytes(8, "little") + each for each in encoded)
+    message = b"".join(len(part_bytes).to_bytes(8, "little") + part_bytes for part_bytes in encoded)
     return blake2b(message, digest_size=32, person=b"textveil/id").digest()
 
 
 class _ForTexts:
-    """A source for one release of some texts: of its parent, but for documents with names."""
+    """A source for one release, with named documents, from its parent."""
 
     def __init__(
         self, parent: Randomness, names: Sequence[bytes], opened: Callable[[Ints], "Streams"]
@@ -405,7 +450,7 @@ class _ForTexts:
         return self._parent.seeded
 
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
-        counted = _sizes(sizes)
+        counted = _check_sizes(sizes)
         if len(counted) != len(self._names):
             raise ConfigError(
                 f"sizes must be those of the {len(self._names)} texts of the release, got {len(counted)}"
@@ -433,7 +478,7 @@ def _seeded_child(seed: int, path: tuple[int, ...]) -> SeededRandomness:
     return child
 
 
-def _sizes(sizes: Sequence[int] | Ints) -> Ints:
+def _check_sizes(sizes: Sequence[int] | Ints) -> Ints:
     counted = np.asarray(sizes)
     if counted.size == 0 and counted.ndim == 1:
         return np.zeros(0, dtype=np.int64)
@@ -446,7 +491,9 @@ def _sizes(sizes: Sequence[int] | Ints) -> Ints:
 
 
 class _DocumentStream:
-    """One document's generator, created at its first draw, as that takes about 35 microseconds.
+    """One document's generator, created at its first draw.
+
+    Creating it takes about 35 microseconds.
 
     Documents have different keys. Streams with the same key and different counters would overlap.
     """
@@ -463,27 +510,31 @@ class _DocumentStream:
         if self._generator is None:
             with self._lock:  # two threads must not create two generators from one key
                 if self._generator is None:
-                    self._generator = _aes_generator(self._call_key, self._name)
+                    self._generator = _make_generator(self._call_key, self._name)
         return self._generator
 
 
-def _aes_generator(call_key: bytes, name: bytes) -> Generator:
+def _make_generator(call_key: bytes, name: bytes) -> Generator:
     from randomgen import AESCounter  # most prompts are protected without a draw
 
     digest = blake2b(name, key=call_key, digest_size=32, person=b"textveil/doc").digest()
     key = int.from_bytes(digest[:16], "little")
-    # AESCounter counts four blocks ahead and rejects a start within four of 2^128; 127 bits stay clear of it.
+    # AESCounter counts four blocks ahead and rejects a start within four of 2^128; 127 bits stay
+    # clear of it.
     counter = int.from_bytes(digest[16:], "little") >> 1
     # randomgen's generators provide numpy's C interface without subclassing numpy's class.
     return Generator(cast(BitGenerator, AESCounter(key=key, counter=counter)))
 
 
 class Streams:
-    """One call's streams, for a single pass over its rows: the words of all documents, concatenated.
+    """One call's streams, for a single pass over its rows.
 
-    A document's draws depend on the call's key, the document's name (without names, its position) and size, and the
-    requests made; not on its neighbours or on how rows are chunked, as long as it fits into one chunk.
-    Holds the call's key: it can be neither pickled nor copied, and its repr shows no key.
+    The rows are the words of all documents, concatenated.
+
+    A document's draws depend on the call's key, the document's name (without names, its position)
+    and size, and the requests made; not on its neighbours or on how rows are chunked, as long as it
+    fits into one chunk. Holds the call's key: it can be neither pickled nor copied, and its repr
+    shows no key.
 
     Attributes:
         sizes: [B] words in each document.
@@ -499,11 +550,11 @@ class Streams:
         self._used = False
 
     def chunks(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
-        """Yields consecutive rows of the call with their draws, at most `limit` rows at a time.
+        """Yields consecutive rows of the call with their draws, in chunks.
 
-        A document is split only if it is longer than `limit`: then at multiples of `limit` from its own start, alone
-        in its chunks, with its stream continuing from chunk to chunk. Use the draws of a chunk before requesting the
-        next chunk.
+        A chunk has at most `limit` rows. A document is split only if it is longer than `limit`:
+        then at multiples of `limit` from its start, alone in its chunks, with its stream continuing
+        from chunk to chunk. Use the draws of a chunk before requesting the next chunk.
 
         Raises:
             RandomnessError: these streams were used before, or carried over a fork.
@@ -561,10 +612,11 @@ class Streams:
 
 
 class Draws:
-    """Random values for `size` consecutive rows; each row draws from its document's own stream.
+    """Random values for `size` consecutive rows, from their documents' streams.
 
-    `integers` and `bits` are exact. All other values are floating-point: a probability that depends on one is right
-    only up to rounding, and a finite guarantee must say so, see `textveil.mechanism.contract`.
+    `integers` and `bits` are exact. All other values are floating-point: a probability that depends
+    on one is right only up to rounding, and a finite guarantee must say so, see
+    `textveil.mechanism.contract`.
 
     The order of requests matters: make the same ones in the same order to repeat a run.
     """
@@ -580,41 +632,49 @@ class Draws:
         return self._offsets[-1]
 
     def normal(self, width: int) -> Values:
-        """Standard normal values [m, width]."""
+        """Draws standard normal values [m, width]."""
         return self._fill((width,), lambda generator, part: generator.standard_normal(out=part))
 
     def uniform(self, width: int) -> Values:
-        """Uniform values [m, width] in [0, 1), multiples of 2^-53."""
+        """Draws uniform values [m, width] in [0, 1), multiples of 2^-53."""
         return self._fill((width,), lambda generator, part: generator.random(out=part))
 
     def bits(self, width: int) -> Ints:
-        """Integers [m, width], uniform in [0, 2^53): what `uniform` would give, times 2^53."""
+        """Draws integers [m, width], uniform in [0, 2^53).
+
+        They are the values of `uniform`, times 2^53.
+        """
         values = self._fill((width,), lambda generator, part: generator.random(out=part))
         return (values * 2.0**53).astype(np.int64)  # exact, as they are multiples of 2^-53
 
     def exponential(self, width: int) -> Values:
-        """Standard exponential values [m, width]."""
+        """Draws standard exponential values [m, width]."""
         return self._fill(
             (width,), lambda generator, part: generator.standard_exponential(out=part)
         )
 
     def gamma(self, shape: float, width: int | None = None) -> Values:
-        """Gamma values with this shape and scale 1: [m], or [m, width] if a width is given."""
+        """Draws gamma values with this shape and scale 1.
+
+        [m], or [m, width] if a width is given.
+        """
         tail = () if width is None else (width,)
         return self._fill(tail, lambda generator, part: generator.standard_gamma(shape, out=part))
 
     def beta(self, a: float, b: float, width: int) -> Values:
-        """Beta(a, b) values [m, width]."""
+        """Draws Beta(a, b) values [m, width]."""
         first = self.gamma(a, width)
         return first / (first + self.gamma(b, width))
 
     def laplace(self, width: int) -> Values:
-        """Standard Laplace values [m, width], density exp(-|x|) / 2."""
+        """Draws standard Laplace values [m, width], density exp(-|x|) / 2."""
         # As difference of two exponentials: the logarithm of a uniform would cut the tail at 37.
         return self.exponential(width) - self.exponential(width)
 
     def integers(self, high: Ints) -> Ints:
-        """Integers [m], each uniform in its row's [0, high), without bias.
+        """Draws integers [m], uniform in [0, high), without bias.
+
+        Each row has its limit in `high`.
 
         Args:
             high: [m] int64, 1 or more.
@@ -628,7 +688,10 @@ class Draws:
         return self._integers(high.astype(np.uint64)).astype(np.int64)
 
     def at(self, mask: Flags) -> "Draws":
-        """The draws of the rows where `mask` [m] holds; they continue in the same streams."""
+        """Returns the draws of the rows where `mask` [m] holds.
+
+        They continue in the same streams.
+        """
         mask = np.asarray(mask)
         if mask.shape != (self.size,) or mask.dtype != np.bool_:
             raise ConfigError(
@@ -643,7 +706,8 @@ class Draws:
         bits = np.empty(self.size, dtype=np.uint64)
         for generator, rows in self._parts():
             bits[rows] = generator.bit_generator.random_raw(rows.stop - rows.start)
-        # 2^64 is not a multiple of `high`; values in the last, incomplete run of remainders are redrawn.
+        # 2^64 is not a multiple of `high`; values in the last, incomplete run of remainders are
+        # redrawn.
         incomplete = (np.uint64(0) - high) % high
         again = bits > ~incomplete
         result = bits % high

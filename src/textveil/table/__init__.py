@@ -1,7 +1,7 @@
-"""Tables: the public vocabulary, its vectors, and everything exact that is computed from them.
+"""Tables: the public vocabulary, its vectors, and exact computations on them.
 
-In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric constants, word pieces and frequencies.
-Not here: draws (`mechanism`), and running networks (`models`).
+In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric constants, word pieces
+and frequencies. Not here: draws (`mechanism`), and running networks (`models`).
 """
 
 from textveil.table.book import (

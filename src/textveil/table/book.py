@@ -1,12 +1,14 @@
-"""Books: public maps of a table's words to a few codes, by which a table is looked at coarsely.
+"""Books of codes: public maps from a table's words to few codes.
 
-In: a map with what it was made from, or the file of one. Out: `Book`, and its file.
-Not here: the coarse view itself (`embedding`), and how a book is made from public texts (`bookmaking`).
+In: a map with what it was made from, or the file of one. Out: `Book`, and its file. Not here: the
+coarse view itself (`embedding`), and how a book is made from public texts (`bookmaking`).
 
-Words of one code are one value to every mechanism that runs over the view, so that nobody tells them apart. A book must
-be public: made from public texts, by a public rule. It says which, and refuses to be used on any of these texts.
+All words of one code are one value to every mechanism that runs over the coarse view, so that
+nobody tells them apart. A book must be public: made from public texts, by a public rule. It names
+its source, and refuses to release any of the texts that it was made from.
 
-A nested book has several levels, from few codes to many: every code of one is a union of codes of the next.
+A nested book has more than one level, from few codes to many: every code of one level is a union of
+codes of the next.
 """
 
 import hashlib
@@ -36,38 +38,44 @@ BookKind = Literal["general", "domain", "task"]
 VERSION = 1
 
 MOST_CODES = 1 << 16
-"""Codes that a book may have: they are stored in 16 bits."""
+"""Largest number of codes of a book: 16 bits hold them."""
 
 FOUR = 4
-"""Groups of words that may have books of their own."""
+"""Number of word groups that may have separate books."""
 
 LONGEST = 500
-"""Characters that the source of a book may have."""
+"""Largest number of characters in a book's source."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Book:
-    """A public map of V words to C codes, whose arrays are read-only. Two books of one digest are equal.
+    """A public map of V words to C codes, with read-only arrays.
+
+    Two books of one digest are equal.
 
     Attributes:
-        kind: `general` (made from general public text), `domain` (from texts of one domain) or `task` (from labelled
-            texts: what passes is the label).
+        kind: `general` (made from general public text), `domain` (from texts of one domain) or
+            `task` (from labelled texts: what passes is the label).
         source: what it was made from, in the words of whoever made it.
         table: the name of the table that it is for.
-        words: SHA-256 of that table's words in order, in hexadecimal: what ties a book to its table.
+        words: SHA-256 of that table's words in order, in hexadecimal: it ties the book to its
+            table.
         codes: uint16 [V], the code of each row.
         spelling: int64 [C], the row of each code's most typical word.
-        masses: float32 [C], the share of each code among the words of general public text that are not on the public
-            list.
-        heads: float32 [C], the share of each code's most frequent word within it, there: how badly it hides that word.
-            Both are as the maker counted; statements count them anew.
-        domain_heads: the same as words stand in the texts that the book was made from; None for a general book.
-        texts: uint64 [n], fingerprints of these texts, rising; none for a book of the vectors alone. The
-            general books of the package do not list the public articles that they were made from.
+        masses: float32 [C], the share of each code among the words of general public text that are
+            not on the public list.
+        heads: float32 [C], the share of each code's most frequent word within it, in the same text:
+            how badly it hides that word. Both are as the maker counted; statements count them anew.
+        domain_heads: like `heads`, in the texts that the book was made from; None for a general
+            book.
+        texts: uint64 [n], fingerprints of these texts, rising; none for a book of the vectors
+            alone. The general books of the package do not list the public articles that they were
+            made from.
         options: how it was made: seed, sizes and so on.
-        coarser: of a nested book its coarser levels, with ever more codes; each of their codes is a union of codes of
-            the next one, and of the last one here. `level` gives them as parts of this book.
-        whole: of a coarser level, the nested book that it is part of.
+        coarser: for a nested book its coarser levels, with ever more codes; each code is a union of
+            codes of the next level, and of this book after the last. `level` gives them as parts of
+            this book.
+        whole: for a coarser level, the nested book that contains it.
     """
 
     kind: BookKind
@@ -85,7 +93,7 @@ class Book:
     whole: "Book | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # or what is changed later would be in no digest
+        for each in fields(self):  # else a later change would be in no digest
             if isinstance(value := getattr(self, each.name), np.ndarray):
                 object.__setattr__(self, each.name, value := value.copy())
                 value.setflags(write=False)
@@ -93,7 +101,7 @@ class Book:
             raise TableError(f"a book of codes {reason}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Makes it anew, because arrays that were pickled can be written."""
+        """Rebuilds the book when unpickled, because pickled arrays would become writable."""
         if self.whole is not None:
             return self.whole.level, (len(self),)
         return partial(
@@ -101,7 +109,10 @@ class Book:
         ), ()
 
     def _fault(self) -> str:
-        """What does not hold of this book, as words that go on "a book of codes"; empty if all does."""
+        """Returns the first rule that this book breaks, or "".
+
+        The words continue "a book of codes ...".
+        """
         return (
             self._fault_of_origin()
             or self._fault_of_codes()
@@ -144,14 +155,14 @@ class Book:
     def _fault_of_levels(self) -> str:
         if self.texts.dtype != np.uint64 or (self.kind != "general" and not len(self.texts)):
             return "that is made from texts lists their fingerprints"
-        if not all(each.coarsens(other) for each, other in pairwise((*self.coarser, self))):
+        if not all(level.coarsens(other) for level, other in pairwise((*self.coarser, self))):
             return "that is nested has ever more codes, and each code of a coarser level is a union of finer ones"
-        if self.whole is None or self._content in [each._content for each in self.whole.coarser]:
+        if self.whole is None or self._content in [level._content for level in self.whole.coarser]:
             return ""
         return "that is a level is one of the nested book that it is part of"
 
     def __len__(self) -> int:
-        """C, the number of codes."""
+        """Returns C, the number of codes."""
         return len(self.spelling)
 
     def __eq__(self, other: object) -> bool:
@@ -162,14 +173,18 @@ class Book:
 
     @cached_property
     def sizes(self) -> Ids:
-        """How many words each code has, int64 [C]."""
+        """The number of words of each code, int64 [C]."""
         return np.bincount(self.codes, minlength=len(self)).astype(np.int64)
 
-    # ---- levels --------------------------------------------------------------------------------------
+    # ---- levels ----------------------------------------------------------------------------------
 
     def coarsens(self, other: "Book") -> bool:
-        """Whether it has fewer codes than another book of the same making, each a union of codes of the other."""
-        if self._about() != other._about() or self.coarser or len(self) >= len(other):
+        """Says whether this book is a coarser level of another book.
+
+        Both have the same origin, this one has fewer codes, and each of its codes is a union of
+        codes of the other.
+        """
+        if self._describe() != other._describe() or self.coarser or len(self) >= len(other):
             return False
         if len(self.codes) != len(other.codes):
             return False
@@ -178,20 +193,28 @@ class Book:
 
     @property
     def nested(self) -> "Book | None":
-        """The nested book that this is a level of, which may be this itself, its finest; None without levels."""
+        """The nested book that contains this level; None without levels.
+
+        The finest level is the nested book itself.
+        """
         return self if self.coarser else self.whole
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """How many codes each level of the nested book has, rising; of a book without levels, its own codes alone."""
+        """The number of codes of each level of the nested book, rising.
+
+        For a book without levels, its number of codes alone.
+        """
         nested = self.nested or self
         return (*map(len, nested.coarser), len(nested))
 
     def level(self, codes: int) -> "Book":
-        """The level of the nested book with so many codes, as a book of its own that knows the nested one.
+        """Returns the level of the nested book that has `codes` codes.
+
+        It is a `Book` that refers to the nested one.
 
         Raises:
-            ConfigError: no level has so many.
+            ConfigError: no level has this number of codes.
         """
         nested = self.nested or self
         found = nested if codes == len(nested) else nested._parts.get(codes)
@@ -204,13 +227,14 @@ class Book:
 
     @cached_property
     def _parts(self) -> dict[int, "Book"]:
-        return {len(each): replace(each, whole=self) for each in self.coarser}
+        return {len(level): replace(level, whole=self) for level in self.coarser}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all of the book, in hexadecimal. It is part of every statement made with it.
+        """SHA-256 of the whole book, in hexadecimal.
 
-        Of a level it follows from that of the nested book, and from the number of codes.
+        It is part of every statement made with the book. The digest of a level follows from that of
+        the nested book and from the number of codes.
         """
         if self.whole is not None:
             return hashlib.sha256(f"{self.whole.digest} {len(self)}".encode()).hexdigest()
@@ -218,22 +242,25 @@ class Book:
 
     @cached_property
     def _content(self) -> str:
-        """SHA-256 of what it holds, in hexadecimal, whatever it is part of."""
-        # or texts might pass for a level
+        """SHA-256 of the book's content without its nesting, in hexadecimal."""
+        # else texts might pass for a level
         sizes = {"levels": [*map(len, self.coarser)]} if self.coarser else {}
-        digest = hashlib.sha256(json.dumps({**self._about(), **sizes}, sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps({**self._describe(), **sizes}, sort_keys=True).encode())
         for values in self._arrays().values():
             digest.update(values.tobytes())
         return digest.hexdigest()
 
     @property
     def name(self) -> str:
-        """What statements call it: "24 codes (book 1a2b3c4d)", or "24 codes (level of book 1a2b3c4d)"."""
+        """The book's name in statements: "24 codes (book 1a2b3c4d)".
+
+        A level is named "24 codes (level of book 1a2b3c4d)".
+        """
         if self.whole is not None:
             return f"{len(self)} codes (level of book {self.whole.digest[:8]})"
         return f"{len(self)} codes (book {self.digest[:8]})"
 
-    def _about(self) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         return {
             "textveil book": VERSION,
             "kind": self.kind,
@@ -244,7 +271,7 @@ class Book:
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        found: dict[str, NDArray[Any]] = {
+        arrays: dict[str, NDArray[Any]] = {
             "codes": self.codes.astype("<u2"),
             "spelling": self.spelling.astype("<i4"),
             "masses": self.masses.astype("<f4"),
@@ -252,19 +279,19 @@ class Book:
             "texts": self.texts.astype("<u8"),
         }
         if self.domain_heads is not None:
-            found["domain_heads"] = self.domain_heads.astype("<f4")
-        for each in self.coarser:  # of the same texts
-            found |= {
-                f"{name}_{len(each)}": own
-                for name, own in each._arrays().items()
+            arrays["domain_heads"] = self.domain_heads.astype("<f4")
+        for level in self.coarser:  # all levels share the texts
+            arrays |= {
+                f"{name}_{len(level)}": array
+                for name, array in level._arrays().items()
                 if name != "texts"
             }
-        return found
+        return arrays
 
-    # ---- what holds of it ----------------------------------------------------------------------------
+    # ---- what holds of it ------------------------------------------------------------------------
 
     def check(self, table: str, words: Sequence[str]) -> None:
-        """Refuse a table that it was not made for.
+        """Refuses a table that the book was not made for.
 
         Args:
             table: the table's name.
@@ -280,10 +307,12 @@ class Book:
             )
 
     def refuse(self, texts: Iterable[str]) -> None:
-        """Refuses to release any of the texts that the book was made from, also as a line of a longer text.
+        """Refuses to release any text that the book was made from.
+
+        A text is also refused as a line of a longer text.
 
         Raises:
-            InputError: one is among them; what follows from a private text is no public map.
+            InputError: a given text is among them; a map made from a private text is not public.
         """
         if not len(self.texts):
             return
@@ -296,31 +325,39 @@ class Book:
             )
 
     def coded(self, rows: Ids, group: Ids | None) -> Ids:
-        """The code of each row, whatever its group."""
+        """Returns the code of each row; the group is ignored."""
         return self.codes[rows].astype(np.int64)
 
     def spread(self, values: Floats | Values) -> Floats | Values:
-        """What holds of each code [..., C], for each row: words of one code have the same."""
+        """Copies a value of each code [..., C] to each row.
+
+        Words of one code get the same value.
+        """
         return values[..., self.codes]
 
     def highest(self, values: Values) -> Values:
-        """The largest of the words' values [V] in each code, float64 [C]."""
+        """Returns the largest word value [V] in each code, float64 [C]."""
         found = np.full(len(self), -np.inf)
         np.maximum.at(found, self.codes, values)
         return found
 
     def sums(self, values: Values) -> Values:
-        """The sum of the words' values [V] in each code, float64 [C]."""
+        """Sums the words' values [V] in each code, float64 [C]."""
         return np.bincount(self.codes, values, minlength=len(self)).astype(np.float64)
 
     def shares_of_heads(self, prior: Values) -> Floats:
-        """The share of each code's likeliest word within it, under the probabilities [V] of words: float32 [C]."""
+        """Returns the share of each code's likeliest word within it: float32 [C].
+
+        The words have the given probabilities [V].
+        """
         return (self.highest(prior) / self.sums(prior)).astype(np.float32)
 
     def named(self, epsilon: float) -> float:
-        """How often a word is named at most from its code, drawn by randomised response: sum_y max_x p(x) P(y | x).
+        """Returns the best success rate of guessing words from released codes.
 
-        p is how words stand in general public text that are not on the public list; the mechanism sees nothing else.
+        The code is drawn by randomised response: sum_y max_x p(x) P(y | x). p is the distribution
+        of words in general public text that are not on the public list; the mechanism sees nothing
+        else.
         """
         likely = self.masses.astype(np.float64) * self.heads
         first = int(likely.argmax())
@@ -330,7 +367,10 @@ class Book:
         return float(np.maximum(likely * kept, others).sum() / (kept + len(self) - 1))
 
     def to_json(self, heads: Floats | None = None) -> dict[str, object]:
-        """What accompanies a statement, as plain data; for the heads see `facts`."""
+        """Returns the book's entry beside a statement, as plain data.
+
+        For `heads` see `facts`.
+        """
         sizes, heads = np.sort(self.sizes), self.heads if heads is None else heads
         found: dict[str, object] = {
             "digest": self.digest,
@@ -353,10 +393,13 @@ class Book:
         return found
 
     def facts(self, heads: Floats | None = None) -> tuple[str, ...]:
-        """What a statement says of it, in full: what it is and was made from, its sizes, and what hides little.
+        """Returns the sentences of a statement about this book.
+
+        They name the book, what it was made from, the sizes of its codes, and how much of a code
+        its most frequent word is.
 
         Args:
-            heads: the share of each code's most frequent word within it, as words stand in general public text,
+            heads: the share of each code's most frequent word within it, in general public text,
                 float32 [C]; None: as the book says.
         """
         sizes, alone = np.sort(self.sizes), int((self.sizes == 1).sum())
@@ -369,14 +412,23 @@ class Book:
             f"the {self.kind} book {self.digest[:16]} of {len(self)} codes{which} is public; it was made from "
             f"{self.source}"
         )
-        many = f"{sizes[0]:,} to {sizes[-1]:,} words have one code, {int(np.median(sizes)):,} in the median"
+        many = (
+            f"{sizes[0]:,} to {sizes[-1]:,} words have one code, "
+            f"{int(np.median(sizes)):,} in the median"
+        )
         if alone:
             many += (
                 f"; {alone:,} of the codes have a single word, and hide nothing within themselves"
             )
-        shares = f"the most frequent word of a code is {_span(heads)} of it in general public text"
+        shares = (
+            f"the most frequent word of a code is {_describe_range(heads)} of it "
+            "in general public text"
+        )
         if self.domain_heads is not None:
-            shares += f", and by the book's own count {_span(self.domain_heads)} in the texts that it was made from"
+            shares += (
+                f", and by the book's own count {_describe_range(self.domain_heads)} in the texts "
+                "that it was made from"
+            )
         if self.kind != "task":
             return about, many, shares
         return (
@@ -386,21 +438,22 @@ class Book:
             "a book of a task lets the label of a text through by design: its codes tell it",
         )
 
-    # ---- its file ------------------------------------------------------------------------------------
+    # ---- its file --------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write it, under another name first, so that the file appears when it is whole. The same book, the same bytes.
+        """Writes the book to a file that appears only when complete.
 
-        Of a level, the nested book is written, with all its levels.
+        It is written under another name first. The same book gives the same bytes. A level writes
+        the nested book with all its levels.
 
         Raises:
-            OSError: there is no writing there.
+            OSError: the file cannot be written.
         """
         if self.whole is not None:
             return self.whole.save(path)
         target = Path(path)
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        about = json.dumps({**self._about(), "sha256": self.digest}, ensure_ascii=False)
+        about = json.dumps({**self._describe(), "sha256": self.digest}, ensure_ascii=False)
         try:
             with part.open("xb") as file:
                 np.savez_compressed(
@@ -414,10 +467,10 @@ class Book:
 
     @classmethod
     def read(cls, path: str | Path | Traversable) -> Self:
-        """The book in a file, after checking all of it.
+        """Reads a book from a file and checks all of it.
 
         Raises:
-            TableError: there is none, or it is damaged.
+            TableError: the file is missing or damaged.
         """
         source = Path(path) if isinstance(path, str) else path
         try:
@@ -427,7 +480,7 @@ class Book:
             raise TableError(
                 f"{source}: cannot read a book of codes ({reason}); `textveil table codes` makes one"
             ) from None
-        found = cls._parsed(content)
+        found = cls._parse(content)
         if found is None:
             raise TableError(
                 f"{source}: it is not a book of codes, or damaged; `textveil table codes` makes one"
@@ -435,7 +488,7 @@ class Book:
         return found
 
     @classmethod
-    def _parsed(cls, content: bytes) -> Self | None:
+    def _parse(cls, content: bytes) -> Self | None:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as held:
                 about = json.loads(str(held["about"]))
@@ -444,7 +497,7 @@ class Book:
                 digest = about.pop("sha256")
                 texts = held["texts"].astype(np.uint64)
 
-                def made(level: str, coarser: tuple[Self, ...] = ()) -> Self:
+                def build_level(level: str, coarser: tuple[Self, ...] = ()) -> Self:
                     heads = held.get(f"domain_heads{level}")
                     return cls(
                         **about,
@@ -460,8 +513,8 @@ class Book:
                 levels = sorted(
                     int(name.removeprefix("codes_")) for name in held if name.startswith("codes_")
                 )
-                found: Self = made("", tuple(made(f"_{level}") for level in levels))
-                return found if found.digest == digest else None
+                book: Self = build_level("", tuple(build_level(f"_{level}") for level in levels))
+                return book if book.digest == digest else None
         except (
             Exception
         ):  # numpy, zipfile, zlib and json raise many kinds for bytes that are none of theirs
@@ -470,13 +523,15 @@ class Book:
 
 @dataclass(frozen=True, kw_only=True)
 class Books:
-    """Books for the four groups of words: a word has a code in the book of its group, and no other.
+    """Books for the four groups of words, one book for each group.
 
-    The codes of all books are numbered one after the other. What is asked of a `Book` is asked of all of them.
+    A word has a code only in the book of its group. The codes of all books are numbered one after
+    the other. `Books` answers the calls of a `Book` for all of them.
 
     Attributes:
-        parts: the books, each once.
-        of: for each group in order (sensitive and important, sensitive, important, other) the number of its book.
+        parts: the distinct books.
+        of: for each group in order (sensitive and important, sensitive, important, other) the
+            number of its book.
     """
 
     parts: tuple[Book, ...]
@@ -494,18 +549,21 @@ class Books:
 
     @classmethod
     def by_group(cls, books: Sequence[Book]) -> "Book | Books":
-        """The books of the four groups in order; one book, where it is the same for all."""
+        """Combines the books of the four groups in order.
+
+        Returns a single `Book` where all groups have the same one.
+        """
         parts = tuple(dict.fromkeys(books))
         one, two, three, four = map(parts.index, books)
         return parts[0] if len(parts) == 1 else cls(parts=parts, of=(one, two, three, four))
 
     def __len__(self) -> int:
-        """All codes of all books."""
+        """Returns the number of codes of all books together."""
         return sum(map(len, self.parts))
 
     @cached_property
     def starts(self) -> Ids:
-        """The number of the first code of each book, and how many codes there are, int64."""
+        """The number of each book's first code, then the total, int64."""
         return np.cumsum([0, *map(len, self.parts)]).astype(np.int64)
 
     @cached_property
@@ -515,24 +573,27 @@ class Books:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the digests of the books and of which group has which, in hexadecimal."""
+        """SHA-256 of the books' digests and of the groups' choice, in hexadecimal."""
         return hashlib.sha256(
             f"{[each.digest for each in self.parts]} {self.of}".encode()
         ).hexdigest()
 
     @property
     def name(self) -> str:
-        """What statements call them: "8, 8, 50, 24 codes by group (books 1a2b3c4d)"."""
+        """The books' name in statements.
+
+        For example "8, 8, 50, 24 codes by group (books 1a2b3c4d)".
+        """
         return f"{', '.join(map(str, self.sizes))} codes by group (books {self.digest[:8]})"
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many codes each group has."""
+        """The number of codes of each group."""
         return tuple(len(self.parts[each]) for each in self.of)
 
     @property
     def nested(self) -> Book | None:
-        """The nested book that all of them are levels of; None where they are not."""
+        """The nested book that all of them are levels of, or None."""
         one = self.parts[0].nested
         return one if all(each.nested == one for each in self.parts) else None
 
@@ -547,7 +608,9 @@ class Books:
             each.refuse(texts)
 
     def coded(self, rows: Ids, group: Ids | None) -> Ids:
-        """The code of each row in the book of its group, from 0 to 3.
+        """Returns the code of each row in the book of its group.
+
+        Groups are numbered from 0 to 3.
 
         Raises:
             TableError: no group is given.
@@ -561,72 +624,83 @@ class Books:
         return found
 
     def spread(self, values: Floats | Values) -> Floats | Values:
-        """The log-probability of a released code under each code [..., C], for each row.
+        """Copies the log-probability of each code [..., C] to each row.
 
-        A code is released for those of its own book alone, so one of a word's codes has a log-probability, and all
-        others have that of what cannot be: the largest counts.
+        A code is released only for words of the same book, so one of a word's codes has a
+        log-probability, and every other has that of an impossible event: the largest counts.
         """
         each = zip(self.starts[:-1], self.parts, strict=True)
         found: Values = np.maximum.reduce([values[..., start + book.codes] for start, book in each])
         return found
 
     def highest(self, values: Values) -> Values:
-        """See `Book`: of each code of each book."""
+        """Returns `Book.highest` for each code of each book."""
         return np.concatenate([each.highest(values) for each in self.parts])
 
     def sums(self, values: Values) -> Values:
-        """See `Book`: of each code of each book, so that they sum to 1 for each."""
+        """Returns `Book.sums` for each code of each book.
+
+        The sums of a distribution add up to 1 for each book.
+        """
         return np.concatenate([each.sums(values) for each in self.parts])
 
 
-def _span(shares: Floats) -> str:
-    """The largest of some shares and their median: "at most .44 (.08 in the median)"."""
-    return (
-        f"at most {_share(float(shares.max()))} ({_share(float(np.median(shares)))} in the median)"
-    )
+def _describe_range(shares: Floats) -> str:
+    """Writes the largest of some shares and their median.
+
+    For example "at most .44 (.08 in the median)".
+    """
+    return f"at most {_format_share(float(shares.max()))} ({_format_share(float(np.median(shares)))} in the median)"
 
 
-def _share(value: float) -> str:
+def _format_share(value: float) -> str:
     # stored in single precision
     return f"{np.ceil(value * 1000 - 1e-3) / 1000:.3f}".replace("0.", ".", 1)
 
 
 def digest_of(words: Sequence[str]) -> str:
-    """What ties a book to a table: SHA-256 of the table's words in order, in hexadecimal.
+    """Returns the digest of a table's words: SHA-256 in hexadecimal.
 
-    Vectors do not count: the same rows are normalized and stored a little differently on other machines.
+    It ties a book to its table. Vectors do not count: the same rows are normalized and stored a
+    little differently on other machines.
     """
     return hashlib.sha256("\n".join(words).encode(errors="backslashreplace")).hexdigest()
 
 
 def fingerprint(text: str) -> int:
-    """64 bits of SHA-256 of a text, which whitespace, capitals, and other forms of its characters do not change."""
+    """Returns 64 bits of SHA-256 of a normalized text.
+
+    Whitespace, capitals and other Unicode forms of the characters do not change it.
+    """
     plain = " ".join(normalize("NFKC", normalize("NFKC", text).casefold()).split())
     return int.from_bytes(hashlib.sha256(plain.encode(errors="surrogatepass")).digest()[:8], "big")
 
 
 def fingerprints(texts: Iterable[str]) -> NDArray[np.uint64]:
-    """The fingerprints of all texts that have a word, rising, each once."""
+    """Returns the distinct fingerprints of all texts with a word, rising."""
     return np.unique(np.fromiter((fingerprint(text) for text in texts if text.strip()), np.uint64))
 
 
-# ---- the books that ship ---------------------------------------------------------------------------------------------
+# ---- the books that ship -------------------------------------------------------------------------
 
 
 FITTING = "auto"
-"""In place of a number of codes: the general book, or the level of a book, that tells most of a word at its budget."""
+"""Name that lets a budget choose the book, instead of a size.
+
+It takes the general book, or the level of a book, that keeps most of a word at its budget.
+"""
 
 AT = "@"
-"""Between a nested book and one of its levels: "news.book@24"."""
+"""The separator of a nested book and its level: "news.book@24"."""
 
 
-def _shelf() -> Traversable:
+def _find_shelf() -> Traversable:
     return files("textveil").joinpath("data", "books")
 
 
 def shipped() -> tuple[int, ...]:
-    """How many codes the general books of the package have, rising."""
-    names = (each.name for each in _shelf().iterdir()) if _shelf().is_dir() else ()
+    """Returns the sizes of the package's general books, rising."""
+    names = (each.name for each in _find_shelf().iterdir()) if _find_shelf().is_dir() else ()
     return tuple(
         sorted(
             int(name.removesuffix(".npz"))
@@ -637,13 +711,13 @@ def shipped() -> tuple[int, ...]:
 
 
 def find_books(codes: str) -> Book | Books:
-    """One book as in `find_book`, or those of four groups with commas between them.
+    """Finds one book as `find_book` does, or four separated by commas.
 
     Raises:
-        ConfigError: there are neither one nor four, or no book that ships has so many codes.
+        ConfigError: there are neither one nor four, or no book of the package has this size.
         TableError: there is no such file, or it is no book.
     """
-    if "," not in codes or isfile(_parted(codes)[0]):
+    if "," not in codes or isfile(_split_level(codes)[0]):
         return find_book(codes)
     names = [each.strip() for each in codes.split(",")]
     if len(names) != FOUR:
@@ -654,15 +728,15 @@ def find_books(codes: str) -> Book | Books:
 
 
 def find_book(codes: str) -> Book:
-    """A book by the number of codes of one that ships, or by the path of its file, perhaps with a level: "BOOK@24".
+    """Finds a book by its size in the package, or by path.
 
-    A nested book without a level is its finest.
+    A path may name a level: "BOOK@24". A nested book without a level is its finest.
 
     Raises:
-        ConfigError: no book that ships has so many codes, or no level of the book.
+        ConfigError: no book of the package has this size, or the book has no such level.
         TableError: there is no such file, or it is no book.
     """
-    name, level = _parted(codes)
+    name, level = _split_level(codes)
     if FITTING in (name, level):
         raise ConfigError(
             f"table.codes={FITTING} follows from the budgets of a privatizer: a table alone needs a number of codes, "
@@ -678,27 +752,30 @@ def find_book(codes: str) -> Book:
             f"table.codes must be {known} (the general books of the package) or the path of a book, got {name}; "
             "`textveil table codes` makes one of any size"
         )
-    return Book.read(_shelf().joinpath(f"{name}.npz"))
+    return Book.read(_find_shelf().joinpath(f"{name}.npz"))
 
 
 def choice(codes: str) -> dict[str, Book]:
-    """The books among which a budget chooses, by their names: the general ones, or the levels of a book.
+    """Returns the books among which a budget chooses, by name.
+
+    They are the general books, or the levels of one book.
 
     Args:
-        codes: "auto", or the path of a book with "@auto" behind it; what names a book else is no choice, and gives
-            none.
+        codes: "auto", or the path of a book followed by "@auto"; any other name gives no choice.
 
     Raises:
         TableError: there is no such file, or it is no book.
     """
-    name, level = _parted(codes)
+    name, level = _split_level(codes)
     if codes == FITTING:
         return {str(size): find_book(str(size)) for size in shipped()}
     return levels_of(name) if level == FITTING else {}
 
 
 def levels_of(name: str) -> dict[str, Book]:
-    """The levels of a nested book by their names, "BOOK@8" and so on; a book without levels, or one level, alone.
+    """Returns the levels of a nested book by name ("BOOK@8").
+
+    A book without levels, or a single level, is returned alone.
 
     Raises:
         ConfigError, TableError: see `find_book`.
@@ -709,8 +786,11 @@ def levels_of(name: str) -> dict[str, Book]:
     return {f"{name}{AT}{size}": book.level(size) for size in book.levels}
 
 
-def _parted(codes: str) -> tuple[str, str]:
-    """The name of a book, and the level behind it, "" without one; a file whose whole name has an "@" is a file."""
+def _split_level(codes: str) -> tuple[str, str]:
+    """Splits a book's name from its level, which may be "".
+
+    A file whose whole name has an "@" is a file.
+    """
     name, at, level = codes.rpartition(AT)
     parted = (
         name and at and not isfile(codes) and (level == FITTING or fullmatch(r"\d{1,5}", level))

@@ -1,11 +1,11 @@
-"""Making a book of codes: features of words from public texts, and weighted k-means over them.
+"""Training of a codebook: word features from public texts, and weighted k-means.
 
-In: a table, public texts, perhaps with labels. Out: a `Book`.
-Not here: what a book is, and its file (`book`); which texts are public: whoever gives them says so.
+In: a table, public texts, perhaps with labels. Out: a `Book`. Not here: the book and its file
+(`book`); which texts are public: the caller vouches for them.
 
-Words are alike by three blocks of features. Their vectors: the table's rows. How they stand together: positive
-pointwise mutual information with frequent words around them, in few axes. What they tell of labels: smoothed log-odds.
-A block counts as much as its factor says, whatever its numbers are.
+Words are alike by three blocks of features. Their vectors: the table's rows. Their co-occurrence:
+positive pointwise mutual information with frequent words around them, in few axes. Their labels:
+smoothed log-odds. A block counts as much as its factor says, whatever its numbers are.
 """
 
 from collections import Counter
@@ -28,47 +28,65 @@ from textveil.text import is_public, tokenize
 Progress = Callable[[str, int, int], None]
 
 WINDOW = 5
-"""Words on each side that stand around a word; words of the public list do not count."""
+"""Context words on each side of a word, without public ones."""
 
 CONTEXTS = 2048
-"""The most frequent words, of which it is counted how often they stand around others: 185 MB for 22,580 words."""
+"""Number of the most frequent words that serve as contexts.
+
+185 MB for 22,580 words.
+"""
 
 AXES = 64
-"""Axes in which it is said how words stand together."""
+"""Axes of the co-occurrence features."""
 
 SURE, SMOOTH = 20.0, 0.75
-"""Occurrences from which what is seen of a word counts half, beside what its vector lets expect; and the power of the
-frequency of what stands around it."""
+"""Shrinkage of rare words' features, and the exponent of context frequencies.
+
+With `SURE` occurrences the observed features of a word count half, and the prediction from its
+vector the other half. `SMOOTH` is the power of the frequency of context words.
+"""
 
 RIDGE = 0.1
-"""How much the regression is held back that expects from vectors what is not seen, beside their mean variance."""
+"""Ridge of the regression that predicts unseen features from vectors.
+
+Relative to the mean variance of the vectors.
+"""
 
 PRIOR = 10.0
-"""Occurrences that the share of a label among all words counts for, in what a word tells of it."""
+"""Pseudo-occurrences of each word, distributed like the labels of all words."""
 
 TOGETHER, TELLING = 3.0, 4.0
-"""How much it counts how words stand together, and what they tell of labels, beside their vectors."""
+"""Weights of the co-occurrence and label features, relative to the vectors."""
 
 ROUNDS, STARTS, MANY = 40, 3, 1000
-"""Rounds of k-means at most, and how often it starts anew, the best result being kept: once for more codes than the
-third number, where one start is within .5% of another."""
+"""Limits of k-means: rounds, restarts, and the size without restarts.
+
+The best of the restarts is kept. Books of more than `MANY` codes start once: there one start is
+within .5% of another.
+"""
 
 TYPICAL = 20
-"""The word that spells a code is one of so many most frequent words of it: the one nearest to their centre."""
+"""Number of a code's most frequent words that may spell it.
+
+The one nearest to their centre is taken.
+"""
 
 CELLS = 1 << 22
-"""Distances that are held at once: 16 MiB."""
+"""Distances held in memory at once: 16 MiB."""
 
 BATCH = 1000
-"""Texts that are cut into words at once."""
+"""Texts tokenized at once."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Corpus:
-    """What is read of public texts: their words as rows of a table, counts, and fingerprints. Nothing else is kept.
+    """Public texts as rows of a table, word counts and fingerprints.
+
+    Nothing else of the texts is kept.
 
     Attributes:
-        rows: int32, the words of all texts in order, but for those of the public list and those outside the table.
+        rows: int32, the words of all texts in order, but for those of the public list and those
+            outside the table.
         starts: where each text starts, and where the last ends.
         counted: how often each word occurs.
         marks: the fingerprints of the texts.
@@ -81,7 +99,7 @@ class Corpus:
 
     @classmethod
     def read(cls, table: EmbeddingTable, texts: Iterable[str], report: Progress) -> "Corpus":
-        """The texts, in one pass.
+        """Reads the texts, in one pass.
 
         Raises:
             InputError: they hold no word of the table.
@@ -89,7 +107,7 @@ class Corpus:
         row_of: dict[str, int] = {}
         rows: list[NDArray[np.int32]] = []
         sizes, counted, marks = [0], Counter[str](), []
-        for batch in _batches(texts):
+        for batch in _batch(texts):
             words = [[word.lower() for word in tokenize([text]).words] for text in batch]
             new = list({word: None for word in chain.from_iterable(words) if word not in row_of})
             found = table.find(new).tolist()
@@ -133,24 +151,30 @@ def make_books(
     levels: Sequence[int] = (),
     report: Progress = lambda step, done, total: None,
 ) -> Iterator[Book]:
-    """Books for a table from the same texts, one for each number of codes.
+    """Trains books for a table, one for each number of codes.
+
+    All are made from the same texts.
 
     Args:
         table: of whole words.
-        sizes: how many codes, 2 or more; one book for each.
-        kind: `general`: words count as they stand in general public text; `domain` and `task`: as in these texts.
+        sizes: numbers of codes, 2 or more; one book for each.
+        kind: `general`: words count by their frequency in general public text; `domain` and `task`:
+            by that in these texts.
         source: what the book is made from, in one line; it is part of every statement.
-        texts: public texts; none are needed for a general book, which then follows from the vectors alone.
-        labels: for a task, one or several lists with the label of each text, "" where it has none.
+        texts: public texts; none are needed for a general book, which then follows from the vectors
+            alone.
+        labels: for a task, one or more lists with the label of each text, "" where it has none.
         seed: of the starts of k-means.
-        head: the largest share of a code that one word may have: codes where one has more are joined with the nearest
-            code, so that the book has fewer codes. None: no limit.
-        levels: for nested books, how many codes their coarser levels have, rising and all below the number of codes:
-            the codes of each are parts of those of the level before. The coarsest is the book that it would be alone.
-        report: told of progress.
+        head: the largest share of a code that one word may have: a code with a more frequent word
+            is joined with the nearest code, so that the book has fewer codes. None: no limit.
+        levels: for nested books, the sizes of their coarser levels, rising and all below the number
+            of codes: the codes of each level are parts of those of the level before. The coarsest
+            is the book that it would be alone.
+        report: called with the progress.
 
     Raises:
-        ConfigError: there cannot be so many codes, such levels, or so small a share; or labels are missing.
+        ConfigError: the number of codes, the levels or the share are impossible, or labels are
+            missing.
         InputError: the texts hold no word of the table.
     """
     if table.parent is not None or table.holds_pieces:
@@ -170,7 +194,7 @@ def make_books(
     corpus = Corpus.read(table, read, report) if read else None
     own = general if kind == "general" or corpus is None else shares_of(table, corpus.counted)
     weights = np.sqrt(own)
-    features = _features(table, corpus, labels, weights, report)
+    features = _build_features(table, corpus, labels, weights, report)
     options = {
         "seed": seed,
         "head": head,
@@ -190,27 +214,27 @@ def make_books(
             table=table.name,
             words=digest_of(table.words),
             codes=code.astype(np.uint16),
-            spelling=_typical(code, centres, features, own),
+            spelling=_find_typical(code, centres, features, own),
             masses=np.bincount(code, general, minlength=len(centres)).astype(np.float32),
-            heads=_heads(code, general, len(centres)),
-            domain_heads=None if kind == "general" else _heads(code, own, len(centres)),
+            heads=_compute_heads(code, general, len(centres)),
+            domain_heads=None if kind == "general" else _compute_heads(code, own, len(centres)),
             texts=np.empty(0, np.uint64) if corpus is None else corpus.marks,
             options={**options, "asked": codes},
             coarser=coarser,
         )
 
     def clusters(words: slice | Ids, codes: int, least: int = 2) -> tuple[Ids, Values]:
-        code, centres = _clusters(features[words], weights[words], codes, seed, report)
+        code, centres = _cluster(features[words], weights[words], codes, seed, report)
         if head is None:
             return code, centres
-        return _joined(code, centres, weights[words], [general[words], own[words]], head, least)
+        return _join(code, centres, weights[words], [general[words], own[words]], head, least)
 
     for codes in sizes:
         code, centres = clusters(slice(None), [*levels, codes][0])
         coarser: list[Book] = []
         for size in [*levels, codes][1:]:
             coarser.append(book(codes, code, centres))
-            code, centres = _within(
+            code, centres = _split(
                 code, centres, features, weights, size, partial(clusters, least=1)
             )
             if len(centres) <= len(coarser[-1]):
@@ -226,14 +250,14 @@ def _check_sizes(table: EmbeddingTable, codes: int, levels: Sequence[int]) -> No
         raise ConfigError(
             f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}"
         )
-    if list(levels) != sorted({*levels}) or not all(2 <= each < codes for each in levels):
+    if list(levels) != sorted({*levels}) or not all(2 <= size < codes for size in levels):
         raise ConfigError(
             f"levels of a nested book must rise, from 2 to {codes - 1:,} at most, because it has {codes:,} codes, "
             f"got {', '.join(map(str, levels))}"
         )
 
 
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+def _batch(texts: Iterable[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     for text in texts:
         batch.append(text)
@@ -244,41 +268,52 @@ def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-# ---- features --------------------------------------------------------------------------------------------------------
+# ---- features ------------------------------------------------------------------------------------
 
 
-def _features(
+def _build_features(
     table: EmbeddingTable,
     corpus: Corpus | None,
     labels: Sequence[Sequence[str]],
     weights: Values,
     report: Progress,
 ) -> Floats:
-    """What words are clustered by: their vectors, and what texts tell of labels, or of what stands together."""
-    blocks = [_scaled(_vectors(table), weights, 1.0)]
+    """Builds the features by which words are clustered: float32 [V, d].
+
+    The vectors, then the labels' features if there are labels, otherwise those of co-occurrence.
+    """
+    blocks = [_scale(_normalize_rows(table), weights, 1.0)]
     if corpus is not None and not labels:
-        blocks.append(_scaled(_together(table, corpus, report), weights, TOGETHER))
-    for each in labels:
+        blocks.append(_scale(_compute_cooccurrence(table, corpus, report), weights, TOGETHER))
+    for text_labels in labels:
         assert corpus is not None, "there are texts"
-        blocks.append(_scaled(_telling(table, corpus, each), weights, TELLING / len(labels)))
+        blocks.append(
+            _scale(_compute_label_odds(table, corpus, text_labels), weights, TELLING / len(labels))
+        )
     return np.concatenate(blocks, axis=1)
 
 
-def _vectors(table: EmbeddingTable) -> Floats:
+def _normalize_rows(table: EmbeddingTable) -> Floats:
     rows = table.take(slice(None))
     return np.asarray(rows / np.maximum(norms(rows.astype(np.float64)), 1e-12)[:, None], np.float32)
 
 
-def _scaled(block: Floats, weights: Values, factor: float) -> Floats:
-    """A block of features about its mean, with so much variance in all, words weighted."""
+def _scale(block: Floats, weights: Values, factor: float) -> Floats:
+    """Centres a block of features and scales it to a total variance.
+
+    Words are weighted; `factor` is the variance.
+    """
     share = weights / weights.sum()
     block = block - (share @ block).astype(np.float32)
     size = float(share @ np.einsum("ij,ij->i", block, block, dtype=np.float64))
     return np.asarray(block * np.sqrt(factor / max(size, 1e-12)), np.float32)
 
 
-def _together(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats:
-    """How words stand together: principal axes of the positive pointwise mutual information, float32 [V, AXES]."""
+def _compute_cooccurrence(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats:
+    """Computes co-occurrence features: float32 [V, AXES].
+
+    Principal axes of the positive pointwise mutual information.
+    """
     occurs = np.bincount(corpus.rows, minlength=len(table))
     frequent = np.argsort(-occurs, kind="stable")[: min(CONTEXTS, int((occurs > 0).sum()))]
     column = np.full(len(table), -1, np.int64)
@@ -290,12 +325,14 @@ def _together(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats
         near = text[step:] == text[:-step]
         one, other = rows[:-step][near], rows[step:][near]
         for centre, around in ((one, other), (other, one)):
-            known = column[around] >= 0
-            np.add.at(counts, centre[known] * len(frequent) + column[around[known]], np.float32(1))
+            listed = column[around] >= 0
+            np.add.at(
+                counts, centre[listed] * len(frequent) + column[around[listed]], np.float32(1)
+            )
     table_of = counts.reshape(len(table), len(frequent))
     row_sums = table_of.sum(axis=1, dtype=np.float64)
     column_sums = table_of.sum(axis=0, dtype=np.float64) ** SMOOTH
-    column_sums /= max(column_sums.sum(), 1e-12)  # no word may stand beside another
+    column_sums /= max(column_sums.sum(), 1e-12)  # there may be no pair of words at all
     gram = np.zeros((len(frequent), len(frequent)))
     for start in range(0, len(table), 1024):
         part = table_of[start : start + 1024]
@@ -304,32 +341,38 @@ def _together(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats
             part[...] = np.maximum(np.log(part / expected), 0)
         gram += part.T @ part
     values, axes = np.linalg.eigh(gram)
-    kept = max(1, min(AXES, len(frequent) // 8))  # of few words, most axes are noise
-    last = axes[:, ::-1][:, :kept] / np.maximum(values[::-1][:kept], 1e-9) ** 0.25
-    found = _unit((table_of @ last.astype(np.float32)).astype(np.float64))
+    rank = max(1, min(AXES, len(frequent) // 8))  # of few words, most axes are noise
+    last = axes[:, ::-1][:, :rank] / np.maximum(values[::-1][:rank], 1e-9) ** 0.25
+    projected = _normalize((table_of @ last.astype(np.float32)).astype(np.float64))
     sure = (occurs / (occurs + SURE))[:, None]
-    return _unit(sure * found + (1 - sure) * _unit(_expected(table, found, sure))).astype(
-        np.float32
-    )
+    return _normalize(
+        sure * projected + (1 - sure) * _normalize(_predict(table, projected, sure))
+    ).astype(np.float32)
 
 
-def _unit(rows: Values) -> Values:
-    found: Values = rows / np.maximum(norms(rows), 1e-9)[:, None]
-    return found
+def _normalize(rows: Values) -> Values:
+    unit: Values = rows / np.maximum(norms(rows), 1e-9)[:, None]
+    return unit
 
 
-def _expected(table: EmbeddingTable, seen: Values, sure: Values) -> Values:
-    """What the vectors of words let expect of features [V, k] that were seen with some certainty [V, 1]: regression."""
-    rows = _vectors(table).astype(np.float64)
+def _predict(table: EmbeddingTable, seen: Values, sure: Values) -> Values:
+    """Predicts features [V, k] of words from their vectors, by ridge regression.
+
+    The features were observed with some certainty [V, 1].
+    """
+    rows = _normalize_rows(table).astype(np.float64)
     weighted = rows * sure
     gram = weighted.T @ rows
     gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram) + 1e-9
-    found: Values = rows @ np.linalg.solve(gram, weighted.T @ seen)
-    return found
+    predicted: Values = rows @ np.linalg.solve(gram, weighted.T @ seen)
+    return predicted
 
 
-def _telling(table: EmbeddingTable, corpus: Corpus, labels: Sequence[str]) -> Floats:
-    """What words tell of labels: ln of a label's share among a word's occurrences over its share among all, [V, L]."""
+def _compute_label_odds(table: EmbeddingTable, corpus: Corpus, labels: Sequence[str]) -> Floats:
+    """Computes label features of words: float32 [V, L].
+
+    ln of a label's share among a word's occurrences over its share among all.
+    """
     if len(labels) != len(corpus.starts) - 1:
         raise InputError("there must be a label, or an empty one, for each of the public texts")
     names = sorted({*labels} - {""})
@@ -343,31 +386,34 @@ def _telling(table: EmbeddingTable, corpus: Corpus, labels: Sequence[str]) -> Fl
     usual = counts.sum(axis=0) + 1
     usual /= usual.sum()
     seen = counts.sum(axis=1, keepdims=True)
-    told = np.log((counts + PRIOR * usual) / (seen + PRIOR) / usual)
+    odds = np.log((counts + PRIOR * usual) / (seen + PRIOR) / usual)
     sure = seen / (seen + SURE)
-    return np.asarray(told + (1 - sure) * _expected(table, told, sure), np.float32)
+    return np.asarray(odds + (1 - sure) * _predict(table, odds, sure), np.float32)
 
 
-# ---- clusters --------------------------------------------------------------------------------------------------------
+# ---- clusters ------------------------------------------------------------------------------------
 
 
-def _clusters(
+def _cluster(
     features: Floats, weights: Values, codes: int, seed: int, report: Progress
 ) -> tuple[Ids, Values]:
-    """The best of some runs of weighted k-means: the cluster of each word [V], and the centres [C, d]."""
+    """Runs weighted k-means from some starts and keeps the best run.
+
+    Returns the cluster of each word [V], and the centres [C, d].
+    """
     starts = STARTS if codes <= MANY else 1
     streams = SeededRandomness(seed).open([starts])
     best: tuple[float, Ids, Values] | None = None
     for start, (_, draws) in enumerate(streams.chunks(1)):
         report("codes", start, starts)
-        found = _k_means(features, weights, _spread_out(features, weights, codes, draws))
-        if best is None or found[0] < best[0]:
-            best = found
+        run = _k_means(features, weights, _draw_centres(features, weights, codes, draws))
+        if best is None or run[0] < best[0]:
+            best = run
     assert best is not None, "it starts once at least"
     return best[1], best[2]
 
 
-def _within(
+def _split(
     code: Ids,
     centres: Values,
     features: Floats,
@@ -375,33 +421,38 @@ def _within(
     codes: int,
     clusters: Callable[[Ids, int], tuple[Ids, Values]],
 ) -> tuple[Ids, Values]:
-    """Clusters within clusters: the finer cluster of each word [V], and the centres.
+    """Splits clusters into finer ones: the cluster of each word, and centres.
 
-    One code more goes each time where the weighted sum of squares is largest for each code that is there.
+    Each additional code goes to the cluster whose weighted sum of squares per code is largest.
     """
     gaps = features - centres.astype(np.float32)[code]
     spread = np.bincount(code, weights * np.einsum("ij,ij->i", gaps, gaps), minlength=len(centres))
     sizes, parts = np.bincount(code), np.ones(len(centres), np.int64)
     while parts.sum() < codes:
         parts[np.where(parts < sizes, spread / parts, -1.0).argmax()] += 1
-    now, found = np.empty_like(code), np.empty((0, centres.shape[1]))
-    for each, many in enumerate(parts.tolist()):
-        words = np.flatnonzero(code == each)
-        own, means = clusters(words, many)
-        now[words] = own + len(found)
-        found = np.concatenate([found, means])
-    return now, found
+    now, finer_centres = np.empty_like(code), np.empty((0, centres.shape[1]))
+    for cluster, many in enumerate(parts.tolist()):
+        words = np.flatnonzero(code == cluster)
+        part, means = clusters(words, many)
+        now[words] = part + len(finer_centres)
+        finer_centres = np.concatenate([finer_centres, means])
+    return now, finer_centres
 
 
-def _spread_out(features: Floats, weights: Values, codes: int, draws: Draws) -> Values:
-    """Centres to start from: words drawn with their weight times the squared distance to those drawn before."""
+def _draw_centres(features: Floats, weights: Values, codes: int, draws: Draws) -> Values:
+    """Draws initial centres, as k-means++ does.
+
+    Words are drawn with their weight times the squared distance to the nearest centre drawn before.
+    """
     chance = draws.uniform(codes)[0]
     squares = np.einsum("ij,ij->i", features, features)
     away, left = np.full(len(features), np.inf), np.ones(len(features), np.bool_)
     chosen = np.empty(codes, np.int64)
-    for at, each in enumerate(chance.tolist()):
+    for at, threshold in enumerate(chance.tolist()):
         mass = np.cumsum(weights * (away if at else 1.0))
-        drawn = min(int(np.searchsorted(mass, each * mass[-1], side="right")), len(features) - 1)
+        drawn = min(
+            int(np.searchsorted(mass, threshold * mass[-1], side="right")), len(features) - 1
+        )
         chosen[at] = drawn if mass[-1] > 0 else left.argmax()  # fewer different words than codes
         left[chosen[at]] = False
         last = features[chosen[at]]
@@ -411,11 +462,14 @@ def _spread_out(features: Floats, weights: Values, codes: int, draws: Draws) -> 
 
 
 def _k_means(features: Floats, weights: Values, centres: Values) -> tuple[float, Ids, Values]:
-    """Lloyd's algorithm from these centres: the weighted sum of squares, the cluster of each word, and the centres."""
-    now, gap = _nearest(features, centres)
+    """Runs Lloyd's algorithm from these centres.
+
+    Returns the weighted sum of squares, the cluster of each word, and the centres.
+    """
+    now, gap = _find_nearest(features, centres)
     code = np.full_like(now, -1)
     for _ in range(ROUNDS):
-        _fill(now, gap, weights, len(centres))
+        _fill_empty(now, gap, weights, len(centres))
         if np.array_equal(now, code):
             break
         changed = now != code
@@ -425,17 +479,23 @@ def _k_means(features: Floats, weights: Values, centres: Values) -> tuple[float,
             )
             > 0
         )
-        code, centres, own = now, centres.copy(), np.flatnonzero(moved[now])
-        centres[moved] = _centres(
-            features[own], weights[own], (np.cumsum(moved) - 1)[code[own]], int(moved.sum())
+        code, centres, affected = now, centres.copy(), np.flatnonzero(moved[now])
+        centres[moved] = _compute_centres(
+            features[affected],
+            weights[affected],
+            (np.cumsum(moved) - 1)[code[affected]],
+            int(moved.sum()),
         )
-        now, gap = _nearest_now(features, centres, code, gap, moved)
+        now, gap = _update_nearest(features, centres, code, gap, moved)
     squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     return float(weights @ (gap + squares)), code, centres
 
 
-def _fill(code: Ids, gap: Floats, weights: Values, codes: int) -> None:
-    """Give each code without a word one that is far from its centre, and not alone there."""
+def _fill_empty(code: Ids, gap: Floats, weights: Values, codes: int) -> None:
+    """Gives each empty code a word that is far from its centre.
+
+    The word must not be alone in its code.
+    """
     sizes = np.bincount(code, minlength=codes)
     for empty in np.flatnonzero(sizes == 0).tolist():
         far = int(np.argmax(np.where(sizes[code] > 1, weights * np.maximum(gap, 0), -1.0)))
@@ -444,62 +504,68 @@ def _fill(code: Ids, gap: Floats, weights: Values, codes: int) -> None:
         code[far], gap[far] = empty, 0.0
 
 
-def _nearest_now(
+def _update_nearest(
     features: Floats, centres: Values, code: Ids, gap: Floats, moved: Flags
 ) -> tuple[Ids, Floats]:
-    """`_nearest` after some centres have moved: where a word's own came no farther, none that stood still is nearer."""
-    own = np.einsum("ij,ij->i", centres, centres)[code] - 2 * np.einsum(
+    """Updates the nearest centres after some of them have moved.
+
+    Where a word's centre came no farther, no centre that stood still is nearer.
+    """
+    current = np.einsum("ij,ij->i", centres, centres)[code] - 2 * np.einsum(
         "ij,ij->i", features, centres[code]
     )
-    now, near = code.copy(), own.astype(np.float32)
+    now, near = code.copy(), current.astype(np.float32)
     for which, among in ((near > gap, np.ones_like(moved)), (near <= gap, moved)):
         words, rows = np.flatnonzero(which), np.flatnonzero(among)
-        found, reached = _nearest(features[words], centres[rows])
+        closer, reached = _find_nearest(features[words], centres[rows])
         nearer = reached < near[words]
-        now[words[nearer]], near[words[nearer]] = rows[found[nearer]], reached[nearer]
+        now[words[nearer]], near[words[nearer]] = rows[closer[nearer]], reached[nearer]
     return now, near
 
 
-def _nearest(features: Floats, centres: Values) -> tuple[Ids, Floats]:
-    """The nearest of C centres to each word [V], and its squared distance but for the word's own square, [V]."""
-    found, gap = np.zeros(len(features), np.int64), np.full(len(features), np.inf, np.float32)
+def _find_nearest(features: Floats, centres: Values) -> tuple[Ids, Floats]:
+    """Finds the nearest of C centres to each word [V].
+
+    Also returns the squared distance [V] minus the word's squared norm.
+    """
+    nearest, gap = np.zeros(len(features), np.int64), np.full(len(features), np.inf, np.float32)
     if not len(centres):
-        return found, gap
+        return nearest, gap
     turned = (-2 * centres.T).astype(np.float32)
     squares = np.einsum("ij,ij->i", centres, centres).astype(np.float32)
     size = max(1, CELLS // len(centres))
     for start in range(0, len(features), size):
         gaps = features[start : start + size] @ turned
         gaps += squares
-        found[start : start + size] = gaps.argmin(axis=1)
+        nearest[start : start + size] = gaps.argmin(axis=1)
         gap[start : start + size] = gaps.min(axis=1)
-    return found, gap
+    return nearest, gap
 
 
-def _centres(features: Floats, weights: Values, code: Ids, codes: int) -> Values:
+def _compute_centres(features: Floats, weights: Values, code: Ids, codes: int) -> Values:
     order = np.argsort(code, kind="stable")
     sorted_codes = code[order]
     starts = np.searchsorted(sorted_codes, np.arange(codes))
     sums = np.add.reduceat(features[order] * weights[order, None], starts, axis=0)
     mass = np.bincount(code, weights, minlength=codes)
-    found: Values = sums / mass[:, None]
-    return found
+    means: Values = sums / mass[:, None]
+    return means
 
 
-def _heads(code: Ids, prior: Values, codes: int) -> Floats:
-    """The share of the likeliest word in each code, float32 [C]."""
-    share = _most(code, prior, codes) / np.bincount(code, prior, minlength=codes)
+def _compute_heads(code: Ids, prior: Values, codes: int) -> Floats:
+    """Returns the share of the likeliest word in each code, float32 [C]."""
+    share = _find_highest(code, prior, codes) / np.bincount(code, prior, minlength=codes)
     return np.minimum(share, 1).astype(np.float32)
 
 
-def _most(code: Ids, prior: Values, codes: int) -> Values:
-    """The probability of the likeliest word in each code [C]."""
+def _find_highest(code: Ids, prior: Values, codes: int) -> Values:
+    """Returns the probability of the likeliest word in each code [C]."""
     most = np.zeros(codes)
     np.maximum.at(most, code, prior)
     return most
 
 
-def _joined(
+def _join(
     code: Ids,
     centres: Values,
     weights: Values,
@@ -507,15 +573,18 @@ def _joined(
     head: float,
     least: int = 2,
 ) -> tuple[Ids, Values]:
-    """Codes joined with their nearest until no word is more than its share of a code, or there is one code.
+    """Joins codes with their nearest until no word exceeds its share.
+
+    It stops when one code is left.
 
     Raises:
-        ConfigError: so many codes as there must be at least are left, and still a word is more.
+        ConfigError: `least` codes are left, and a word still exceeds its share.
     """
     mass = np.bincount(code, weights, minlength=len(centres))
     sums = np.array([np.bincount(code, prior, minlength=len(centres)) for prior in priors])
-    most = np.array([_most(code, prior, len(centres)) for prior in priors])
-    centres, now = centres.copy(), np.arange(len(centres))  # what has become of each code
+    most = np.array([_find_highest(code, prior, len(centres)) for prior in priors])
+    # `now`: the code that each code was joined into
+    centres, now = centres.copy(), np.arange(len(centres))
     left = np.ones(len(centres), np.bool_)
     while True:
         shares = (most / sums).max(axis=0) * left
@@ -537,12 +606,15 @@ def _joined(
         most[:, other] = np.maximum(most[:, other], most[:, worst])
 
 
-def _typical(code: Ids, centres: Values, features: Floats, prior: Values) -> Ids:
-    """Of each code's most frequent words the one that is nearest to the centre, int64 [C]."""
-    found = np.empty(len(centres), np.int64)
-    for each in range(len(centres)):
-        own = np.flatnonzero(code == each)
-        own = own[np.argsort(-prior[own], kind="stable")][:TYPICAL]
-        gaps = features[own].astype(np.float64) - centres[each]
-        found[each] = own[np.einsum("ij,ij->i", gaps, gaps).argmin()]
-    return found
+def _find_typical(code: Ids, centres: Values, features: Floats, prior: Values) -> Ids:
+    """Finds each code's typical word, int64 [C].
+
+    Of its most frequent words the one nearest to the centre.
+    """
+    typical = np.empty(len(centres), np.int64)
+    for cluster in range(len(centres)):
+        members = np.flatnonzero(code == cluster)
+        members = members[np.argsort(-prior[members], kind="stable")][:TYPICAL]
+        gaps = features[members].astype(np.float64) - centres[cluster]
+        typical[cluster] = members[np.einsum("ij,ij->i", gaps, gaps).argmin()]
+    return typical

@@ -1,8 +1,8 @@
 """Low-precision rows and queries with their rounding errors, for the exact search.
 
-In: the stored rows, and queries in float64. Out: scores that are quickly computed, and bounds on their errors.
-Not here: the search that these bounds make exact (`nearest`), products of integers (`engine`), rows that become
-integers as they are read (`streamed`), GPUs (`cuda`).
+In: the stored rows, and queries in float64. Out: scores that are quickly computed, and bounds on
+their errors. Not here: the search that these bounds make exact (`nearest`), products of integers
+(`engine`), rows that become integers as they are read (`streamed`), GPUs (`cuda`).
 """
 
 import math
@@ -24,7 +24,7 @@ SLAB = 1 << 12
 """Rows per pass over a whole table."""
 
 NEARLY = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-6}
-"""How far a row's norm may be from 1 to count as a rounded unit vector."""
+"""Largest deviation of a rounded unit vector's norm from 1."""
 
 HALF = 2.0**-24
 """Relative rounding error of one operation in float32."""
@@ -36,10 +36,16 @@ PAIRS = 1 << 12
 """Pairs of query and row multiplied in float32 at once."""
 
 BLOCKS = range(16, 65)
-"""Coordinates that are rotated together: enough to even them out, few enough to be quick."""
+"""Possible numbers of coordinates that are rotated together.
+
+Enough to even them out, few enough to be quick.
+"""
 
 SCALING = 4e-6
-"""What float32 loses in scores of about 1 when integers are scaled and compared, and slack."""
+"""Error of float32 when integer scores are scaled and compared.
+
+For scores of about 1, with slack.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +73,10 @@ class Rows:
         return int(self.stored.shape[1])
 
     def true(self, which: slice | Ids) -> Values:
-        """Rows as float64 [n, d]; normalized if direction counts, as float32 unit rows are only exact to 1e-7."""
+        """Returns rows as float64 [n, d], normalized if direction counts.
+
+        Unit rows in float32 are only exact to 1e-7.
+        """
         rows = self.take(which).astype(np.float64)
         if self.by_direction:
             rows /= norms(rows)[:, None]
@@ -110,47 +119,56 @@ class RunScores(Protocol):
     """The scores of a batch of queries for a run of rows."""
 
     def leave_out(self, query: Ids, place: Ids) -> None:
-        """Takes out some rows of the run, one for a query at most, before anything is asked."""
+        """Excludes some rows of the run, at most one for a query.
+
+        It is called before any score is requested.
+        """
         ...
 
     def best(self) -> Values:
-        """What the true score of each query's best row is at least [b]."""
+        """Returns a lower bound on each query's best true score [b]."""
         ...
 
     def reaching(self, least: Values) -> tuple[Ids, Ids, Values]:
-        """Pairs whose true score may be `least` [b] or more: query, place in the run, the highest possible score."""
+        """Finds the pairs whose true score may reach `least` [b].
+
+        Returns the query, the place in the run, and the highest possible score of each pair.
+        """
         ...
 
 
 class Engine(Protocol):
-    """What computes the first scores of the search."""
+    """Computes the first scores of the search."""
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
-        """Queries [b, d] with norms `lengths` [b] in low precision."""
+        """Converts queries [b, d] with norms `lengths` [b] to low precision."""
         ...
 
     def spans(self, width: int) -> Iterator[RowRun]:
-        """All rows, `width` at a time."""
+        """Yields all rows, `width` at a time."""
         ...
 
     def scores(self, run: Any, asked: Queries) -> RunScores:
-        """The scores of a run."""
+        """Computes the scores of a run."""
         ...
 
     def place(self, row: Ids) -> Ids:
-        """The stored position of a row of the table."""
+        """Returns the stored position of a row of the table."""
         ...
 
     def row(self, place: Ids) -> Ids:
-        """The row of the table at a stored position."""
+        """Returns the row of the table at a stored position."""
         ...
 
     def narrowed(self, unit: Values, query: Ids, row: Ids) -> tuple[Ids, Ids]:
-        """Fewer candidates (query, row) for unit queries [b, d]: none that may be the best is left out."""
+        """Reduces the candidates (query, row) for unit queries [b, d].
+
+        No candidate that may be the best is left out.
+        """
         ...
 
 
-# ---- float32 -----------------------------------------------------------------------------------------------
+# ---- float32 -------------------------------------------------------------------------------------
 
 
 class FloatRun(NamedTuple):
@@ -173,7 +191,10 @@ class FloatRun(NamedTuple):
     length: float
 
     def error(self, asked: Queries) -> Values:
-        """Largest error of a score in this run before it is rounded, for each query [b]."""
+        """Returns the largest score error in this run, for each query [b].
+
+        Before the score is rounded.
+        """
         return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (
             1 + SLACK
         ) + 1e-30
@@ -184,17 +205,20 @@ ROUNDED = 2 * HALF + SLACK
 
 
 def low_end(score: Values, error: Values) -> Values:
-    """What a true score is at least."""
+    """Returns a lower bound on a true score."""
     return score - ROUNDED * np.abs(score) - error
 
 
 def high_end(score: Values, error: Values) -> Values:
-    """What a true score is at most."""
+    """Returns an upper bound on a true score."""
     return score + ROUNDED * np.abs(score) + error
 
 
 def floor_of(least: Values, error: Values) -> Floats:
-    """A float32 score below which no high end reaches `least`; finite."""
+    """Returns a float32 score below which no high end reaches `least`.
+
+    It is finite.
+    """
     high = least - error
     score = high / np.where(high >= 0, 1 + ROUNDED + SLACK, 1 - ROUNDED - SLACK)
     found: Floats = score.astype(np.float32)
@@ -204,7 +228,7 @@ def floor_of(least: Values, error: Values) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FloatScores:
-    """Scores as they are, float32 [b, w], and their largest errors [b]."""
+    """Unscaled scores, float32 [b, w], and their largest errors [b]."""
 
     each: Floats
     error: Values
@@ -225,14 +249,14 @@ class FloatScores:
 class FloatCodes:
     """Rows and queries in float32.
 
-    For distances the score is q.v - |v|^2 / 2: one more column holds half a row's squared norm, where the query has -1.
-    Rows and queries are scaled by powers of two, which is exact.
+    For distances the score is q.v - |v|^2 / 2: one more column holds half a row's squared norm,
+    where the query has -1. Rows and queries are scaled by powers of two, which is exact.
     """
 
     rows: Rows
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
-        """Queries [b, d] with norms `lengths` [b] in low precision."""
+        """Converts queries [b, d] with norms `lengths` [b] to low precision."""
         scaled, one = self.scaled(queries, lengths)
         low = scaled.astype(np.float32)
         lost, length = norms(scaled - low), norms(low.astype(np.float64))
@@ -244,30 +268,33 @@ class FloatCodes:
         )
 
     def scaled(self, queries: Values, lengths: Values) -> tuple[Values, Values | None]:
-        """Queries of length 1 at most [b, d], and for distances what a row's half square is multiplied by [b]."""
+        """Scales queries [b, d] to a length of at most 1.
+
+        For distances also returns the factor of a row's half squared norm [b], else None.
+        """
         if self.rows.by_direction:
             return queries / np.where(lengths > 0, lengths, 1.0)[:, None], None
         size = np.exp2(np.ceil(np.log2(np.maximum(lengths * self.scale, 1.0)))) / self.scale
         return queries / size[:, None], 1 / (size * self.scale)
 
     def scores(self, run: FloatRun, asked: Queries) -> FloatScores:
-        """The scores of a run."""
+        """Computes the scores of a run."""
         return FloatScores(each=asked.low @ run.low.T, error=run.error(asked))
 
     def place(self, row: Ids) -> Ids:
-        """Rows are in the table's order."""
+        """Returns the row: rows are in the table's order."""
         return row
 
     def row(self, place: Ids) -> Ids:
-        """Rows are in the table's order."""
+        """Returns the place: rows are in the table's order."""
         return place
 
     def narrowed(self, unit: Values, query: Ids, row: Ids) -> tuple[Ids, Ids]:
-        """As they are: there are hardly any more than the nearest."""
+        """Keeps all candidates: there are hardly more than the nearest."""
         return query, row
 
     def spans(self, width: int) -> Iterator[FloatRun]:
-        """All rows, `width` at a time."""
+        """Yields all rows, `width` at a time."""
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
             low = self._low(part)
@@ -288,7 +315,7 @@ class FloatCodes:
         return {}
 
     def _size(self, part: slice, low: Floats) -> tuple[float, float, float]:
-        """The largest norm of a row, of a rounding error, and of a low-precision row."""
+        """Finds the largest norms of a row, rounding error and low-precision row."""
         # in float32, which is fast: d squares and a root, and making unit vectors of rows
         if self.rows.by_direction:
             slack = (low.shape[1] + 8) * 2 * HALF
@@ -301,7 +328,7 @@ class FloatCodes:
 
     @cached_property
     def scale(self) -> float:
-        """A power of two that scales the longest row to at most 1."""
+        """Power of two that scales the longest row to at most 1."""
         if self.rows.by_direction:
             return 1.0
         parts = (
@@ -311,16 +338,16 @@ class FloatCodes:
         return float(2.0 ** -math.ceil(math.log2(longest))) if longest > 0 else 1.0
 
 
-# ---- int8 --------------------------------------------------------------------------------------------------
+# ---- int8 ----------------------------------------------------------------------------------------
 
 
 class IntegerRun(NamedTuple):
-    """A run of rows as integers, each group of `GROUP` in a unit of its own.
+    """A run of rows as integers, with one unit per `GROUP` rows.
 
     Attributes:
         start: position of the first row.
         size: number of rows.
-        low: the integers, or the rows as stored where integers are made of them anew (`streamed`).
+        low: the integers, or the stored rows where these are quantized for each batch (`streamed`).
         unit: what integers are multiplied by, float32 [g].
         away: upper bound on the norms of the rows' rounding errors [g].
     """
@@ -337,7 +364,7 @@ LEFT_OUT = np.iinfo(np.int32).min
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedScores:
-    """Products of integers by group [b, g, `GROUP`], and the largest of each group [b, g]."""
+    """Integer products by group [b, g, `GROUP`], with maxima [b, g]."""
 
     run: IntegerRun
     asked: Queries
@@ -345,7 +372,7 @@ class GroupedScores:
     groups: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        if last := self.run.size % GROUP:  # what fills up the last group
+        if last := self.run.size % GROUP:  # padding of the last group
             self.each[:, -1, last:] = LEFT_OUT
             self.groups[:, -1] = self.each[:, -1].max(axis=1)
 
@@ -381,19 +408,20 @@ class GroupedScores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IntegerCodes:
-    """Unit rows and queries as int8, after a rotation that evens out their coordinates.
+    """Unit rows and queries as int8, rotated to even out their coordinates.
 
-    Rows are stored by their largest coordinate, so that those of one group have nearly the same unit.
+    Rows are stored by their largest coordinate, so that those of one group have nearly the same
+    unit.
     """
 
     rows: Rows
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
-        """Queries [b, d] with norms `lengths` [b] in low precision."""
+        """Converts queries [b, d] with norms `lengths` [b] to int8."""
         turned = self._turned(queries / np.where(lengths > 0, lengths, 1.0)[:, None])
         unit = np.abs(turned).max(axis=1) / np.float32(127)
         unit[unit == 0] = 1
-        low, back = _integers(turned, unit[:, None])
+        low, back = _quantize(turned, unit[:, None])
         length, away = norms(back) * self._rounded, norms(turned - back) * self._rounded
         unit, length, away = (each.astype(np.float64) for each in (unit, length, away))
         return Queries(
@@ -401,22 +429,25 @@ class IntegerCodes:
         )
 
     def scores(self, run: IntegerRun, asked: Queries) -> GroupedScores:
-        """The scores of a run."""
+        """Computes the scores of a run."""
         each, groups = run.low.maxima(asked.low)
         return GroupedScores(
             run=run, asked=asked, each=each.reshape(*groups.shape, GROUP), groups=groups
         )
 
     def place(self, row: Ids) -> Ids:
-        """The stored position of a row of the table."""
+        """Returns the stored position of a row of the table."""
         return self._places[row]
 
     def row(self, place: Ids) -> Ids:
-        """The row of the table at a stored position."""
+        """Returns the row of the table at a stored position."""
         return self._order[place]
 
     def narrowed(self, unit: Values, query: Ids, row: Ids) -> tuple[Ids, Ids]:
-        """Fewer candidates, by float32 scores: int8 leaves a dozen, or hundreds where rows are not rotated."""
+        """Reduces the candidates by float32 scores.
+
+        int8 leaves a dozen, or hundreds where rows are not rotated.
+        """
         order = query.argsort(kind="stable")
         query, row = query[order], row[order]
         score = self.products(unit.astype(np.float32), query, row)
@@ -428,7 +459,10 @@ class IntegerCodes:
         return query[left], row[left]
 
     def products(self, unit: Floats, query: Ids, row: Ids) -> Floats:
-        """The products of pairs of a unit query [b, d] and a unit row, in float32."""
+        """Computes products of pairs of unit query and unit row, in float32.
+
+        Queries are [b, d].
+        """
         found = np.empty(len(row), np.float32)
         for start in range(0, len(row), PAIRS):
             part = slice(start, start + PAIRS)
@@ -439,7 +473,7 @@ class IntegerCodes:
         return found
 
     def spans(self, width: int) -> Iterator[IntegerRun]:
-        """All rows, `width` at a time, a multiple of `GROUP`."""
+        """Yields all rows, `width` at a time, a multiple of `GROUP`."""
         for start in range(0, self.rows.size, width):
             parts = [
                 self._coded(at) for at in range(start, min(start + width, self.rows.size), SLAB)
@@ -450,12 +484,15 @@ class IntegerCodes:
             )
 
     def _coded(self, start: int) -> tuple[NDArray[np.int8], Floats, Values]:
-        """The integers of a slab of rows, and the unit and largest error of each group."""
+        """Quantizes a slab of rows to integers.
+
+        Also returns the unit and the largest error of each group.
+        """
         turned = self._turned(self.rows.take(self._order[start : start + SLAB]))
         firsts = np.arange(0, len(turned), GROUP)
         unit = (np.maximum.reduceat(np.abs(turned).max(axis=1), firsts) / 127).astype(np.float32)
         unit[unit == 0] = 1
-        whole, back = _integers(turned, np.repeat(unit, GROUP)[: len(turned), None])
+        whole, back = _quantize(turned, np.repeat(unit, GROUP)[: len(turned), None])
         away = np.maximum.reduceat(norms(turned - back), firsts).astype(np.float64)
         return whole, unit, away * self._rounded + self._turning + NEARLY[turned.dtype] + SCALING
 
@@ -484,48 +521,57 @@ class IntegerCodes:
         return 1 + (self.rows.dimension + 16) * 2 * HALF
 
 
-def _integers(vectors: Floats, unit: Floats | np.float32) -> tuple[NDArray[np.int8], Floats]:
-    """Vectors [n, d] as int8 in terms of a unit, and what these stand for."""
+def _quantize(vectors: Floats, unit: Floats | np.float32) -> tuple[NDArray[np.int8], Floats]:
+    """Quantizes vectors [n, d] to int8 multiples of a unit.
+
+    Also returns the vectors that the integers represent.
+    """
     whole = np.rint(vectors / unit)
     return whole.astype(np.int8), whole * unit
 
 
 def squares(vectors: NDArray[Any]) -> NDArray[Any]:
-    """The squared norms of rows [n]."""
+    """Computes the squared norms of rows [n]."""
     found: NDArray[Any] = np.einsum("ij,ij->i", vectors, vectors)
     return found
 
 
 def norms(vectors: NDArray[Any]) -> NDArray[Any]:
-    """The norms of rows [n], in their own precision."""
+    """Computes the norms of rows [n], in their precision."""
     return np.asarray(np.sqrt(squares(vectors)))
 
 
 def longest_of(vectors: Values) -> float:
-    """The largest norm of a row, rounded up."""
+    """Returns the largest norm of a row, rounded up."""
     return float(norms(vectors).max()) * (1 + SLACK)
 
 
-# ---- the rotation ------------------------------------------------------------------------------------------
+# ---- the rotation --------------------------------------------------------------------------------
 
 
 def rotated(vectors: Floats) -> Floats:
-    """Vectors [n, d] after a rotation that evens out their coordinates, so that integers lose less of them."""
-    turns = _rotation(vectors.shape[1])
+    """Rotates vectors [n, d] to even out their coordinates.
+
+    Quantizing to integers then loses less of them.
+    """
+    turns = _build_rotation(vectors.shape[1])
     return np.asarray((vectors.reshape(-1, len(turns)) @ turns).reshape(vectors.shape))
 
 
 def turning(dimension: int) -> float:
-    """What float32 loses of a unit vector in the rotation and in going back from integers, at most."""
-    d = len(_rotation(dimension))
+    """Bounds the float32 error of rotating a unit vector and dequantizing it."""
+    d = len(_build_rotation(dimension))
     return float(((d + 2) * d**0.5 + 4) * HALF)
 
 
 @cache
-def _rotation(dimension: int) -> Floats:
-    """The discrete sine transform, an orthogonal matrix, of so many coordinates at once."""
+def _build_rotation(dimension: int) -> Floats:
+    """Builds the rotation of one block of coordinates: the discrete sine transform.
+
+    It is an orthogonal matrix.
+    """
     d = max((size for size in BLOCKS if dimension % size == 0), default=dimension)
     n = np.arange(1, d + 1)
     turns = np.sin(np.outer(n, n) * (math.pi / (d + 1))) * math.sqrt(2 / (d + 1))
-    found: Floats = turns.astype(np.float32)
-    return found
+    rotation: Floats = turns.astype(np.float32)
+    return rotation

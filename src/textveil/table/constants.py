@@ -1,10 +1,12 @@
-"""Public constants of a table of rows: distances, ranges and the exact constant of the exponential mechanism.
+"""Public constants of a table: distances, ranges and the exponential mechanism's constant.
 
-In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or conservative.
-Not here: which table or mechanism they serve (`embedding`, `mechanism`), and how the files are made (benchmarks/).
+In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or conservative. Not
+here: which table or mechanism they serve (`embedding`, `mechanism`), and how the files are made
+(benchmarks/).
 
-All functions work on blocks of rows in float64 and never hold a V x V matrix; besides the rows they hold at most a few
-float64 copies of them. `progress(done, total)` counts the blocks of the current pass.
+All functions work on blocks of rows in float64 and never hold a V x V matrix; besides the rows they
+hold at most a few float64 copies of them. `progress(done, total)` counts the blocks of the current
+pass.
 """
 
 import json
@@ -24,24 +26,35 @@ from textveil.randomness import Floats, Ids, Values
 
 Progress = Callable[[int, int], None]
 Parts = Callable[[], Iterable[Floats | Values]]
-"""Rows [V, d] in parts, from the start at every call."""
+"""Function that yields the rows [V, d] in parts, from the start."""
 
 REACH = 20.0
-"""Largest exponent c * d in the exponential mechanism; longer distances count as REACH / c."""
+"""Largest exponent c * d in the exponential mechanism.
+
+Longer distances count as REACH / c.
+"""
 SMALL_TABLE = 4096
-"""Up to this many rows, a table's curve takes at most about ten seconds on two cores."""
+"""Largest number of rows whose curve takes about ten seconds.
+
+On two cores.
+"""
 
 _BLOCK = 512
 _PAIRS = 8192
 _CLOSE = 1e-6
 _SLACK = 1e-6
-"""Relative slack of computed constants: covers rounding, and differences of normalizing float32 rows on another
-machine."""
+"""Relative slack of computed constants.
+
+It covers rounding, and differences of normalizing float32 rows on another machine.
+"""
 _EQUAL = "a table needs at least two different rows, and all of its rows are equal"
 
 
 class _Block(NamedTuple):
-    """Distances between two runs of rows; `same`: a block on the diagonal, which holds each pair twice."""
+    """Distances between two runs of rows.
+
+    `same` marks a block on the diagonal, which holds each pair twice.
+    """
 
     rows: slice
     columns: slice
@@ -58,15 +71,16 @@ def _double(vectors: Floats | Values) -> Values:
     return vectors.astype(np.float64, copy=False)
 
 
-def _lengths(rows: Values) -> Values:
+def _compute_lengths(rows: Values) -> Values:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
 
 
-def _blocks(rows: Values, progress: Progress | None) -> Iterator[_Block]:
-    """Each unordered pair once (twice on the diagonal).
+def _compute_blocks(rows: Values, progress: Progress | None) -> Iterator[_Block]:
+    """Yields the distances of each unordered pair of rows, block by block.
 
-    The Gram form of a distance is inaccurate for close rows; those pairs are recomputed from their difference. The
-    relative error of the others is at most 1e-7, and about 1e-14 at usual distances.
+    A pair on the diagonal comes twice. The Gram form of a distance is inaccurate for close rows;
+    those pairs are recomputed from their difference. The relative error of the others is at most
+    1e-7, and about 1e-14 at usual distances.
     """
     centred = rows - rows.mean(axis=0)  # centring avoids needless cancellation
     square = np.einsum("ij,ij->i", centred, centred)
@@ -85,17 +99,20 @@ def _blocks(rows: Values, progress: Progress | None) -> Iterator[_Block]:
             np.sqrt(distance, out=distance)
             for start in range(0, len(close), _PAIRS):
                 a, b = np.divmod(close[start : start + _PAIRS], distance.shape[1])
-                distance[a, b] = _lengths(rows[i + a] - rows[j + b])
+                distance[a, b] = _compute_lengths(rows[i + a] - rows[j + b])
             yield _Block(one, two, distance, i == j)
             done += 1
             if progress is not None:
                 progress(done, total)
 
 
-def _extent(rows: Values, progress: Progress | None) -> tuple[float, Values]:
-    """The largest distance, and each row's distance to the nearest row that differs from it [V]."""
+def _compute_extent(rows: Values, progress: Progress | None) -> tuple[float, Values]:
+    """Finds the largest distance, and each row's distance to its nearest row.
+
+    The nearest row must differ from the row: float64 [V].
+    """
     diameter, nearest = 0.0, np.full(len(rows), np.inf)
-    for one, two, distance, _ in _blocks(rows, progress):
+    for one, two, distance, _ in _compute_blocks(rows, progress):
         diameter = max(diameter, float(distance.max()))
         distance[distance == 0] = np.inf
         nearest[one] = np.minimum(nearest[one], distance.min(axis=1))
@@ -106,32 +123,35 @@ def _extent(rows: Values, progress: Progress | None) -> tuple[float, Values]:
 
 
 def diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
-    """The largest distance between two rows (for unit rows, the largest chord), rounded up by at most 1e-7.
+    """Computes the largest distance between two rows, rounded up by 1e-7.
+
+    For unit rows it is the largest chord.
 
     Raises:
         TableError: fewer than two rows, a value that is not finite, or all rows equal.
     """
-    return _extent(_double(vectors), progress)[0] * (1 + 1e-7)
+    return _compute_extent(_double(vectors), progress)[0] * (1 + 1e-7)
 
 
 def diameter_bound(vectors: Floats | Values) -> float:
-    """An upper bound on the diameter in a few passes: twice the radius of a ball that holds all rows.
+    """Bounds the diameter from above in a few passes.
 
-    The smallest such ball gives at most 1.42 times the diameter (Jung). To get near it, the centre is moved towards
-    the farthest row a few times (Badoiu and Clarkson, 2003). For large tables without stored constants.
+    The bound is twice the radius of a ball that holds all rows. The smallest such ball gives at
+    most 1.42 times the diameter (Jung). To get near it, the centre is moved towards the farthest
+    row a few times (Badoiu and Clarkson, 2003). For large tables without stored constants.
     """
     rows = _double(vectors)
-    return _ball(lambda: [rows], rows.mean(axis=0), 32)
+    return _bound_by_ball(lambda: [rows], rows.mean(axis=0), 32)
 
 
-def _ball(parts: Parts, centre: Values, passes: int) -> float:
-    """`diameter_bound` with a given number of passes over the rows."""
+def _bound_by_ball(parts: Parts, centre: Values, passes: int) -> float:
+    """Computes `diameter_bound` with a given number of passes over the rows."""
     bound = math.inf
     for step in range(2, passes + 2):
         radius, far = -1.0, centre
         for part in parts():
             rows = part.astype(np.float64)
-            away = _lengths(rows - centre)
+            away = _compute_lengths(rows - centre)
             row = int(away.argmax())
             if away[row] > radius:
                 radius, far = float(away[row]), rows[row]
@@ -141,21 +161,24 @@ def _ball(parts: Parts, centre: Values, passes: int) -> float:
 
 
 def minimum_distance(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
-    """The smallest distance between two different rows, rounded down by at most 1e-7.
+    """Computes the smallest distance between two different rows, rounded down by 1e-7.
 
     Equal rows are ignored; `duplicates` counts them.
     """
-    return float(_extent(_double(vectors), progress)[1].min()) * (1 - 1e-7)
+    return float(_compute_extent(_double(vectors), progress)[1].min()) * (1 - 1e-7)
 
 
 def duplicates(vectors: Floats | Values) -> int:
-    """Number of rows that repeat an earlier row exactly."""
+    """Counts the rows that repeat an earlier row exactly."""
     rows = np.ascontiguousarray(_double(vectors) + 0.0)  # + 0.0 makes -0.0 and 0.0 the same bytes
     return len(rows) - len(np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}")))
 
 
 def coordinate_range(vectors: Floats | Values | Iterable[Floats | Values]) -> float:
-    """Delta_1: the sum over coordinates of the largest minus the smallest value; rows may come in parts."""
+    """Computes Delta_1, the sum of all coordinates' ranges.
+
+    A range is the largest minus the smallest value. Rows may come in parts.
+    """
     parts = [vectors] if isinstance(vectors, np.ndarray) else vectors
     ends = np.stack([end for part in parts for end in (part.min(axis=0), part.max(axis=0))]).astype(
         np.float64
@@ -165,10 +188,10 @@ def coordinate_range(vectors: Floats | Values | Iterable[Floats | Values]) -> fl
 
 
 def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
-    """D_1: the largest l1 distance between two rows, exact in float64.
+    """Computes D_1, the largest l1 distance between two rows, in float64.
 
-    A pair is measured only if both cheap bounds, |x - y|_1 <= |x - m|_1 + |y - m|_1 about the mean m and
-    |x - y|_1 <= sqrt(d) |x - y|_2, exceed the largest distance found so far.
+    It is exact. A pair is measured only if both cheap bounds, |x - y|_1 <= |x - m|_1 + |y - m|_1
+    about the mean m and |x - y|_1 <= sqrt(d) |x - y|_2, exceed the largest distance found so far.
 
     Raises:
         TableError: all rows are equal.
@@ -189,7 +212,7 @@ def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -
     if kept < 2:
         return best
     rows, radius = rows[:kept], radius[:kept]
-    for one, two, distance, _ in _blocks(rows, progress):
+    for one, two, distance, _ in _compute_blocks(rows, progress):
         distance *= spread
         hopeful = (distance > best) & (radius[one, None] + radius[None, two] > best)
         first, second = np.nonzero(hopeful)
@@ -209,17 +232,20 @@ def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -
 def projection_factor(
     original: Floats | Values, projected: Floats | Values, *, progress: Progress | None = None
 ) -> float:
-    """The Lipschitz factor of a projection on a table: max |v - v'| / |u - u'| over all pairs of rows.
+    """Computes the Lipschitz factor of a projection on a table.
 
-    A guarantee of e per unit distance between projected rows is one of e * factor between the original rows.
+    It is max |v - v'| / |u - u'| over all pairs of rows. A guarantee of e per unit distance between
+    projected rows is one of e * factor between the original rows.
 
     Args:
         original: rows u [V, d] in whose metric the guarantee is stated.
-        projected: rows v [V, k] that the mechanism uses; may be renormalized or otherwise nonlinear.
+        projected: rows v [V, k] that the mechanism uses; may be renormalized or otherwise
+            nonlinear.
         progress: see the module.
 
     Returns:
-        The factor, rounded up by at most 1e-6; infinite if two equal rows have different projections.
+        The factor, rounded up by at most 1e-6; infinite if two equal rows have different
+        projections.
     """
     before, after = _double(original), _double(projected)
     if len(before) != len(after):
@@ -227,7 +253,9 @@ def projection_factor(
             f"both tables need the same rows in the same order, got {len(before)} and {len(after)} rows"
         )
     factor = 0.0
-    for first, second in zip(_blocks(before, progress), _blocks(after, None), strict=True):
+    for first, second in zip(
+        _compute_blocks(before, progress), _compute_blocks(after, None), strict=True
+    ):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = second.distance / first.distance
         ratio[np.isnan(ratio)] = 0.0  # 0 / 0: equal rows that remain equal
@@ -235,10 +263,15 @@ def projection_factor(
     return factor * (1 + 1e-6)
 
 
-def _log_partitions(rows: Values, c: Values, floor: Values, progress: Progress | None) -> Values:
-    """ln Z_x(c) = ln sum_y exp(max(-c d(x, y), floor)) for each c and row [K, V]."""
+def _compute_log_partitions(
+    rows: Values, c: Values, floor: Values, progress: Progress | None
+) -> Values:
+    """Computes ln Z_x(c) for each c and row, float64 [K, V].
+
+    ln Z_x(c) = ln sum_y exp(max(-c d(x, y), floor)).
+    """
     total = np.zeros((len(c), len(rows)))
-    for one, two, distance, same in _blocks(rows, progress):
+    for one, two, distance, same in _compute_blocks(rows, progress):
         weight = np.empty_like(distance)
         for k in range(len(c)):
             np.multiply(distance, -c[k], out=weight)
@@ -250,10 +283,15 @@ def _log_partitions(rows: Values, c: Values, floor: Values, progress: Progress |
     return np.log(total)
 
 
-def _steepest(rows: Values, height: Values, shortest: Values, progress: Progress | None) -> Values:
-    """max over different x, x' of |h_x' - h_x| / min(d(x, x'), shortest), for each row h of `height`."""
+def _find_steepest(
+    rows: Values, height: Values, shortest: Values, progress: Progress | None
+) -> Values:
+    """Computes the steepest slope of each height h over all pairs.
+
+    max over different x, x' of |h_x' - h_x| / min(d(x, x'), shortest).
+    """
     best = np.zeros(len(height))
-    for one, two, distance, _ in _blocks(rows, progress):
+    for one, two, distance, _ in _compute_blocks(rows, progress):
         longest = distance.max()
         distance[distance == 0] = np.inf
         inverse = 1 / distance
@@ -275,14 +313,17 @@ def exponential_constants(
     *,
     progress: Progress | None = None,
 ) -> Values:
-    """`exponential_constant` for several c at once [K], with a cap for each, in two passes over the pairs."""
+    """Computes `exponential_constant` for each c [K], in two passes.
+
+    Each c has a cap. The passes go over all pairs of rows.
+    """
     rows, rate = _double(vectors), np.asarray(c, dtype=np.float64)
     longest = np.full(len(rate), math.inf) if cap is None else np.asarray(cap, dtype=np.float64)
     positive = np.isfinite(rate).all() and (rate > 0).all() and (longest > 0).all()
     if len(longest) != len(rate) or not positive:
         raise BudgetError("c and cap must be positive, c finite, with one cap for each c")
-    return rate + _steepest(
-        rows, _log_partitions(rows, rate, -rate * longest, progress), longest, progress
+    return rate + _find_steepest(
+        rows, _compute_log_partitions(rows, rate, -rate * longest, progress), longest, progress
     )
 
 
@@ -293,10 +334,11 @@ def exponential_constant(
     *,
     progress: Progress | None = None,
 ) -> float:
-    """K(c), the exact epsilon per unit distance of the exponential mechanism P(y | x) ~ exp(-c d(x, y)).
+    """Computes K(c), the exponential mechanism's exact epsilon per unit distance.
 
-    K(c) = c + max over x, x' of (ln Z_x' - ln Z_x) / d(x, x'), with Z_x = sum_y exp(-c d(x, y)): by the
-    triangle inequality, the output y = x separates x from x' best. Never more than 2c.
+    The mechanism is P(y | x) ~ exp(-c d(x, y)). K(c) = c + max over x, x' of (ln Z_x' - ln Z_x) /
+    d(x, x'), with Z_x = sum_y exp(-c d(x, y)): by the triangle inequality, the output y = x
+    separates x from x' best. Never more than 2c.
 
     Args:
         vectors: rows [V, d].
@@ -311,24 +353,27 @@ def exponential_constant(
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationCurve:
-    """A certified bound on K(c), the exponential mechanism's constant on a table, for all c; and its inverse.
+    """A certified bound on K(c) for all c, and its inverse.
 
-    The law is P(y | x) ~ exp(-c d_c(x, y)) with the capped distance d_c = min(d, 20 / c). K is the constant
-    in d_c, and holds in d too, as d_c <= d. Between the knots the bound on K(c) - c is linear; beyond the
-    last it is `tail` * c; it is at most c everywhere.
+    K(c) is the exponential mechanism's constant on a table.
+
+    The law is P(y | x) ~ exp(-c d_c(x, y)) with the capped distance d_c = min(d, 20 / c). K is the
+    constant in d_c, and holds in d too, as d_c <= d. Between the knots the bound on K(c) - c is
+    linear; beyond the last it is `tail` * c; it is at most c everywhere.
 
     Proof, with Z_x(c) = sum_y max(exp(-c d(x, y)), exp(-20)) and f_x = ln Z_x:
 
-    1. f_x is convex in c: exp(-c d) is log-convex, and maxima and sums of log-convex functions are. So
-       between two knots f_x' is below its chord, and f_x is above the chords of the two neighbouring
-       segments, extended. Let g_x be the largest gap between the chord of f_x and the higher extension.
-    2. Hence f_x' - f_x <= (chord of f_x' - chord of f_x) + g_x on the segment, which is linear in c. Its
-       divisor d_c(x, x') is at least min(d(x, x'), 20 / r), r the right knot. So K(c) - c is at most the
-       straight line through max (f_x' - f_x) / min(d, 20 / r) at both knots, plus the maximum over x of
-       g_x / min(d_x, 20 / r), where d_x is the distance from x to its nearest other row. A knot takes the
-       larger value of its two segments.
-    3. Beyond the last knot b: Z_x >= 1, and Z_x'(c) <= Z_x'(b). With A = max f_x(b) and d_min the smallest
-       distance, K(c) - c <= A / min(d_min, 20 / c) <= A max(1 / (b d_min), 1 / 20) c.
+    1. f_x is convex in c: exp(-c d) is log-convex, and maxima and sums of log-convex functions are.
+       So between two knots f_x' is below its chord, and f_x is above the chords of the two
+       neighbouring segments, extended. Let g_x be the largest gap between the chord of f_x and the
+       higher extension.
+    2. Hence f_x' - f_x <= (chord of f_x' - chord of f_x) + g_x on the segment, which is linear in
+       c. Its divisor d_c(x, x') is at least min(d(x, x'), 20 / r), r the right knot. So K(c) - c is
+       at most the straight line through max (f_x' - f_x) / min(d, 20 / r) at both knots, plus the
+       maximum over x of g_x / min(d_x, 20 / r), where d_x is the distance from x to its nearest
+       other row. A knot takes the larger value of its two segments.
+    3. Beyond the last knot b: Z_x >= 1, and Z_x'(c) <= Z_x'(b). With A = max f_x(b) and d_min the
+       smallest distance, K(c) - c <= A / min(d_min, 20 / c) <= A max(1 / (b d_min), 1 / 20) c.
     4. K <= 2c, as |f_x' - f_x| <= c d_c(x, x').
 
     Args:
@@ -355,12 +400,12 @@ class CalibrationCurve:
     @overload
     def constant(self, c: Values) -> Values: ...
     def constant(self, c: float | Values) -> float | Values:
-        """An upper bound on K(c), at most 2c; any shape.
+        """Returns an upper bound on K(c), at most 2c, in any shape.
 
         Raises:
             BudgetError: some c is not positive and finite.
         """
-        rate = _positive(c, "c")
+        rate = _require_positive(c, "c")
         inside = rate + np.interp(rate, self.knots, self.excess)
         bound = np.where(rate <= self.knots[-1], inside, rate * (1 + self.tail))
         return _like(c, np.minimum(bound, 2 * rate))
@@ -370,12 +415,14 @@ class CalibrationCurve:
     @overload
     def solve(self, epsilon: Values) -> Values: ...
     def solve(self, epsilon: float | Values) -> float | Values:
-        """The largest c with constant(c) <= epsilon, even after rounding; any shape.
+        """Finds the largest c with constant(c) <= epsilon, in any shape.
+
+        It holds even after rounding.
 
         Raises:
             BudgetError: some epsilon is not positive and finite.
         """
-        wanted = _positive(epsilon, "epsilon")
+        wanted = _require_positive(epsilon, "epsilon")
         knots, bound = np.asarray(self.knots), np.asarray(self.knots) + np.asarray(self.excess)
         lowest = np.minimum.accumulate(bound[::-1])[::-1]  # nondecreasing from here on
         last = np.searchsorted(lowest, wanted, side="right") - 1  # the next knot is beyond epsilon
@@ -391,34 +438,37 @@ class CalibrationCurve:
         return _like(epsilon, np.where(self.constant(found) <= wanted, found, wanted / 2))
 
     def to_json(self) -> dict[str, object]:
-        """Plain values; bounds are rounded up at 9 digits, so that they stay valid when read back."""
-        excess = [_outward(value, up=True) for value in self.excess]
+        """Returns plain values, with bounds rounded up at 9 digits.
+
+        So they stay valid when read back.
+        """
+        excess = [_round_outward(value, up=True) for value in self.excess]
         return {
             "knots": list(self.knots),
             "excess": excess,
-            "tail": min(1.0, _outward(self.tail, up=True)),
+            "tail": min(1.0, _round_outward(self.tail, up=True)),
         }
 
     @classmethod
     def from_json(cls, values: dict[str, object]) -> "CalibrationCurve":
-        """The inverse of `to_json`, up to its rounding."""
+        """Reads a curve from the values of `to_json`."""
         knots, excess = cast("list[float]", values["knots"]), cast("list[float]", values["excess"])
         return cls(knots=tuple(knots), excess=tuple(excess), tail=cast("float", values["tail"]))
 
 
-def _positive(value: float | Values, name: str) -> Values:
+def _require_positive(value: float | Values, name: str) -> Values:
     array = np.asarray(value, dtype=np.float64)
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise BudgetError(f"{name} must be positive and finite; give a number above 0")
     return array
 
 
-def _like(given: float | Values, result: Values) -> float | Values:
-    return result if isinstance(given, np.ndarray) else float(result)
+def _like(template: float | Values, result: Values) -> float | Values:
+    return result if isinstance(template, np.ndarray) else float(result)
 
 
-def _outward(value: float, *, up: bool) -> float:
-    """`value` at 9 significant digits, rounded in the safe direction."""
+def _round_outward(value: float, *, up: bool) -> float:
+    """Rounds `value` to 9 significant digits in the safe direction."""
     short = float(f"{value:.9g}")
     if (short < value) if up else (short > value):
         step = 10.0 ** (math.floor(math.log10(abs(value))) - 8)
@@ -426,11 +476,12 @@ def _outward(value: float, *, up: bool) -> float:
     return short
 
 
-def _knots(longest: float, shortest: float, steps: int) -> Values:
-    """Knots from 0 to where the cap starts (c D = 20), denser at small c; then to where every distance is capped.
+def _compute_knots(longest: float, shortest: float, steps: int) -> Values:
+    """Computes the knots of a curve, denser at small c.
 
-    Slack grows with the square of the width and matters relative to c, hence the power. Beyond c D = 20 an
-    input's own weight dominates Z, and K(c) - c is small.
+    They go from 0 to where the cap starts (c D = 20), then to where every distance is capped. Slack
+    grows with the square of the width and matters relative to c, hence the power. Beyond c D = 20
+    an input's weight dominates Z, and K(c) - c is small.
     """
     knots = [REACH / longest * (k / steps) ** 1.5 for k in range(steps + 1)]
     while knots[-1] < REACH / shortest and len(knots) <= 2 * steps:
@@ -438,11 +489,12 @@ def _knots(longest: float, shortest: float, steps: int) -> Values:
     return np.array([float(f"{c:.7g}") for c in knots])
 
 
-def _gaps(knots: Values, height: Values) -> Values:
-    """How far a convex function can fall below its chord, given its values at the knots [K - 1, V].
+def _bound_gaps(knots: Values, height: Values) -> Values:
+    """Bounds a convex function's gap below its chords [K - 1, V].
 
-    The gap is largest where the extensions of the two neighbouring chords meet: h / (1 / a + 1 / b), with
-    h the segment's width and a, b the changes of slope at its ends.
+    The values are those at the knots. The gap is largest where the extensions of the two
+    neighbouring chords meet: h / (1 / a + 1 / b), with h the segment's width and a, b the changes
+    of slope at its ends.
     """
     width = np.diff(knots)[:, None]
     # convexity, up to rounding
@@ -456,11 +508,11 @@ def _gaps(knots: Values, height: Values) -> Values:
 def calibration_curve(
     vectors: Floats | Values, *, steps: int | None = None, progress: Progress | None = None
 ) -> CalibrationCurve:
-    """The curve of a table, in three passes over its pairs of rows.
+    """Computes the curve of a table, in three passes over its pairs.
 
-    Within 1% of the exact constant if rows are at least a twentieth of the diameter apart, as in word tables
-    (at most 0.4% for the packaged ones), within 0.5% for small tables; looser, but still valid, if some rows
-    are much closer. Costs about 1 ns per row, row and knot.
+    Within 1% of the exact constant if rows are at least a twentieth of the diameter apart, as in
+    word tables (at most 0.4% for the packaged ones), within 0.5% for small tables; looser, but
+    still valid, if some rows are much closer. Costs about 1 ns per row, row and knot.
 
     Args:
         vectors: rows [V, d].
@@ -468,16 +520,16 @@ def calibration_curve(
         progress: see the module.
     """
     rows = _double(vectors)
-    longest, nearest = _extent(rows, progress)
+    longest, nearest = _compute_extent(rows, progress)
     shortest = float(nearest.min())
     if steps is None:
         steps = 64 if len(rows) > SMALL_TABLE else 320
-    knots = _knots(longest, shortest, steps)
-    height = _log_partitions(rows, knots, np.full(len(knots), -REACH), progress)
+    knots = _compute_knots(longest, shortest, steps)
+    height = _compute_log_partitions(rows, knots, np.full(len(knots), -REACH), progress)
     cap = REACH / np.append(knots[1:], knots[-1])  # the smallest cap in a knot's segments
-    exact = _steepest(rows, height, cap, progress)
+    exact = _find_steepest(rows, height, cap, progress)
     room = np.minimum(nearest, cap[:-1, None])
-    added = (_gaps(knots, height) / room).max(axis=1)
+    added = (_bound_gaps(knots, height) / room).max(axis=1)
     excess = exact + np.maximum(np.append(added, 0), np.append(0, added)) + knots * 10 * _SLACK
     top = float(height[-1].max())
     tail = min(1.0, top * max(1 / (shortest * knots[-1]), 1 / REACH) + 10 * _SLACK)
@@ -486,7 +538,7 @@ def calibration_curve(
 
 @dataclass(frozen=True, kw_only=True)
 class TableConstants:
-    """What statements need to know about a table; every number is conservative.
+    """Constants of a table that statements need; every number is conservative.
 
     Args:
         words: V, the number of rows.
@@ -534,31 +586,32 @@ class TableConstants:
             )
 
     def fits(self, words: int, dimension: int, coordinate_range: float) -> bool:
-        """Whether these constants can belong to a table: V, d and the coordinate range match.
+        """Says whether these constants can belong to a table.
 
-        Catches accidental name clashes between tables; it is not a checksum.
+        V, d and the coordinate range must match. It catches accidental name clashes between tables;
+        it is not a checksum.
         """
         same = (self.words, self.dimension) == (words, dimension)
         return same and math.isclose(coordinate_range, self.coordinate_range, rel_tol=1e-5)
 
     def to_json(self) -> dict[str, object]:
-        """Plain values at 9 digits, rounded in the safe direction."""
+        """Returns plain values at 9 digits, rounded in the safe direction."""
         nearest = self.minimum_distance
         return {
             "words": self.words,
             "dimension": self.dimension,
             "metric": self.metric,
             "duplicates": self.duplicates,
-            "diameter": _outward(self.diameter, up=True),
-            "minimum_distance": None if nearest is None else _outward(nearest, up=False),
-            "l1_diameter": _outward(self.l1_diameter, up=True),
-            "coordinate_range": _outward(self.coordinate_range, up=True),
+            "diameter": _round_outward(self.diameter, up=True),
+            "minimum_distance": None if nearest is None else _round_outward(nearest, up=False),
+            "l1_diameter": _round_outward(self.l1_diameter, up=True),
+            "coordinate_range": _round_outward(self.coordinate_range, up=True),
             "curve": None if self.curve is None else self.curve.to_json(),
         }
 
     @classmethod
     def from_json(cls, values: dict[str, object]) -> "TableConstants":
-        """The inverse of `to_json`, up to its rounding."""
+        """Reads constants from the values of `to_json`."""
         curve = cast("dict[str, object] | None", values["curve"])
         fields = {**values, "curve": None if curve is None else CalibrationCurve.from_json(curve)}
         return cls(**fields)  # type: ignore[arg-type]
@@ -567,9 +620,12 @@ class TableConstants:
 def compute(
     vectors: Floats | Values, metric: str, *, curve: bool = True, progress: Progress | None = None
 ) -> TableConstants:
-    """All constants of a table; the curve takes by far the most time (see `calibration_curve`)."""
+    """Computes all constants of a table.
+
+    The curve takes by far the most time (see `calibration_curve`).
+    """
     rows = _double(vectors)
-    longest, nearest = _extent(rows, progress)
+    longest, nearest = _compute_extent(rows, progress)
     return TableConstants(
         words=rows.shape[0],
         dimension=rows.shape[1],
@@ -584,11 +640,11 @@ def compute(
 
 
 def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
-    """Constants from a few passes over the rows, for tables too large for all pairs.
+    """Computes conservative constants in a few passes over the rows.
 
-    The diameters are upper bounds: from balls about the mean, by `diameter_bound` and in l1; at most 2 for chord; the
-    l1 diameter at most sqrt(d) times the other; both at most the coordinate range. Constants without such a bound are
-    None.
+    For tables too large for all pairs. The diameters are upper bounds: from balls about the mean,
+    by `diameter_bound` and in l1; at most 2 for chord; the l1 diameter at most sqrt(d) times the
+    other; both at most the coordinate range. Constants without such a bound are None.
 
     Args:
         parts: the rows [V, d]; finite, at least two.
@@ -606,7 +662,7 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
     mean = total / words
     about = max(float(np.abs(part - mean).sum(axis=1).max()) for part in parts())
     range_ = float((high - low).sum())
-    longest = min(_ball(parts, mean, passes), range_) * (1 + _SLACK)
+    longest = min(_bound_by_ball(parts, mean, passes), range_) * (1 + _SLACK)
     longest = min(longest, 2.0) if metric == "chord" else longest
     return TableConstants(
         words=words,
@@ -621,7 +677,7 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
 
 
 def stored(name: str, metric: str) -> TableConstants | None:
-    """The constants packaged for a table and metric, or None.
+    """Returns the packaged constants for a table and metric, or None.
 
     Another table may have the same name: check `TableConstants.fits`.
     """
@@ -635,9 +691,10 @@ def stored(name: str, metric: str) -> TableConstants | None:
 
 @cache
 def stored_kth(table: str, k: int) -> Ids | None:
-    """The k-th nearest row of every row of a table of the package, int64 [V], or None where it does not ship.
+    """Returns the k-th nearest row of every row, int64 [V].
 
-    Where two rows are as far but for rounding, another machine may have them in another order.
+    Only for tables of the package; None where it does not ship. Where two rows are equally far up
+    to rounding, another machine may have them in another order.
 
     Args:
         table: its name and metric ("minilm-chord").

@@ -1,7 +1,8 @@
 """First scores of the exact search on a GPU, in bfloat16.
 
-In: the rows of a table and queries, as numpy arrays. Out: scores on the device, of which only those that reach a bound
-come back. Not here: the search itself (`nearest`), which scores the few candidates again in float64.
+In: the rows of a table and queries, as numpy arrays. Out: scores on the device, of which only those
+that reach a bound come back. Not here: the search itself (`nearest`), which scores the few
+candidates again in float64.
 
 Needs the extra `torch`. Any device of torch will do; on the CPU it is slow, and there for tests.
 """
@@ -31,7 +32,10 @@ from textveil.table.codes import (
 )
 
 HALVES = 3
-"""Extra columns that hold half a row's squared norm: three bfloat16 numbers have the digits of a float32."""
+"""Extra columns that hold half a row's squared norm.
+
+Three bfloat16 numbers have the digits of a float32.
+"""
 
 EXACT_AT_ONCE = 1 << 16
 """Candidates whose products are computed at once on the device."""
@@ -39,7 +43,7 @@ EXACT_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeviceScores:
-    """Scores [w, b] in float32 on the device, and their largest errors [b]."""
+    """Float32 scores [w, b] on the device, and their largest errors [b]."""
 
     each: Any
     error: Values
@@ -63,15 +67,18 @@ class DeviceScores:
 class TorchCodes:
     """Rows and queries in bfloat16 on a device of torch.
 
-    For distances the score is q.v - |v|^2 / 2: `HALVES` more columns hold half a row's squared norm, where the query
-    has -1. Rows and queries are scaled by powers of two, which is exact.
+    For distances the score is q.v - |v|^2 / 2: `HALVES` more columns hold half a row's squared
+    norm, where the query has -1. Rows and queries are scaled by powers of two, which is exact.
     """
 
     rows: Rows
     device: str
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
-        """Queries [b, d] with norms `lengths` [b] in low precision, on the device."""
+        """Converts queries [b, d] with norms `lengths` [b] to bfloat16.
+
+        They lie on the device.
+        """
         scaled, one = self._floats.scaled(queries, lengths)
         low, back = self._lowered(scaled)
         lost, length = norms(scaled - back), norms(back)
@@ -85,7 +92,10 @@ class TorchCodes:
         )
 
     def scores(self, run: FloatRun, asked: Queries) -> DeviceScores:
-        """Scores in float32, to which a GPU then adds up; the CPU has no such product."""
+        """Computes the scores of a run, in float32.
+
+        A GPU adds up to float32; the CPU has no such product.
+        """
         torch = _torch()
         with torch.no_grad(), torch.autocast(run.low.device.type, enabled=False):
             if run.low.device.type == "cuda":
@@ -95,15 +105,15 @@ class TorchCodes:
         return DeviceScores(each=each, error=run.error(asked))
 
     def place(self, row: Ids) -> Ids:
-        """Rows are in the table's order."""
+        """Returns the row: rows are in the table's order."""
         return row
 
     def row(self, place: Ids) -> Ids:
-        """Rows are in the table's order."""
+        """Returns the place: rows are in the table's order."""
         return place
 
     def narrowed(self, unit: Values, query: Ids, row: Ids) -> tuple[Ids, Ids]:
-        """Fewer candidates, by products in float64 on the device."""
+        """Reduces the candidates, by products in float64 on the device."""
         if not self.rows.by_direction or self.rows.stored.dtype != np.float32 or not len(query):
             return query, row
         torch = _torch()
@@ -117,7 +127,7 @@ class TorchCodes:
         return query[left], row[left]
 
     def spans(self, width: int) -> Iterator[FloatRun]:
-        """All rows, `width` at a time."""
+        """Yields all rows, `width` at a time."""
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
             true = self.rows.true(part) * self._floats.scale
@@ -134,7 +144,10 @@ class TorchCodes:
             yield FloatRun(start, len(true), low, *sizes)
 
     def _lowered(self, values: Values) -> tuple[Any, Values]:
-        """Numbers in bfloat16 on the device, and what these stand for."""
+        """Converts numbers to bfloat16 on the device.
+
+        Also returns the numbers that these represent, float64.
+        """
         torch = _torch()
         low = torch.from_numpy(np.ascontiguousarray(values)).to(torch.bfloat16)
         return low.to(self.device), low.double().numpy()
@@ -153,7 +166,7 @@ def _torch() -> Any:
 
 
 def check_device(device: str) -> None:
-    """Refuses a device that is not there.
+    """Refuses a device that is not available.
 
     Raises:
         MissingExtra: torch is not installed.

@@ -1,8 +1,8 @@
 """The embedding table: words, their vectors, and lookups on them.
 
-In: words and vectors of a public model. Out: rows of words, nearest rows, distances; public views of it: projections
-into few axes, and coarse views by few codes.
-Not here: where the default table comes from (`minilm`), its constants (`constants`), and anything random.
+In: words and vectors of a public model. Out: rows of words, nearest rows, distances; public views
+of it: projections into few axes, and coarse views by few codes. Not here: where the default table
+comes from (`minilm`), its constants (`constants`), and anything random.
 """
 
 import hashlib
@@ -30,41 +30,56 @@ from textveil.table.pairs import Pairs
 
 Metric = Literal["chord", "euclidean"]
 Spelling = Literal["word", "code"]
-"""What stands for a code in a release: its most typical word, or its number ("code17")."""
+"""Form of a code in a release: typical word or number.
+
+The number is shown as "code17".
+"""
 
 SLAB = 1 << 16
-"""Rows per pass over a whole table, so that no second copy is held."""
+"""Rows per pass over a whole table, to avoid a second copy."""
 
 PART = 1 << 12
-"""The same where a copy in float64 is made."""
+"""Rows per pass where a copy in float64 is made."""
 
 KEPT = 1 << 26
-"""Up to this many numbers (512 MiB) a whole table is cached in float64 once distances are requested."""
+"""Largest table, in numbers, that is cached in float64 for distances.
+
+512 MiB.
+"""
 
 EXACT_DIAMETER = 8192
-"""Up to this many rows the diameter is computed over all pairs (about a second); beyond, it is bounded."""
+"""Largest number of rows whose diameter is computed over all pairs.
+
+It takes about a second; beyond, the diameter is bounded.
+"""
 
 LINES = 2
-"""Rows whose distances to all of a table are computed at once from products."""
+"""Rows whose distances to all rows are computed at once from products."""
 
 CLOSE, CLOSE_PAIRS = 1e-6, 8192
-"""Squared distances below this share of the squared lengths are recomputed from the difference, this many at once."""
+"""Threshold below which squared distances are recomputed, and pairs at once.
+
+The threshold is a share of the squared lengths; the distances are recomputed from the difference.
+"""
 
 LISTED = 1 << 24
-"""Up to this many numbers (64 MiB) the neighbours of all rows are cached once requested."""
+"""Largest number of cached neighbours of all rows: 64 MiB."""
 
 _LONE = re.compile("[\ud800-\udfff]")
 
 UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What no word of a table may contain, as it is released: line breaks, other control characters, lone surrogates."""
+"""Characters that no word of a table may contain in a release.
+
+Line breaks, other control characters, lone surrogates.
+"""
 
 LONGEST_SPLIT = 256
-"""Only this many first characters of a word are split, in a table without pieces."""
+"""First characters of a word that are split, without pieces."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PieceVectors:
-    """Word pieces from which vectors of words outside the table are composed.
+    """Word pieces that compose vectors of words outside the table.
 
     Args:
         tokenizer: splits a word into pieces; no truncation, no padding.
@@ -75,7 +90,10 @@ class PieceVectors:
     vectors: Stored = field(repr=False)
 
     def compose(self, words: Sequence[str]) -> tuple[Floats, Flags]:
-        """The mean piece vector [n, d] of each word, and whether the word has any piece."""
+        """Computes each word's mean piece vector [n, d].
+
+        Also says whether the word has any piece, bool [n].
+        """
         try:
             encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
         except Exception:  # the Rust side raises bare Exception, which may quote the word
@@ -93,26 +111,30 @@ class PieceVectors:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EmbeddingTable:
-    """A public table of words and vectors, with the metric of its statements.
+    """A public table of words and vectors, with its metric.
 
     Build one with `EmbeddingTable.build`, or load one by name with `load_table`.
 
     Attributes:
-        name: what statements call it.
+        name: its name in statements.
         words: V distinct words.
-        vectors: as stored, float32 or float16 [V, d]. For metric `chord` unit rows (in float16 approximately), for
-            `euclidean` the raw rows. Use `take` for the rows that count.
-        metric: the distance in its statements: `chord`, between unit rows (at most 2), or `euclidean`, between raw
-            rows. The cosine distance is not a metric and is not offered.
+        vectors: as stored, float32 or float16 [V, d]. For metric `chord` unit rows (in float16
+            approximately), for `euclidean` the raw rows. Use `take` for the rows that count.
+        metric: the distance in its statements: `chord`, between unit rows (at most 2), or
+            `euclidean`, between raw rows. The cosine distance is not a metric and is not offered.
         norms: the rows' norms before normalization, float32 [V].
-        device: where the nearest row is searched for: "cpu", or a torch device such as "cuda". Rows are in memory.
-        unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
-        lipschitz: largest distance between two vectors per unit of `metric`; 1 except for renormalized projections.
-        parent: the table this is a view of: a projection, which has the same rows, or a coarse view.
-        book: for a coarse view, the public map from rows of the parent to its own, or several of them, by the group of
-            a word; its projections have none.
-        spelling: for a coarse view, what a code is shown as: its most typical word, or "code17"; "code2_17" is one of
-            the second of several books.
+        device: where the nearest row is searched: "cpu", or a torch device such as "cuda". Rows are
+            in memory.
+        unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean
+            distance).
+        lipschitz: largest distance between two vectors per unit of `metric`; 1 except for
+            renormalized projections.
+        parent: the table of which this is a view: a projection, which has the same rows, or a
+            coarse view.
+        book: for a coarse view, the public map from rows of the parent to rows of the view, or one
+            map for each group of words; its projections have none.
+        spelling: for a coarse view, how a code is shown: its most typical word, or "code17";
+            "code2_17" is a code of the second book.
         stored: constants packaged for exactly these rows; otherwise they are computed.
     """
 
@@ -144,26 +166,29 @@ class EmbeddingTable:
         norms: Floats | None = None,
         own: bool = False,
     ) -> Self:
-        """A table from words and raw vectors.
+        """Builds a table from words and raw vectors.
 
         Args:
-            name: what statements call it.
+            name: its name in statements.
             words: V >= 2 distinct words, not empty or blank, without control characters.
-            vectors: [V, d], finite; for `chord` no row may be zero. A float32 or float16 array (for `chord` of unit
-                rows up to rounding) is kept as it is, not copied, and may be memory-mapped.
+            vectors: [V, d], finite; for `chord` no row may be zero. A float32 or float16 array (for
+                `chord` of unit rows up to rounding) is kept as it is, not copied, and may be
+                memory-mapped.
             metric: `chord` normalizes the rows, `euclidean` keeps them.
-            device: where the nearest row is searched for ("cpu", "cuda"); others than the CPU need the extra `torch`.
+            device: where the nearest row is searched ("cpu", "cuda"); all but the CPU need the
+                extra `torch`.
             pieces: word pieces that compose words outside the table.
             stored: known constants of exactly these rows; otherwise they are computed on demand.
             norms: the rows' norms [V], if `vectors` are already normalized.
-            own: whether vectors in float32 may be written over, so that there is no second array of that size.
+            own: whether vectors in float32 may be overwritten, to avoid a second array of that
+                size.
 
         Raises:
             TableError: the words or vectors do not meet the conditions above.
         """
         if metric not in get_args(Metric):
             raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
-        rows, lengths = _checked(words, vectors)
+        rows, lengths = _check(words, vectors)
         if metric == "chord":
             if (lengths == 0).any():
                 raise TableError(
@@ -193,14 +218,14 @@ class EmbeddingTable:
         return table
 
     def __getstate__(self) -> dict[str, object]:
-        """The fields only: cached neighbour lists would reveal words of texts."""
+        """Returns the fields without caches, which would reveal words of texts."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
     def __len__(self) -> int:
-        """V, the number of words."""
+        """Returns V, the number of words."""
         return len(self.words)
 
     @property
@@ -210,29 +235,32 @@ class EmbeddingTable:
 
     @property
     def root(self) -> "EmbeddingTable":
-        """The table that this is a projection of, directly or not; itself if it is none. It has the same rows."""
+        """The table that this projects, directly or not; itself if none.
+
+        It has the same rows.
+        """
         return self if self.parent is None or self.book is not None else self.parent.root
 
     @property
     def origin(self) -> "EmbeddingTable":
-        """The table in which words are looked up: the one that this is a view of, coarse or not, directly or not."""
+        """The table that looks up words, below all projections and coarse views."""
         return self if self.parent is None else self.parent.origin
 
     @property
     def projected(self) -> bool:
-        """Whether this is a projection."""
+        """True if this is a projection."""
         return self.root is not self
 
     @property
     def seen(self) -> str:
-        """For a projection: how many axes of the root it uses ("in 32 axes")."""
+        """The number of axes that a projection keeps ("in 32 axes")."""
         return f"in {self.dimension} axes" if self.projected else ""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the stored words and vectors, in hexadecimal: tables of the same name may differ.
+        """SHA-256 of the stored words and vectors, in hexadecimal.
 
-        Of a coarse view, of its book besides.
+        Tables of the same name may differ. For a coarse view it also covers the book.
         """
         digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
         digest.update(b"" if self.book is None else self.book.digest.encode())
@@ -247,29 +275,37 @@ class EmbeddingTable:
 
     @cached_property
     def holds_pieces(self) -> bool:
-        """Whether its words are word pieces: more than one in twenty is a continuation ("##ing")."""
+        """True if the words are word pieces.
+
+        More than one in twenty is a continuation ("##ing").
+        """
         return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
 
     def take(self, rows: slice | Ids) -> Floats:
-        """Rows as float32 [n, d], the numbers that distances and noise refer to, see `taken`."""
+        """Returns rows as float32 [n, d], see `taken`.
+
+        Distances and noise refer to these numbers.
+        """
         return taken(self.vectors[rows], self.unit_rows)
 
     def slabs(self) -> Iterator[Floats]:
-        """All rows as in `take`, slab by slab."""
+        """Yields all rows as `take` does, slab by slab."""
         return (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
 
-    # ---- words to rows -------------------------------------------------------------------------------
+    # ---- words to rows ---------------------------------------------------------------------------
 
     def lookup(self, words: Sequence[str]) -> tuple[Ids, Flags]:
-        """The row of each word, a public function of the word alone.
+        """Finds each word's row, a public function of the word alone.
 
-        A word of the table (as it is, or lower-cased) has its own row. Any other word gets a surrogate: the row
-        nearest to the mean of its word pieces. Without pieces, the word is split greedily into table words; if that
-        finds none, a fixed public hash picks the row. So every string has a row, and all constants of the table hold
-        for every string. A coarse view has the code of the word's row in the table that it is a view of.
+        A word of the table (in its case, or lower-cased) has a row. Any other word gets a
+        surrogate: the row nearest to the mean of its word pieces. Without pieces, the word is split
+        greedily into table words; if that finds none, a fixed public hash picks the row. So every
+        string has a row, and all constants of the table hold for every string. A coarse view has
+        the code of the word's row in the table of which it is a view.
 
         Returns:
-            rows int64 [n], and whether the word itself is in the table (for a view: in its origin), bool [n].
+            rows int64 [n], and whether the word itself is in the table (for a view: in its origin),
+            bool [n].
         """
         if self.parent is not None:
             rows, known = self.origin.lookup(words)
@@ -283,7 +319,10 @@ class EmbeddingTable:
         return rows, known
 
     def find(self, words: Sequence[str]) -> Ids:
-        """The row of each word that is in the table, as it is or lower-cased, int64 [n]; -1 for others."""
+        """Finds the row of each word of the table, int64 [n].
+
+        In its case or lower-cased; -1 for words outside the table.
+        """
         if self.parent is not None:
             return self.coded(self.origin.find(words))
         row_of = self.row_of
@@ -293,11 +332,14 @@ class EmbeddingTable:
         return rows
 
     def coded(self, rows: Ids, group: Ids | None = None) -> Ids:
-        """The row here for each row of the origin, -1 for -1: in a coarse view its code, else the same.
+        """Maps rows of the origin to rows of this table.
+
+        In a coarse view the row's code, else the same; -1 for -1.
 
         Args:
             rows: int64 [n], or of any shape.
-            group: which of the four groups each is in, from 0 to 3, for a view by several books; of a shape that fits.
+            group: the group of each word, from 0 to 3, for a view by more than one book; of a shape
+                that fits.
         """
         if self.parent is None:
             return rows
@@ -308,13 +350,19 @@ class EmbeddingTable:
 
     @property
     def views(self) -> "tuple[EmbeddingTable, ...]":
-        """The coarse views by each of several books, whose rows follow one another here; else this alone."""
+        """The coarse views by each book; otherwise this table alone.
+
+        Their rows follow one another in this table.
+        """
         if not isinstance(self.book, Books):
             return (self,)
         return tuple(self.origin.coarse(each, spelling=self.spelling) for each in self.book.parts)
 
     def originals(self, rows: Ids) -> Ids:
-        """The row in `origin` of the word that is shown for each row [n] of this table, -1 for -1."""
+        """Returns the origin's row of each shown word, -1 for -1.
+
+        Rows are [n], rows of this table.
+        """
         if self.parent is None:
             return rows
         if self.book is not None:
@@ -322,21 +370,30 @@ class EmbeddingTable:
         return self.parent.originals(rows)
 
     def heads(self, prior: Values) -> Values:
-        """The probability of the likeliest word of each row, from those of the origin's rows: float64 [V]."""
+        """Returns the probability of each row's likeliest word: float64 [V].
+
+        `prior` has the probabilities of the origin's rows.
+        """
         if self.parent is None:
             return prior
         found = self.parent.heads(prior)
         return found if self.book is None else self.book.highest(found)
 
     def gathered(self, prior: Values) -> Values:
-        """The probability of all words of each row, from those of the origin's rows: float64 [V]."""
+        """Returns the total probability of each row's words: float64 [V].
+
+        `prior` has the probabilities of the origin's rows.
+        """
         if self.parent is None:
             return prior
         found = self.parent.gathered(prior)
         return found if self.book is None else self.book.sums(found)
 
     def spread(self, values: Floats | Values) -> Floats | Values:
-        """What holds of each row [..., V], for each row of the origin: words of one code have the same."""
+        """Copies the values of rows [..., V] to the origin's rows.
+
+        Words of one code get the same value.
+        """
         if self.parent is None:
             return values
         return self.parent.spread(values if self.book is None else self.book.spread(values))
@@ -350,18 +407,18 @@ class EmbeddingTable:
         encoded = [word.encode() for word in distinct]
         rows = np.fromiter((_hash(word, len(self)) for word in encoded), np.int64, len(distinct))
         if self.pieces is not None:
-            means, found = self.pieces.compose(distinct)
+            means, composed = self.pieces.compose(distinct)
         else:
-            means, found = self._split_means(distinct)
-        found = found & (means != 0).any(axis=1)
-        if found.any():
-            rows[found] = self.nearest(means[found])
+            means, composed = self._split_means(distinct)
+        composed = composed & (means != 0).any(axis=1)
+        if composed.any():
+            rows[composed] = self.nearest(means[composed])
         place = {word: i for i, word in enumerate(distinct)}
         return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
 
     def _split_means(self, words: list[str]) -> tuple[Floats, Flags]:
         means = np.zeros((len(words), self.dimension), np.float32)
-        found = np.zeros(len(words), bool)
+        composed = np.zeros(len(words), bool)
         for start in range(0, len(words), SLAB):
             parts = [
                 self._greedy_split(word[:LONGEST_SPLIT]) for word in words[start : start + SLAB]
@@ -372,8 +429,8 @@ class EmbeddingTable:
                 rows = self.take(np.fromiter(chain.from_iterable(parts), np.int64, many.sum()))
                 many = many[many > 0]
                 sums = np.add.reduceat(rows, np.cumsum(many) - many, axis=0)
-                means[at], found[at] = sums / many[:, None].astype(np.float32), True
-        return means, found
+                means[at], composed[at] = sums / many[:, None].astype(np.float32), True
+        return means, composed
 
     def _greedy_split(self, word: str) -> list[int]:
         parts: list[int] = []
@@ -390,13 +447,16 @@ class EmbeddingTable:
 
     @cached_property
     def _sizes(self) -> dict[str, list[int]]:
-        """How long words are that begin with a letter, longest first. At a word's end, a longer size means the rest."""
-        found: dict[str, set[int]] = {}
-        for word in self.row_of:
-            found.setdefault(word[0], set()).add(len(word))
-        return {letter: sorted(sizes, reverse=True) for letter, sizes in found.items()}
+        """Lengths of the words that begin with a letter, longest first.
 
-    # ---- vectors to rows -----------------------------------------------------------------------------
+        At a word's end, a longer size means the rest.
+        """
+        letter_sizes: dict[str, set[int]] = {}
+        for word in self.row_of:
+            letter_sizes.setdefault(word[0], set()).add(len(word))
+        return {letter: sorted(sizes, reverse=True) for letter, sizes in letter_sizes.items()}
+
+    # ---- vectors to rows -------------------------------------------------------------------------
 
     @cached_property
     def decoder(self) -> Nearest:
@@ -408,7 +468,9 @@ class EmbeddingTable:
         return Rows(stored=self.vectors, take=self.take, by_direction=self.unit_rows)
 
     def nearest(self, queries: Values | Floats, *, exclude: Ids | None = None) -> Ids:
-        """The nearest row of each query: by cosine if rows are unit vectors, else by Euclidean distance.
+        """Finds the nearest row of each query.
+
+        By cosine if rows are unit vectors, else by Euclidean distance.
 
         Args:
             queries: [n, d], any length; with cosine, a zero query is equally near to all rows.
@@ -423,14 +485,17 @@ class EmbeddingTable:
         return self.decoder.search(queries, exclude)
 
     def distances(self, rows: Ids) -> Values:
-        """The distances of each row to the whole table, float64 [n, V], in the table's metric; 0 to itself."""
+        """Computes the distances of each row to all rows, float64 [n, V].
+
+        In the table's metric; 0 to itself.
+        """
         own = self.take(rows).astype(np.float64)
         centred = own - self._mean
         sizes = np.einsum("ij,ij->i", centred, centred)[:, None]
         found = np.empty((len(rows), len(self)))
         for start, part, squares in self._centred:
             products = centred @ part.T
-            for first in range(0, len(rows), LINES):  # what follows stays in a processor's cache
+            for first in range(0, len(rows), LINES):  # these rows stay in a processor's cache
                 some = slice(first, first + LINES)
                 distances, size = products[some], sizes[some] + squares
                 distances *= -2
@@ -452,15 +517,17 @@ class EmbeddingTable:
         return Pairs(rows=self._rows)
 
     def neighbours(self, rows: Ids, k: int) -> Ids:
-        """The k nearest rows of each row in the table's metric, a public function of the table.
+        """Finds the k nearest rows of each row in the table's metric.
+
+        A public function of the table.
 
         Args:
             rows: [m].
             k: how many, 1 to V.
 
         Returns:
-            int64 [m, k]: the row itself, then the others by distance, as computed from float64 differences; ties go to
-            the lowest row. Lists are cached, at most 64 MiB for one k.
+            int64 [m, k]: the row itself, then the others by distance, as computed from float64
+            differences; ties go to the lowest row. Lists are cached, at most 64 MiB for one k.
 
         Raises:
             ConfigError: k is out of range.
@@ -484,15 +551,18 @@ class EmbeddingTable:
         return found
 
     def lists(self, k: int) -> bool:
-        """Whether the `k` nearest rows of every row are cached, so that `neighbours` computes nothing."""
+        """Says whether the `k` nearest rows of every row are cached.
+
+        Then `neighbours` computes nothing.
+        """
         found = self._lists.get(k)
         return found is not None and bool((found >= 0).all())
 
     def kth(self, k: int) -> Ids:
-        """Of every row the one that is the k-th nearest to it, int64 [V]; the first is the row itself.
+        """Finds the k-th nearest row of every row, int64 [V].
 
-        Known for the tables of the package and some k; else all rows are compared, which takes some ten seconds of a
-        processor for 20,000 rows.
+        The first is the row itself. Known for the tables of the package and some k; else all rows
+        are compared, which takes some ten seconds of a processor for 20,000 rows.
 
         Raises:
             ConfigError: k is out of range.
@@ -512,7 +582,10 @@ class EmbeddingTable:
 
     @property
     def _centred(self) -> Iterable[tuple[int, Values, Values]]:
-        """Slabs of rows minus the mean, float64 [w, d], each with its first row and the squared norms [w]."""
+        """Slabs of rows minus the mean, float64 [w, d].
+
+        Each with its first row and the squared norms [w].
+        """
         return self._kept if self.vectors.size <= KEPT else self._slabs()
 
     @cached_property
@@ -524,13 +597,14 @@ class EmbeddingTable:
             part = slab - self._mean
             yield number * SLAB, part, np.einsum("ij,ij->i", part, part)
 
-    # ---- public constants ----------------------------------------------------------------------------
+    # ---- public constants ------------------------------------------------------------------------
 
     @cached_property
     def diameter(self) -> float:
-        """The largest distance between two words, in the table's metric; for a projection, the distance it leaves.
+        """The largest distance between two words, in the table's metric.
 
-        Stored for packaged tables, exact for small ones, otherwise an upper bound.
+        For a projection, the largest distance of the table that it leaves. Stored for packaged
+        tables, exact for small ones, otherwise an upper bound.
         """
         if self.stored is not None:
             return self.stored.diameter
@@ -544,7 +618,10 @@ class EmbeddingTable:
 
     @cached_property
     def l1_diameter(self) -> float:
-        """D_1, the largest l1 distance between two rows; for large tables bounded by sqrt(d) times the diameter."""
+        """D_1, the largest l1 distance between two rows.
+
+        For large tables bounded by sqrt(d) times the diameter.
+        """
         if self.stored is not None:
             return self.stored.l1_diameter
         rows = self.take(slice(None))
@@ -556,28 +633,35 @@ class EmbeddingTable:
 
     @cached_property
     def coordinate_range(self) -> float:
-        """Delta_1, the sum over coordinates of largest minus smallest value."""
+        """Delta_1, the sum of all coordinates' ranges.
+
+        A range is the largest minus the smallest value.
+        """
         if self.stored is not None:
             return self.stored.coordinate_range
         return constants.coordinate_range(self.slabs())
 
     @cached_property
     def curve(self) -> constants.CalibrationCurve | None:
-        """The exponential mechanism's constant as a certified function of c; None if it would take minutes."""
+        """The exponential mechanism's constant as a certified function of c.
+
+        None if it would take minutes.
+        """
         if self.stored is not None:
             return self.stored.curve
         if len(self) <= constants.SMALL_TABLE:
             return constants.calibration_curve(self.take(slice(None)))
         return None
 
-    # ---- public projections --------------------------------------------------------------------------
+    # ---- public projections ----------------------------------------------------------------------
 
     def project(self, k: int, *, renormalize: bool = False) -> "EmbeddingTable":
-        """The table in its k principal axes: a public view with the same words and metric.
+        """Projects the table to its k principal axes: a public view.
 
-        A projection never increases a distance, so a mechanism on the view keeps its constant for distances of this
-        table. Renormalizing the projected rows can increase distances: the factor is computed over all pairs of the
-        table and kept in `lipschitz`.
+        The view has the same words and metric. A projection never increases a distance, so a
+        mechanism on the view keeps its constant for distances of this table. Renormalizing the
+        projected rows can increase distances: the factor is computed over all pairs of the table
+        and kept in `lipschitz`.
 
         Args:
             k: axes kept, 1 <= k <= d.
@@ -588,30 +672,35 @@ class EmbeddingTable:
         """
         return _project(self, k, renormalize)
 
-    # ---- public coarse views -------------------------------------------------------------------------
+    # ---- public coarse views ---------------------------------------------------------------------
 
     def coarse(self, book: Book | Books, *, spelling: Spelling = "word") -> "EmbeddingTable":
-        """The table by the codes of a book: a public view whose rows are codes, and whose words spell them.
+        """Returns the coarse view of the table by a book's codes.
 
-        A word has the row of its code, so that a mechanism on the view cannot tell words of one code apart. The vector
-        of a code is the mean of its words' vectors, to length 1 for metric `chord`; distances are between these.
+        The view is public; its rows are codes, and its words spell them. A word has the row of its
+        code, so that a mechanism on the view cannot tell words of one code apart. The vector of a
+        code is the mean of its words' vectors, scaled to length 1 for metric `chord`; distances are
+        between these.
 
         Args:
-            book: made for the words of this table; or several, by the group of a word, whose views follow one another.
-            spelling: what a code is shown as.
+            book: made for the words of this table; or books for the groups of words, whose views
+                follow one another.
+            spelling: how a code is shown.
 
         Raises:
-            ConfigError: the book is for other words, or this is a view itself, or holds pieces of words.
+            ConfigError: the book is for other words, or this is a view itself, or holds pieces of
+                words.
         """
         if isinstance(book, Book):
             return _coarse(self, book, spelling)
-        return _by_group(self, book, spelling)
+        return _coarse_by_group(self, book, spelling)
 
 
 class Deferred(EmbeddingTable):
-    """A table of the package whose rows are read and verified when they are first asked for, not only its words.
+    """A table of the package that reads its rows on first use.
 
-    Much asks for words alone: prompts get placeholders and not other words. Its copies, views and pickles hold rows.
+    Its words are read and verified at once. Some callers need words alone: prompts get placeholders
+    and not other words. Its copies, views and pickles hold rows.
     """
 
     _read: Callable[[], EmbeddingTable]
@@ -620,10 +709,10 @@ class Deferred(EmbeddingTable):
     def of(
         cls, name: str, metric: Metric, words: Sequence[str], read: Callable[[], EmbeddingTable]
     ) -> Self:
-        """A table by its words and what reads the rest.
+        """Builds a table from words and a function that reads rows.
 
         Args:
-            name: what statements call it.
+            name: its name in statements.
             metric: the distance in its statements.
             words: verified.
             read: makes the whole table, with the same words.
@@ -655,8 +744,8 @@ class Deferred(EmbeddingTable):
         return self._read().stored
 
 
-def _checked(words: Sequence[str], vectors: ArrayLike) -> tuple[Stored, Values]:
-    """The rows of a table and their lengths, if these words and rows can be one."""
+def _check(words: Sequence[str], vectors: ArrayLike) -> tuple[Stored, Values]:
+    """Returns the rows of a table and their lengths, after checks."""
     rows: Stored = np.asarray(vectors)
     if rows.dtype != np.float16:
         with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
@@ -678,9 +767,10 @@ def _checked(words: Sequence[str], vectors: ArrayLike) -> tuple[Stored, Values]:
 
 
 def taken(held: Stored, unit_rows: bool) -> Floats:
-    """Rows as they count, float32 [n, d], from stored rows.
+    """Converts stored rows to the rows that count, float32 [n, d].
 
-    Rows stored in float16 are only approximately unit vectors; if direction counts they are normalized here.
+    Rows stored in float16 are only approximately unit vectors; if direction counts they are
+    normalized here.
     """
     if held.dtype == np.float32:
         return np.asarray(held)
@@ -691,18 +781,21 @@ def taken(held: Stored, unit_rows: bool) -> Floats:
 
 
 def lengths_of(rows: Stored) -> Values:
-    """The norms of rows [V], in float64."""
+    """Computes the norms of rows [V], in float64."""
     parts = (rows[start : start + PART] for start in range(0, len(rows), PART))
     return np.concatenate([norms(part.astype(np.float64)) for part in parts])
 
 
 def _unit(rows: Stored, lengths: Values, *, over: bool = False) -> Floats:
-    """Rows over their lengths, computed in float64; with `over` in the place of those in float32."""
-    found = rows if over and rows.dtype == np.float32 else np.empty(rows.shape, np.float32)
+    """Divides rows by their lengths, computed in float64.
+
+    With `over`, rows in float32 are overwritten.
+    """
+    unit = rows if over and rows.dtype == np.float32 else np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), PART):
         part = slice(start, start + PART)
-        found[part] = rows[part] / lengths[part, None]
-    return found
+        unit[part] = rows[part] / lengths[part, None]
+    return unit
 
 
 @lru_cache(maxsize=16)
@@ -757,7 +850,7 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
     means /= book.sizes[:, None]
     lengths = norms(means)
     if table.metric == "chord":
-        # words in opposite directions: their typical word's
+        # opposite words cancel out: take the typical word's vector
         empty = lengths <= NEARLY[np.dtype(np.float32)]
         means[empty] = table.take(book.spelling[empty])
         means /= norms(means)[:, None]
@@ -784,17 +877,17 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
 
 
 @lru_cache(maxsize=16)
-def _by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> EmbeddingTable:
-    views = [table.coarse(each, spelling=spelling) for each in books.parts]
+def _coarse_by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> EmbeddingTable:
+    views = [table.coarse(part, spelling=spelling) for part in books.parts]
     numbered = [
-        [f"code{at}_{each.removeprefix('code')}" for each in view.words]
+        [f"code{at}_{part.removeprefix('code')}" for part in view.words]
         for at, view in enumerate(views, 1)
     ]
     words = numbered if spelling == "code" else [view.words for view in views]
     return replace(
         views[0],
         name=f"{table.name} in {books.name}",
-        words=tuple(word for own in words for word in own),
+        words=tuple(word for part_words in words for word in part_words),
         vectors=np.concatenate([view.vectors for view in views]),
         norms=np.concatenate([view.norms for view in views]),
         book=books,
@@ -802,7 +895,7 @@ def _by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> Embedd
 
 
 def _hash(word: bytes, size: int) -> int:
-    """A fixed public row for a word that nothing else can place."""
+    """Hashes a word to a fixed public row, if nothing else does."""
     return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "big") % size
 
 
@@ -814,15 +907,17 @@ def load_table(
     codes: str | None = None,
     spelling: Spelling = "word",
 ) -> EmbeddingTable:
-    """A registered table by name, or one built into a folder; loaded once per process.
+    """Loads a registered table by name, or one from a folder.
+
+    Each is loaded once per process.
 
     Args:
         name: a registered name, or the path of a folder.
         metric: the distance in its statements.
-        device: where the nearest row is searched for.
-        codes: for a coarse view of it, how many codes a general book of the package has, or the path of a book, perhaps
-            with a level ("BOOK@24"); four of them with commas for the four groups.
-        spelling: what a code is shown as.
+        device: where the nearest row is searched.
+        codes: for a coarse view of it, the size of a general book of the package, or the path of a
+            book, perhaps with a level ("BOOK@24"); four of them with commas for the four groups.
+        spelling: how a code is shown.
 
     Raises:
         UnknownName: no table has this name.
@@ -834,7 +929,10 @@ def load_table(
 
 
 def ships(table: EmbeddingTable) -> bool:
-    """Whether this is one of the package's tables, not another one of that name."""
+    """Says whether this is a table of the package.
+
+    Another table may have the same name.
+    """
     return (
         table.name in registry.TABLES
         and load_table(table.name, metric=table.metric, device=table.device) is table

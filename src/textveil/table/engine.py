@@ -1,8 +1,9 @@
-"""Exact products of 8-bit integers on ONNX Runtime, for the exact search and for comparing rows.
+"""Exact products of 8-bit integers on ONNX Runtime.
 
-In: rows of int8, or queries. Out: `IntegerRows`, which multiplies batches of int8 queries by rows that are kept;
-`IntegerQueries`, which multiplies rows by a batch of queries, and makes integers of the rows as they come.
-Not here: where the integers come from and what their products bound (`codes`, `streamed`, `pairs`).
+In: rows of int8, or queries, of the exact search and of comparisons of rows. Out: `IntegerRows`,
+which multiplies batches of int8 queries by rows that are kept; `IntegerQueries`, which multiplies
+rows by a batch of queries, and quantizes the rows on the way. Not here: where the integers come
+from and how their products bound scores (`codes`, `streamed`, `pairs`).
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ Bytes = NDArray[np.int8]
 Products = NDArray[np.int32]
 
 GROUP = 32
-"""Rows per group; at first only the largest product of a group is looked at."""
+"""Rows per group, of which only the largest product is read first."""
 
 
 class IntegerRows:
@@ -38,17 +39,20 @@ class IntegerRows:
         self._session = Runner(self._graph)
 
     def products(self, queries: Bytes) -> Products:
-        """The products of queries [b, d], int32 [b, w]."""
+        """Computes the products of queries [b, d], int32 [b, w]."""
         found: Products = self._run(queries)[0]
         return found
 
     def maxima(self, queries: Bytes) -> tuple[Products, Products]:
-        """The products, and the largest of each group [b, w / GROUP]; w is rounded up, and rows of zeros fill it up."""
+        """Computes the products, and each group's largest [b, w / GROUP].
+
+        w is rounded up, and rows of zeros fill it up.
+        """
         products, highest = self._run(queries)
         return products, highest
 
     def scaled(self, queries: Bytes) -> Floats:
-        """The products as `scale` says, float32 [b, w]."""
+        """Computes the products, scaled as `scale` says, float32 [b, w]."""
         found: Floats = self._run(queries)[0]
         return found
 
@@ -57,7 +61,10 @@ class IntegerRows:
         return self._session.run(queries=queries.view(np.uint8) ^ np.uint8(128))
 
     def _graph(self) -> Graph:
-        """One product; rows are its constants, which ONNX Runtime packs in the order in which it reads them."""
+        """Builds the graph of one product with the rows as constants.
+
+        ONNX Runtime packs them in the order in which it reads them.
+        """
         rows, graph = self.rows, Graph()
         if self.grouped and (short := -len(rows) % GROUP):
             rows = np.pad(rows, ((0, short), (0, 0)))
@@ -84,7 +91,9 @@ class IntegerRows:
 
 
 class IntegerQueries:
-    """A batch of queries by which rows in floating point are multiplied; they become integers on the way. Thread-safe.
+    """A batch of queries that multiplies rows in floating point.
+
+    The rows are quantized on the way. Thread-safe.
 
     Args:
         queries: int8 [b, d], from -127 to 127.
@@ -94,10 +103,12 @@ class IntegerQueries:
     def __init__(self, queries: Bytes, kind: DTypeLike) -> None:
         self.queries, self.kind = queries, kind
         # not of itself, which would outlive the batch
-        self._session = Runner(partial(_streaming, queries, kind))
+        self._session = Runner(partial(_build_streaming, queries, kind))
 
     def maxima(self, rows: NDArray[Any], unit: Floats) -> tuple[Products, Products]:
-        """The products with rows [w, d] by group [b, w / GROUP, GROUP], and the largest of each [b, w / GROUP].
+        """Computes the products with rows [w, d], and each group's largest.
+
+        The products are [b, w / GROUP, GROUP], the largest [b, w / GROUP].
 
         Args:
             rows: as stored; w is a multiple of `GROUP`.
@@ -108,12 +119,15 @@ class IntegerQueries:
 
 
 def widened(rows: NDArray[Any]) -> Floats:
-    """Rows [w, d] in float32; for float16 numpy takes ten times as long."""
-    return rows if rows.dtype == np.float32 else _widening().run(rows=rows)[0]
+    """Converts rows [w, d] to float32.
+
+    For float16 numpy takes ten times as long.
+    """
+    return rows if rows.dtype == np.float32 else _build_widening().run(rows=rows)[0]
 
 
 @cache
-def _widening() -> Runner:
+def _build_widening() -> Runner:
     def made() -> Graph:
         graph = Graph()
         graph.output(
@@ -129,22 +143,28 @@ def _widening() -> Runner:
 
 @cache
 def quantizer(dimension: int, kind: DTypeLike) -> Callable[[NDArray[Any], Floats], Bytes]:
-    """What `IntegerQueries` makes of rows [w, d] and the units of their groups: int8 [w, d]."""
+    """Returns the function that quantizes rows as `IntegerQueries` does.
+
+    It takes rows [w, d] and the units of their groups, and returns int8 [w, d].
+    """
 
     def made() -> Graph:
         graph = Graph()
-        graph.output(_whole(graph, dimension, kind)[0], np.uint8, "w", dimension)
+        graph.output(_add_quantization(graph, dimension, kind)[0], np.uint8, "w", dimension)
         return graph
 
     session = Runner(made)
     return lambda rows, unit: (session.run(rows=rows, unit=unit)[0] ^ np.uint8(128)).view(np.int8)
 
 
-def _streaming(queries: Bytes, kind: DTypeLike) -> Graph:
-    """Integers of rows, their products with queries, which are packed once, and the largest of each group."""
+def _build_streaming(queries: Bytes, kind: DTypeLike) -> Graph:
+    """Builds the graph that quantizes rows and multiplies them by queries.
+
+    The queries are packed once. The graph also returns the largest product of each group.
+    """
     count, dimension = queries.shape
     graph = Graph()
-    low, zero = _whole(graph, dimension, kind)
+    low, zero = _add_quantization(graph, dimension, kind)
     products = graph.apply(
         "MatMulInteger", low, graph.weight("queries", queries.T), zero, name="products"
     )
@@ -156,8 +176,11 @@ def _streaming(queries: Bytes, kind: DTypeLike) -> Graph:
     return graph
 
 
-def _whole(graph: Graph, dimension: int, kind: DTypeLike) -> tuple[str, str]:
-    """Rows as multiples of their groups' units, 128 added, and this 128."""
+def _add_quantization(graph: Graph, dimension: int, kind: DTypeLike) -> tuple[str, str]:
+    """Adds the quantization of rows to a graph.
+
+    Returns the rows as multiples of their groups' units with 128 added, and the zero point, 128.
+    """
     rows, unit = graph.input("rows", kind, "w", dimension), graph.input("unit", np.float32, "g")
     zero = graph.constant(np.array(128, np.uint8))
     zeros = graph.apply("Expand", zero, graph.apply("Shape", unit))
@@ -172,9 +195,10 @@ def _whole(graph: Graph, dimension: int, kind: DTypeLike) -> tuple[str, str]:
 
 @cache
 def exact() -> bool:
-    """Whether ONNX Runtime multiplies 8-bit integers exactly here.
+    """Says whether ONNX Runtime multiplies 8-bit integers exactly here.
 
-    On x86 without VNNI it adds products in pairs of 16 bits, which are cut off where they do not fit.
+    On x86 without VNNI it adds products in pairs of 16 bits, which are cut off where they do not
+    fit.
     """
     rows = np.full((GROUP, 64), 127, np.int8)
     rows[1::2] = -127

@@ -1,4 +1,4 @@
-"""Shares: how public text is distributed over the rows of a table.
+"""Distribution of public text over the rows of a table.
 
 In: a table. Out: shares [V], the public prior of attackers.
 Not here: word counts of public text (`text.frequency`).
@@ -21,34 +21,37 @@ if TYPE_CHECKING:
 
 
 SMOOTHING = 0.5
-"""Added to the count of each row, so that none is impossible: Jeffreys' prior."""
+"""Pseudo-count of each row, so that none is impossible: Jeffreys' prior."""
 
 
 def shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
-    """The share of public text that maps to each row: float64 [V], positive, summing to 1. Read-only.
+    """Returns the share of public text that maps to each row.
 
-    Words are mapped by `table.lookup`, so those outside the table count for their surrogates. 1/2 is added to each
-    row's count. The word list is lower-case, so a row whose word has capitals gets only what it receives as surrogate.
+    float64 [V], positive, summing to 1, read-only. Words are mapped by `table.lookup`, so those
+    outside the table count for their surrogates. 1/2 is added to each row's count. The word list is
+    lower-case, so a row whose word has capitals gets only what it receives as surrogate.
 
-    Stored for packaged tables, otherwise computed once per table, in seconds for tens of thousands of rows; a
-    projection has the shares of its root, and a coarse view the sums of its words' shares.
+    Stored for packaged tables, otherwise computed once per table, in seconds for tens of thousands
+    of rows; a projection has the shares of its root, and a coarse view the sums of its words'
+    shares.
 
     Args:
-        table: whose rows they are.
-        listed: whether words of the public list count: they are secrets to guess only if they are protected.
+        table: the table of the rows.
+        listed: whether words of the public list count: they are secrets to guess only if they are
+            protected.
     """
-    return _shares(table.root, listed)
+    return _compute_shares(table.root, listed)
 
 
 @lru_cache(maxsize=16)
-def _shares(table: "EmbeddingTable", listed: bool) -> Values:
+def _compute_shares(table: "EmbeddingTable", listed: bool) -> Values:
     if table.book is not None:
-        gathered = table.gathered(_shares(table.origin, listed))
+        gathered = table.gathered(_compute_shares(table.origin, listed))
         gathered.flags.writeable = False
         return gathered
-    found = _stored(table)
-    found = fall(table) if found is None else found
-    smoothed = found + (fall(table, listed=True) if listed else 0) + SMOOTHING
+    counted = _load_stored(table)
+    counted = fall(table) if counted is None else counted
+    smoothed = counted + (fall(table, listed=True) if listed else 0) + SMOOTHING
     prior: Values = smoothed / smoothed.sum()
     prior.flags.writeable = False
     return prior
@@ -57,10 +60,12 @@ def _shares(table: "EmbeddingTable", listed: bool) -> Values:
 def shares_of(
     table: "EmbeddingTable", counted: Mapping[str, int], *, listed: bool = False
 ) -> Values:
-    """`shares` from other public text: float64 [V], positive, summing to 1.
+    """Computes `shares` from other public text.
+
+    float64 [V], positive, summing to 1.
 
     Args:
-        table: whose rows they are.
+        table: the table of the rows.
         counted: how often each word occurs there.
         listed: whether words of the public list count.
     """
@@ -76,9 +81,10 @@ def shares_of(
 def fall(
     table: "EmbeddingTable", *, listed: bool = False, counted: Mapping[str, int] | None = None
 ) -> Ints:
-    """Words of public text that map to each row, either those of the public list or all others: int64 [V].
+    """Counts the words of public text per row: int64 [V].
 
-    The text is the package's, where no counts of another one are given.
+    Either the words of the public list or all others. The text is the package's, unless counts of
+    another one are given.
     """
     every = counts() if counted is None else counted
     falling = {word: count for word, count in every.items() if is_public(word) == listed}
@@ -88,8 +94,8 @@ def fall(
     return sums
 
 
-def _stored(table: "EmbeddingTable") -> Ints | None:
-    """The packaged result of `fall` for exactly these rows, if there is one."""
+def _load_stored(table: "EmbeddingTable") -> Ints | None:
+    """Returns the packaged result of `fall` for exactly these rows, or None."""
     source = files("textveil").joinpath(
         "data", "frequencies", f"{table.name}-{table.metric}.npy.gz"
     )

@@ -1,7 +1,8 @@
 """Public models from a folder or a hub, online or offline.
 
-In: a folder, or a repository and a file name. Out: a file's local path; whatever a caller loads from there.
-Not here: what is in the files (`minilm`, `wordpiece`, `inputs`). Only the names are sent, nothing of the user's.
+In: a folder, or a repository and a file name. Out: a file's local path; whatever a caller loads
+from there. Not here: what is in the files (`minilm`, `wordpiece`, `inputs`). Only the names are
+sent, nothing of the user's.
 """
 
 import logging
@@ -22,7 +23,7 @@ HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}")
 
 
 def download(repository: str, file: str) -> Path:
-    """The local path of a file from the hub, from the cache if possible.
+    """Returns the local path of a hub's file, cached if possible.
 
     Raises:
         TableError: the hub cannot be reached, or has no such file.
@@ -50,13 +51,13 @@ class NoModelError(ModelError):
 
 
 def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tuple[str, T]:
-    """A model's name, and what `load` makes of it.
+    """Loads a model, and returns its name and the result of `load`.
 
     Args:
         source: a local folder or a hub id.
-        what: the kind of model expected, for messages.
-        load: takes the model's location, and whether to use local files only; for a hub's model the cache is tried
-            first.
+        what: the kind of model expected, in errors.
+        load: takes the model's location, and whether to use local files only; for a hub's model the
+            cache is tried first.
 
     Raises:
         NoModelError: the source is neither a folder nor a hub id, or the hub does not provide it.
@@ -74,7 +75,7 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
             return name, load(where, True)
         except Exception as error:  # of many kinds, none with user text in it
             if folder:
-                raise _unfit(name, what, error) from error
+                raise _build_load_error(name, what, error) from error
         try:
             from huggingface_hub import HfApi
 
@@ -88,15 +89,15 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
         try:
             return name, load(where, False)
         except Exception as error:
-            raise _unfit(name, what, error) from error
+            raise _build_load_error(name, what, error) from error
 
 
-def _unfit(name: str, what: str, error: Exception) -> ModelError:
+def _build_load_error(name: str, what: str, error: Exception) -> ModelError:
     return ModelError(f"could not load {name!r} as a {what} ({type(error).__name__})")
 
 
 def fast(name: str, tokenizer: Any) -> Tokenizer:
-    """The Rust side of a transformers tokenizer.
+    """Returns the Rust side of a transformers tokenizer.
 
     Raises:
         ModelError: it has none.
@@ -109,7 +110,10 @@ def fast(name: str, tokenizer: Any) -> Tokenizer:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silences progress and notices of transformers and the hub; checks cover what they report."""
+    """Silences progress and notices of transformers and the hub.
+
+    The package's checks cover what they report.
+    """
     from transformers.utils import logging as reports
 
     hub = logging.getLogger("huggingface_hub")

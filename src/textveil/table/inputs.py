@@ -1,4 +1,4 @@
-"""The input embeddings of a model, read from its file, to make a table of.
+"""Input embeddings of a model, read from its file for a table.
 
 In: a folder or a hub id. Out: pieces and rows.
 Not here: tables (`vectors`), and running networks (`models`).
@@ -37,13 +37,16 @@ class InputLayer:
 
 
 def input_layer(source: str | Path) -> InputLayer:
-    """The input embeddings of a transformers model, read directly from its safetensors file if possible.
+    """Reads the input embeddings of a transformers model.
+
+    From its safetensors file directly, if possible.
 
     Args:
         source: a local folder, or a hub id (owner/name).
 
     Raises:
-        ModelError: there is no such model, its tokenizer is not a fast one, or its input embeddings are not a table.
+        ModelError: there is no such model, its tokenizer is not a fast one, or its input embeddings
+            are not a table.
         MissingExtra: torch or transformers is not installed.
     """
     require("torch", "transformers")
@@ -52,7 +55,9 @@ def input_layer(source: str | Path) -> InputLayer:
     def load(where: str, local: bool) -> tuple[Any, Any]:
         options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
         tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
-        found = _stored(where, transformers.AutoConfig.from_pretrained(where, **options), local)
+        found = _read_stored(
+            where, transformers.AutoConfig.from_pretrained(where, **options), local
+        )
         if found is None:
             network = transformers.AutoModel.from_pretrained(where, dtype="float32", **options)
             found = network.get_input_embeddings().weight.detach().numpy()
@@ -74,8 +79,8 @@ def input_layer(source: str | Path) -> InputLayer:
     )
 
 
-def _stored(where: str, config: Any, local: bool) -> Any:
-    """The tensor from its safetensors file, without reading the rest; None if it is not found there.
+def _read_stored(where: str, config: Any, local: bool) -> Any:
+    """Reads the embeddings from the safetensors file alone; None if not found.
 
     The network is built without weights, to find out the name of its input embeddings.
     """
@@ -89,44 +94,48 @@ def _stored(where: str, config: Any, local: bool) -> Any:
         next(name for name, module in network.named_modules() if module is embeddings) + ".weight"
     )
     whole, parts = "model.safetensors", "model.safetensors.index.json"
-    if (file := _file(where, parts, local)) is not None:
+    if (file := _find_file(where, parts, local)) is not None:
         holder = json.loads(file.read_text("utf-8"))["weight_map"]
-    elif (file := _file(where, whole, local)) is not None:
+    elif (file := _find_file(where, whole, local)) is not None:
         holder = dict.fromkeys(mapped(file), whole)
     else:
         return None
     # in the file of a larger network the name has the encoder's prefix ("bert.")
-    found = [each for each in holder if each == name or each.endswith(f".{name}")]
-    file = _file(where, holder[found[0]], local) if len(found) == 1 else None
-    return None if file is None else mapped(file)[found[0]]
+    matches = [tensor for tensor in holder if tensor == name or tensor.endswith(f".{name}")]
+    file = _find_file(where, holder[matches[0]], local) if len(matches) == 1 else None
+    return None if file is None else mapped(file)[matches[0]]
 
 
-def _file(where: str, name: str, local: bool) -> Path | None:
-    """A file of a model, if it exists."""
+def _find_file(where: str, name: str, local: bool) -> Path | None:
+    """Finds a file of a model; None if it does not exist."""
     from transformers.utils.hub import cached_file
 
     try:
-        found = cached_file(where, name, local_files_only=local)
+        path = cached_file(where, name, local_files_only=local)
     except OSError:
         return None
-    return None if found is None else Path(found)
+    return None if path is None else Path(path)
 
 
-# ---- tensors in a file -----------------------------------------------------------------------------------------------
+# ---- tensors in a file ---------------------------------------------------------------------------
 
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "V2"} | {
     f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IU" for size in (1, 2, 4, 8)
 }
-"""Types of safetensors; numpy has no bfloat16, which is the upper half of a float32."""
+"""Types of safetensors as numpy types.
+
+numpy has no bfloat16, which is the upper half of a float32.
+"""
 
 
 def mapped(file: Path) -> dict[str, NDArray[Any]]:
-    """The tensors of a safetensors file by name, memory-mapped; bytes in a row where numpy has no such type.
+    """Maps the tensors of a safetensors file into memory, by name.
 
-    The library would load them whole, and cannot read bfloat16 without torch.
+    Tensors are bytes in a row where numpy has no such type. The library would load them whole, and
+    cannot read bfloat16 without torch.
 
     Raises:
-        SafetensorError: the file is not sound.
+        SafetensorError: the file is damaged.
     """
     with safe_open(file, framework="numpy"):
         pass  # checked
@@ -144,7 +153,7 @@ def mapped(file: Path) -> dict[str, NDArray[Any]]:
 
 
 def single(rows: NDArray[Any]) -> Floats:
-    """Rows of a mapped tensor, in float32."""
+    """Converts rows of a mapped tensor to float32."""
     if rows.dtype.kind != "V":
         return np.asarray(rows, np.float32)
     return (np.asarray(rows).view("<u2").astype(np.uint32) << 16).view(np.float32)

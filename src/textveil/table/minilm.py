@@ -1,8 +1,9 @@
-"""The default tables: the input embeddings of all-MiniLM-L6-v2 in half precision, offline and verified.
+"""The default tables: all-MiniLM-L6-v2's input embeddings in half precision, offline, verified.
 
-In: the model's files in `data/minilm`, which the build puts there. Out: `EmbeddingTable`s by name, and the model's
-weights as they are stored: word rows in float16, other matrices in int8 with a scale for each 32 numbers of a row.
-Not here: what a table can do (`embedding`), and the model's other layers (`models.bundled`).
+In: the model's files in `data/minilm`, which the build puts there. Out: `EmbeddingTable`s by name,
+and the model's weights as they are stored: word rows in float16, other matrices in int8 with a
+scale for each 32 numbers of a row. Not here: what a table can do (`embedding`), and the model's
+other layers (`models.bundled`).
 """
 
 import hashlib
@@ -24,17 +25,23 @@ from textveil.table.embedding import Deferred, EmbeddingTable, Metric, PieceVect
 from textveil.table.inputs import mapped
 
 MODEL = "all-MiniLM-L6-v2"
-"""What errors call the model."""
+"""The model's name in errors."""
 
 SHA256 = {
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "model.safetensors": "1f3a5a8c05f0b3d179629faf51c71aa37b8c097e4dc482341a3fc13cac9426ae",
 }
-"""Of the files. The public table is what the last one holds, bit for bit."""
+"""Checksums of the files.
+
+The public table is what the last file holds, bit for bit.
+"""
 
 VOCABULARY_SHA256 = "0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973"
-"""SHA-256 of the tokenizer's pieces in order, one per line: they decide which row belongs to which word."""
+"""SHA-256 of the tokenizer's pieces in order, one per line.
+
+They decide which row belongs to which word.
+"""
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
@@ -62,11 +69,11 @@ def _select(
     name: str, metric: Metric, device: str, wanted: Callable[[str], object]
 ) -> EmbeddingTable:
     folder = locate()
-    words = _words(folder)
+    words = _read_words(folder)
     chosen = [row for row, word in enumerate(words) if wanted(word)]
 
     def read() -> EmbeddingTable:
-        rows = _rows(folder)
+        rows = _read_rows(folder)
         if len(words) != len(rows):
             raise TableError(
                 f"the tokenizer of {MODEL} does not match its {len(rows)} rows; reinstall textveil"
@@ -82,34 +89,37 @@ def _select(
             own=True,
         )
 
-    if device != "cpu" or metric not in get_args(Metric):  # which may be refused
+    if device != "cpu" or metric not in get_args(Metric):  # either may be refused
         return read()
     return Deferred.of(name, metric, [words[row] for row in chosen], read)
 
 
-def _words(folder: Path) -> list[str]:
-    """The pieces of the tokenizer in order, from its file: the tokenizer itself would take longer to make."""
+def _read_words(folder: Path) -> list[str]:
+    """Reads the tokenizer's pieces in order from its file.
+
+    Building the tokenizer itself would take longer.
+    """
     try:
         content = json.loads((folder / "tokenizer.json").read_bytes())
         vocabulary: dict[str, int] = content["model"]["vocab"]
         words = sorted(vocabulary, key=vocabulary.__getitem__)
-        found = hashlib.sha256("\n".join(words).encode()).hexdigest()
+        digest = hashlib.sha256("\n".join(words).encode()).hexdigest()
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise TableError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
-    if found != VOCABULARY_SHA256:
+    if digest != VOCABULARY_SHA256:
         raise TableError(
-            f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {found}; reinstall textveil"
+            f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {digest}; reinstall textveil"
         )
     return words
 
 
 def locate() -> Path:
-    """The model's folder. The build puts it into the package."""
+    """Returns the model's folder, which the build puts into the package."""
     return Path(str(resources.files("textveil").joinpath("data/minilm")))
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of the model, without truncation and padding."""
+    """Reads the tokenizer of the model, without truncation and padding."""
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the Rust side raises bare Exception
@@ -120,7 +130,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
 
 def checked(folder: Path) -> Path:
-    """The model's file, after verifying its checksum."""
+    """Returns the path of the model's file, after verifying its checksum."""
     path, known = folder / "model.safetensors", SHA256["model.safetensors"]
     try:
         with path.open("rb") as file:
@@ -137,7 +147,9 @@ def checked(folder: Path) -> Path:
 
 
 def weights(folder: Path) -> dict[str, NDArray[Any]]:
-    """All weights of the model as they are stored, memory-mapped, after verifying the checksum.
+    """Maps all weights of the model into memory, after verifying the checksum.
+
+    Weights keep their stored types.
 
     Args:
         folder: the model's.
@@ -145,19 +157,19 @@ def weights(folder: Path) -> dict[str, NDArray[Any]]:
     Raises:
         TableError: the file is missing or broken.
     """
-    return _mapped(folder, SHA256["model.safetensors"])
+    return _map_weights(folder, SHA256["model.safetensors"])
 
 
 @lru_cache(maxsize=1)
-def _mapped(folder: Path, _: str) -> dict[str, NDArray[Any]]:
+def _map_weights(folder: Path, _: str) -> dict[str, NDArray[Any]]:
     return mapped(checked(folder))
 
 
-def _rows(folder: Path) -> NDArray[np.float16]:
-    """The input embeddings, float16 [30522, 384]."""
-    found = weights(folder)
-    if EMBEDDINGS not in found:
+def _read_rows(folder: Path) -> NDArray[np.float16]:
+    """Returns the input embeddings, float16 [30522, 384]."""
+    tensors = weights(folder)
+    if EMBEDDINGS not in tensors:
         raise TableError(
             f"model.safetensors of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil"
         )
-    return found[EMBEDDINGS]
+    return tensors[EMBEDDINGS]

@@ -1,17 +1,19 @@
-"""The exact nearest row: low-precision scores with a proven error bound, then the few candidates again in float64.
+"""The exact nearest row: low-precision scores with proven bounds, then float64.
 
-In: the rows of a table, and queries. Out: for each query the row with the largest cosine or smallest distance.
-Not here: low precision and its error (`codes`, `streamed`, `cuda`); which of cosine and distance a table wants
-(`embedding`).
+In: the rows of a table, and queries. Out: for each query the row with the largest cosine or
+smallest distance. Not here: low precision and its error (`codes`, `streamed`, `cuda`); which of
+cosine and distance a table wants (`embedding`).
 
-For a query q and a row v let q' and v' be their roundings, and s' the computed product of those. Then
+For a query q and a row v let q' and v' be their roundings, and s' the computed product of those.
+Then
 
     |s' - q.v|  <=  |q - q'| |v|  +  |q'| |v - v'|  +  d 2^-22 |q'| |v'|  +  2^-23 |s'|
 
-by Cauchy-Schwarz twice, for d sums in float32 in any order, and for rounding the result; products of int8 have only the
-first two terms, and rounding in the rotation of q is part of |q - q'|. A row that cannot reach the best row found under
-this bound is not the nearest. The remaining rows are scored again in float64. Nothing here is probabilistic: if more
-rows are within the bound, more are scored again.
+by Cauchy-Schwarz twice, for d sums in float32 in any order, and for rounding the result; products
+of int8 have only the first two terms, and rounding in the rotation of q is part of |q - q'|. A row
+that cannot reach the best row found under this bound is not the nearest. The remaining rows are
+scored again in float64. Nothing here is probabilistic: if more rows are within the bound, more are
+scored again.
 """
 
 from collections.abc import Iterator
@@ -38,25 +40,37 @@ from textveil.table.cuda import TorchCodes
 from textveil.table.streamed import StreamedCodes
 
 KEPT, KEPT_SHAPE = 1 << 28, (1 << 15, 256)
-"""Up to this many numbers, low-precision rows are cached; then the rows and queries scored at once."""
+"""Largest number of cached low-precision numbers, and the shape of a batch.
+
+The shape is rows and queries scored at once.
+"""
 
 KEPT_ON_DEVICE = 1 << 32
-"""The same on another device: 8 GiB in bfloat16."""
+"""Largest number of cached numbers on another device: 8 GiB in bfloat16."""
 
 MADE_SHAPE = 1 << 12, 1 << 10
-"""The same if rows are converted anew for each batch: more queries share the work."""
+"""Shape of a batch if rows are converted anew for each batch.
+
+More queries share the work.
+"""
 
 FEW = 512
-"""So many queries are answered from the rows as they are, while integers have not been made of them."""
+"""Queries answered in float32 before rows are quantized."""
 
 PAIRS = 1 << 14
 """Pairs of query and row scored again at once."""
 
 HELD = 1 << 20
-"""Pairs of query and row kept for scoring again; above this, they are scored before the search continues."""
+"""Largest number of pairs kept for scoring again.
+
+Above this, they are scored before the search continues.
+"""
 
 Best = tuple[Values, Ids]
-"""The float64 score of each query's best row so far [b], and the row [b], V if there is none."""
+"""The best float64 score of each query so far, and its row.
+
+Both are [b]; the row is V if there is none.
+"""
 
 Held = list[tuple[Ids, Ids, Values]]
 """Candidates: query, row, and the highest score that it can have."""
@@ -68,8 +82,9 @@ class Nearest:
 
     Attributes:
         rows: the rows.
-        device: "cpu", or a torch device that computes the first scores, such as "cuda"; needs the extra `torch`.
-        precision: of the first scores on the CPU; None for what it multiplies fastest, int8 or float32.
+        device: "cpu", or a torch device that computes the first scores, such as "cuda"; needs the
+            extra `torch`.
+        precision: of the first scores on the CPU; None for the faster of int8 and float32.
     """
 
     rows: Rows
@@ -77,17 +92,17 @@ class Nearest:
     precision: Literal["float32"] | None = None
 
     def search(self, queries: Values | Floats, exclude: Ids | None = None) -> Ids:
-        """The nearest row of each query, ties to the lowest row.
+        """Finds each query's nearest row; ties go to the lowest row.
 
         Args:
             queries: [n, d], finite, and for distances shorter than 1e150.
             exclude: one row per query that is not allowed as the answer [n].
 
         Returns:
-            rows int64 [n]: as found in float64, up to its own rounding.
+            rows int64 [n]: as computed in float64, up to rounding.
 
         Raises:
-            InputError: the queries are not as above, or there is not one excluded row for each.
+            InputError: the queries break these conditions, or some lack an excluded row.
         """
         if queries.ndim != 2 or queries.shape[1] != self.rows.dimension:
             raise InputError(
@@ -109,7 +124,7 @@ class Nearest:
         return found
 
     def _few(self, count: int) -> bool:
-        """Whether so few queries were asked that making integers of the rows, to be kept, does not pay."""
+        """Says whether too few queries came yet to pay for quantizing."""
         if "_codes" in self.__dict__ or not self._integers or not self._keeps:
             return False
         asked = self.__dict__["_asked"] = self.__dict__.get("_asked", 0) + count
@@ -119,7 +134,7 @@ class Nearest:
     def _plain(self) -> "Nearest":
         return Nearest(rows=self.rows, precision="float32")
 
-    def _batch(self, queries: Values, own: Ids | None) -> Ids:
+    def _batch(self, queries: Values, exclude: Ids | None) -> Ids:
         queries, zero = self._checked(queries)
         lengths = norms(queries)
         unit = queries / np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -130,8 +145,8 @@ class Nearest:
         count = 0
         for run in self._runs():
             scores = self._codes.scores(run, asked)
-            if own is not None:
-                place = self._codes.place(own) - run.start
+            if exclude is not None:
+                place = self._codes.place(exclude) - run.start
                 inside = np.flatnonzero((place >= 0) & (place < run.size))
                 scores.leave_out(inside, place[inside])
             least = np.maximum(least, scores.best())
@@ -147,11 +162,14 @@ class Nearest:
         if (answer == self.rows.size).any():
             raise ArithmeticError("a bound of the exact search does not hold")
         if zero is not None:  # equally near to all rows
-            answer[zero] = 0 if own is None else own[zero] == 0
+            answer[zero] = 0 if exclude is None else exclude[zero] == 0
         return answer
 
     def _checked(self, queries: Values) -> tuple[Values, Ids | None]:
-        """Queries scaled so that float64 holds their squares, and which of them are zero, if any."""
+        """Scales queries so that float64 holds their squares.
+
+        Also returns which of them are zero, if any.
+        """
         peak = np.maximum(queries.max(axis=1), -queries.min(axis=1))[:, None]
         if ((peak > 2.0**-400) & (peak < 2.0**400)).all():
             return queries, None
@@ -169,17 +187,21 @@ class Nearest:
         return queries, zero
 
     def _left(self, unit: Values, held: Held, least: Values) -> tuple[Ids, Ids]:
-        """The candidates (query, row) that can still be the best, of those kept with their highest possible scores."""
-        query, row, high = (np.concatenate(each) for each in zip(*held, strict=True))
+        """Filters the kept candidates (query, row) that can still be the best.
+
+        They were kept with their highest possible scores.
+        """
+        query, row, high = (np.concatenate(column) for column in zip(*held, strict=True))
         left = high >= least[query]
         return self._codes.narrowed(unit, query[left], row[left])
 
     def _better(
         self, queries: Values, best: Best, query: Ids, row: Ids, *, last: bool = False
     ) -> Best:
-        """The best of the best rows so far and the candidates (query, row); ties go to the lowest row.
+        """Updates the best rows with the candidates (query, row).
 
-        If only one candidate is left for a query at the end, its score is not computed.
+        Ties go to the lowest row. If only one candidate is left for a query at the end, its score
+        is not computed.
         """
         score, answer = best
         if last:
@@ -202,9 +224,9 @@ class Nearest:
     def _exact(self, queries: Values, row: Ids) -> Values:
         rows = self.rows.true(row)
         if self.rows.by_direction:
-            found: Values = np.einsum("ij,ij->i", queries, rows)
-            return found
-        # without the query's own square if it is so large that it would swallow the differences between rows
+            products: Values = np.einsum("ij,ij->i", queries, rows)
+            return products
+        # leave out the query's square where it would swallow the differences between rows
         far = norms(queries) > 4 * self._longest
         return np.where(
             far, np.einsum("ij,ij->i", 2 * queries - rows, rows), -squares(queries - rows)
@@ -214,7 +236,7 @@ class Nearest:
     def _longest(self) -> float:
         return max(longest_of(self.rows.true(run)) for run in self._slices())
 
-    # ---- rows in low precision -----------------------------------------------------------------------
+    # ---- rows in low precision -------------------------------------------------------------------
 
     @property
     def _keeps(self) -> bool:
@@ -234,7 +256,7 @@ class Nearest:
 
     @property
     def _integers(self) -> bool:
-        """Whether int8 is the quickest: on the CPU for unit rows, where it is exact."""
+        """True if int8 is quickest: unit rows on the CPU, if exact."""
         return (
             self.device == "cpu"
             and self.precision != "float32"

@@ -1,14 +1,16 @@
-"""The rows of a table compared with one another: cheap bounds on all distances, exact ones for the few that matter.
+"""Distances between the rows of a table: cheap bounds, then exact ones.
 
-In: row numbers. Out: lower bounds on their distances to all rows, distances of pairs, the nearest neighbours.
-Not here: the row nearest to any vector (`nearest`), and cached neighbour lists (`embedding`).
+In: row numbers. Out: lower bounds on their distances to all rows, distances of pairs, the nearest
+neighbours. Exact distances are computed for the few pairs that matter. Not here: the row nearest to
+any vector (`nearest`), and cached neighbour lists (`embedding`).
 
-Let x and y be two rows about a common centre, x = |x| (u x' + e) with integers x' of at most 127. Then
+Let x and y be two rows about a common centre, x = |x| (u x' + e) with integers x' of at most 127.
+Then
 
     |x.y - |x||y| u_x u_y x'.y'|  <=  |x||y| (|e_x| + (1 + |e_x|) |e_y|)
 
-by Cauchy-Schwarz twice, and |x - y|^2 = |x|^2 + |y|^2 - 2 x.y. Integers are multiplied exactly, and everything after is
-element-wise: no bit of a bound depends on which other rows are in the batch.
+by Cauchy-Schwarz twice, and |x - y|^2 = |x|^2 + |y|^2 - 2 x.y. Integers are multiplied exactly, and
+everything after is element-wise: no bit of a bound depends on which other rows are in the batch.
 """
 
 import math
@@ -28,16 +30,25 @@ SLAB = 1 << 12
 """Rows compared at once."""
 
 BATCH = 64
-"""Rows whose neighbours are looked for at once."""
+"""Rows whose neighbours are searched at once."""
 
 LINES = 32
-"""Requested rows whose lower bounds are computed at once: with `SLAB` others they stay in a processor's own cache."""
+"""Requested rows whose lower bounds are computed at once.
+
+With `SLAB` others they stay in a processor's cache.
+"""
 
 KEPT = 1 << 30
-"""Up to this many numbers, a byte each, low-precision rows are cached; beyond, they are recomputed for each call."""
+"""Largest number of cached low-precision numbers, a byte each.
+
+Beyond, they are recomputed for each call.
+"""
 
 ETA = np.float32(2.0**-19)
-"""Relative to |x|^2 + |y|^2: more than float32 loses in the dozen operations of a bound."""
+"""Relative float32 error of a bound, in units of |x|^2 + |y|^2.
+
+More than the dozen operations of a bound lose.
+"""
 
 PAIRS = 1 << 10
 """Pairs of rows whose distances are computed at once."""
@@ -46,17 +57,26 @@ INSIDE = 1 << 8
 """Rows compared at once inside their groups."""
 
 HELD = 1 << 20
-"""Pairs kept for measuring; above this, they are measured before the search continues."""
+"""Largest number of pairs kept for measuring.
+
+Above this, they are measured before the search continues.
+"""
 
 LARGEST = np.finfo(np.float32).max
-"""A bound below which every row stays; the row itself, not its own neighbour, is at infinity."""
+"""Largest finite bound, so that only the row itself is excluded.
+
+The row itself, not its neighbour, is at infinity.
+"""
 
 EXACT = 1 << 24
-"""float32 holds all integers up to here."""
+"""Largest integer up to which float32 holds all integers."""
 
 
 Multiplied = Callable[[Bytes], Floats]
-"""Integers of some rows [m, d] to float32 [m, w], products with all rows of a run."""
+"""Function from integers of rows [m, d] to their products [m, w].
+
+The products are float32, with all rows of a run.
+"""
 
 
 class Codes(NamedTuple):
@@ -75,14 +95,15 @@ class Codes(NamedTuple):
     length: Values
 
     def part(self, which: slice | Ids) -> "Codes":
-        """Some of the rows."""
+        """Returns some of the rows."""
         return Codes(self.whole[which], self.unit[which], self.lost[which], self.length[which])
 
 
 class Slab(NamedTuple):
-    """A run of rows: the squared distance to row `start + j` is `middle[:, j]` up to `error[:, j]`.
+    """A run of rows with the squared distances to the requested rows.
 
-    Both are float32 [m, w], in units of the square of `Pairs.reach`.
+    The squared distance to row `start + j` is `middle[:, j]` up to `error[:, j]`. Both are float32
+    [m, w], in units of the square of `Pairs.reach`.
     """
 
     start: int
@@ -101,7 +122,10 @@ class Pairs:
     rows: Rows
 
     def squares(self, asked: Ids) -> Iterator[Slab]:
-        """Bounds on the squared distances between the requested rows, int64 [m], and all rows, a run at a time."""
+        """Bounds the squared distances of the requested rows to all rows.
+
+        The requested rows are int64 [m]; the bounds come a run at a time.
+        """
         own = self._coded(asked)
         length = self._scaled(own)[:, None]
         unit, mine = own.unit[:, None], own.lost[:, None]
@@ -122,16 +146,20 @@ class Pairs:
             yield Slab(start, middle, error)
 
     def shorter(self, asked: Ids) -> Iterator[tuple[slice, int, Floats]]:
-        """Lower bounds on the distances of the requested rows [m] to all rows, in units of `reach`.
+        """Bounds the distances of the requested rows to all rows from below.
 
-        All requested rows are in one unit g here, which loses at most l of any of them. As 2 |x||y| <= |x|^2 + |y|^2,
+        The requested rows are [m]; distances are in units of `reach`.
 
-            |x - y|^2  >=  |x|^2 (1 - |e|) + |y|^2 (1 - |e_y|) - 2 |y| l (1 + |e_y|)  -  2 g |y| u_y x'.y'
+        All requested rows are in one unit g here, which loses at most l of any of them. As 2 |x||y|
+        <= |x|^2 + |y|^2,
+
+            |x - y|^2  >=  |x|^2 (1 - |e|) + |y|^2 (1 - |e_y|) - 2 |y| l (1 + |e_y|)  -  2 g |y| u_y
+            x'.y'
 
         with the largest |e| of any row, and all but the first term is one function of y for all x.
 
         Yields:
-            Which of the requested rows, the first row of a run, and float32 [l, w].
+            The slice of the requested rows, the first row of a run, and float32 [l, w].
         """
         own = self._coded(asked)
         whole = np.rint(
@@ -148,16 +176,19 @@ class Pairs:
                 yield lines, start, np.sqrt(found, out=found)
 
     def _lower(self, codes: Codes) -> Multiplied:
-        """What the requested rows make of the bound of `shorter`, but for the first term."""
+        """Returns the function that computes the bound of `shorter`.
+
+        Without the first term.
+        """
         sizes, grid = self._scaled(codes), self._grid / self.reach
-        # what integers lose when they are put in another unit
+        # the loss of converting integers to another unit
         again = grid * self.rows.dimension**0.5 / 2 * (1 + 1e-4)
         lost = np.float32((self._most.lost * self._most.length).max() / self.reach + again)
         added = sizes**2 * (1 - 2 * ETA - codes.lost) - 2 * sizes * lost * (1 + codes.lost)
         return self._multiplied(codes, np.float32(-2 * grid) * sizes * codes.unit, added)
 
     def _plain(self, codes: Codes) -> Multiplied:
-        """|y| u_y x'.y'."""
+        """Returns the function that computes |y| u_y x'.y'."""
         return self._multiplied(
             codes, self._scaled(codes) * codes.unit, np.zeros(len(codes.unit), np.float32)
         )
@@ -168,21 +199,24 @@ class Pairs:
         return float((self._most.unit * self._most.length).max())
 
     def _scaled(self, codes: Codes) -> Floats:
-        """Lengths in units of `reach`."""
-        found: Floats = (codes.length / self.reach).astype(np.float32)
-        return found
+        """Returns the lengths in units of `reach`."""
+        scaled: Floats = (codes.length / self.reach).astype(np.float32)
+        return scaled
 
     @cached_property
     def _most(self) -> Codes:
-        """Of each slab, the largest unit, loss and length; without integers."""
+        """The largest unit, loss and length of each slab, without integers."""
         most = [
             (codes.unit.max(), codes.lost.max(), codes.length.max()) for _, codes in self._codes()
         ]
-        unit, lost, length = (np.array(each) for each in zip(*most, strict=True))
+        unit, lost, length = (np.array(column) for column in zip(*most, strict=True))
         return Codes(np.zeros((0, 0), np.int8), unit, lost, length)
 
     def distances(self, rows: Ids, others: Ids) -> Values:
-        """The distance of each row to the one paired with it, float64 [n], from their difference."""
+        """Computes the distance of each pair of rows, float64 [n].
+
+        From their difference.
+        """
         found = np.empty(len(rows))
         for start in range(0, len(rows), PAIRS):
             part = slice(start, start + PAIRS)
@@ -192,7 +226,10 @@ class Pairs:
         return found
 
     def inside(self, groups: Ids) -> Values:
-        """The distances between the rows of each group [G, K], float64 [G, K, K]; infinite to -1."""
+        """Computes the distances inside each group [G, K], float64 [G, K, K].
+
+        Infinite to -1.
+        """
         k = groups.shape[1]
         found = np.zeros((len(groups), k, k))
         step = max(1, INSIDE // k)
@@ -207,7 +244,10 @@ class Pairs:
         return found
 
     def nearest(self, rows: Ids, k: int) -> Ids:
-        """Each row [m] and the k - 1 others nearest to it, int64 [m, k]; ties go to the lowest row."""
+        """Finds the k - 1 nearest other rows of each row [m].
+
+        Returns int64 [m, k] with the row itself first; ties go to the lowest row.
+        """
         found = np.empty((len(rows), k), np.int64)
         found[:, 0] = rows
         for start in range(0, len(rows) if k > 1 else 0, BATCH):
@@ -216,10 +256,10 @@ class Pairs:
         return found
 
     def _nearest(self, rows: Ids, k: int) -> Ids:
-        """The k others nearest to each row [m, k].
+        """Finds the k nearest other rows of each row [m, k].
 
-        The k-th smallest upper bound of groups of rows is never below the k-th smallest distance, so a row with a
-        larger lower bound is not among the nearest.
+        The k-th smallest upper bound of groups of rows is never below the k-th smallest distance,
+        so a row with a larger lower bound is not among the nearest.
         """
         best = np.full((len(rows), k), np.inf, np.float32)  # the smallest upper bounds so far
         held: list[tuple[Ids, Ids, Floats]] = []
@@ -248,8 +288,11 @@ class Pairs:
     def _closest(
         self, rows: Ids, held: list[tuple[Ids, Ids, Floats]], most: Floats, k: int
     ) -> tuple[Ids, Ids]:
-        """Of the kept pairs and their lower bounds, the k closest of each owner, in order."""
-        owner, other, low = (np.concatenate(each) for each in zip(*held, strict=True))
+        """Finds each owner's k closest among the kept pairs, in order.
+
+        The pairs are kept with their lower bounds.
+        """
+        owner, other, low = (np.concatenate(column) for column in zip(*held, strict=True))
         left = low <= most[owner]
         owner, other = owner[left], other[left]
         order = np.lexsort((other, self.distances(rows[owner], other), owner))
@@ -259,7 +302,7 @@ class Pairs:
 
     @cached_property
     def reach(self) -> float:
-        """A power of two that is at least the largest distance of a row from the centre."""
+        """A power of two above every row's distance from the centre."""
         longest = max(
             float(norms((slab - self._centre).astype(np.float64)).max())
             for _, slab in self._parts()
@@ -268,26 +311,29 @@ class Pairs:
 
     @cached_property
     def _centre(self) -> Floats:
-        """The mean row, which makes vectors short. Any centre would do, as long as it is the same for all."""
+        """The mean row, which makes vectors short.
+
+        Any centre would do, if it is the same for all.
+        """
         sums = [slab.sum(axis=0, dtype=np.float64) for _, slab in self._parts()]
-        found: Floats = (np.sum(sums, axis=0) / self.rows.size).astype(np.float32)
-        return found
+        centre: Floats = (np.sum(sums, axis=0) / self.rows.size).astype(np.float32)
+        return centre
 
     def _parts(self) -> Iterator[tuple[int, Floats]]:
         for start in range(0, self.rows.size, SLAB):
             yield start, self.rows.take(slice(start, start + SLAB))
 
     def _slabs(self, how: Callable[[Codes], Multiplied]) -> Iterator[tuple[int, Codes, Multiplied]]:
-        """All rows in low precision, and what multiplies them."""
+        """Yields all rows in low precision, with the functions that multiply them."""
         if not self._keeps:
             yield from ((start, codes, how(codes)) for start, codes in self._codes())
-        elif (made := self._made.get(how.__name__)) is None:
-            made = self._made[how.__name__] = [
+        elif (slabs := self._made.get(how.__name__)) is None:
+            slabs = self._made[how.__name__] = [
                 (start, codes, how(codes)) for start, codes in self._codes()
             ]
-            yield from made
+            yield from slabs
         else:
-            yield from made
+            yield from slabs
 
     @cached_property
     def _made(self) -> dict[str, list[tuple[int, Codes, Multiplied]]]:
@@ -315,37 +361,47 @@ class Pairs:
         )
 
     def _coded(self, asked: Ids) -> Codes:
-        """Looked up where rows are kept: a rotation of few rows may differ from that of many in its last bits."""
+        """Returns the requested rows in low precision.
+
+        They are looked up where rows are kept: a rotation of few rows may differ from that of many
+        in its last bits.
+        """
         if self._keeps:
             return self._kept.part(asked)
         return _codes(self.rows.take(asked) - self._centre, even=False)
 
-    # ---- exact products of integers --------------------------------------------------------------------
+    # ---- exact products of integers --------------------------------------------------------------
 
     @cached_property
     def _type(self) -> type[np.int8 | np.float32 | np.float64]:
-        """What multiplies integers exactly here, and quickly: sessions of the engine are for rows that are kept."""
+        """The type that multiplies integers exactly and quickly here.
+
+        Sessions of the engine are for rows that are kept.
+        """
         if self._keeps and engine.exact():
             return np.int8
         return np.float32 if 127 * 127 * self.rows.dimension < EXACT else np.float64
 
     def _multiplied(self, codes: Codes, factor: Floats, added: Floats) -> Multiplied:
-        """Exact products x'.y' [m, w], times a factor for each y, and something added [w]."""
+        """Returns the function that computes exact products x'.y' [m, w].
+
+        Times a factor for each y, plus a term [w].
+        """
         if self._type is np.int8:
             return IntegerRows(codes.whole, scale=(factor, added)).scaled
         rows = codes.whole.astype(self._type)
 
         def multiplied(whole: Bytes) -> Floats:
-            found: Floats = (whole.astype(rows.dtype) @ rows.T).astype(np.float32, copy=False)
-            found *= factor
-            found += added
-            return found
+            products: Floats = (whole.astype(rows.dtype) @ rows.T).astype(np.float32, copy=False)
+            products *= factor
+            products += added
+            return products
 
         return multiplied
 
 
 def _codes(rows: Floats, *, even: bool) -> Codes:
-    """Rows [w, d], float32, in low precision; with evened out coordinates or not."""
+    """Quantizes rows [w, d], float32, with or without evening out their coordinates."""
     length = norms(rows.astype(np.float64))
     rows = rows / np.where(length > 0, length, 1.0).astype(np.float32)[:, None]
     if even:
@@ -362,7 +418,10 @@ def _codes(rows: Floats, *, even: bool) -> Codes:
 
 
 def largest(values: Values, k: int) -> Ids:
-    """The places of the k largest values of each row [m, V], int64 [m, k] in order; ties go to the lowest place."""
+    """Finds the places of each row's k largest values [m, V].
+
+    Returns int64 [m, k] in order; ties go to the lowest place.
+    """
     size = values.shape[1]
     least = np.full(len(values), -np.inf)
     if k * GROUP <= size:  # the k-th largest of maxima is never above the k-th largest of all

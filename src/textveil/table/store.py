@@ -1,10 +1,11 @@
 """Tables as folders: converted once, verified by checksum, memory-mapped.
 
-In: vectors from a source, or such a folder. Out: the folder; an `EmbeddingTable`; a description of one.
-Not here: the formats of published vectors (`vectors`), what a table can do (`embedding`), its constants (`constants`).
+In: vectors from a source, or such a folder. Out: the folder; an `EmbeddingTable`; a description of
+one. Not here: the formats of published vectors (`vectors`), what a table can do (`embedding`), its
+constants (`constants`).
 
-A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, if they were computed,
-`neighbours.npy` and `distances.npy` [V, k]. It gets its name only when it is complete.
+A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, if they were
+computed, `neighbours.npy` and `distances.npy` [V, k]. It gets its name only when it is complete.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ from textveil.table.vectors import Vectors
 
 DType = Literal["float16", "float32"]
 Progress = Callable[[str, int, int], None]
-"""Called with the name of a step, the amount done and the total."""
+"""Function called with a step's name, the amount done and the total."""
 
 VERSION = 1
 MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES = FILES = (
@@ -45,17 +46,23 @@ MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES = FILES = (
     "distances.npy",
 )
 UNFINISHED = ".part"
-"""The name of an unfinished folder ends in this; it never loads."""
+"""Suffix of an unfinished folder, which never loads."""
 
 PAIRS_UP_TO = 50_000
-"""Up to this many words, everything that needs all pairs of rows is computed by default."""
+"""Largest number of words whose pairs of rows are compared by default."""
 HALF_FROM = 1 << 26
-"""From this many numbers on, rows are stored in float16 by default: 256 MiB in float32."""
+"""Number of values from which rows are stored in float16 by default.
+
+256 MiB in float32.
+"""
 PART = 1 << 20
 """Numbers processed at once: 8 MiB in float64."""
 
 _HEADER = 128
-"""Bytes before the rows; NumPy pads headers to a multiple of 64, and ours always fit into 128."""
+"""Bytes before the rows.
+
+NumPy pads headers to a multiple of 64, and ours always fit into 128.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +70,9 @@ class Manifest:
     """The content of `table.json`.
 
     Attributes:
-        name: what statements call the table.
+        name: the table's name in statements.
         source: the file or model it was made from.
-        format: what that was read as, see `vectors.opened`.
+        format: the format of the source, see `vectors.opened`.
         metric: "chord" (the rows were normalized before they were stored) or "euclidean".
         dtype: of the stored rows.
         words: V.
@@ -91,7 +98,7 @@ class Manifest:
     files: dict[str, dict[str, Any]] = field(repr=False)
 
     def to_json(self) -> dict[str, object]:
-        """Plain values."""
+        """Returns plain values."""
         return {
             "textveil table": VERSION,
             **{name: value for name, value in self.__dict__.items() if name != "constants"},
@@ -100,7 +107,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `to_json`."""
+        """Reads a manifest from the values of `to_json`."""
         fields = {name: value for name, value in values.items() if name != "textveil table"}
         found = cls(**{**fields, "constants": TableConstants.from_json(fields["constants"])})
         counts = (found.words, found.dimension, found.repeated, found.broken, found.neighbours)
@@ -123,7 +130,7 @@ class Manifest:
         return found
 
 
-# ---- building --------------------------------------------------------------------------------------------------------
+# ---- building ------------------------------------------------------------------------------------
 
 
 def build(
@@ -138,17 +145,19 @@ def build(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Converts vectors into a table's folder, which appears only once it is complete.
+    """Converts vectors into a table's folder.
+
+    The folder appears only when it is complete.
 
     Args:
         vectors: opened with `zero_rows` only for metric euclidean.
         folder: must not exist, unless `force` is set.
-        name: what statements call the table; None for the name of the source.
+        name: the table's name in statements; None for the name of the source.
         metric: of the table's statements.
         dtype: of the stored rows; None for float16 in large tables, otherwise float32.
         neighbours: how many nearest words to list for each word, if pairs are computed; 0 for none.
-        pairs: whether to go through all pairs of rows, for exact constants, the exponential mechanism's curve and the
-            nearest words. None does so up to 50,000 words.
+        pairs: whether to go through all pairs of rows, for exact constants, the exponential
+            mechanism's curve and the nearest words. None does so up to 50,000 words.
         force: replace the folder of a table, or an empty one.
         progress: see `Progress`; the first step counts bytes of the source.
 
@@ -158,16 +167,16 @@ def build(
         OutputError: the folder exists, or cannot be written.
     """
     _check_asked(folder, name, metric, dtype, neighbours)
-    tell = progress or (lambda step, done, total: None)
+    report = progress or (lambda step, done, total: None)
     with _replacing(Path(os.path.realpath(folder)), force) as part:
-        words, rows = _write_rows(vectors, part / ROWS, metric, dtype, tell)
+        words, rows = _write_rows(vectors, part / ROWS, metric, dtype, report)
         (part / WORDS).write_text(
             json.dumps(words, ensure_ascii=False, separators=(",\n", ":")), "utf-8"
         )
         if pairs or (pairs is None and len(words) <= PAIRS_UP_TO):
-            known, listed = _from_pairs(part, words, rows, metric, neighbours, tell)
+            known, listed = _compute_from_pairs(part, words, rows, metric, neighbours, report)
         else:
-            known, listed = constants.bounds(lambda: _told_parts(rows, metric, tell), metric), 0
+            known, listed = constants.bounds(lambda: _report_parts(rows, metric, report), metric), 0
         files = {name: _stamp(part / name) for name in FILES if (part / name).exists()}
         manifest = Manifest(
             name=name or vectors.name,
@@ -209,7 +218,7 @@ def _check_asked(
 
 
 def _write_rows(
-    vectors: Vectors, path: Path, metric: Metric, dtype: DType | None, tell: Progress
+    vectors: Vectors, path: Path, metric: Metric, dtype: DType | None, report: Progress
 ) -> tuple[list[str], NDArray[Any]]:
     """Writes the rows; returns the words, and the rows memory-mapped."""
     words: list[str] = []
@@ -227,14 +236,14 @@ def _write_rows(
                     _unit(block.rows) if metric == "chord" else block.rows, kind, vectors
                 ).tobytes()
             )
-            tell("reading", block.read, vectors.total)
+            report("reading", block.read, vectors.total)
         header = io.BytesIO()
         shape = {"descr": kind.str, "fortran_order": False, "shape": (len(words), width)}
         np.lib.format.write_array_header_1_0(header, shape)
         assert header.tell() == _HEADER
         file.seek(0)
         file.write(header.getvalue())
-    tell("reading", vectors.total, vectors.total)
+    report("reading", vectors.total, vectors.total)
     return words, np.load(path, mmap_mode="c", allow_pickle=False)
 
 
@@ -245,16 +254,16 @@ def _unit(rows: Floats) -> Values:
         raise TableError(
             "metric chord does not allow zero rows; drop those words or use metric euclidean"
         )
-    found: Values = double / norms
-    return found
+    unit: Values = double / norms
+    return unit
 
 
 def _cast(rows: NDArray[Any], kind: np.dtype[Any], vectors: Vectors) -> NDArray[Any]:
     with np.errstate(over="ignore"):
-        found = rows.astype(kind)
-    if not np.isfinite(found).all():
+        cast_rows = rows.astype(kind)
+    if not np.isfinite(cast_rows).all():
         raise vectors.left_out.error("it holds a number too large for float16; use --dtype float32")
-    return found
+    return cast_rows
 
 
 def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
@@ -273,63 +282,69 @@ def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
     file.truncate()
 
 
-def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[Floats]:
-    """Stored rows as the table returns them."""
+def _iterate_parts(rows: NDArray[Any], metric: Metric) -> Iterator[Floats]:
+    """Yields stored rows as the table returns them."""
     step = max(1, PART // rows.shape[1])
     return (
         taken(rows[start : start + step], metric == "chord") for start in range(0, len(rows), step)
     )
 
 
-def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[Floats]:
+def _report_parts(rows: NDArray[Any], metric: Metric, report: Progress) -> Iterator[Floats]:
     done = 0
-    for part in _parts(rows, metric):
+    for part in _iterate_parts(rows, metric):
         yield part
-        tell("constants", done := done + len(part), len(rows))
+        report("constants", done := done + len(part), len(rows))
 
 
-def _from_pairs(
+def _compute_from_pairs(
     part: Path,
     words: list[str],
     stored: NDArray[Any],
     metric: Metric,
     neighbours: int,
-    tell: Progress,
+    report: Progress,
 ) -> tuple[TableConstants, int]:
-    """The constants from all pairs of rows; also writes the nearest words and returns how many per word."""
-    rows = np.concatenate(list(_parts(stored, metric)))
-    known = constants.compute(
-        rows, metric, progress=lambda done, total: tell("constants", done, total)
+    """Computes the constants from all pairs of rows, and writes the neighbours.
+
+    Returns the constants, and the number of neighbours per word.
+    """
+    rows = np.concatenate(list(_iterate_parts(stored, metric)))
+    computed = constants.compute(
+        rows, metric, progress=lambda done, total: report("constants", done, total)
     )
     listed = min(neighbours, len(words) - 1)
     if listed:
         table = EmbeddingTable.build(name="", words=words, vectors=rows, metric=metric)
-        lists = [*_nearest(table, listed, tell)]
+        lists = [*_find_nearest(table, listed, report)]
         np.save(part / NEIGHBOURS, np.concatenate([near for near, _ in lists]))
         np.save(part / DISTANCES, np.concatenate([away for _, away in lists]))
-    return known, listed
+    return computed, listed
 
 
-def _nearest(
-    table: EmbeddingTable, count: int, tell: Progress
+def _find_nearest(
+    table: EmbeddingTable, count: int, report: Progress
 ) -> Iterator[tuple[NDArray[np.int32], Floats]]:
-    """The nearest other words of each word, and their distances."""
+    """Finds the nearest other words of each word, and their distances."""
     step = max(1, PART // len(table))
     for start in range(0, len(table), step):
-        own = np.arange(start, min(len(table), start + step))
-        distances = table.distances(own)
-        distances[np.arange(len(own)), own] = np.inf
+        block = np.arange(start, min(len(table), start + step))
+        distances = table.distances(block)
+        distances[np.arange(len(block)), block] = np.inf
         near = largest(-distances, count)
         yield near.astype("<i4"), np.take_along_axis(distances, near, axis=1).astype("<f4")
-        tell("neighbours", int(own[-1]) + 1, len(table))
+        report("neighbours", int(block[-1]) + 1, len(table))
 
 
-# ---- a folder that appears when it is complete -----------------------------------------------------------------------
+# ---- a folder that appears when it is complete ---------------------------------------------------
 
 
 @contextmanager
 def _replacing(folder: Path, force: bool) -> Iterator[Path]:
-    """A folder to write into; it gets its name when the body succeeds, and is removed otherwise."""
+    """Yields a folder to write into, which appears when the body succeeds.
+
+    Otherwise it is removed.
+    """
     part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED}")
     missing = [parent for parent in part.parents if not parent.exists()]
     try:
@@ -356,7 +371,10 @@ def _replacing(folder: Path, force: bool) -> Iterator[Path]:
 
 
 def _swap(part: Path, folder: Path) -> None:
-    """Gives a folder its name. A former table there is deleted when the new one is in place, and restored if not."""
+    """Gives a folder its name, in place of a former table.
+
+    The former table is deleted when the new one is in place, and restored if not.
+    """
     former = part.with_suffix(".former")  # loads under this name if the process is killed here
     try:
         if folder.exists():
@@ -372,22 +390,25 @@ def _swap(part: Path, folder: Path) -> None:
 
 
 def _refuse_existing(folder: Path, force: bool) -> None:
-    """Raises if something is at the path; with `force`, anything but a table, even a damaged one."""
+    """Raises if something exists at the path.
+
+    With `force`, only for anything but a table, even a damaged one.
+    """
     if not os.path.lexists(folder):
         return
     if not force:
         raise OutputError(f"{folder} exists; --force replaces the folder of a table")
-    found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {"": folder}
-    if found and MANIFEST not in found:
+    entries = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {"": folder}
+    if entries and MANIFEST not in entries:
         raise OutputError(
             f"{folder} is not the folder of a table, and is not replaced; choose another path"
         )
-    for name, path in sorted(found.items()):
+    for name, path in sorted(entries.items()):
         if not _is_part(name, path):
             raise OutputError(
                 f"{folder} is not replaced: it holds {name!r}, which is not part of a table"
             )
-    if found and not {WORDS, ROWS} <= found.keys():
+    if entries and not {WORDS, ROWS} <= entries.keys():
         read(folder)  # a table.json alone must be valid
 
 
@@ -405,7 +426,7 @@ def _sync(path: Path) -> None:
             os.close(descriptor)
 
 
-# ---- loading ---------------------------------------------------------------------------------------------------------
+# ---- loading -------------------------------------------------------------------------------------
 
 
 def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
@@ -427,7 +448,7 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
         words = None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise _error(path, "it must be an array of strings")
-    rows = _array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
+    rows = _map_array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
     table = EmbeddingTable.build(
         name=manifest.name, words=words, vectors=rows, metric=manifest.metric, device=device
     )
@@ -435,7 +456,7 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
 
 
 def verify(folder: str | Path) -> Manifest:
-    """A folder's manifest, after verifying the checksums of all its files.
+    """Returns a folder's manifest, after verifying the checksums of all files.
 
     Raises:
         TableError: the table is missing, damaged or something else.
@@ -460,7 +481,7 @@ def verify(folder: str | Path) -> Manifest:
 
 
 def read(folder: str | Path) -> Manifest:
-    """A folder's manifest. Reads no other file.
+    """Reads a folder's manifest, and no other file.
 
     Raises:
         TableError: it is not the folder of a table, or its table.json is damaged.
@@ -496,7 +517,9 @@ def read(folder: str | Path) -> Manifest:
 
 
 def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
-    """The nearest other words of each word, nearest first, as rows [V, k], and their distances.
+    """Reads the nearest other words of each word, nearest first.
+
+    Returns rows [V, k], and their distances.
 
     Raises:
         TableError: the folder is damaged, or has no neighbours.
@@ -507,24 +530,27 @@ def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
             folder, "it has no list of nearest words; build it with --pairs and --neighbours"
         )
     shape = manifest.words, manifest.neighbours
-    near = _array(Path(folder) / NEIGHBOURS, "int32", shape)
-    away = _array(Path(folder) / DISTANCES, "float32", shape)
+    near = _map_array(Path(folder) / NEIGHBOURS, "int32", shape)
+    away = _map_array(Path(folder) / DISTANCES, "float32", shape)
     if near.min() < 0 or near.max() >= manifest.words:
         raise _error(Path(folder) / NEIGHBOURS, "it must hold row numbers; build the table again")
     return near, away
 
 
-def _array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
-    """A memory-mapped array of a table; writes to it stay in this process."""
+def _map_array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
+    """Maps an array of a table into memory.
+
+    Writes to it stay in this process.
+    """
     try:
-        found = np.lib.format.open_memmap(path, mode="c")
+        array = np.lib.format.open_memmap(path, mode="c")
     except Exception:  # NumPy raises many kinds for a foreign header
         raise _error(path, "it is not an array of a table; build the table again") from None
-    if (found.dtype, found.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
+    if (array.dtype, array.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
         raise _error(
             path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}; build the table again"
         )
-    return cast("NDArray[Any]", found)
+    return cast("NDArray[Any]", array)
 
 
 def _stamp(path: Path) -> dict[str, Any]:
@@ -536,12 +562,15 @@ def _stamp(path: Path) -> dict[str, Any]:
 
 
 def _spell(manifest: Manifest) -> str:
-    """The text of table.json, which ends with the checksum of all before it."""
+    """Writes the text of table.json.
+
+    It ends with the checksum of all before it.
+    """
     values = manifest.to_json()
     digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()
     lines = [
-        f" {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
-        for key, each in values.items()
+        f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in values.items()
     ]
     return "{\n" + ",\n".join([*lines, f' "sha256": "{digest}"']) + "\n}\n"
 
@@ -550,11 +579,14 @@ def _error(path: str | Path, reason: str) -> TableError:
     return TableError(f"{path}: {reason}")
 
 
-# ---- describing a table ----------------------------------------------------------------------------------------------
+# ---- describing a table --------------------------------------------------------------------------
 
 
 def describe(name: str) -> dict[str, Any]:
-    """A description of a table as plain values: the content of its folder, or the constants of a registered one."""
+    """Describes a table as plain values.
+
+    The content of its folder, or the constants of a registered one.
+    """
     if registry.is_folder(name):
         return {"table": name, **verify(name).to_json()}
     table = load_table(name)
@@ -564,7 +596,10 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def folders(where: str | Path) -> Iterator[tuple[str, str]]:
-    """The tables among the subfolders of a folder, each with a line about it."""
+    """Finds the tables among the subfolders of a folder.
+
+    Each comes with a line about it.
+    """
     if not Path(where).is_dir():
         raise TableError(f"{where}: no such folder")
     for path in sorted(Path(where).iterdir()):
@@ -580,7 +615,11 @@ def folders(where: str | Path) -> Iterator[tuple[str, str]]:
 
 
 def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tuple[str, float]]]:
-    """Whether a table has a word, the word of its row (another if it does not), and that word's nearest words."""
+    """Finds a word's nearest words in a table.
+
+    Returns whether the table has the word, the word of its row (another if it does not), and the
+    nearest words with their distances.
+    """
     table = load_table(name, metric=read(name).metric if registry.is_folder(name) else "chord")
     rows, known = table.lookup([word])
     own = int(rows[0])
@@ -596,7 +635,10 @@ def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tup
 
 
 def summary(name: str) -> str:
-    """`describe` as lines for people; bounds are rounded up."""
+    """Formats `describe` as lines for people.
+
+    Bounds are rounded up.
+    """
     known = describe(name)
     found = known["constants"]
     lines = {"table": known["table"]}
@@ -612,7 +654,7 @@ def summary(name: str) -> str:
         "words": f"{known['words']:,} of {known['dimension']} numbers",
         "metric": known["metric"],
     }
-    lines |= _told_constants(found) if found else {}
+    lines |= _format_constants(found) if found else {}
     if "neighbours" in known:
         lines["nearest words"] = (
             f"{known['neighbours']} of each word" if known["neighbours"] else "not listed"
@@ -621,15 +663,21 @@ def summary(name: str) -> str:
     return "\n".join(f"{name:{width}}  {value}" for name, value in lines.items())
 
 
-def _told_constants(found: Mapping[str, Any]) -> dict[str, str]:
-    searched = found["minimum_distance"] is not None
+def _format_constants(constants_json: Mapping[str, Any]) -> dict[str, str]:
+    searched = constants_json["minimum_distance"] is not None
     bound = "" if searched else " (a bound)"
-    knots = f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
+    knots = (
+        f"{len(constants_json['curve']['knots'])} knots"
+        if constants_json["curve"]
+        else "not computed"
+    )
     return {
-        "diameter": number(found["diameter"], 5) + bound,
-        "l1 diameter": number(found["l1_diameter"], 5) + bound,
-        "coordinate range": number(found["coordinate_range"], 5),
-        "minimum distance": f"{found['minimum_distance']:.4f}" if searched else "not computed",
-        "equal rows": f"{found['duplicates']:,}" if searched else "not counted",
+        "diameter": number(constants_json["diameter"], 5) + bound,
+        "l1 diameter": number(constants_json["l1_diameter"], 5) + bound,
+        "coordinate range": number(constants_json["coordinate_range"], 5),
+        "minimum distance": f"{constants_json['minimum_distance']:.4f}"
+        if searched
+        else "not computed",
+        "equal rows": f"{constants_json['duplicates']:,}" if searched else "not counted",
         "calibration curve": knots,
     }

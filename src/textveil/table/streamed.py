@@ -1,10 +1,12 @@
-"""First scores of the exact search in int8 for rows that are too many to be kept so: they become integers as they come.
+"""First int8 scores of the exact search, for very large tables.
 
-In: the stored rows, perhaps mapped from disk, and queries. Out: scores of a batch of queries, with bounds.
-Not here: the search itself (`nearest`), the bound and rows that are kept as integers (`codes`), the product (`engine`).
+In: the stored rows, perhaps mapped from disk, and queries. Out: scores of a batch of queries, with
+bounds. Not here: the search itself (`nearest`), the bound and rows that are kept as integers
+(`codes`), the product (`engine`).
 
-Rows stay in their order and are not rotated, as that would take longer than it saves. What rounding costs is measured
-when a group of rows is first read: its largest error is kept, and the largest coordinate, and these are all that is.
+Rows become integers as they are read. They stay in their order and are not rotated, as that would
+take longer than it saves. The rounding error is measured when a group of rows is first read: only
+its largest error and its largest coordinate are kept.
 """
 
 from collections.abc import Iterator
@@ -28,33 +30,36 @@ from textveil.table.codes import (
 from textveil.table.engine import GROUP, IntegerQueries, quantizer, widened
 
 PART = 1 << 9
-"""Rows measured at once, so that they stay in a processor's own cache."""
+"""Rows measured at once, so that they stay in a processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamedCodes(IntegerCodes):
-    """Unit rows that become int8 for every batch anew, and queries as int8."""
+    """Unit rows that are quantized to int8 for every batch.
+
+    Queries are int8, too.
+    """
 
     def queries(self, queries: Values, lengths: Values) -> Queries:
-        """Queries [b, d] with norms `lengths` [b] in low precision."""
+        """Converts queries [b, d] with norms `lengths` [b] to int8."""
         asked = super().queries(queries, lengths)
         return asked._replace(low=IntegerQueries(asked.low, self.rows.stored.dtype))
 
     def scores(self, run: IntegerRun, asked: Queries) -> GroupedScores:
-        """The scores of a run."""
+        """Computes the scores of a run."""
         each, groups = asked.low.maxima(run.low, run.unit)
         return GroupedScores(run=run, asked=asked, each=each, groups=groups)
 
     def place(self, row: Ids) -> Ids:
-        """Rows are in the table's order."""
+        """Returns the row: rows are in the table's order."""
         return row
 
     def row(self, place: Ids) -> Ids:
-        """Rows are in the table's order."""
+        """Returns the place: rows are in the table's order."""
         return place
 
     def spans(self, width: int) -> Iterator[IntegerRun]:
-        """All rows, `width` at a time, a multiple of `GROUP`."""
+        """Yields all rows, `width` at a time, a multiple of `GROUP`."""
         for start in range(0, self.rows.size, width):
             low = np.ascontiguousarray(self.rows.stored[start : start + width])
             size = len(low)
@@ -75,13 +80,18 @@ class StreamedCodes(IntegerCodes):
         return {}
 
     def _size(self, rows: Stored, size: int) -> tuple[Floats, Values]:
-        """The unit of each group [g] and its largest error [g]; only the first `size` rows count."""
+        """Measures the unit of each group [g] and its largest error [g].
+
+        Only the first `size` rows count.
+        """
         wide = widened(rows)
         groups = wide.reshape(-1, GROUP * wide.shape[1])
         unit = np.maximum(groups.max(axis=1), -groups.min(axis=1)) / np.float32(127)
         unit[unit == 0] = 1
         back = quantizer(wide.shape[1], rows.dtype)(rows, unit) * np.repeat(unit, GROUP)[:, None]
-        lengths, away = (norms(each)[:size].astype(np.float64) for each in (wide, wide - back))
+        lengths, away = (
+            norms(vectors)[:size].astype(np.float64) for vectors in (wide, wide - back)
+        )
         # rows of length 1 are meant
         away = away * self._rounded + np.abs(lengths - 1) + lengths * (self._rounded - 1)
         most = np.maximum.reduceat(away, np.arange(0, size, GROUP))

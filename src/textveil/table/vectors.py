@@ -1,10 +1,11 @@
-"""Word vectors, from files as they are published.
+"""Word vectors, read from published files.
 
-In: a file, the folder of a model, or a hub id. Out: `Vectors`, a stream of blocks of words and rows.
-Not here: how a table is stored (`store`), and how a model's embeddings are read (`inputs`).
+In: a file, the folder of a model, or a hub id. Out: `Vectors`, a stream of blocks of words and
+rows. Not here: how a table is stored (`store`), and how a model's embeddings are read (`inputs`).
 
-The format is recognized by content. Malformed input is refused with the file's name, the place and the reason; on
-request such words are skipped and counted instead. Memory holds one block and the words seen so far.
+The format is recognized by content. Malformed input is refused with the file's name, the place and
+the reason; on request such words are skipped and counted instead. Memory holds one block and the
+words seen so far.
 """
 
 import gzip
@@ -35,13 +36,16 @@ Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 CHUNK = 1 << 22
-"""Bytes read at once; a block is what they hold."""
+"""Bytes read at once; they become one block."""
 LONGEST = 1 << 20
-"""Most bytes in a line or a word, and bytes used to recognize a format."""
+"""Largest number of bytes in a line or a word.
+
+Also the bytes used to recognize a format.
+"""
 WIDEST = 1 << 16
-"""Most numbers in a row."""
+"""Largest number of values in a row."""
 FIRST = 100
-"""Lines used to find the length of a row, in text without a header."""
+"""Lines that give a row's length, in text without a header."""
 
 _HEADER = re.compile(rb"(\d{1,18}) (\d{1,18})[ \t\r]*\n")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -50,10 +54,11 @@ _ENDING = re.compile(r"(\.(txt|vec|bin|npy|npz|safetensors))?(\.(gz|zip))?$", re
 
 @dataclass(frozen=True, kw_only=True)
 class WordBlock:
-    """Some words, their rows float32 [n, d], and how many bytes of the source have been read up to here.
+    """Some words of a source with their rows, float32 [n, d].
 
-    The number of a word is its line, its place in the vocabulary, or the byte where it begins; `unit` says which.
-    `faults` are the entries in between that could not be read: reasons by such numbers.
+    `read` is the number of bytes of the source read up to here. The number of a word is its line,
+    its place in the vocabulary, or the byte where it begins; `unit` says which. `faults` are the
+    entries in between that could not be read: reasons by such numbers.
     """
 
     words: list[str]
@@ -66,7 +71,7 @@ class WordBlock:
 
 @dataclass(kw_only=True)
 class LeftOut:
-    """What was not taken from a source, counted while its blocks are read."""
+    """Words that were not taken from a source, counted while reading."""
 
     source: str
     skip_broken: bool = False
@@ -74,13 +79,16 @@ class LeftOut:
     duplicates: int = 0
 
     def fault(self, place: str, reason: str) -> None:
-        """A word that cannot be taken: raises `TableError`, unless such words are skipped."""
+        """Counts a word that cannot be taken, or raises `TableError`.
+
+        It raises unless such words are skipped.
+        """
         if not self.skip_broken:
             raise self.error(f"{place} {reason}; --skip-broken leaves out and counts such words")
         self.broken += 1
 
     def error(self, reason: str) -> TableError:
-        """An error that names the source."""
+        """Returns an error that names the source."""
         return TableError(f"{self.source}: {reason}")
 
 
@@ -91,7 +99,7 @@ class Vectors:
     Attributes:
         name: of the file or model, without suffixes.
         file: the source.
-        format: what it is read as.
+        format: the format in which it is read.
         total: its size in bytes.
         blocks: distinct, non-empty words with finite rows.
         left_out: complete after the last block.
@@ -116,15 +124,18 @@ def opened(
     skip_broken: bool = False,
     zero_rows: bool = False,
 ) -> Iterator[Vectors]:
-    """The vectors of a source.
+    """Opens a source of vectors.
 
     Args:
         source: a file, the folder of a transformers model, or a hub id (owner/name).
-        format: what to read it as; None recognizes it by content. "glove" is text without a header, "vec" text with
-            one (word2vec text, fastText), "word2vec" the binary format, "numpy" .npy or .npz.
-        vocabulary: a file of words, one per line in the order of the rows, for formats without words.
-        member: which file of a .zip, array of an .npz or tensor of a .safetensors, if there are several.
-        limit: take only the first so many words.
+        format: the format in which to read it; None recognizes it by content. "glove" is text
+            without a header, "vec" text with one (word2vec text, fastText), "word2vec" the binary
+            format, "numpy" .npy or .npz.
+        vocabulary: a file of words, one per line in the order of the rows, for formats without
+            words.
+        member: the file of a .zip, array of an .npz or tensor of a .safetensors, if there is more
+            than one.
+        limit: the largest number of words to take, from the first on.
         skip_broken: leave out words that cannot be taken.
         zero_rows: whether a row may be zero: allowed for metric euclidean, not for chord.
 
@@ -146,7 +157,7 @@ def opened(
             file=UNFIT.sub("?", name if os.path.exists(source) else source),
             format=found,
             total=total,
-            blocks=_sound(blocks, left_out, limit, zero_rows),
+            blocks=_filter_sound(blocks, left_out, limit, zero_rows),
             left_out=left_out,
         )
 
@@ -159,14 +170,14 @@ def _read(
     left_out: LeftOut,
     stack: ExitStack,
 ) -> tuple[Format, int, Iterator[WordBlock]]:
-    """The format of a source, its size in bytes, and its unfiltered blocks."""
+    """Finds a source's format, size in bytes, and unfiltered blocks."""
     path = Path(source)
     if _is_model(path, source, format):
         if format not in (None, "model") or vocabulary is not None or member is not None:
             raise ConfigError(
                 f"{source} is read as a model: leave out --vocabulary, --member and any other --format"
             )
-        return "model", *_model(source, left_out)
+        return "model", *_read_model(source, left_out)
     if not path.is_file():
         what = "it is not a file" if path.exists() else "no such file"
         raise left_out.error(
@@ -187,40 +198,45 @@ def _read_file(
     left_out: LeftOut,
     stack: ExitStack,
 ) -> tuple[Format, int, Iterator[WordBlock]]:
-    packed = _archive(path, left_out, stack)
+    packed = _open_archive(path, left_out, stack)
     if packed is not None and _holds_arrays(packed, member):
-        return "numpy", *_npz(packed, vocabulary, member, left_out, stack)
-    stream, tell = _unpacked(path, packed, member, left_out, stack)
+        return "numpy", *_read_npz(packed, vocabulary, member, left_out, stack)
+    stream, tell = _unpack(path, packed, member, left_out, stack)
     head = stream.read(LONGEST)
-    found = format or _told(head, left_out)
-    if found == "safetensors":
+    recognized = format or _recognize(head, left_out)
+    if recognized == "safetensors":
         if packed is not None or isinstance(stream, gzip.GzipFile):
             raise left_out.error("a packed .safetensors cannot be read in parts; unpack it first")
-        return found, *_safetensors(path, vocabulary, member, left_out)
+        return recognized, *_read_safetensors(path, vocabulary, member, left_out)
     if member is not None and packed is None:
         raise ConfigError(
-            f"{left_out.source} is read as {found}, which has no members: leave --member out"
+            f"{left_out.source} is read as {recognized}, which has no members: leave --member out"
         )
-    if found == "numpy":
-        stream, _ = _unpacked(path, packed, member, left_out, stack)  # again, from its beginning
-        return found, *_npy(stream, lambda count: _words(vocabulary, count, left_out), left_out)
+    if recognized == "numpy":
+        stream, _ = _unpack(path, packed, member, left_out, stack)  # again, from its beginning
+        return recognized, *_read_npy(
+            stream, lambda count: _read_words(vocabulary, count, left_out), left_out
+        )
     if vocabulary is not None:
         raise ConfigError(
-            f"{left_out.source} is read as {found}, which has its own words: leave --vocabulary out"
+            f"{left_out.source} is read as {recognized}, which has its own words: leave --vocabulary out"
         )
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
-    read = _binary if found == "word2vec" else _text
-    return found, path.stat().st_size, read(chunks, found != "glove", tell, left_out)
+    read = _read_binary if recognized == "word2vec" else _read_text
+    return recognized, path.stat().st_size, read(chunks, recognized != "glove", tell, left_out)
 
 
 def _is_model(path: Path, source: str, format: Format | None) -> bool:
-    """Whether a source is the folder of a model, or its id in a hub."""
+    """Says whether a source is a model's folder or hub id."""
     is_id = format == "model" or HUB_ID.fullmatch(source) is not None
     return path.is_dir() or (is_id and not path.exists() and not _means_file(source))
 
 
 def _means_file(source: str) -> bool:
-    """Whether a name looks like a file's, existing or not: no hub is asked for such a name."""
+    """Says whether a name looks like a file's, existing or not.
+
+    No hub is asked for such a name.
+    """
     path = (
         "\\" in source
         or source.startswith((".", "~", "/"))
@@ -240,11 +256,11 @@ _REFUSED = {
         "it holds pickled Python objects, which are never loaded; save them as .npy or .safetensors"
     ),
 }
-"""Beginnings of files that are never read, and why."""
+"""Beginnings of files that are never read, and the reasons."""
 
 
-def _told(head: bytes, left_out: LeftOut) -> Format:
-    """A file's format, by how it begins."""
+def _recognize(head: bytes, left_out: LeftOut) -> Format:
+    """Recognizes a file's format by its beginning."""
     if not head:
         raise left_out.error("it is empty")
     if head.startswith(b"\x93NUMPY"):
@@ -254,17 +270,17 @@ def _told(head: bytes, left_out: LeftOut) -> Format:
     for beginning, reason in _REFUSED.items():
         if beginning.match(head):
             raise left_out.error(reason)
-    return _told_by_lines(head, left_out)
+    return _recognize_lines(head, left_out)
 
 
-def _told_by_lines(head: bytes, left_out: LeftOut) -> Format:
-    """The format of a file that begins with lines."""
+def _recognize_lines(head: bytes, left_out: LeftOut) -> Format:
+    """Recognizes the format of a file that begins with lines."""
     if header := _HEADER.match(head.removeprefix(b"\xef\xbb\xbf")):
         after = head[header.end() :]
         text = isinstance(_parse_line(after.partition(b"\n")[0], int(header[2])), tuple)
         return "vec" if text or not _CONTROL.search(after[:4096]) else "word2vec"
     first = head.partition(b"\n")[0]
-    if not _CONTROL.search(first) and _usual_width(head) > 0:
+    if not _CONTROL.search(first) and _find_width(head) > 0:
         return "glove"
     _refuse_tabs(first, left_out)
     raise left_out.error(
@@ -272,18 +288,21 @@ def _told_by_lines(head: bytes, left_out: LeftOut) -> Format:
     )
 
 
-# ---- requirements for all sources ------------------------------------------------------------------------------------
+# ---- requirements for all sources ----------------------------------------------------------------
 
 
-def _sound(
+def _filter_sound(
     blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, zero_rows: bool
 ) -> Iterator[WordBlock]:
-    """The blocks without repeated words (the first wins) and without words that no table can hold."""
+    """Yields the blocks without repeated words or unfit ones.
+
+    The first of repeated words wins; unfit words are those that no table can hold.
+    """
     seen: set[str] = set()
     with _refusing(left_out):
         for block in blocks:
-            faults, sound = _faults(block, zero_rows)
-            chosen, repeated = _first(block.words, sound, seen, limit)
+            faults, sound = _find_faults(block, zero_rows)
+            chosen, repeated = _find_new(block.words, sound, seen, limit)
             full = len(seen) == limit
             for number in sorted(faults):
                 if not full or number < block.numbers[chosen[-1]]:  # later faults do not matter
@@ -303,19 +322,25 @@ def _sound(
         raise left_out.error(f"a table needs at least two words, got {len(seen)} that can be taken")
 
 
-def _faults(block: WordBlock, zero_rows: bool) -> tuple[dict[int, str], list[int]]:
-    """The faults of a block, the first of each word, and the places of the words without one."""
+def _find_faults(block: WordBlock, zero_rows: bool) -> tuple[dict[int, str], list[int]]:
+    """Finds the first fault of each word of a block.
+
+    Also returns the places of the words without one.
+    """
     faults, sound = {**block.faults}, np.ones(len(block.words), bool)
-    for reason, bad in _flaws(block, zero_rows):
+    for reason, bad in _find_flaws(block, zero_rows):
         faults.update((block.numbers[i], reason) for i in np.flatnonzero(sound & bad).tolist())
         sound &= ~bad
     return faults, np.flatnonzero(sound).tolist()
 
 
-def _first(
+def _find_new(
     words: Sequence[str], places: Sequence[int], seen: set[str], limit: int | None
 ) -> tuple[list[int], int]:
-    """The places of new words, up to the limit, and how many repeated ones were among them."""
+    """Finds the places of new words, up to the limit.
+
+    Also counts the repeated words among them.
+    """
     chosen: list[int] = []
     repeated = 0
     for i in places:
@@ -330,8 +355,8 @@ def _first(
     return chosen, repeated
 
 
-def _flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
-    """Faults, and the words of a block that have them."""
+def _find_flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
+    """Yields each fault, and the words of a block that have it."""
     size = np.abs(block.rows).max(axis=1, initial=0)
     yield "holds NaN, infinity or a number too large for float32", ~np.isfinite(size)
     if not zero_rows:
@@ -348,7 +373,10 @@ def _flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
 
 @contextmanager
 def _refusing(left_out: LeftOut) -> Iterator[None]:
-    """Turns what libraries raise for a damaged file into one line that names it."""
+    """Turns errors of libraries about a damaged file into one line.
+
+    The line names the file.
+    """
     from safetensors import SafetensorError
 
     try:
@@ -366,10 +394,10 @@ def _refusing(left_out: LeftOut) -> Iterator[None]:
         raise TableError(f"cannot read {left_out.source}: {reason}") from error
 
 
-# ---- bytes -----------------------------------------------------------------------------------------------------------
+# ---- bytes ---------------------------------------------------------------------------------------
 
 
-def _archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile | None:
+def _open_archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile | None:
     with path.open("rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return None
@@ -379,14 +407,17 @@ def _archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile
     return packed
 
 
-def _unpacked(
+def _unpack(
     path: Path,
     packed: zipfile.ZipFile | None,
     member: str | None,
     left_out: LeftOut,
     stack: ExitStack,
 ) -> tuple[IO[bytes], Callable[[], int]]:
-    """A file's unpacked bytes, and a function that returns how much of the file has been read."""
+    """Opens a file's unpacked bytes.
+
+    Also returns a function that gives the number of bytes read of the file.
+    """
     if packed is not None:
         names = [info.filename for info in packed.infolist() if not info.is_dir()]
         if any(name.endswith(".pkl") for name in names):
@@ -407,7 +438,7 @@ def _unpacked(
 
 
 def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
-    """The requested member, or the only one."""
+    """Returns the requested member, or the only one."""
     if member in names:
         return str(member)
     if member is None and len(names) == 1:
@@ -419,8 +450,11 @@ def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
     raise left_out.error(f"it {wanted}; choose with --member: {listed}")
 
 
-def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
-    """The words of a vocabulary file; one too many if there are more than `count`."""
+def _read_words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
+    """Reads the words of a vocabulary file.
+
+    One too many if there are more than `count`.
+    """
     if vocabulary is None:
         raise ConfigError(
             f"{left_out.source} holds rows without words: give --vocabulary FILE, one word per line"
@@ -429,38 +463,45 @@ def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
         raise TableError(
             f"{vocabulary}: {'it is not a file' if Path(vocabulary).exists() else 'no such file'}"
         )
-    own = LeftOut(source=vocabulary)
-    with ExitStack() as stack, _refusing(own):
+    source_faults = LeftOut(source=vocabulary)
+    with ExitStack() as stack, _refusing(source_faults):
         path = Path(vocabulary)
-        stream, _ = _unpacked(path, _archive(path, own, stack), None, own, stack)
-        found = b"".join(islice(iter(lambda: stream.readline(LONGEST), b""), count + 1))
-    content = found.removeprefix(b"\xef\xbb\xbf")
+        stream, _ = _unpack(
+            path, _open_archive(path, source_faults, stack), None, source_faults, stack
+        )
+        raw = b"".join(islice(iter(lambda: stream.readline(LONGEST), b""), count + 1))
+    content = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise own.error(f"it must be UTF-8; byte {error.start} (counted from 0) is not") from None
+        raise source_faults.error(
+            f"it must be UTF-8; byte {error.start} (counted from 0) is not"
+        ) from None
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-# ---- text: GloVe, word2vec, fastText ---------------------------------------------------------------------------------
+# ---- text: GloVe, word2vec, fastText -------------------------------------------------------------
 
 
-def _text(
+def _read_text(
     chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut
 ) -> Iterator[WordBlock]:
-    """Lines of a word and its numbers; a word may contain spaces, as the last d fields are the numbers."""
-    said, width, line = None, 0, 1
-    for content in _lines(chunks, left_out):
+    """Reads lines of a word and its numbers.
+
+    A word may contain spaces, as the last d fields are the numbers.
+    """
+    declared, width, line = None, 0, 1
+    for content in _split_lines(chunks, left_out):
         if line == 1:
             content = content.removeprefix(b"\xef\xbb\xbf")
             first, _, after = content.partition(b"\n")
             if header:
-                said, width = _sizes(first + b"\n", left_out)
+                declared, width = _read_header(first + b"\n", left_out)
                 content, line = after, 2
                 if not after:
                     continue
             else:
-                width = _usual_width(content)
+                width = _find_width(content)
                 if not width:
                     _refuse_tabs(first, left_out)
                     raise left_out.error(
@@ -472,14 +513,14 @@ def _text(
             words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults
         )
         line += count
-    if said is not None and said != line - 2:
+    if declared is not None and declared != line - 2:
         raise left_out.error(
-            f"its header says {said:,} words, and it holds {line - 2:,}; it may be cut short"
+            f"its header says {declared:,} words, and it holds {line - 2:,}; it may be cut short"
         )
 
 
-def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
-    """Whole lines, many at once, without the last line end."""
+def _split_lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
+    """Yields whole lines, many at once, without the last line end."""
     rest = b""
     for chunk in chunks:
         content, newline, rest = (rest + chunk).rpartition(b"\n")
@@ -495,8 +536,8 @@ def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
         )
 
 
-def _sizes(line: bytes, left_out: LeftOut) -> tuple[int, int]:
-    """V and d of a header."""
+def _read_header(line: bytes, left_out: LeftOut) -> tuple[int, int]:
+    """Reads V and d from a header."""
     header = _HEADER.match(line)
     if header is None or not 1 <= int(header[2]) <= WIDEST:
         raise left_out.error(
@@ -505,10 +546,13 @@ def _sizes(line: bytes, left_out: LeftOut) -> tuple[int, int]:
     return int(header[1]), int(header[2])
 
 
-def _usual_width(content: bytes) -> int:
-    """The number of numbers after the word in most of the first lines."""
+def _find_width(content: bytes) -> int:
+    """Returns the usual number of values after the word.
+
+    That of most of the first lines.
+    """
     lines = content.split(b"\n", FIRST)[:FIRST]
-    widths = Counter(_width(line) for line in lines if line)
+    widths = Counter(_count_numbers(line) for line in lines if line)
     return widths.most_common(1)[0][0] if widths else 0
 
 
@@ -517,8 +561,8 @@ def _refuse_tabs(line: bytes, left_out: LeftOut) -> None:
         raise left_out.error("it has tabs between words and numbers; use single spaces")
 
 
-def _width(line: bytes) -> int:
-    """The number of numbers after the word of a line."""
+def _count_numbers(line: bytes) -> int:
+    """Counts the numbers after the word of a line."""
     fields = line.decode(errors="replace").rstrip(" \t\r").split(" ")[1:]
     numbers = 0
     while numbers < len(fields) and _is_number(fields[-1 - numbers]):
@@ -537,36 +581,39 @@ def _is_number(text: str) -> bool:
 def _parse(
     content: bytes, line: int, width: int
 ) -> tuple[list[str], Floats, Sequence[int], dict[int, str]]:
-    """The words and rows of some lines, their line numbers starting at `line`, and the faults of the others."""
+    """Parses the words and rows of some lines, and the others' faults.
+
+    Line numbers start at `line`.
+    """
     with warnings.catch_warnings():
         # about numbers that are infinite in float32, and input of empty lines
         warnings.simplefilter("ignore")
         try:
-            parts = [each.partition(" ") for each in content.decode().split("\n")]
-            rows = _numbers([tail for _, _, tail in parts])
+            parts = [text_line.partition(" ") for text_line in content.decode().split("\n")]
+            rows = _parse_numbers([tail for _, _, tail in parts])
             if rows.shape == (len(parts), width):
                 return [word for word, _, _ in parts], rows, range(line, line + len(parts)), {}
         except ValueError:  # a word with a space, or a fault: go line by line
             pass
-        words, kept, numbers, faults = [], [], [], {}
-        for number, each in enumerate(content.split(b"\n"), line):
-            found = _parse_line(each, width)
-            if isinstance(found, str):
-                faults[number] = found
+        words, row_parts, numbers, faults = [], [], [], {}
+        for number, text_line in enumerate(content.split(b"\n"), line):
+            parsed = _parse_line(text_line, width)
+            if isinstance(parsed, str):
+                faults[number] = parsed
             else:
-                words.append(found[0])
-                kept.append(found[1])
+                words.append(parsed[0])
+                row_parts.append(parsed[1])
                 numbers.append(number)
     return (
         words,
-        np.concatenate(kept) if kept else np.empty((0, width), np.float32),
+        np.concatenate(row_parts) if row_parts else np.empty((0, width), np.float32),
         numbers,
         faults,
     )
 
 
 def _parse_line(line: bytes, width: int) -> tuple[str, Floats] | str:
-    """The word and the row [1, d] of a line, or its fault."""
+    """Parses a line's word and row [1, d], or returns its fault."""
     try:
         text = line.decode().rstrip(" \t\r")
     except UnicodeDecodeError:
@@ -579,35 +626,42 @@ def _parse_line(line: bytes, width: int) -> tuple[str, Floats] | str:
     if word != word.strip(" "):
         return "has a word that begins or ends with a space"
     try:
-        return word, _numbers([" ".join(fields)])
+        return word, _parse_numbers([" ".join(fields)])
     except ValueError:
         return "holds a value that is not a number"
 
 
-def _numbers(lines: list[str]) -> Floats:
-    """Numbers separated by single spaces; by far most of the work, done in one call."""
-    found: Floats = np.loadtxt(
+def _parse_numbers(lines: list[str]) -> Floats:
+    """Parses numbers separated by single spaces.
+
+    By far most of the work, done in one call.
+    """
+    numbers: Floats = np.loadtxt(
         [line.rstrip(" \t\r") for line in lines], np.float32, comments=None, delimiter=" ", ndmin=2
     )
-    return found
+    return numbers
 
 
-# ---- word2vec's binary format ----------------------------------------------------------------------------------------
+# ---- word2vec's binary format --------------------------------------------------------------------
 
 
-def _binary(
+def _read_binary(
     chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut
 ) -> Iterator[WordBlock]:
-    """A header, then each word, a space and its numbers in float32; some writers add a line end after each."""
+    """Reads word2vec's binary format: a header, then words and numbers.
+
+    Each word is followed by a space and its numbers in float32; some writers add a line end after
+    each.
+    """
     source = iter(chunks)
     buffer = next(source, b"")
-    count, width = _sizes(buffer[: buffer.find(b"\n") + 1], left_out)
+    count, width = _read_header(buffer[: buffer.find(b"\n") + 1], left_out)
     begins, at, done = 0, buffer.find(b"\n") + 1, 0  # where the buffer begins in the file
     while done < count:
-        words, rows, places, end = _whole(buffer, at, count - done, width)
+        words, rows, places, end = _read_complete(buffer, at, count - done, width)
         if words:
             numbers = np.frombuffer(b"".join(rows), "<f4").reshape(-1, width)
-            yield _decoded(words, numbers, [begins + place for place in places], tell())
+            yield _decode(words, numbers, [begins + place for place in places], tell())
         at, done = end, done + len(words)
         if done == count:
             break
@@ -625,10 +679,13 @@ def _binary(
         raise left_out.error(f"its header says {count:,} words, and it continues after them")
 
 
-def _whole(
+def _read_complete(
     buffer: bytes, at: int, most: int, width: int
 ) -> tuple[list[bytes], list[bytes], list[int], int]:
-    """The words of a buffer from a place on that are whole, their numbers and places, and where the last one ends."""
+    """Reads the complete words of a buffer, from a place on.
+
+    Returns the words, their numbers and places, and the end of the last one.
+    """
     words, rows, places = list[bytes](), list[bytes](), list[int]()
     while len(words) < most:
         start = at + 1 if buffer[at : at + 1] == b"\n" else at
@@ -643,7 +700,7 @@ def _whole(
     return words, rows, places, at
 
 
-def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> WordBlock:
+def _decode(words: list[bytes], rows: Floats, places: list[int], read: int) -> WordBlock:
     texts, keep, faults = [], [], {}
     for i, word in enumerate(words):
         try:
@@ -661,18 +718,19 @@ def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> 
     )
 
 
-# ---- arrays ----------------------------------------------------------------------------------------------------------
+# ---- arrays --------------------------------------------------------------------------------------
 
 
-def _blocks(
+def _iterate_blocks(
     words: Sequence[str | None],
     shape: tuple[int, ...],
     itemsize: int,
     take: Callable[[int, int], Floats],
 ) -> tuple[int, Iterator[WordBlock]]:
-    """The bytes of an array, and its blocks; `take` returns the rows from one index to another, in order.
+    """Returns the size of an array in bytes, and its blocks.
 
-    A row whose word is None is left out.
+    `take` returns the rows from one index to another, in order. A row whose word is None is left
+    out.
     """
     count, width = shape
     step = max(1, CHUNK // (4 * width))
@@ -694,28 +752,31 @@ def _blocks(
     return count * width * itemsize, blocks()
 
 
-def _fitting(
+def _fit_words(
     shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: LeftOut
 ) -> list[str]:
-    """The words of the rows; `words` gives them, one too many if there are more words than rows."""
+    """Returns the words of the rows, after checking their number.
+
+    `words` gives them, one too many if there are more words than rows.
+    """
     if len(shape) != 2 or not 1 <= shape[1] <= WIDEST:
         raise left_out.error(
             f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}, got shape {list(shape)}"
         )
-    found = words(shape[0])
-    if shape[0] != len(found):
-        said = "more" if len(found) > shape[0] else f"{len(found):,}"
-        raise left_out.error(f"each row needs a word, got {shape[0]:,} rows and {said} words")
-    return found
+    row_words = words(shape[0])
+    if shape[0] != len(row_words):
+        amount = "more" if len(row_words) > shape[0] else f"{len(row_words):,}"
+        raise left_out.error(f"each row needs a word, got {shape[0]:,} rows and {amount} words")
+    return row_words
 
 
-def _npy(
+def _read_npy(
     stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: LeftOut
 ) -> tuple[int, Iterator[WordBlock]]:
-    shape, dtype = _npy_header(stream, left_out)
+    shape, dtype = _read_npy_header(stream, left_out)
     if dtype.kind != "f":
         raise left_out.error(f"the rows must be floating-point numbers, got {dtype}")
-    words = _fitting(shape, get_words, left_out)
+    words = _fit_words(shape, get_words, left_out)
     width = shape[1]
 
     def take(start: int, stop: int) -> Floats:
@@ -728,13 +789,13 @@ def _npy(
         with np.errstate(over="ignore"):  # becomes infinity
             return np.frombuffer(content, dtype).reshape(-1, width).astype(np.float32)
 
-    return _blocks(words, shape, dtype.itemsize, take)
+    return _iterate_blocks(words, shape, dtype.itemsize, take)
 
 
-def _npy_header(
+def _read_npy_header(
     stream: IO[bytes], left_out: LeftOut
 ) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """The shape and type of an array in NumPy's format."""
+    """Reads the shape and type of an array in NumPy's format."""
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -759,25 +820,31 @@ def _npy_header(
 
 
 def _holds_arrays(packed: zipfile.ZipFile, member: str | None) -> bool:
-    """Whether an archive is an .npz, unless another of its files is requested."""
+    """Says whether an archive is an .npz.
+
+    Not if another of its files is requested.
+    """
     names = packed.namelist()
     other = member in names and not str(member).endswith(".npy")
     return not other and any(name.endswith(".npy") for name in names)
 
 
-def _npz(
+def _read_npz(
     packed: zipfile.ZipFile,
     vocabulary: str | None,
     member: str | None,
     left_out: LeftOut,
     stack: ExitStack,
 ) -> tuple[int, Iterator[WordBlock]]:
-    """One array of rows; the words are from a vocabulary file, or from the only array of strings."""
+    """Reads one array of rows from an .npz.
+
+    The words are from a vocabulary file, or from the only array of strings.
+    """
     tables, texts = [], []
     for info in packed.infolist():
         if info.filename.endswith(".npy"):
             with packed.open(info) as stream:
-                shape, dtype = _npy_header(stream, left_out)
+                shape, dtype = _read_npy_header(stream, left_out)
             if len(shape) == 2 and dtype.kind == "f":
                 tables.append(info.filename.removesuffix(".npy"))
             elif len(shape) == 1 and dtype.kind in "US":
@@ -786,35 +853,40 @@ def _npz(
 
     def get_words(count: int) -> list[str]:
         if vocabulary is not None or len(texts) != 1:
-            return _words(vocabulary, count, left_out)
+            return _read_words(vocabulary, count, left_out)
         info, held, size = texts[0]
         if held != count:
             raise left_out.error(f"each row needs a word, got {count:,} rows and {held:,} words")
         if size >= info.file_size:  # less than its header says
             raise left_out.error("its array of words is damaged")
         with packed.open(info) as stream:
-            found = np.lib.format.read_array(stream, allow_pickle=False)
+            array = np.lib.format.read_array(stream, allow_pickle=False)
         try:
-            return [word.decode() if isinstance(word, bytes) else word for word in found.tolist()]
+            return [word.decode() if isinstance(word, bytes) else word for word in array.tolist()]
         except UnicodeDecodeError:
             raise left_out.error("its words must be UTF-8") from None
 
-    return _npy(stack.enter_context(packed.open(chosen)), get_words, left_out)
+    return _read_npy(stack.enter_context(packed.open(chosen)), get_words, left_out)
 
 
-def _safetensors(
+def _read_safetensors(
     path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut
 ) -> tuple[int, Iterator[WordBlock]]:
     held = mapped(path)
-    rows = held[_choose([name for name, each in held.items() if each.ndim == 2], member, left_out)]
-    words = _fitting(rows.shape, lambda count: _words(vocabulary, count, left_out), left_out)
+    rows = held[
+        _choose([name for name, tensor in held.items() if tensor.ndim == 2], member, left_out)
+    ]
+    words = _fit_words(rows.shape, lambda count: _read_words(vocabulary, count, left_out), left_out)
     if rows.dtype.kind not in "fV":
         raise left_out.error("the rows must be floating-point numbers, and are not")
-    return _blocks(words, rows.shape, 4, lambda start, stop: single(rows[start:stop]))
+    return _iterate_blocks(words, rows.shape, 4, lambda start, stop: single(rows[start:stop]))
 
 
-def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
-    """A model's input embeddings; the words are its tokenizer's pieces except special ones."""
+def _read_model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
+    """Reads a model's input embeddings.
+
+    The words are its tokenizer's pieces except special ones.
+    """
     layer = input_layer(source)
     count, width = layer.shape
     if max(layer.pieces.values(), default=-1) >= count:
@@ -824,4 +896,4 @@ def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
     words: list[str | None] = [None] * count
     for piece, row in layer.pieces.items():
         words[row] = piece
-    return _blocks(words, (count, width), 4, layer.rows)
+    return _iterate_blocks(words, (count, width), 4, layer.rows)

@@ -1,7 +1,7 @@
-"""Word pieces: a Hugging Face tokenizer's own vocabulary as the units of release.
+"""Word pieces: a Hugging Face tokenizer's vocabulary as the units of release.
 
-In: words. Out: the table rows of their pieces, and released pieces as words again.
-Not here: which words are split (`pipeline`); words outside a table of whole words are composed in `embedding`.
+In: words. Out: the table rows of their pieces, and released pieces as words again. Not here: which
+words are split (`pipeline`); words outside a table of whole words are composed in `embedding`.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,18 @@ from textveil.table.hub import HUB_ID, download
 
 CONTINUATION = "##"
 MISSING = 0.05
-"""Largest share of a tokenizer's pieces that its table may lack (special and unused ones)."""
+"""Largest share of a tokenizer's pieces that its table may lack.
+
+Special and unused pieces.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WordPieces:
     """A tokenizer over a table whose words are its pieces.
 
-    Words are split one by one, so that each character of a text belongs to a word: what a tokenizer drops (some drop
-    control characters) becomes one surrogate piece.
+    Words are split one by one, so that each character of a text belongs to a word: what a tokenizer
+    drops (some drop control characters) becomes one surrogate piece.
     """
 
     tokenizer: Tokenizer = field(repr=False)
@@ -37,7 +40,9 @@ class WordPieces:
 
     @classmethod
     def load(cls, source: str | None, table: EmbeddingTable) -> "WordPieces":
-        """From a folder, a tokenizer.json, a hub id, or the table's own tokenizer (None).
+        """Loads the tokenizer of a table.
+
+        From a folder, a tokenizer.json, a hub id, or the table itself (None).
 
         Raises:
             ConfigError: there is no tokenizer, or the table does not hold its pieces.
@@ -61,11 +66,17 @@ class WordPieces:
 
     @property
     def _leading_space(self) -> str:
-        """Byte-level tokenizers mark the start of a word with the space before it."""
+        """The space that marks the start of a word for byte-level tokenizers.
+
+        "" for other tokenizers.
+        """
         return " " if type(self.tokenizer.decoder).__name__ == "ByteLevel" else ""
 
     def cut(self, words: Sequence[str]) -> tuple[list[Ids], Flags]:
-        """The rows of each word's pieces, at least one, and whether all of them are in the table, bool [n]."""
+        """Splits each word into the rows of its pieces, at least one.
+
+        Also says whether all of them are in the table, bool [n].
+        """
         space = self._leading_space
         encodings = None
         with suppress(Exception):  # the Rust side raises bare Exception, which may quote the word
@@ -91,17 +102,20 @@ class WordPieces:
         return np.split(rows, starts[1:]), known
 
     def join(self, words: Sequence[Ids]) -> list[str]:
-        """Released pieces as one string per word, by the tokenizer's own decoder; never empty."""
+        """Decodes released pieces to one string per word; never empty.
+
+        By the tokenizer's decoder.
+        """
         ids = [[self._id_of.get(row, -1) for row in rows.tolist()] for rows in words]
         known: list[Sequence[int]] = [[] if -1 in own else own for own in ids]
         decoded = self.tokenizer.decode_batch(known, skip_special_tokens=False)
         return [
-            text.strip().removeprefix(CONTINUATION) or self._spelling(rows)
+            text.strip().removeprefix(CONTINUATION) or self._spell(rows)
             for text, rows in zip(decoded, words, strict=True)
         ]
 
-    def _spelling(self, rows: Ids) -> str:
-        """Table words concatenated, for pieces that the tokenizer cannot decode."""
+    def _spell(self, rows: Ids) -> str:
+        """Concatenates table words, for pieces that the tokenizer cannot decode."""
         return "".join(self.table.words[row].removeprefix(CONTINUATION) for row in rows.tolist())
 
     @cached_property

@@ -1,7 +1,7 @@
-"""The casing of words: read from one word, applied to another, or taken away.
+"""The casing of words: read from one word, applied to another.
 
-In: a word. Out: its casing, the word in a given casing, or as it is looked up.
-Not here: when casing is copied (`pipeline.release`).
+In: a word. Out: its casing, the word in a given casing, or its lookup form without casing. Not
+here: when casing is copied (`pipeline.release`).
 """
 
 import unicodedata
@@ -13,24 +13,27 @@ Casing = Literal["lower", "title", "upper"]
 
 
 def casing_of(word: str) -> Casing:
-    """The casing of a word: upper (all capitals, at least two), title (starts with a capital), else lower.
+    """Returns the casing of a word: upper, title or lower.
 
-    Defined for any string: a single capital is title, and a script without case is lower.
+    upper: all capitals, at least two; title: starts with a capital; else lower. Defined for any
+    string: a single capital is title, and a script without case is lower.
     """
     if word.islower():
         return "lower"
-    cased = list(filter(_is_cased, word))
+    cased = list(filter(_has_case, word))
     if not cased or cased[0].islower():
         return "lower"
     return "upper" if len(cased) > 1 and all(map(str.isupper, cased)) else "title"
 
 
-def _is_cased(letter: str) -> bool:
+def _has_case(letter: str) -> bool:
     return letter.isupper() or letter.islower() or letter.istitle()
 
 
 def apply_casing(word: str, casing: str) -> str:
-    """A word in one of the casings; title capitalizes the first cased letter and lowers the others.
+    """Returns a word in one of the casings.
+
+    title capitalizes the first cased letter and lowers the others.
 
     Raises:
         InputError: the casing is none of the three.
@@ -47,7 +50,7 @@ def apply_casing(word: str, casing: str) -> str:
 
 
 def folded(word: str) -> str:
-    """A word as lists write it: in small letters, without accents."""
+    """Folds a word to lower case without accents, as in the lists."""
     if word.isascii():
         return word.lower()
     parts = unicodedata.normalize("NFKD", word.lower())

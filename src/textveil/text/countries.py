@@ -13,7 +13,7 @@ from textveil.text.tokens import tokenize
 
 
 @cache
-def _countries() -> frozenset[str]:
+def _read_countries() -> frozenset[str]:
     packed = (
         resources.files("textveil").joinpath("data", "lexicon", "countries.txt.gz").read_bytes()
     )
@@ -23,8 +23,10 @@ def _countries() -> frozenset[str]:
 
 
 def is_country(name: str) -> bool:
-    """Whether a name is that of a country, in any casing and without regard to accents and spaces.
+    """Says whether a name is that of a country.
+
+    In any casing, ignoring accents and spaces.
 
     Source: CLDR, in the languages whose private parts are measured, and Faker.
     """
-    return folded(" ".join(tokenize([name]).words)) in _countries()
+    return folded(" ".join(tokenize([name]).words)) in _read_countries()

@@ -1,10 +1,10 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled on first use.
 
-In: the source of an expression. Out: what a compiled one does.
-Not here: the expressions themselves; each stands where it is used.
+In: the source of an expression. Out: the methods of a compiled one. Not here: the expressions
+themselves; each is where it is used.
 
-The package `regex` compiles in Python: some hundred expressions take longer than a short text needs altogether, and
-most texts need few of them.
+The package `regex` compiles in Python: some hundred expressions take longer than the whole work on
+a short text, and most texts need few of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,8 @@ Match = regex.Match[str]
 class Late:
     """A regular expression of the package `regex`. Thread-safe.
 
-    After the first use a method is that of the compiled expression itself, so that it costs nothing more.
+    After the first use a method is that of the compiled expression itself, so that it costs nothing
+    more.
 
     Args:
         source: the expression.
@@ -36,7 +37,7 @@ class Late:
 
     @cached_property
     def search(self) -> Callable[..., Match | None]:
-        """As of the compiled expression, and so are all methods that follow."""
+        """The method of the compiled expression, like all that follow."""
         return self.compiled.search
 
     @cached_property

@@ -1,10 +1,11 @@
-"""The lexicon: which words of texts are names of people, places, publicly known, or ordinary, by lists.
+"""The lexicon: lists of names, places, publicly known and ordinary words.
 
-In: words of texts. Out: a mark for each word, which the bundled tagger reads beside the word's pieces and casing.
-Not here: what the tagger makes of it (`textveil.models.entities`), and how the lists are made (`training/lexicon.py` of
-the repository).
+In: words of texts. Out: a mark for each word, which the bundled tagger reads beside the word's
+pieces and casing. Not here: how the tagger uses it (`textveil.models.entities`), and how the lists
+are made (`training/lexicon.py` of the repository).
 
-No list decides anything by itself: many people are called Paris, and many streets after somebody famous.
+No list decides anything by itself: many people are called Paris, and many streets after somebody
+famous.
 """
 
 import gzip
@@ -24,28 +25,37 @@ from textveil.text.tokens import tokenize
 FOLDER = "data/lexicon"
 
 NAME, PUBLIC, ORDINARY, PLACE = 1, 2, 4, 8
-"""Marks of the lists; a word on several has their sum."""
+"""Marks of the lists; a word on two has their sum."""
 
 MARKS = 16
 """Number of sums of marks."""
 
 LONGEST = 6
-"""Most words of an entry of the lists of what is public and of places, and most letters of a word that is looked for
-where no spaces are."""
+"""Most words of a public entry or place, and most letters.
+
+The letters are those of a word that is searched where no spaces are.
+"""
 
 _UNSPACED = re.compile("([\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]+)|[\uac00-\ud7a3]+")
-"""Words of Chinese and Japanese (the group), and of Korean, which are written together with their endings."""
+"""Words of Chinese and Japanese (the group), and of Korean.
+
+Korean words are written together with their endings.
+"""
 
 
 def hashed(words: Iterable[str]) -> Ints:
-    """Folded words as the list of ordinary words holds them, int64: CRC-32 of their UTF-8."""
+    """Hashes folded words as the list of ordinary words does, int64.
+
+    CRC-32 of their UTF-8.
+    """
     return np.array([crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.int64)
 
 
 def marks(words: Sequence[str], documents: Ints) -> Ints:
-    """The mark of each word, int64 [T], in time linear in their number.
+    """Returns the mark of each word, int64 [T].
 
-    What is public, and places, are matched from left to right, the longest entry first, within a text.
+    In time linear in their number. Public entries and places are matched from left to right, the
+    longest entry first, within a text.
 
     Args:
         words: the T words of all texts.
@@ -54,25 +64,28 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
     names, entries, longest = lists()
     distinct = list(set(words))
     spelled = [folded(word) for word in distinct]
-    alone = ORDINARY * _on_ordinary(spelled) + NAME * np.array(
+    alone = ORDINARY * _is_listed_ordinary(spelled) + NAME * np.array(
         [word in names for word in spelled], bool
     )
     number = {word: i for i, word in enumerate(distinct)}
     which = [number[word] for word in words]
     found: Ints = alone[which].astype(np.int64)
     told = [spelled[i] for i in which]
-    found |= ORDINARY * _made_of_ordinary(told, documents)
+    found |= ORDINARY * _find_ordinary_cover(told, documents)
     for start, end in zip(documents[:-1].tolist(), documents[1:].tolist(), strict=True):
         at = start
         while at < end:
-            size, mark = _entry(told, at, end, entries, longest)
+            size, mark = _match_entry(told, at, end, entries, longest)
             found[at : at + size] |= mark
             at += size or 1
     return found
 
 
 def all_ordinary(value: str) -> bool:
-    """Whether a value has words, and all of them are on the list of ordinary words and none on that of names."""
+    """Says whether a value consists of ordinary words and no names.
+
+    It must have words, all on the list of ordinary words and none on that of names.
+    """
     parts = tokenize([value])
     lettered = np.array([any(letter.isalpha() for letter in word) for word in parts.words], bool)
     own = marks(parts.words, parts.documents)[lettered]
@@ -80,29 +93,41 @@ def all_ordinary(value: str) -> bool:
 
 
 def is_of_famous(word: str) -> bool:
-    """Whether a word is the given or family name of somebody on the list of what is public."""
-    return folded(word) in _of_famous()
+    """Says whether a word is a famous person's given or family name.
+
+    That is, of somebody on the public list.
+    """
+    return folded(word) in _find_famous()
 
 
-def _on_ordinary(words: Sequence[str]) -> Flags:
-    """Whether each folded word is on the list of ordinary words; of others, one in 12,000 is taken for one."""
-    known, own = _ordinary(), hashed(words)
-    found: Flags = known[np.searchsorted(known, own).clip(max=len(known) - 1)] == own
-    return found
+def _is_listed_ordinary(words: Sequence[str]) -> Flags:
+    """Says for each folded word whether it is listed as ordinary.
+
+    One in 12,000 other words counts as ordinary by a hash collision.
+    """
+    hashes, queries = _read_ordinary(), hashed(words)
+    listed: Flags = hashes[np.searchsorted(hashes, queries).clip(max=len(hashes) - 1)] == queries
+    return listed
 
 
-def _entry(
+def _match_entry(
     words: Sequence[str], at: int, end: int, entries: Mapping[str, int], longest: Mapping[str, int]
 ) -> tuple[int, int]:
-    """How many words from a place on are the longest entry there, and its mark; 0 and 0 for none."""
+    """Finds the longest entry at a place, and its mark.
+
+    Returns its number of words; 0 and 0 for none.
+    """
     for size in range(min(longest.get(words[at], 1), end - at), 0, -1):
         if mark := entries.get(" ".join(words[at : at + size]), 0):
             return size, mark
     return 0, 0
 
 
-def _unspaced(words: Sequence[str], begins: set[int]) -> tuple[list[str], list[int]]:
-    """The letters of words where no spaces are, with one before each run of them, and the word of each letter."""
+def _collect_letters(words: Sequence[str], begins: set[int]) -> tuple[list[str], list[int]]:
+    """Collects the letters of words without spaces between them.
+
+    With a space before each run of them. Also returns the word of each letter.
+    """
     letters: list[str] = []
     owners: list[int] = []
     last = -1
@@ -117,20 +142,23 @@ def _unspaced(words: Sequence[str], begins: set[int]) -> tuple[list[str], list[i
     return letters, owners
 
 
-def _made_of_ordinary(words: Sequence[str], documents: Ints) -> Flags:
-    """Which folded words, where no spaces are, are covered by ordinary words, matched across them, the longest first.
+def _find_ordinary_cover(words: Sequence[str], documents: Ints) -> Flags:
+    """Says which folded words without spaces are covered by ordinary words.
 
-    A Korean word is covered together with its endings, alone; Chinese and Japanese words with those beside them.
+    Ordinary words are matched across them, the longest first. A Korean word is covered together
+    with its endings, alone; Chinese and Japanese words with those beside them.
     """
     if all(map(str.isascii, words)):
         return np.zeros(len(words), bool)
-    letters, owners = _unspaced(words, {*documents.tolist()})
+    letters, owners = _collect_letters(words, {*documents.tolist()})
     text, covered = "".join(letters), np.zeros(len(words), bool)
     if not text:
         return covered
     pieces = [text[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(text))]
-    known = _on_ordinary(pieces).reshape(LONGEST, len(text)) * np.arange(1, LONGEST + 1)[:, None]
-    longest = known.max(axis=0).tolist()
+    lengths = (
+        _is_listed_ordinary(pieces).reshape(LONGEST, len(text)) * np.arange(1, LONGEST + 1)[:, None]
+    )
+    longest = lengths.max(axis=0).tolist()
     bare = np.array(letters) != " "
     at = 0
     while at < len(text):
@@ -142,15 +170,19 @@ def _made_of_ordinary(words: Sequence[str], documents: Ints) -> Flags:
 
 
 @cache
-def _ordinary() -> Ints:
+def _read_ordinary() -> Ints:
     with _open("ordinary.npy") as file:
-        known: Ints = np.load(file).astype(np.int64)
-    return known
+        hashes: Ints = np.load(file).astype(np.int64)
+    return hashes
 
 
 @cache
 def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
-    """The names; entries of places and what is public with their marks; the longest of several words by their first."""
+    """Reads the names, the entries with marks, and the longest entries.
+
+    Entries are places and publicly known; the longest of the entries of more than one word are by
+    their first word.
+    """
     entries = dict.fromkeys(_read("places"), PLACE)
     for entry in _read("public"):
         entries[entry] = entries.get(entry, 0) | PUBLIC
@@ -166,8 +198,11 @@ def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
 
 
 @cache
-def _of_famous() -> frozenset[str]:
-    """The words of the public entries of two words of which the other one is on the list of names."""
+def _find_famous() -> frozenset[str]:
+    """Returns the words of public two-word entries that contain a name.
+
+    The other word must be on the list of names.
+    """
     names, entries, _ = lists()
     pairs = [
         entry.split() for entry, mark in entries.items() if mark & PUBLIC and entry.count(" ") == 1
@@ -180,7 +215,7 @@ def _open(name: str) -> BytesIO:
 
 
 def _read(name: str) -> list[str]:
-    """The lines of a list, without the remarks at its head."""
+    """Reads the lines of a list, without the remarks at its head."""
     with _open(f"{name}.txt.gz") as file:
         lines = gzip.decompress(file.read()).decode().splitlines()
     return lines[next(i for i, line in enumerate(lines) if not line.startswith("#")) :]

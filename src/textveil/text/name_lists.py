@@ -1,7 +1,8 @@
-"""Name lists: well-known names of persons, locations and organizations that replace those in a text.
+"""Name lists: well-known names that replace those in a text.
 
-In: a type of names. Out: `NameList`: public words and the kind of each.
-Not here: how a name is drawn, how the lists were made (`training/names.py`), and what finds names in a text.
+They are of persons, locations and organizations. In: a type of names. Out: `NameList`: public words
+and the kind of each. Not here: how a name is drawn, how the lists were made (`training/names.py`),
+and the detectors of names in a text.
 """
 
 from dataclasses import dataclass
@@ -20,11 +21,14 @@ KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class NameList:
-    """A public list of one-word names of one type, sorted; no two differ only in case.
+    """A public list of one-word names of one type, sorted.
+
+    No two differ only in case.
 
     Attributes:
         type: `PERSON`, `LOCATION` or `ORGANIZATION`.
-        words: in their usual spelling, capitalized; in lower case each is a row of the tables `minilm` and `minilm-s`.
+        words: in their usual spelling, capitalized; in lower case each is a row of the tables
+            `minilm` and `minilm-s`.
         kinds: the kind of each, one of `KINDS[type]`; `both` means given and family name.
     """
 
@@ -35,7 +39,7 @@ class NameList:
 
 @cache
 def load_names(type: str) -> NameList:
-    """The bundled list of names of a type.
+    """Loads the bundled list of names of a type.
 
     Raises:
         UnknownName: there is no list of this type.

@@ -12,22 +12,26 @@ from textveil.text import vocabulary
 
 @cache
 def stopwords() -> frozenset[str]:
-    """The public words: NLTK's 179 English stop words (as before 2024) and the 32 ASCII punctuation marks.
+    """Returns the public words: English stop words and punctuation marks.
 
-    Source: Bird, Klein and Loper, Natural Language Processing with Python (2009); `string.punctuation`.
+    NLTK's 179 English stop words (as before 2024) and the 32 ASCII punctuation marks.
+
+    Source: Bird, Klein and Loper, Natural Language Processing with Python (2009);
+    `string.punctuation`.
     """
     return vocabulary.words("stop_words") | frozenset(string.punctuation)
 
 
 @cache
-def _public_spellings() -> frozenset[str]:
+def _list_spellings() -> frozenset[str]:
     listed = stopwords() | {"'s"}
     return listed | {word.replace("'", "’") for word in listed}
 
 
 def is_public(word: str) -> bool:
-    """Whether a word is on the public list, ignoring case and the kind of apostrophe (' or ’).
+    """Says whether a word is on the public list.
 
-    The possessive 's is public because apostrophe and s both are.
+    Ignoring case and the kind of apostrophe (' or ’). The possessive 's is public because
+    apostrophe and s both are.
     """
-    return word.lower() in _public_spellings()
+    return word.lower() in _list_spellings()

@@ -1,7 +1,7 @@
-"""Released texts: the items, the gaps between them, and the mask of what else is shown.
+"""Released texts: items, gaps, and the mask of all else.
 
-In: items, gaps, a mask. Out: `Released`, which is public: everything that later stages, attacks and measures may see.
-Not here: the private words (`tokens`), and how a release is made (`pipeline`).
+In: items, gaps, a mask. Out: `Released`, which is public: everything that later stages, attacks and
+measures may see. Not here: the private words (`tokens`), and how a release is made (`pipeline`).
 """
 
 from dataclasses import dataclass, replace
@@ -15,14 +15,21 @@ from textveil.text.expressions import Late
 _WHITESPACE = Late(r"(?V1)\s*+")
 
 OPENING, CLOSING = "(?:<|&lt;)", "(?:>|&gt;)"
-"""How the brackets of a placeholder are written in texts, and in documents of XML and HTML."""
+"""Expressions for the brackets of a placeholder in texts and XML.
+
+Documents of XML and HTML write them as entities.
+"""
 
 RELEASED = Late(f"{OPENING}([A-Z0-9_]++){CLOSING}")
-"""A placeholder in a released text, and the name between its brackets."""
+"""A placeholder in a released text; the group is its name."""
 
 
 class Kind(StrEnum):
-    """What an item is: a word of the table, a word as it was (except casing), a placeholder, a moved number or date."""
+    """The source of an item's string.
+
+    A word of the table, a word of the text unchanged (except casing), a placeholder, a moved number
+    or date.
+    """
 
     WORD = "word"
     VERBATIM = "verbatim"
@@ -37,7 +44,7 @@ class Item(NamedTuple):
         text: the released string.
         kind: where the string comes from.
         group: the label of its budget group, or the type of the placeholder.
-        start: first source word it stands for, counted within its text.
+        start: the first source word that it replaces, counted within its text.
         end: one past the last source word.
     """
 
@@ -49,7 +56,10 @@ class Item(NamedTuple):
 
 
 UNKNOWN_SHARE = "share of unknown words"
-"""Part of every statement and computed from the private text, hence listed with the mask."""
+"""Field of every mask: the share of unknown words.
+
+It is part of every statement and computed from the private text, hence listed with the mask.
+"""
 
 
 MASK_FIELDS = (
@@ -67,29 +77,32 @@ MASK_FIELDS = (
     "spacing",
     UNKNOWN_SHARE,
 )
-"""Everything a release can show besides its words, in the order of statements."""
+"""All parts of a release besides its words, in statement order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mask:
-    """What a release shows besides the released words. Public, and without any guarantee.
+    """The public part of a release besides the words, without any guarantee.
 
     It is computed from the private text.
 
     Args:
         words: number of words in the source text.
-        verbatim: positions of items that are unchanged words of the text; their strings are in the items.
+        verbatim: positions of items that are unchanged words of the text; their strings are in the
+            items.
         placeholders: (position, type) of the placeholders.
-        numbers: positions of items that stand for a number or a date of the text that was moved.
-        dropped: words of the source text that no item stands for.
-        equal: classes of item positions that are known to stand for equal words.
-        numbered: whether placeholders have a session's numbers, which show equality within it, and say which stand for
-            a part of another's name, or for another spelling.
-        consistent: whether equal words of a group have equal releases, within the text or a session, or had in an
-            earlier release of the session, of which its statement tells.
-        drawn_groups: whether groups were drawn at random with their own budget: the statement covers them.
+        numbers: positions of items that are moved numbers or dates of the text.
+        dropped: words of the source text that no item replaces.
+        equal: classes of item positions that are known to replace equal words.
+        numbered: whether placeholders have a session's numbers, which show equality within it, and
+            which ones replace a part of another's name, or another spelling.
+        consistent: whether equal words of a group have equal releases, within the text or a
+            session, or had in an earlier release of the session that its statement covers.
+        drawn_groups: whether groups were drawn at random with their own budget: the statement
+            covers them.
         groups: budget group of each item; None if there is only one.
-        pieces: number of pieces of each protected word, in the wordpiece unit; None in the word unit.
+        pieces: number of pieces of each protected word, in the wordpiece unit; None in the word
+            unit.
         casing: casing of each item (lower, title or upper); None if it is not re-applied.
         spacing: whether the whitespace of the source is released.
     """
@@ -110,7 +123,7 @@ class Mask:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of what is actually released besides the words, always in the same order."""
+        """Names of the released parts besides the words, in fixed order."""
         placeholders = {position for position, _ in self.placeholders}
         tied = set(chain.from_iterable(self.equal))
         present = (
@@ -130,7 +143,10 @@ class Mask:
         return tuple(name for name, is_there in zip(MASK_FIELDS, present, strict=False) if is_there)
 
     def to_json(self) -> dict[str, object]:
-        """The mask as JSON types, with the names of `fields`; None for what is not released."""
+        """Returns the mask as JSON types, with the names of `fields`.
+
+        None for parts that are not released.
+        """
         return {
             "fields": list(self.fields),
             "words": self.words,
@@ -153,7 +169,9 @@ class Mask:
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """One released text. Public: everything that later stages, attacks and measures may see.
+    """One released text. Public.
+
+    It is everything that later stages, attacks and measures may see.
 
     Args:
         items: the released items in order.
@@ -161,7 +179,8 @@ class Released:
         mask: what is released besides the words; it must match `items`.
 
     Raises:
-        InputError: lengths do not match, a gap is not whitespace, or the mask differs from the items.
+        InputError: lengths do not match, a gap is not whitespace, or the mask differs from the
+            items.
     """
 
     items: tuple[Item, ...]
@@ -186,15 +205,15 @@ class Released:
         self._check_mask()
 
     def _check_mask(self) -> None:
-        """Refuses a mask that leaves something out: it would make the printed statement false."""
+        """Refuses an incomplete mask, which would make the statement false."""
         placeholders = [position for position, _ in self.mask.placeholders]
-        for kind, listed, name, said in (
+        for kind, listed, name, noun in (
             (Kind.VERBATIM, self.mask.verbatim, "mask.verbatim", "verbatim items"),
             (Kind.PLACEHOLDER, placeholders, "mask.placeholders", "placeholders"),
             (Kind.NUMBER, self.mask.numbers, "mask.numbers", "moved numbers"),
         ):
             if self._positions(kind) != set(listed):
-                raise InputError(f"{name} must list the positions of exactly the {said}")
+                raise InputError(f"{name} must list the positions of exactly the {noun}")
         dropped = set(self.mask.dropped)
         if dropped and any(dropped & {*range(item.start, item.end)} for item in self.items):
             raise InputError("mask.dropped must not list a word that an item stands for")
@@ -209,11 +228,17 @@ class Released:
         return "".join(chain.from_iterable(zip(self.gaps, [*texts, ""], strict=True)))
 
     def showing_equality(self) -> "Released":
-        """The same, with a mask that says that equal words can be told, in this text or in others of the session."""
+        """Returns a copy whose mask says that equality shows.
+
+        Equal words can be recognized, in this text or in others of the session.
+        """
         return replace(self, mask=replace(self.mask, consistent=True))
 
     def to_json(self) -> dict[str, object]:
-        """Text, items, gaps and mask as JSON types; a source range is [start, end) in words."""
+        """Returns text, items, gaps and mask as JSON types.
+
+        A source range is [start, end) in words.
+        """
         return {
             "text": self.text,
             "items": [item._asdict() | {"kind": item.kind.value} for item in self.items],

@@ -16,10 +16,12 @@ import regex
 from textveil.errors import InputError
 from textveil.randomness import Flags, Ints
 
-# Scripts with their own rules: without spaces between words, or often next to Latin words and digits.
+# Scripts with their own rules: without spaces between words, or often next to Latin words and
+# digits.
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー\uFF70"
 _START = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]"
-# ZWNJ and ZWJ shape the letters around them (Persian, Indic scripts): a word may contain them, but not begin with them.
+# ZWNJ and ZWJ shape the letters around them (Persian, Indic scripts): a word may contain them, but
+# not begin with them.
 _INNER = rf"[[a-zA-Z0-9\p{{L}}\p{{M}}\p{{N}}\u200C\u200D]--[{_CJK}]]"
 _LETTER = rf"[\p{{L}}--[{_CJK}]]"
 _MARKS = r"\p{M}\u200C\u200D"
@@ -30,10 +32,10 @@ _URL_END = r"[.,;:!?'*_~|{}\[\]…]"
 _URL = rf"[^\s<>\"`“”‘’«»()\u3000-\u303F\uFF00-\uFF65.,;:!?'*_~|{{}}\[\]…{_CJK}]"
 _BRACKETED = r"\( [^\s()<>\"]*+ \)"
 
-# Each match is (whitespace before, word); at the end of the text the word is empty. Every loop is possessive, and no
-# alternative can fail repeatedly over the same long run, so the time is linear in the text. Loops over groups are
-# also bounded, because the regex package stores every iteration and would run out of memory: an address or number with
-# more parts is split there.
+# Each match is (whitespace before, word); at the end of the text the word is empty. Every loop is
+# possessive, and no alternative can fail repeatedly over the same long run, so the time is linear
+# in the text. Loops over groups are also bounded, because the regex package stores every iteration
+# and would run out of memory: an address or number with more parts is split there.
 _PATTERN = regex.compile(
     rf"""(?V1x)
     ( \s*+ )
@@ -78,7 +80,9 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Tokens:
-    """The words of B texts, concatenated. Secret: it holds the texts; its repr shows only counts.
+    """The words of B texts, concatenated. Secret.
+
+    It holds the texts; its repr shows only counts.
 
     Args:
         texts: the B texts.
@@ -105,7 +109,7 @@ class Tokens:
 
     @property
     def spans(self) -> list[slice]:
-        """Where the words of each text are."""
+        """The slice of words of each text."""
         return [slice(*edges) for edges in pairwise(self.documents.tolist())]
 
     @property
@@ -116,14 +120,20 @@ class Tokens:
 
     @property
     def spaced(self) -> Flags:
-        """Whether whitespace precedes each word, bool [T]; at the start of a text too."""
+        """Flags of words that follow whitespace, bool [T].
+
+        Words at the start of a text count, too.
+        """
         spaced = np.ones(len(self.words), bool)
         spaced[1:] = self.starts[1:] != self.ends[:-1]
         spaced[self.documents[:-1][self.sizes > 0]] = True
         return spaced
 
     def gaps(self, b: int) -> list[str]:
-        """The whitespace of text b: before each of its words, and after the last (one more than words)."""
+        """Returns the whitespace of text b around its words.
+
+        Before each of its words, and after the last (one more than words).
+        """
         text = self.texts[b]
         rows = slice(int(self.documents[b]), int(self.documents[b + 1]))
         begins = [0, *self.ends[rows].tolist()]
@@ -131,7 +141,7 @@ class Tokens:
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
     def of(self, which: Ints) -> "Tokens":
-        """Some of the texts, in any order, and as often as wanted.
+        """Selects some of the texts, in any order and with repetitions.
 
         Args:
             which: int64 [C], the numbers of texts.
@@ -146,14 +156,20 @@ class Tokens:
         )
 
     def places(self, which: Ints) -> Ints:
-        """The numbers of the words of some of the texts, one text after the other."""
+        """Returns the numbers of the words of some texts.
+
+        One text after the other.
+        """
         sizes = self.sizes[which]
         shift = self.documents[:-1][which] - (np.cumsum(sizes) - sizes)
         places: Ints = np.repeat(shift, sizes) + np.arange(int(sizes.sum()))
         return places
 
     def distinct(self) -> tuple["Tokens", Ints]:
-        """The texts without repetitions, in order, and which of them each text is, int64 [B]."""
+        """Removes repeated texts, keeping their order.
+
+        Also returns the number of each text among the distinct ones, int64 [B].
+        """
         number: dict[str, int] = {}
         which = [number.setdefault(text, len(number)) for text in self.texts]
         if len(number) == len(self.texts):
@@ -162,10 +178,11 @@ class Tokens:
         return self.of(np.unique(found, return_index=True)[1]), found
 
     def joined(self, goes_on: Flags) -> "Tokens":
-        """The same texts with some words joined to the word before, including the whitespace between.
+        """Joins some words to the word before, with the whitespace between.
 
         Args:
-            goes_on: bool [T], the words that are joined to the one before; never the first word of a text.
+            goes_on: bool [T], the words that are joined to the one before; never the first word of
+                a text.
         """
         kept = np.flatnonzero(~goes_on)
         last = np.append(kept[1:], len(self.words)) - 1
@@ -185,10 +202,11 @@ class Tokens:
     def cut(
         self, places: Sequence[tuple[int, int]], bounds: Collection[tuple[int, int]] = ()
     ) -> tuple["Tokens", Ints]:
-        """The same texts with words cut where something in them begins or ends.
+        """Cuts words where something inside them begins or ends.
 
-        Cut are words of scripts without spaces, and what an apostrophe joins to a word, in small letters ("d'Anna",
-        "Anna'll", "Berfin'den"), or the letter of a string of Unicode in SQL ("N'Anna'").
+        Cut are words of scripts without spaces, and what an apostrophe joins to a word, in small
+        letters ("d'Anna", "Anna'll", "Berfin'den"), or the letter of a string of Unicode in SQL
+        ("N'Anna'").
 
         Args:
             places: text and character before which to cut; only such places count.
@@ -197,7 +215,7 @@ class Tokens:
         Returns:
             The words, and for each the number of the word that it was in, int64.
         """
-        inside = self._inside(places, bounds)
+        inside = self._find_cuts(places, bounds)
         if not inside:
             return self, np.arange(len(self.words))
         counts = np.ones(len(self.words), np.int64)
@@ -216,10 +234,10 @@ class Tokens:
             texts=self.texts, words=words, starts=starts, ends=ends, documents=documents
         ), origin
 
-    def _inside(
+    def _find_cuts(
         self, places: Sequence[tuple[int, int]], bounds: Collection[tuple[int, int]]
     ) -> dict[int, set[int]]:
-        """Where in which words is cut."""
+        """Finds the cuts inside words, by word."""
         inside: dict[int, set[int]] = {}
         for b, place in [*places, *bounds]:
             low, high = self.documents[b : b + 2].tolist()
@@ -239,18 +257,19 @@ class Tokens:
 def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     """Splits texts into words, the units of privacy.
 
-    Every non-whitespace character is in exactly one word, and no word contains whitespace; so gaps and words,
-    concatenated, are the text. A word is:
+    Every non-whitespace character is in exactly one word, and no word contains whitespace; so gaps
+    and words, concatenated, are the text. A word is:
 
     - a URL or an e-mail address;
-    - a number with inner separators that is not attached to letters (12:30, 1,000.5, 2024-05-01, 555-0134);
-    - a run of letters, marks and digits with inner apostrophes (don't, O'Brien); the possessive 's is a word
-      of its own, except in it's and she's;
+    - a number with inner separators that is not attached to letters (12:30, 1,000.5, 2024-05-01,
+      555-0134);
+    - a run of letters, marks and digits with inner apostrophes (don't, O'Brien); the possessive 's
+      is a word of its own, except in it's and she's;
     - a Han character, or a run of Hiragana, Katakana or Hangul;
     - otherwise a grapheme cluster: an emoji with all its parts, a flag, a punctuation mark.
 
-    So hyphen and underscore separate words, a combining mark after whitespace begins a word, and invisible
-    characters are words too.
+    So hyphen and underscore separate words, a combining mark after whitespace begins a word, and
+    invisible characters are words too.
 
     Time is linear in the text, for any text; a few seconds for 10 MB.
 
@@ -292,12 +311,12 @@ def check_texts(texts: Sequence[str], *, first: int = 0, what: str = "text") -> 
     """Raises unless `texts` is a sequence of valid Unicode strings.
 
     Args:
-        texts: what is checked.
+        texts: the texts to check.
         first: the number of the first.
-        what: what messages call one of them.
+        what: the noun for one of them in messages.
 
     Raises:
-        InputError: what must hold, and the number of the text that breaks it.
+        InputError: a rule is broken; it names the rule and the number of the text.
     """
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise InputError(

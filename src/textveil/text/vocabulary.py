@@ -1,8 +1,9 @@
-"""Vocabulary: the words of many languages by which text is read: titles, greetings, months, keys of forms.
+"""Vocabulary: word lists of many languages, by which text is read.
 
-In: the name of a list. Out: its words, of all languages or of some.
-Not here: the words, a file for each language (`data/vocabulary`, where `keys.yaml` says what each list is for), names
-of people and places (`lexicon`), and how often words occur (`frequency`).
+They are titles, greetings, months, keys of forms. In: the name of a list. Out: its words, of all
+languages or of some. Not here: the words, a file for each language (`data/vocabulary`, where
+`keys.yaml` says what each list is for), names of people and places (`lexicon`), and how often words
+occur (`frequency`).
 """
 
 from collections import defaultdict
@@ -13,7 +14,10 @@ from importlib.resources import files
 import yaml
 
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-"""All is text, also what YAML would take for a number or for a truth value ("no")."""
+"""Loader that reads every value as text.
+
+Also what YAML would take for a number or for a truth value ("no").
+"""
 
 
 @cache
@@ -22,7 +26,8 @@ def words(name: str, *languages: str) -> frozenset[str]:
 
     Args:
         name: of the list.
-        languages: whose words, by ISO 639-1; `any` are those of no language; without one, those of all.
+        languages: the languages of the words, by ISO 639-1; `any` has the words of no language;
+            none: all languages.
 
     Raises:
         KeyError: there is no such list.
@@ -32,23 +37,26 @@ def words(name: str, *languages: str) -> frozenset[str]:
 
 
 def by_language(name: str) -> Mapping[str, tuple[str, ...]]:
-    """Returns the words of a list by language, in the order in which they are written.
+    """Returns the words of a list by language, in written order.
 
     Raises:
         KeyError: there is no such list.
     """
-    return _lists()[name]
+    return _read_lists()[name]
 
 
 def below(heading: str) -> list[str]:
     """Returns the names of the lists below a heading."""
-    return [name for name in _lists() if name.startswith(f"{heading}.")]
+    return [name for name in _read_lists() if name.startswith(f"{heading}.")]
 
 
 @cache
-def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Reads all lists; one that stands below a heading has both names, with a full stop between."""
-    found: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+def _read_lists() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Reads all lists.
+
+    A list below a heading has both names, with a full stop between.
+    """
+    lists: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     folder = files("textveil") / "data" / "vocabulary"
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         language, _, ending = file.name.partition(".")
@@ -56,7 +64,7 @@ def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
             continue
         for heading, listed in yaml.load(file.read_bytes(), _LOADER).items():
             below = {"": listed} if isinstance(listed, str) else listed
-            for name, told in below.items():
+            for name, values in below.items():
                 joined = f"{heading}.{name}" if name else heading
-                found[joined][language] = tuple(map(str.strip, told.split(",")))
-    return dict(found)
+                lists[joined][language] = tuple(map(str.strip, values.split(",")))
+    return dict(lists)
