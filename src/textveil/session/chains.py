@@ -1,14 +1,19 @@
-"""Conversations that a client sends again with every request: each message is released once, and sent again as it was.
+"""Conversations that clients resend with every request; each message is released once.
 
-In: the messages of a request, an account, what releases depend on. Out: a `MessageChain`: what of them was released
-before, and a session that knows what those messages have assigned, in which the others are released.
-Not here: how a message is released (`pipeline`), what a request is (`gateway`), rows in a database (`sql.links`).
+It is sent again as it was.
 
-A conversation needs no name. Each message is a link, and the name of a link is an HMAC of the link before it, the role
-and the texts: conversations that begin alike share the links of what is alike, and a message that was changed begins a
-branch that knows nothing of the other. Answers are links, too: a restored answer that the client sends back is sent on
-as it came. Where no link is found (a clock in the first message, old messages that were dropped), what was drawn for
-the same message of the same account is used again, and what was private in it is hidden again.
+In: the messages of a request, an account, a digest of the configuration. Out: a `MessageChain`: the
+earlier releases of its messages, and a session with the assignments of those messages, in which the
+new ones are released.
+Not here: how a message is released (`pipeline`), what a request is (`gateway`), rows in a database
+(`sql.links`).
+
+A conversation needs no name. Each message is a link, and the name of a link is an HMAC of the link
+before it, the role and the texts: conversations that begin alike share the links of their common
+part, and a message that was changed begins a branch that knows nothing of the other. Answers are
+links, too: a restored answer that the client sends back is sent on as the model wrote it. Where no
+link is found (a clock in the first message, old messages that were dropped), earlier draws for the
+same message of the same account are used again, and its private values are hidden again.
 """
 
 import json
@@ -33,19 +38,19 @@ if TYPE_CHECKING:
     from textveil.session.sql.ledger import Ledger, Reservation
 
 AGAIN = "again "
-"""How the laws begin that draws of a message are kept under, by the digest of its text."""
+"""Prefix of laws whose draws are stored by the message text's digest."""
 
 KEEP = 86_400
-"""Seconds for which links in memory are kept after they were used."""
+"""Seconds that unused links stay in memory."""
 
 MOST = 100_000
-"""Links in memory; those that were used longest ago go first."""
+"""Most links in memory; those least recently used go first."""
 
 HEADS = 200
-"""Conversations in memory as they were read."""
+"""Most parsed conversations in memory."""
 
 USERS = ("user", "human", "system", "developer", "besides")
-"""Roles of messages that a user wrote, or who wrote the program."""
+"""Roles of messages by a user, or by the program's author."""
 
 MODELS = ("assistant", "ai", "model", "reasoning")
 """Roles of answers."""
@@ -55,10 +60,10 @@ class Utterance(NamedTuple):
     """A message. Secret.
 
     Args:
-        role: who says it.
-        texts: what is said, part by part.
-        forms: how each text is written, "" for plain text; none at all where all are plain.
-        sources: who wrote each text; none at all where the role says it of all.
+        role: role of the speaker.
+        texts: its texts, part by part.
+        forms: how each text is written, "" for plain text; empty where all are plain.
+        sources: the writer of each text; empty where the role decides it for all.
     """
 
     role: str
@@ -70,7 +75,10 @@ class Utterance(NamedTuple):
         return f"Utterance({len(self.texts)} texts)"
 
     def source(self, i: int) -> Source:
-        """Who wrote a text: what the role says, and somebody unknown where it says nothing."""
+        """Returns the writer of a text; by default, the role decides.
+
+        An unknown role counts as a tool.
+        """
         if self.sources:
             return self.sources[i]
         role = self.role.lower()
@@ -80,7 +88,7 @@ class Utterance(NamedTuple):
 
     @property
     def canonical(self) -> bytes:
-        """The same bytes for the same message."""
+        """Canonical bytes, equal for equal messages."""
         forms = [list(self.forms)] if any(self.forms) else []
         return json.dumps([self.role, *self.texts, *forms]).encode()
 
@@ -89,8 +97,8 @@ class Signed(NamedTuple):
     """A text that only its author may change. Secret.
 
     Args:
-        signature: the author's.
-        text: what is signed, or what became of it.
+        signature: the author's signature.
+        text: the text that is signed, or its restored form.
     """
 
     signature: str
@@ -101,17 +109,17 @@ class Signed(NamedTuple):
 
 
 class Links(Protocol):
-    """Where the links of an account lie."""
+    """Store of the links of one account."""
 
     @property
     def ledger(self) -> "Ledger | None":
-        """Counts what is spent; None where nothing does."""
+        """Ledger that counts spending; None where nothing does."""
 
     def name(self, *parts: bytes) -> bytes:
-        """A name that follows from parts, and says nothing about them."""
+        """Derives a row name from parts, without revealing them."""
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What lies under some names, where something does."""
+        """Returns the existing rows among some names."""
 
     def add(
         self,
@@ -119,21 +127,23 @@ class Links(Protocol):
         anew: Mapping[bytes, bytes],
         reserved: Sequence["Reservation"] = (),
     ) -> None:
-        """Keep rows, and confirm what was reserved for them, in one transaction.
+        """Stores rows and confirms their reservations in one transaction.
 
         Args:
-            once: rows that stay as they are where they exist.
-            anew: rows that take the place of what was there.
-            reserved: what was charged for them.
+            once: rows to add where the name is free.
+            anew: rows that replace an earlier content.
+            reserved: charges of the releases in these rows.
         """
 
     def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
-        """Keep a row in place of what was there, in one transaction; false, and nothing is kept, where it is not.
+        """Replaces a row if its content is as expected; False if not.
+
+        One transaction; where it returns False, nothing is stored.
 
         Args:
-            name: of the row.
-            before: what was there, as `get` gave it; None for nothing.
-            content: what is there from now on, and may be already.
+            name: name of the row.
+            before: expected content, as `get` returned it; None for no row.
+            content: new content, which may be there already.
         """
 
 
@@ -141,10 +151,10 @@ class MemoryLinks:
     """Links in this process.
 
     Args:
-        key: what names are made with.
-        rows: where they lie, of all accounts; those that were used last are at the end.
-        lock: of the rows.
-        ledger: counts what is spent; None where nothing does.
+        key: HMAC key of the names.
+        rows: rows of all accounts, the most recently used ones at the end.
+        lock: lock of the rows.
+        ledger: counts spending; None where nothing does.
     """
 
     def __init__(
@@ -207,20 +217,20 @@ class MemoryLinks:
 
 
 class ChainSession(Session):
-    """The session of one request: it knows what the messages before have assigned, and notes what is new.
+    """Session of one request, with earlier messages' assignments; collects the deltas.
 
     Args:
         owner: the account.
-        known: what is known.
-        ledger: counts what is spent; None where nothing does.
-        summed: whether the sum over all kinds is charged, too, to an account of its own.
+        known: state after the earlier messages.
+        ledger: counts spending; None where nothing does.
+        summed: True to charge the sum over all kinds, too, to an account of its own.
 
     Attributes:
-        new: what the message that is being released has added.
-        reserved: what was charged for it.
-        spent: what all messages of the request spend that were released in it.
-        key: what it is charged under, so that it is charged once; it follows from the message and all before. What is
-            drawn for several parts of a message is charged part by part, in their order.
+        new: deltas of the message that is being released.
+        reserved: charges for that message.
+        spent: spending of all messages that this request released.
+        key: idempotency key of the charge, derived from the message and all before it, so that it is
+            charged once. Draws for the parts of a message are charged part by part, in their order.
     """
 
     def __init__(
@@ -241,11 +251,14 @@ class ChainSession(Session):
         return made
 
     def learn(self, facts: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Know some more facts."""
+        """Adds facts to the session."""
         self.commit(delta_of(facts, self.snapshot().version))
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """See `Session`. Requests that draw the same message at the same time are charged once: one draw is sent."""
+        """See `Session`. Concurrent requests with the same message are charged once.
+
+        Only one of their draws is sent.
+        """
         if self._ledger is None:
             self.spent += spends
             return
@@ -261,12 +274,12 @@ class ChainSession(Session):
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """What became of a message. Secret.
+    """Stored release of a message. Secret.
 
     Attributes:
         released: its texts as they were sent.
-        promise: what was said about that; None for an answer.
-        facts: what it added to the session, by kind.
+        promise: the statement about the release; None for an answer.
+        facts: additions to the session, by kind.
     """
 
     released: tuple[str, ...] = field(repr=False)
@@ -274,34 +287,34 @@ class Link:
     facts: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict, repr=False)
 
     def written(self) -> bytes:
-        """As bytes."""
+        """Serializes the link."""
         return json.dumps([self.released, self.promise, written(self.facts)]).encode()
 
     @classmethod
     def read(cls, content: bytes) -> "Link":
-        """As it was written."""
+        """Parses a link that `written` serialized."""
         released, promise, facts = _link().validate_json(content)
         return cls(released=released, promise=promise, facts=_by_key(facts))
 
 
 class Heads:
-    """Conversations as requests found them, so that the next request of one reads only what is new in it.
+    """Cache of parsed conversations, so that a request reads only new rows.
 
-    They are found by the rows that they were read from, so that they say nothing else than those do.
+    Entries match by the rows that they were read from, so they never disagree with them.
 
     Args:
-        most: how many are kept; those that were used longest ago go first.
+        most: number of entries; those least recently used go first.
     """
 
     def __init__(self, most: int = HEADS) -> None:
         self._most, self._heads, self._lock = most, OrderedDict[bytes, _Head](), Lock()
 
     def find(self, names: Sequence[bytes], rows: Sequence[bytes]) -> "_Head":
-        """The longest beginning of a conversation that is known.
+        """Finds the longest cached prefix of a conversation.
 
         Args:
-            names: of its links.
-            rows: what it is read from: one for each link, behind what was there before them.
+            names: names of its links.
+            rows: the rows it is read from: one for each link, after those that precede them.
         """
         with self._lock:
             for i in range(len(names), 0, -1):
@@ -312,7 +325,7 @@ class Heads:
         return _Head((), (), Snapshot())
 
     def keep(self, name: bytes, head: "_Head") -> None:
-        """Know the beginning of a conversation, by the name of its last link."""
+        """Caches a conversation prefix by the name of its last link."""
         with self._lock:
             self._heads[name] = head
             self._heads.move_to_end(name)
@@ -321,7 +334,7 @@ class Heads:
 
 
 class _Head(NamedTuple):
-    """The beginning of a conversation: the rows that it was read from, its links, and what is known with them."""
+    """A conversation prefix: its rows, links, and session state."""
 
     rows: Sequence[bytes]
     links: "Sequence[Link]"
@@ -332,26 +345,27 @@ class _Head(NamedTuple):
 
 
 class MessageChain:
-    """The messages of one request, those that were released before and those that are new.
+    """The messages of one request, released before or new.
 
     Args:
-        links: where the links of the account lie.
-        account: whose they are; what is spent is charged to it.
-        basis: all that releases depend on besides messages: a release under another basis is another one.
-        messages: all of them, in order.
-        besides: what else is said with the last message, and is no part of the conversation.
-        after: the upstream's name of what it remembers itself, and these messages go on from; None where it remembers
-            nothing.
-        heads: conversations that were read before; None to read all of it.
-        summed: whether what is spent is also charged in sum, to an account of the table `ALL`, which can be limited.
+        links: store of the account's links.
+        account: the account, which spending is charged to.
+        basis: digest of all that releases depend on except messages: another basis, another release.
+        messages: all messages, in order.
+        besides: context that is sent with the last message, and is no part of the conversation.
+        after: the upstream's name of the conversation that it stores itself, and that these messages
+            continue; None where it stores nothing.
+        heads: cache of parsed conversations; None to parse everything.
+        summed: True to charge the sum, too, to an account of the table `ALL`, which can be limited.
 
     Attributes:
-        continues: whether it is known what `after` stands for, or there is none; else nothing must be sent.
-        session: knows what the messages have assigned; restores the answer.
-        links: what became of the messages, in order, and of what is said besides; before `release` only of those that
+        continues: True if there is no `after`, or its state is known; else nothing must be sent.
+        session: state with the assignments of the messages; restores the answer.
+        links: releases of the messages, in order, and of `besides`; before `release` only those that
             are known.
-        drawn: in how many of them `release` has drawn something.
-        repeated: how many were released before, here or in another conversation, and in which nothing was drawn now.
+        drawn: number of messages in which `release` has drawn something.
+        repeated: number of messages that were released before, here or in another conversation, and in
+            which nothing was drawn now.
     """
 
     def __init__(
@@ -390,12 +404,12 @@ class MessageChain:
         self.drawn, self.repeated = 0, len(self.links)
 
     def _read(self, rows: Sequence[bytes], before: int, heads: Heads | None) -> Snapshot:
-        """What is known with the links that are known, which are read.
+        """Reads the known links and returns the session state after them.
 
         Args:
-            rows: what they are read from; first what the upstream remembers, if it does.
-            before: how many of them are no links.
-            heads: conversations that were read before.
+            rows: their rows; first the upstream's state, if there is one.
+            before: number of rows at the beginning that are no links.
+            heads: cache of parsed conversations.
         """
         said = rows[: before + self._said]
         heads = Heads(0) if heads is None else heads
@@ -414,10 +428,10 @@ class MessageChain:
     def release(
         self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]"
     ) -> None:
-        """Release the messages that are new, one after the other; each is kept before the next is released.
+        """Releases the new messages in order; each is stored before the next.
 
         Args:
-            release: makes the texts of a message and what is promised about them, in a session.
+            release: returns the texts of a message and the statement about them, in a session.
         """
         assert self.continues, "or placeholders that are remembered would be given to others"
         first = len(self.links)
@@ -439,11 +453,11 @@ class MessageChain:
         """Releases one message.
 
         Args:
-            release: makes its texts.
-            message: which.
-            name: of its link.
-            again: the name of what is known of it wherever it stands.
-            row: what that is; None for nothing.
+            release: returns its texts and statement.
+            message: the message.
+            name: name of its link.
+            again: name of the row for this message in any conversation.
+            row: content of that row; None if there is none.
         """
         before, session = self.session.snapshot(), self.session
         session.new, session.reserved = [], []
@@ -474,18 +488,20 @@ class MessageChain:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many messages are new, in how many something was drawn, and how many are sent again as they were."""
+        """Numbers of messages: new, drawn, and repeated unchanged."""
         new = len(self.links) - self.repeated
         return {"new": new, "drawn": self.drawn, "repeated": self.repeated}
 
     @staticmethod
     def is_retry(links: Links, key: str, request: bytes) -> bool:
-        """Whether a client's name of a request is new, or was given to this request before; it is kept.
+        """Says whether a request may use an idempotency key, and stores it.
+
+        True if the key is new, or was stored for this request before.
 
         Args:
             links: those of the account.
-            key: the name.
-            request: all that what is sent depends on.
+            key: the client's idempotency key.
+            request: all that the outgoing request depends on.
         """
         own = links.name(b"body", request).hex().encode()
         name = links.name(b"request", key.encode())
@@ -493,20 +509,20 @@ class MessageChain:
         return links.get([name]).get(name, own).strip() == own
 
     def remember(self, name: str) -> None:
-        """Keep what is known so far, since the upstream remembers it, too; a later chain goes on `after` it.
+        """Stores the state under the upstream's name, to continue `after` it.
 
         Args:
-            name: the upstream's.
+            name: the upstream's name of its conversation.
         """
         self._links.add({}, {self._remembered(name): self._known()})
 
     def grow(self, name: str) -> bool:
-        """The same for what grows with each request, before one is sent; false where another one came between.
+        """Stores the state before sending; False if another request came between.
 
-        Then nothing is kept, and nothing may be sent: a placeholder could stand for two values.
+        Then nothing is stored, and nothing may be sent: a placeholder could stand for two values.
 
         Args:
-            name: what the chain goes on `after`, or a new one.
+            name: the name that the chain continues `after`, or a new one.
         """
         row = self._remembered(name)
         return self._links.swap(row, self._before.get(row), self._known())
@@ -521,13 +537,13 @@ class MessageChain:
         return self._links.name(b"remembered", self._account.encode(), name.encode())
 
     def as_came(self, signed: Sequence[Signed]) -> list[str | None]:
-        """Texts that a model signed as they came, in any conversation of the account.
+        """Returns signed texts as the model sent them, in any conversation.
 
         Args:
-            signed: each as it was restored.
+            signed: the texts as they were restored.
 
         Returns:
-            None for a text that is not known, or that would say something else in this conversation.
+            None for a text that is unknown, or that would restore differently in this conversation.
         """
         names = [self._signed(each) for each in signed]
         known = self._links.get(names) if names else {}
@@ -549,12 +565,12 @@ class MessageChain:
         *,
         in_turn: bool = False,
     ) -> None:
-        """Keep answers of the model, so that they are sent on as they came when the client sends them back.
+        """Stores answers, so that they are sent on unchanged when they return.
 
         Args:
-            answers: each as it came, and as it was restored.
-            signed: the same of what the model signed in them.
-            in_turn: whether they are said one after the other; else the client goes on with one of them.
+            answers: pairs of the answer as the model wrote it, and as it was restored.
+            signed: the same pairs for the signed texts in them.
+            in_turn: True if the answers follow one another; else the client continues with one of them.
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
@@ -573,34 +589,37 @@ class MessageChain:
             self._links.add(once, anew)
 
     def _standing(self, texts: Sequence[str]) -> dict[Any, Any]:
-        """What of all that is private stands in texts."""
+        """Returns the known private values that occur in these texts."""
         sought = self.session.snapshot().sought
         return {value.key: value for text in texts for value in sought.standing(text)}
 
 
 def digest(repeats: str, text: str) -> str:
-    """What draws of a text are kept under; see `Session.repeats`. Secret."""
+    """Hashes a text with its repeat marker, to look up its draws.
+
+    See `Session.repeats`. The digest is secret.
+    """
     return sha256(f"{repeats}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def delta_of(facts: Mapping[str, Mapping[Any, Any]], since: int) -> SessionDelta:
-    """Facts by kind as what a release adds."""
+    """Builds the delta that adds facts by kind."""
     return SessionDelta(since=since, **{kind: ChainMap(dict(more)) for kind, more in facts.items()})
 
 
 def written(facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
-    """Facts by kind, as plain data."""
+    """Converts facts by kind to plain data."""
     pairs: dict[str, Any] = {kind: list(more.items()) for kind, more in facts.items() if more}
     return _pairs().model_construct(**pairs).model_dump(mode="json", exclude_unset=True)
 
 
 def read(content: bytes) -> dict[str, dict[Any, Any]]:
-    """Facts by kind, as they were written, in JSON."""
+    """Parses facts by kind from JSON."""
     return _by_key(_pairs().model_validate_json(content))
 
 
 def _row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:
-    """What is known of a message wherever it stands: what in it is private, and what was drawn for it."""
+    """Serializes a message's private values and draws, for any conversation."""
     return json.dumps(written({"private": private, "drawn": drawn})).encode()
 
 
@@ -614,7 +633,7 @@ def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
 
 
 def _draws(facts: Mapping[str, Mapping[Any, Any]], *, again: bool) -> dict[Any, Any]:
-    """Gives draws that are kept by the text of a message, or all others."""
+    """Selects draws that are stored by message text, or all others."""
     drawn = facts.get("drawn", {}).items()
     return {key: row for key, row in drawn if key[0].startswith(AGAIN) is again}
 
@@ -625,7 +644,7 @@ def _by_key(facts: BaseModel) -> dict[str, dict[Any, Any]]:
 
 @cache
 def _pairs() -> type[BaseModel]:
-    """What reads facts by kind as pairs."""
+    """Builds the model that parses facts by kind from pairs."""
     hints = get_type_hints(Facts).items()
     pairs = {kind: tuple.__class_getitem__(get_args(hint)) for kind, hint in hints}
     kinds: dict[str, Any] = {kind: (list[pair], ()) for kind, pair in pairs.items()}  # type: ignore[valid-type]

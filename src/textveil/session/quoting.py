@@ -1,10 +1,12 @@
-"""Quoting: inside which string of which language a place in an answer stands, and how an original is spelled there.
+"""Quoting: the string and language around a place, and escaping for it.
 
-In: the answer, piece by piece, as it is written. Out: `Place`s; originals as they must be written at them.
-Not here: what is looked for in the answer (`restore`), and targets of links (`targets`).
+In: the answer, piece by piece, as it is written. Out: `Place`s; originals as they must be written
+at them.
+Not here: which keys are looked for in the answer (`restore`), and targets of links (`targets`).
 
-Strings are followed where the language is certain: in fenced code, in JSON, and in lines that are code by their form.
-Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a string of JSON is followed, too.
+Strings are followed where the language is certain: in fenced code, in JSON, and in lines that are
+code by their form. Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a
+string of JSON is followed, too.
 """
 
 import html
@@ -18,22 +20,25 @@ from typing import NamedTuple, Self
 from textveil.text import Late
 
 BEHIND = 48
-"""Characters before a place that may decide what is there."""
+"""Characters before a place that may decide its kind."""
 
 PROSE = "prose"
 UNCLEAR = "unclear"
-"""A place where quotation marks or code are, of which the language is not known."""
+"""Kind of a place with quotes or code in an unknown language."""
 MARKUP = {"markup": "", 'markup "': '"', "markup '": "'"}
-"""Places in documents of XML and HTML where entities are read, and the quotation mark of the attribute around them."""
+"""Kinds of places in XML and HTML, with the attribute's quotation mark.
+
+Entities are read there.
+"""
 
 HELD = 200
-"""Characters at the start of a line that may say in which language it is."""
+"""Characters at a line's start that may decide its language."""
 
 BUFFERED = 1 << 14
-"""Characters that are kept before they are followed."""
+"""Characters that are buffered before they are scanned."""
 
 LEVELS = 3
-"""How deep strings in strings of JSON are followed."""
+"""Depth to which strings in strings of JSON are followed."""
 
 LANGUAGES = {
     **dict.fromkeys(("json", "jsonc", "json5", "jsonl", "ndjson", "geojson", "ipynb"), "json"),
@@ -44,14 +49,14 @@ LANGUAGES = {
     **dict.fromkeys(("shell", "sh", "bash", "zsh", "ksh", "dash", "dotenv", "env"), "shell"),
     **dict.fromkeys(("yaml", "yml"), "yaml"),
 }
-"""The languages whose strings are followed, by the names that stand at fences."""
+"""Languages whose strings are followed, by their names in code fences."""
 
 
 class Literal(NamedTuple):
     """A kind of string.
 
     Args:
-        language: of the string.
+        language: language of the code that contains it.
         prefix: letters before its quotation marks that change it (`r`, `f`), or `flow` in YAML.
         quote: its quotation marks; "" for a word without any, "|" for a block of YAML.
     """
@@ -65,13 +70,13 @@ class Literal(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where in an answer an original is put.
+    """Syntax around the place of an original in an answer.
 
     Args:
         literals: the strings around it, from the outermost; none in prose.
-        unclear: whether there is no string, but no prose either.
-        begins: whether a plain value of YAML begins there.
-        indent: of the line in YAML.
+        unclear: True if there is no string, but no prose either.
+        begins: True if a plain value of YAML begins there.
+        indent: indent of the line in YAML.
     """
 
     literals: tuple[Literal, ...] = ()
@@ -81,12 +86,15 @@ class Place(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """How the place is remembered."""
+        """The place's kind, as sessions store it."""
         return "/".join(map(str, self.literals)) or (UNCLEAR if self.unclear else PROSE)
 
     @property
     def asks(self) -> bool:
-        """Whether what comes behind decides how an original is spelled: where a value of YAML has no quotes."""
+        """True if the following text decides how an original is written.
+
+        That is so where a value of YAML has no quotation marks.
+        """
         return self.begins and len(self.literals) == 1 and self.literals[0].quote == ""
 
 
@@ -94,10 +102,12 @@ class Place(NamedTuple):
 
 
 class Quoting:
-    """Follows an answer. What it says of a place follows from the text before it alone, however that was cut.
+    """Incremental scanner of an answer's strings, independent of where it is cut.
+
+    The place depends on the text before it alone.
 
     Args:
-        levels: how many strings in strings are followed.
+        levels: depth to which strings in strings are followed.
     """
 
     def __init__(self, levels: int = LEVELS) -> None:
@@ -112,14 +122,14 @@ class Quoting:
         self._dashes = True  # none has, or the last one is ---: YAML may begin
 
     def feed(self, text: str) -> None:
-        """Go on behind this text."""
+        """Reads the next piece of the answer."""
         self._pieces.append(text)
         self._buffered += len(text)
         if self._buffered > BUFFERED:
             self._follow()
 
     def place(self) -> Place:
-        """Where the answer is now."""
+        """Returns the place at the end of the text so far."""
         self._follow()
         if self._line is not None:
             return self._line.place()
@@ -130,7 +140,7 @@ class Quoting:
         return Place(unclear=bool(self._fence) or '"' in self._held)
 
     def copy(self) -> Self:
-        """Another one at the same place."""
+        """Returns an independent copy at the same place."""
         made = type(self)(self._levels)
         vars(made).update(vars(self))
         made._pieces = self._pieces.copy()
@@ -162,7 +172,11 @@ class Quoting:
             self._line, self._first, self._dashes = None, False, dashes
 
     def _begin_line(self, text: str, ended: bool) -> tuple[str, bool]:
-        """Gives what of the line may be followed, once it is decided what follows it; and whether it is ---."""
+        """Chooses the scanner of a new line from its start.
+
+        Returns:
+            The text to scan, "" while the choice is open; whether the line is ---.
+        """
         self._held += text
         if self._first:
             self._held = self._held.removeprefix("\ufeff")
@@ -173,7 +187,7 @@ class Quoting:
         return text, ended and text.rstrip() == "---"
 
     def _decided(self, ended: bool) -> "_Scanner | None":
-        """What follows the line whose start is held; None while that is not decided, or if nothing does."""
+        """Returns the scanner for the held line; None while undecided or unneeded."""
         held = self._held + "\n" * ended
         if self._may_be_fence(held, ended):
             return None
@@ -187,12 +201,12 @@ class Quoting:
         return self._by_marks(held, start, ended or len(held) >= HELD)
 
     def _may_be_fence(self, held: str, ended: bool) -> bool:
-        """Says whether the line turns a fence, or may yet do so."""
+        """Says whether the line is a fence, or may yet become one."""
         fence = _FENCE.fullmatch(self._held, partial=not ended) if len(held) <= HELD else None
         return fence is not None and (not ended or self._turned(fence[1], fence[2]))
 
     def _by_marks(self, held: str, start: int, full: bool) -> "_Scanner | None":
-        """Gives what follows the line, by its first quotation mark and what stands before it; see `_decided`."""
+        """Chooses the scanner by the line's first quotation mark; see `_decided`."""
         key = _KEY.match(held, start, HELD, partial=not full)
         if key is not None:
             return (
@@ -207,7 +221,7 @@ class Quoting:
         return _Yaml() if language == "yaml" else _Code(language, self._levels)
 
     def _turned(self, marks: str, name: str) -> bool:
-        """Open or close a fence; false if the line does neither."""
+        """Opens or closes a fence; False if the line does neither."""
         if self._fence:
             if name.strip() or not marks.startswith(self._fence):
                 return False
@@ -257,40 +271,46 @@ _LINES: Sequence[tuple[str, str, re.Pattern[str]]] = [
     }.items()
     for pattern in patterns
 ]
-"""How a line of code begins before its first quotation mark: the language, the marks that may follow, the form."""
+"""Forms of code lines before their first quotation mark.
+
+The language, the marks that may follow, the pattern.
+"""
 
 
 def _language(header: str, mark: str) -> str | None:
-    """The language of a line of which it is evident, by what stands before its first quotation mark."""
+    """Returns the evident language of a line, by its first quotation mark."""
     return next(
         (name for name, marks, form in _LINES if mark in marks and form.match(header)), None
     )
 
 
 class _Scanner:
-    """Follows text in one language."""
+    """Base of scanners, which read text in one language."""
 
     def copy(self) -> Self:
-        """Another one at the same place."""
+        """Returns a copy at the same place."""
         made = type(self).__new__(type(self))
         vars(made).update(vars(self))
         return made
 
     def feed(self, text: str) -> str | None:
-        """Go on behind this text; gives the rest that is no more in the language, None where all is."""
+        """Reads text; returns the rest that is in no such language.
+
+        None where all of it is in the language.
+        """
         raise NotImplementedError
 
     def place(self) -> Place:
-        """Where the text is now."""
+        """Returns the place at the end of the text so far."""
         raise NotImplementedError
 
     def goes_on(self) -> bool:
-        """Whether the next line is in the language, too."""
+        """Says whether the next line is in the language, too."""
         return False
 
 
 class _Words(_Scanner):
-    """Follows a line of prose, in which nothing opens a string."""
+    """Scanner of a line of prose, in which nothing opens a string."""
 
     def __init__(self, fenced: bool) -> None:
         self._fenced, self._marks = fenced, 0
@@ -304,12 +324,12 @@ class _Words(_Scanner):
 
 
 class _Open(NamedTuple):
-    """What is open in code: a string, a comment, or code in a string.
+    """An open string, comment, or code in a string.
 
     Args:
-        literal: which string; None for others.
-        ends: how a comment or code in a string ends.
-        depth: of brackets in code in a string.
+        literal: the string; None for comments and code.
+        ends: end mark of a comment or of code in a string.
+        depth: number of open brackets in code in a string.
     """
 
     literal: Literal | None
@@ -318,13 +338,13 @@ class _Open(NamedTuple):
 
 
 class _Code(_Scanner):
-    """Follows code of JSON, Python, JavaScript or a shell.
+    """Scanner of JSON, Python, JavaScript or shell code.
 
     Args:
-        language: which.
-        levels: how many strings in strings are followed.
-        strict: whether JSON ends where its brackets are closed, or where something is none.
-        lasting: whether all further lines are in it, and not only those of a string that is open.
+        language: language of the code.
+        levels: depth to which strings in strings are followed.
+        strict: True if JSON ends where its brackets are closed, or where something is no JSON.
+        lasting: True if all further lines are code, and not only those of an open string.
     """
 
     def __init__(
@@ -347,7 +367,7 @@ class _Code(_Scanner):
 
     @property
     def _top(self) -> _Open:
-        """Gives what is open here."""
+        """The innermost open string, comment or code."""
         return self._open[-1] if self._open else _Open(None)
 
     def goes_on(self) -> bool:
@@ -389,11 +409,11 @@ class _Code(_Scanner):
         return None
 
     def _is_over(self, mark: str) -> bool:
-        """Says whether JSON that may end has done so with a bracket."""
+        """Says whether a bracket has ended strict JSON."""
         return self._strict and not self._open and not self._depth and mark in "}]"
 
     def _passed(self, text: str, top: _Open) -> bool:
-        """Step over text without marks; whether it shows that this is no JSON."""
+        """Reads text without marks; True if it cannot be JSON."""
         if top.literal is not None:
             if self._inner is not None:
                 self._inner.feed(text)
@@ -440,7 +460,7 @@ class _Code(_Scanner):
             self._step_bracket(mark, top)
 
     def _opened(self, quote: str, word: str) -> Literal | None:
-        """Gives the string that a quotation mark opens behind a word; None where it opens none."""
+        """Returns the string that a quotation mark opens, if any."""
         if quote in ('""', "''"):  # an empty one, at the end
             return None
         if self.language == "javascript" and quote == "`":
@@ -466,16 +486,16 @@ class _Code(_Scanner):
         )
 
     def _documents(self, mark: str) -> None:
-        """Begin the next of the documents of a shell that were announced in a line that has ended."""
+        """Begins the next here-document that the ended line announced."""
         if "\n" in mark and self._here:
             self._open.append(_Open(None, f"\n{self._here.pop(0)}\n"))
 
 
 _PREFIXES = ("", "r", "b", "u", "f", "t", "br", "rb", "fr", "rf", "tr", "rt")
 _BEFORE_STRING = ("", "return", "case", "typeof", "in", "of", "await", "yield")
-"""Words behind which a quotation mark opens a string, and that are no part of it."""
+"""Words before a quotation mark that still let it open a string."""
 _COMMENTS = {"#": "\n", "//": "\n", "/*": "*/"}
-"""How comments begin and end."""
+"""End marks of comments, by their beginning."""
 _BEFORE_REGEX = ("", *"(,=:[!&|?{};+-*%~^")
 _NO_JSON = re.compile(r"[^\w\s{}\[\],:.+\-<>→]")
 
@@ -487,7 +507,7 @@ def _is_one_line(literal: Literal) -> bool:
 
 @lru_cache
 def _marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
-    """What changes something in a string, a comment, or code."""
+    """Returns the pattern of marks in a string, comment or code."""
     if literal is not None:
         return re.compile("|".join(_string_marks(literal)), re.DOTALL)
     if len(ends) > 1 and ends[0] == "\n":  # a document of a shell: line by line
@@ -515,7 +535,7 @@ _ENDS = {
     "*/": re.compile(r"\*/|\*\Z"),
     "\n": re.compile("\n"),
 }
-"""What changes something in a regular expression and in comments, by how these end."""
+"""Marks that matter in regular expressions and comments, by their end."""
 
 _CODE = {
     "json": re.compile(r"""(?P<quote>")|//|/\*|/\Z|[{}\[\]]"""),
@@ -532,10 +552,11 @@ _CODE = {
 
 
 class _Yaml(_Scanner):
-    """Follows YAML, line by line.
+    """Line scanner of YAML.
 
     Args:
-        lasting: whether all further lines are YAML, else those that have a form of it; None for one line.
+        lasting: True if all further lines are YAML; False for only those with a form of YAML; None for
+            one line.
     """
 
     def __init__(self, *, lasting: bool | None = None) -> None:
@@ -592,7 +613,7 @@ class _Yaml(_Scanner):
         self._text, self._at, self._value = "", 0, 0
 
     def _scan(self, *, final: bool) -> None:
-        """Follow the line; its last character only if nothing comes behind it."""
+        """Scans the line; its last character only if nothing follows it."""
         limit = len(self._text) - (not final)
         while self._at < limit and not self._in_block():
             if self._quote:
@@ -620,7 +641,7 @@ class _Yaml(_Scanner):
             self._value, self._at = at, limit
 
     def _ends_word(self, char: str, following: str, blank: bool) -> bool:
-        """Says whether what comes behind a character is a value."""
+        """Says whether a value begins behind a character."""
         if char == ":" or (char == "-" and blank):
             return following in ("", " ", "\t")
         return bool(self._flow) and char in "[{,"
@@ -644,15 +665,17 @@ _YAML_STRINGS = {'"': re.compile(r'\\.?|"', re.DOTALL), "'": re.compile(r"''|'")
 def spelled(
     original: str, place: Place, stood: Sequence[str], *, exact: bool = False, whole: bool = False
 ) -> str:
-    """An original as it is written at a place: as it stood, unless that would mean something else there.
+    """Writes an original at a place, escaped only if necessary.
+
+    It stays unchanged where it means the same.
 
     Args:
-        original: as it stood in the text that came.
+        original: the value as it was written in the protected text.
         place: where it is put.
-        stood: the kinds of places where it stood, the first one first; none where that is not known.
-        exact: whether it stays as it stood wherever it breaks nothing: in arguments of tools, which may name the
-            bytes of a file.
-        whole: whether nothing stands beside it in a plain value of YAML.
+        stood: kinds of places where it occurred, the first one first; empty where that is not known.
+        exact: True to leave it unchanged wherever it breaks nothing: in arguments of tools, which may
+            name the bytes of a file.
+        whole: True if nothing is beside it in a plain value of YAML.
     """
     if place.kind in stood:
         return original
@@ -670,24 +693,27 @@ def spelled(
 
 
 def _meaning(original: str, came: str | None) -> str:
-    """Gives what a value meant where it stood; itself where it broke the string around it."""
+    """Decodes a value by its first place; unchanged if undecodable there."""
     read = _read(_literals(came), original)
     return original if read is None else read
 
 
 def markup(before: str) -> str:
-    """The kind of a place in XML or HTML, given the characters before it, `BEHIND` at most."""
+    """Returns the kind of a place in XML or HTML.
+
+    The argument is the text before it, at most `BEHIND` characters.
+    """
     attribute = _ATTRIBUTE.search(before)
     return f"markup {attribute[1]}" if attribute else "markup"
 
 
 def with_entities(original: str, kind: str, stood: Sequence[str]) -> str:
-    """An original as it is written where entities are read: as it stood, unless that would break the document.
+    """Writes an original with entities, unchanged if the document stays intact.
 
     Args:
-        original: as it stood in the text that came.
-        kind: of the place (`markup`).
-        stood: the kinds of places where it stood.
+        original: the value as it was written in the protected text.
+        kind: kind of the place (`markup`).
+        stood: kinds of places where it occurred.
     """
     if kind in stood:
         return original
@@ -701,12 +727,15 @@ _NO_MARKUP = re.compile(r"<|&(?!#?\w+;)")
 
 
 def is_plain(original: str) -> bool:
-    """Whether a value is written alike everywhere; quick, and never wrongly true."""
+    """Says whether a value is written alike everywhere; quick, never wrongly True."""
     return _SPECIAL.search(original) is None
 
 
 def tells(original: str, kind: str) -> bool:
-    """Whether it must be remembered that a value stood at a place of this kind."""
+    """Says whether a value's occurrence at this kind of place is stored.
+
+    It is where the value could be written differently elsewhere.
+    """
     if kind in MARKUP:
         return with_entities(original, kind, ()) != original
     return not is_plain(original) and (
@@ -718,7 +747,7 @@ _SPECIAL = re.compile(
     r"[^\w .,@+/=~:\-]|:(?:\s|\Z)|\A[^\w./+]|\s\Z|\A\s|[\x00-\x1f\x7f\x85\u2028\u2029]"
 )
 _READABLE = re.compile(r"[\\{}]|''")
-"""What a language may read as something else."""
+"""Characters that a language may read as escapes."""
 
 
 def _literals(kind: str | None) -> list[Literal]:
@@ -734,7 +763,7 @@ def _literals(kind: str | None) -> list[Literal]:
 
 
 def _read(literals: Sequence[Literal], text: str) -> str | None:
-    """What a text means inside of strings; None where it breaks one of them."""
+    """Decodes a text through nested strings; None where it breaks one."""
     read: str | None = text
     for literal in literals:
         read = None if read is None else _read_one(literal, read)
@@ -760,7 +789,7 @@ def _read_one(literal: Literal, text: str) -> str | None:
 
 
 _APOSTROPHES = {"yaml": "''", "shell": r"'\''"}
-"""How an apostrophe is written in a string between apostrophes that has no other escapes."""
+"""Escapes of an apostrophe in single-quoted strings without further escapes."""
 
 
 def _read_doubled(language: str, text: str) -> str | None:
@@ -771,7 +800,7 @@ def _read_doubled(language: str, text: str) -> str | None:
 
 @lru_cache
 def _breaks(literal: Literal) -> re.Pattern[str]:
-    """Gives what breaks a string in a text without its escapes."""
+    """Returns the pattern of what breaks a string, escapes removed."""
     language, prefix, quote = literal
     breaks = [r"\\\Z", re.escape(quote)]
     if len(quote) == 3:
@@ -800,7 +829,7 @@ def _read_word(literal: Literal, text: str) -> str | None:
 
 
 def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
-    """A text as it is written inside of a string."""
+    """Escapes a text for a string."""
     language, prefix, quote = literal
     if language == "json":
         return json.dumps(text, ensure_ascii=False)[1:-1]
@@ -855,7 +884,10 @@ _NAMED = {"\n": "n", "\r": "r", "\t": "t"}
 
 
 def _joined(literal: Literal, text: str) -> str:
-    """A text in a string that reads no escapes: what would end it stands in a string of its own beside it."""
+    """Writes a text in raw strings.
+
+    A character that would end the string is put in a second string beside it.
+    """
     script = literal.language == "javascript"
     quote = literal.quote[0]
     ends = "" if len(literal.quote) == 3 else r"|\n"
@@ -905,11 +937,15 @@ _KNOWN: dict[str, tuple[str, dict[str, str], str]] = {
         "kept",
     ),
 }
-"""By language: the forms of numbers, the letters, and what becomes of the backslash of any other character."""
+"""Escapes by language: numeric forms, letters, and unknown ones.
+
+The last entry says what becomes of the backslash before any other character: kept, dropped, or none
+allowed.
+"""
 
 
 def _unescaped(language: str, text: str) -> str | None:
-    """A text with its backslashes read; None where one means nothing in the language."""
+    """Decodes backslash escapes; None where one is unknown to the language."""
     if "\\" not in text:
         return text
     forms, letters, others = _KNOWN[language]

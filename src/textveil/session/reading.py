@@ -1,7 +1,7 @@
-"""Reading: an answer as units, each one character with the way it is written, and how characters are compared.
+"""Escape reader: an answer as units, one character with its written form.
 
 In: text, with escapes of JSON, HTML and Markdown. Out: `Unit`s; folded text.
-Not here: what is looked for among them (`restore`).
+Not here: which keys are looked for among them (`restore`).
 """
 
 import html
@@ -19,7 +19,7 @@ _UNSPACED = Late(
 _WORDLY = Late(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
 
 Escaped = Literal["", "json", "html", "markdown"]
-"""What kind of writing one character is."""
+"""Kind of escape that a character is written with; "" for none."""
 
 # Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides nothing.
 # A backslash before a placeholder with entities is one of the text: it escapes no `&`.
@@ -37,7 +37,7 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def fold(text: str) -> str:
-    """A text as it is compared: without case, composition, kinds of apostrophes and widths of whitespace."""
+    """Normalizes text for comparison: case, composition, apostrophes and whitespace."""
     if text.isascii():  # the same, and quick
         return " ".join(text.lower().split())
     return " ".join("".join(_folded(char) for char in normalize("NFC", text)).split())
@@ -52,7 +52,12 @@ def _folded(char: str) -> str:
 
 @lru_cache(4096)
 def script(char: str) -> str:
-    """The kind of script of a letter or digit, with or without spaces between words; "" for all other characters."""
+    """Classifies the script of a letter or digit; "" for other characters.
+
+    "unspaced" for scripts without spaces between words, "spaced" for all others.
+
+    Unspaced scripts write no spaces between words: Han, Kana, Hangul, Thai, Lao, Khmer, Myanmar.
+    """
     if not _WORDLY.match(char):
         return ""
     return "unspaced" if _UNSPACED.match(char) else "spaced"
@@ -62,11 +67,11 @@ class Unit(NamedTuple):
     """One character of the answer.
 
     Args:
-        char: which.
-        folded: how it is compared; one letter may become several.
-        raw: how it is written: `&lt;` for <.
-        read: how it is written where the answer is no JSON.
-        escape: what kind of writing that is.
+        char: the character that is meant.
+        folded: its form for comparison; one letter may become several.
+        raw: its written form: `&lt;` for <.
+        read: its written form where the answer is no JSON.
+        escape: kind of escape.
     """
 
     char: str
@@ -81,19 +86,22 @@ class Unit(NamedTuple):
 
 @lru_cache(4096)
 def plain(char: str) -> Unit:
-    """A character that stands for itself."""
+    """Wraps a character that stands for itself."""
     return Unit(char, _folded(char), char, char, "")
 
 
 class Escapes:
-    """Reads escapes of one level in a stream of units: what `&lt;` stands for becomes one unit."""
+    """Streaming reader of one level of escapes: `&lt;` becomes one unit."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
         self._cut: list[Unit] = []
 
     def read(self, units: list[Unit], final: bool) -> list[Unit]:
-        """The units that are certain after these; at the end of the answer, all."""
+        """Returns the units that are certain; all at the answer's end.
+
+        An escape that the end of the piece may cut is held back.
+        """
         units = self._cut + units
         self._cut = []
         read: list[Unit] = []
@@ -127,7 +135,7 @@ class Escapes:
 
 
 def decoded(text: str) -> str:
-    """A text with its escapes read, folded as answers are, each whitespace as it stands."""
+    """Decodes the escapes of a text and folds it, whitespace unchanged."""
     return "".join(
         [unit.folded for unit in Escapes(TEXT).read([plain(char) for char in text], True)]
     )

@@ -1,6 +1,7 @@
-"""Restore: placeholders and replaced names in an answer become what they stood for, in whole answers and in streams.
+"""Restoring: placeholders and replaced names in answers become originals, whole or streamed.
 
-In: what stands for what, and the answer in pieces of any size. Out: the answer with the originals.
+In: a tree of keys with their originals, and the answer in pieces of any size. Out: the answer with
+the originals.
 Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on the disk (`store`).
 """
 
@@ -39,22 +40,31 @@ from textveil.session.targets import (
 from textveil.text import casing_of, is_public, lexicon
 
 Escape = Literal["none", "json"]
-"""How the answer is written: as it is read, or as the inside of a JSON string."""
+"""Escaping of the answer: none, or the inside of a JSON string."""
 
 SPACES = 8
-"""How much more whitespace may stand where a key has a space, or between a placeholder and its brackets."""
+"""Most extra whitespace in a key's space, or inside a placeholder's brackets."""
 
 UNDERSCORES = 3
-"""How many underscores may emphasise a word: _Elena_, __Elena__, ___Elena___; in my_Elena, they join it."""
+"""Most underscores that emphasise a word: _Elena_, __Elena__, ___Elena___.
+
+In my_Elena, they join it to the word before.
+"""
 
 SENTENCE = 300
-"""Characters of a sentence on either side of a part of a name that are looked at; in a longer sentence it stays."""
+"""Most characters of a sentence to read on either side of names.
+
+In a longer sentence the name is left as it is.
+"""
 
 LONGEST = 40
-"""Letters of a word beside a name that is looked at."""
+"""Most letters of a word beside a name to consider."""
 
 Where = Literal["text", "everywhere"]
-"""Where originals are put: not where they are joined into an address in which they did not stand, or there as well."""
+"""Places for originals: outside of foreign addresses, or everywhere.
+
+An address is foreign to an original that did not occur in it when the text was protected.
+"""
 
 _LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _POSSESSIVE = re.compile(r"['’ʼ]+[sS]?\Z|\A['’ʼ]+")
@@ -67,13 +77,14 @@ _DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 
 
 class Key(NamedTuple):
-    """Something to look for. Secret: it holds an original.
+    """A released form to look for, with its original. Secret.
 
     Args:
-        shown: how it was released.
-        original: what it stands for; None where that is ambiguous, and the answer's own words stay.
-        kind: a placeholder stands anywhere, others only as whole words; `bare` is a placeholder without brackets, which
-            must be written as it was released; a plural has a determiner before it.
+        shown: the released form.
+        original: the original; None where that is ambiguous, and the answer's words stay.
+        kind: "placeholder" matches anywhere, all others only as whole words; "bare" is a placeholder
+            without brackets, which must be written as it was released; "plural" needs a determiner
+            before it.
     """
 
     shown: str
@@ -90,12 +101,12 @@ class Key(NamedTuple):
 
     @property
     def is_placeholder(self) -> bool:
-        """Says whether it is one, with brackets or without."""
+        """True for a placeholder, with brackets or without."""
         return self.kind in ("placeholder", "bare")
 
 
 class Node:
-    """A node in the tree of all folded keys; `key` is the key that ends here."""
+    """Node in the trie of folded keys; `key` ends here, if any."""
 
     __slots__ = ("children", "key")
 
@@ -105,12 +116,13 @@ class Node:
 
 
 def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[str]) -> Node:
-    """The tree of keys to look for.
+    """Builds the trie of keys to look for.
 
     Args:
-        placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for what had no quotation marks.
+        placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for values that had no
+            quotation marks.
         names: the replaced names; no two have the same `shown` when folded.
-        said: folded words that were released as they stood, so that they cannot be the plural of a name.
+        said: folded words that were released unchanged, so that they cannot be the plural of a name.
     """
     root = Node()
     names = list(names)
@@ -140,12 +152,14 @@ def _grow(root: Node, key: Key) -> None:
 
 
 def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) -> Node:
-    """A tree with the placeholders of some types, however many there are: each is loaded when its number is spelled.
+    """Adds placeholders of some types, loaded when their number is read.
+
+    So the trie stays small however many placeholders there are.
 
     Args:
-        root: the tree of other keys; it is changed.
-        types: of placeholders.
-        loaded: the tree of the placeholders whose names begin with this: `PERSON_1`.
+        root: the trie of all other keys; it is changed.
+        types: types of placeholders.
+        loaded: loads the trie of the placeholders that begin with a name: `PERSON_1`.
     """
     for type_ in sorted(types):  # EMAIL before EMAIL_ADDRESS, which goes on behind it
         for begin in ("<", '"<', ""):
@@ -158,7 +172,7 @@ def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) ->
 
 
 class _Numbered(Node):
-    """A node behind the type of placeholders, `<person_`, and behind each digit of a number."""
+    """Node behind a placeholder type, `<person_`, or a digit of its number."""
 
     __slots__ = ()
 
@@ -174,7 +188,7 @@ class _Numbered(Node):
 
 
 class _Digits(dict[str, Node]):
-    """The nodes behind a node that a digit may follow."""
+    """Child nodes that are created when a digit asks for them."""
 
     def __init__(
         self,
@@ -188,7 +202,7 @@ class _Digits(dict[str, Node]):
         self._of = type_, written, digits, loaded
 
     def get(self, char: str, default: Any = None) -> Any:
-        """The node behind one more character."""
+        """Returns the child node of a character, creating it for a digit."""
         type_, written, digits, loaded = self._of
         begins = char in "0123456789" and (digits or char != "0")
         if begins and char not in self and len(digits) < DIGITS:
@@ -208,35 +222,36 @@ def _plural(name: str) -> str:
 
 
 class Restorer:
-    r"""Restores an answer that comes in pieces; the outputs, joined, do not depend on where it was cut.
+    r"""Restorer of an answer in pieces, independent of where it is cut.
 
-    An original that would be joined into an address in which it did not stand is left out, because what stands there
-    may be fetched without being asked for; `targets` says what that is.
+    An original that would be joined into an address in which it did not occur is left out, because
+    a client may fetch that address without being asked; `targets` defines those addresses.
 
-    It holds back what may yet become a key or a known target, at most the longest of them and a few characters, and
-    shows no text in its repr. For one answer and one thread.
+    It holds back what may yet become a key or a known target, at most the longest of them and a few
+    characters, and shows no text in its repr. For one answer and one thread.
 
-    A replaced name with a word beside it that the session never released, and that may be another part of a name, is
-    another name, and stays: "Stuart Picasso" is not the "Stuart" who stands for Robert. A name of one word that is not
-    beside another one of the session stays wherever its sentence has such a word. So the rest of the sentence is waited
-    for, at most `SENTENCE` characters.
+    A replaced name beside a word that the session never released, and that may be another part of a
+    name, is another name, and stays: "Stuart Picasso" is not the "Stuart" who replaces Robert. A
+    one-word name that is not beside another name of the session stays wherever its sentence has
+    such a word. So the restorer waits for the rest of the sentence, at most `SENTENCE` characters.
 
     Args:
-        root: what is looked for.
-        escape: with "json", the answer is the inside of a JSON string, and originals are written as such.
-        where: with "everywhere", originals are put in targets of others, too.
+        root: trie of the keys to look for.
+        escape: with "json", the answer is the inside of a JSON string, and originals are escaped for it.
+        where: with "everywhere", originals are put in foreign targets, too.
         trusted: targets and hosts into which originals may be joined.
-        said: folded words that were released as they stood.
-        stood: the kinds of places (`quoting`) where originals stood that are not written alike everywhere.
-        exact: whether originals stay as they stood wherever that breaks no string, as arguments of tools need it, which
-            name the bytes of files; else what came from an escape, `Ren\u00e9`, comes back as characters in prose. By
-            default with "json".
-        value: whether the answer is one value, an argument of a tool, which is an address as a whole if it begins like
-            one.
+        said: folded words that were released unchanged.
+        stood: by value, the kinds of places (`quoting`) where it occurred, for values whose spelling
+            depends on the place.
+        exact: True if originals keep their first spelling wherever that breaks no string: arguments of
+            tools need it, because they name the bytes of files. Otherwise an escape, `Ren\u00e9`, comes
+            back as characters in prose. By default True with "json".
+        value: True if the answer is one value, an argument of a tool, which is an address as a whole if
+            it begins like one.
 
     Attributes:
-        left: how many placeholders and names were left in targets so far.
-        longer: how many names were left because they are a part of another name.
+        left: number of placeholders and names that were left in targets so far.
+        longer: number of names that were left because they are a part of another name.
     """
 
     def __init__(
@@ -287,7 +302,7 @@ class Restorer:
         return f"Restorer({held} characters held back)"
 
     def feed(self, piece: str) -> str:
-        """The restored text that is certain after this piece, without what was returned before.
+        """Returns the newly certain part of the restored text.
 
         Raises:
             InputError: the piece is no string.
@@ -299,11 +314,15 @@ class Restorer:
         return self._read(piece)
 
     def feed_bytes(self, piece: bytes) -> str:
-        """The same for a piece of the answer's UTF-8, cut anywhere; `InputError` if it is not UTF-8."""
+        """Returns the newly certain text after UTF-8 bytes, cut anywhere.
+
+        Raises:
+            InputError: the bytes are not UTF-8.
+        """
         return self._read(self._decoded(piece))
 
     def close(self) -> str:
-        """The rest of the restored text, at the end of the answer."""
+        """Returns the rest of the restored text, at the answer's end."""
         rest = self._decoded(b"", final=True)
         self._final = True
         return self._read(rest)
@@ -334,7 +353,7 @@ class Restorer:
         return "".join(self._decided())
 
     def _pass_dull(self) -> bool:
-        """Reads all characters that stand for themselves; false where there is none."""
+        """Reads characters that can begin no key; False if there are none."""
         end = self._dull(self._at)
         if passed := self._units[self._at : end]:
             text = "".join([unit.char for unit in passed])
@@ -345,7 +364,7 @@ class Restorer:
         return bool(passed)
 
     def _pass_next(self) -> bool:
-        """Reads what stands at the next unit; not if further text decides what that is, or how it is written."""
+        """Reads a key or character; False if further text decides about it."""
         end, key, certain = self._next(self._at)
         found = self._units[self._at : end]
         if not certain:
@@ -360,7 +379,10 @@ class Restorer:
         return True
 
     def _find(self, text: str, passed: list[Unit]) -> None:
-        """Look for targets in text; a quotation mark of JSON begins or ends a value, which is a text of its own."""
+        """Passes text to the target finders, split at quotation marks of JSON.
+
+        A quotation mark of JSON begins or ends a value, which is a separate text.
+        """
         begin = 0
         for i, unit in enumerate(passed if self._json is not None and '"' in text else ()):
             if unit.raw == '"':
@@ -372,7 +394,7 @@ class Restorer:
             finder.pass_text(text[begin:])
 
     def _leave(self, found: list[Unit]) -> None:
-        """Reads what is no key, and stays as it came."""
+        """Reads units that are no key and stay unchanged."""
         self._fork(found)
         texts = "".join([unit.read for unit in found]), "".join([unit.char for unit in found])
         for finder, text in zip(self._finders, texts, strict=False):
@@ -380,7 +402,11 @@ class Restorer:
         self._waiting.append((None, "", "".join([unit.raw for unit in found])))
 
     def _take(self, key: Key, original: str, found: list[Unit]) -> bool:
-        """Reads a key, which stays if it is a part of another name; not if further text decides how it is written."""
+        """Reads a key and restores it, unless another name contains it.
+
+        Returns:
+            False if further text decides that, or how the original is written.
+        """
         alone = self._stands_alone(key, self._at, self._at + len(found))
         if alone is False:
             self._leave(found)
@@ -401,12 +427,15 @@ class Restorer:
         return True
 
     def _fork(self, found: list[Unit]) -> None:
-        """Begins to look for targets in the text as it is written, and with its escapes read, at the first of those."""
+        """Adds a second target finder at the first escaped unit.
+
+        From there on, the text as it is written and the text with its escapes read differ.
+        """
         if len(self._finders) == 1 and any(unit.read != unit.char for unit in found):
             self._finders.append(self._finders[0].fork())
 
     def _decided(self) -> Iterator[str]:
-        """What is certain of what was read."""
+        """Yields text up to the first undecided place."""
         while self._waiting and not ((place := self._waiting[0][0]) and place.waits):
             place, came, restored = self._waiting.popleft()
             left = place is not None and not place.allowed
@@ -414,7 +443,7 @@ class Restorer:
             yield came if left else restored
 
     def _dull(self, at: int) -> int:
-        """The end of the characters from a unit on that stand for themselves, and at which no key can begin."""
+        """Finds the end of the characters at which no key can begin."""
         begins, word = self._root.children, at > 0 and _in_word(self._units[at - 1].char)
         for i in range(at, len(self._units)):
             char, folded, _, _, escape = self._units[i]
@@ -424,14 +453,14 @@ class Restorer:
         return len(self._units)
 
     def _next(self, at: int) -> tuple[int, Key | None, bool]:
-        """What stands at a unit: where it ends, which key it is, and whether no further text changes that."""
+        """Finds the key at a unit: its end, the key, and certainty."""
         first = self._units[at]
         if first.folded[0] in self._root.children and (first.char == "<" or self._begins(at)):
             return self._longest(at)
         return at + 1, None, True
 
     def _longest(self, at: int) -> tuple[int, Key | None, bool]:
-        """The longest key that stands at a unit: where it ends, which it is, and whether no further text changes that.
+        """Finds the longest key at a unit: its end, key, and certainty.
 
         Without one, the end is after one unit.
         """
@@ -455,7 +484,7 @@ class Restorer:
         return end, key, True
 
     def _fits(self, key: Key, at: int, end: int) -> bool | None:
-        """Whether the units from `at` to `end` are this key, and not a part of something else; None if uncertain."""
+        """Says whether units match a key as whole words; None if uncertain."""
         if key.kind == "placeholder":
             return True
         if key.kind == "bare" and "".join([unit.char for unit in self._units[at:end]]) != key.shown:
@@ -465,14 +494,14 @@ class Restorer:
         return self._ends(end)
 
     def _begins(self, at: int) -> bool:
-        """Whether a word can begin at a unit."""
+        """Says whether a word can begin at a unit."""
         i = at
         while i > 0 and at - i < UNDERSCORES and self._units[i - 1].char == "_":
             i -= 1
         return i == 0 or not _glued(self._units[at].char, self._units[i - 1].char)
 
     def _ends(self, end: int) -> bool | None:
-        """Whether a word can end before `end`; None if that is not certain."""
+        """Says whether a word can end before `end`; None if uncertain."""
         i = self._behind(end, UNDERSCORES - 1, "_".__eq__)
         if i == len(self._units):
             return True if self._final else None
@@ -483,7 +512,7 @@ class Restorer:
         return _DETERMINED.search("".join([unit.folded for unit in before])) is not None
 
     def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
-        """Whether a key is no part of another name; None if further text decides that."""
+        """Says whether a key is in no other name; None if uncertain."""
         if key.kind not in ("name", "plural"):
             return True
         shouted = all(unit.char == unit.char.upper() for unit in self._units[at:end])
@@ -496,7 +525,7 @@ class Restorer:
         return self._is_alone_in_sentence(at, end, shouted)
 
     def _is_behind_name(self, before: str, key: Key, shouted: bool) -> bool:
-        """Says whether the word before a key makes it a part of another name."""
+        """Says whether the word before makes a key part of another name."""
         known = self._was_said(before) and not is_public(before)  # everybody says "will"
         if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
             return True
@@ -505,7 +534,7 @@ class Restorer:
         return bool(_marks(before) & (lexicon.NAME | lexicon.PUBLIC))
 
     def _is_alone_in_sentence(self, at: int, end: int, shouted: bool) -> bool | None:
-        """Whether no word in the sentence of a key may be a part of another name; None if further text decides that."""
+        """Says whether a key's sentence has no unknown name; None if uncertain."""
         sentence = self._sentence(at, end)
         if sentence is None:
             return None
@@ -529,7 +558,10 @@ class Restorer:
         return alone
 
     def _sentence(self, at: int, end: int) -> tuple[str, int, bool] | None:
-        """Gives the sentence of a key, where it begins, whether all of it is there; None if later text decides it."""
+        """Returns a key's sentence, its offset, and whether it is whole.
+
+        None if later text decides where the sentence ends.
+        """
         before, behind = self._word(max(0, at - SENTENCE), at), self._word(end, end + SENTENCE + 1)
         start, stop = sentences.began(before), sentences.ends(behind)
         if stop < 0 and not self._final and len(behind) <= SENTENCE:
@@ -540,14 +572,17 @@ class Restorer:
         return before + self._word(at, end) + behind, at - len(before), not long
 
     def _is_word(self, word: str, own: str, shouted: bool) -> bool:
-        """Says whether a capitalised word is no other name: it is in capitals, was said, or is a genitive of German."""
+        """Says whether a capitalised word is known or no name.
+
+        It is in capitals, was released before, or is a German genitive of the name.
+        """
         return _is_loud(word, shouted) or self._was_said(word) or fold(word) == fold(own) + "s"
 
     def _was_said(self, word: str) -> bool:
         return fold(word) in self._said or fold(_POSSESSIVE.sub("", word)) in self._said
 
     def _is_before_none(self, end: int, shouted: bool) -> bool | None:
-        """Says whether no other part of a name stands behind a key; None if further text decides that."""
+        """Says whether no unknown name follows a key; None if uncertain."""
         begin = self._behind(end, SPACES, _joins_names)
         if begin == len(self._units):
             return self._final or None
@@ -562,14 +597,17 @@ class Restorer:
         return None if not certain else other is not None
 
     def _behind(self, begin: int, most: int, fits: Callable[[str], bool]) -> int:
-        """Finds where characters of a kind end that begin at a unit, at the latest after one more than some."""
+        """Finds the end of fitting characters, after more than `most` at latest."""
         end = begin
         while end < len(self._units) and end - begin <= most and fits(self._units[end].char):
             end += 1
         return end
 
     def _before(self, at: int) -> str:
-        """The word before a key, if nothing but spaces or a hyphen is between; "" where that is a key, too."""
+        """Returns the word before a key, joined by spaces or a hyphen.
+
+        "" where that is a key, too.
+        """
         stop = at
         while stop > 0 and at - stop <= SPACES and _joins_names(self._units[stop - 1].char):
             stop -= 1
@@ -585,11 +623,11 @@ class Restorer:
         return "".join([unit.char for unit in self._units[begin:stop]])
 
     def _is_stranger(self, word: str, shouted: bool) -> bool:
-        """Whether a word beside a key may be another part of a name that the session does not know.
+        """Says whether a word may be part of a name unknown here.
 
         Args:
-            word: which.
-            shouted: whether the key is written in capitals throughout.
+            word: the word beside a key.
+            shouted: True if the key is written in capitals throughout.
         """
         if not word[:1].isupper() or len(word) > LONGEST or fold(word) in self._said:
             return False
@@ -598,7 +636,7 @@ class Restorer:
         return may_be_name(word) and not _marks(word) & lexicon.ORDINARY
 
     def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
-        """How an original is written in the place of a key; None if further text decides that."""
+        """Writes an original in place of a key; None if uncertain."""
         if key.kind in ("name", "plural"):
             original = _cased(original, key.shown, "".join([unit.char for unit in found]))
         place, escapes = Place(), {unit.escape for unit in found}
@@ -615,7 +653,7 @@ class Restorer:
         return original
 
     def _quoted(self, original: str, place: Place, in_html: bool, length: int) -> str | None:
-        """Says how an original is written that is not written alike everywhere; None if further text decides that."""
+        """Writes an original that strings or HTML escape; None if uncertain."""
         stood = self._stood.get(original, ())
         whole = place.asks and self._is_whole(self._at + length)
         if whole is None:
@@ -627,20 +665,20 @@ class Restorer:
         return spelled(original, place, stood, exact=self._exact, whole=whole)
 
     def _is_in_path(self, first: Unit) -> bool:
-        r"""Says whether the backslash that a unit begins with is one of a path, C:\Users\<PERSON_1>, and no escape."""
+        r"""Says whether a unit's backslash belongs to a path, C:\Users\<PERSON_1>."""
         before = self._units[self._at - 1].char if self._at > 0 else ""
         inside = before != "" and (before in ":\\" or script(before) != "")
         return inside and first.escape == "markdown"
 
     def _is_whole(self, end: int) -> bool | None:
-        """Whether a plain value of YAML ends at a unit; None if further text decides that."""
+        """Says whether a plain YAML value ends here; None if uncertain."""
         behind = self._word(end, end + BEHIND)
         if not behind.strip(" \t\r") and not self._final and len(behind) < BEHIND:
             return None
         return _ENDS_VALUE.match(behind) is not None
 
     def _pass(self, units: Sequence[Unit], text: str) -> None:
-        """Follow the quoting over units that are read as `text`; each string of an outer JSON is a text of its own."""
+        """Updates the quoting state; each string of outer JSON is separate."""
         if self._json is None or '"' not in text:
             self._quoting.feed(text)
             return
@@ -652,14 +690,14 @@ class Restorer:
 
 
 class _Collector(Restorer):
-    """Finds the targets of a release into which originals are joined.
+    """Collector of targets in a release that originals join.
 
     Args:
-        root: what is looked for.
+        root: trie of the keys to look for.
     """
 
     def find(self, text: str) -> set[str]:
-        """The targets, with their originals."""
+        """Returns the targets, with their originals."""
         self._final = True
         self._read(text)
         return set().union(
@@ -671,10 +709,10 @@ class _Collector(Restorer):
 
 
 class KeyFinder(Restorer):
-    """Finds the places of a text that restoring would change, in targets too.
+    """Finder of the places that restoring would change, also in targets.
 
     Args:
-        root: what is looked for.
+        root: trie of the keys to look for.
     """
 
     def __init__(self, root: Node) -> None:
@@ -682,7 +720,7 @@ class KeyFinder(Restorer):
         self.found: list[tuple[int, int]] = []
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Where they begin and end, in characters."""
+        """Returns the places as start and end offsets in characters."""
         self._final = True
         units = self._text.read([plain(char) for char in text], True)
         self._starts = [0]
@@ -710,7 +748,7 @@ class KeyFinder(Restorer):
 
 
 def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] = ()) -> set[str]:
-    """The targets of a release into which originals are joined, with these originals.
+    """Finds the targets of a release that contain originals, restored.
 
     Args:
         text: the release.
@@ -730,17 +768,23 @@ def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] 
 
 @lru_cache(4096)
 def _marks(word: str) -> int:
-    """The marks of one word."""
+    """Looks up the lexicon marks of one word."""
     return int(lexicon.marks([word], np.array([0, 1]))[0])
 
 
 def _in_word(char: str) -> bool:
-    """Whether no key begins behind this character at another one like it; false only means that it must be tried."""
+    """Says whether a character glues a following letter to its word.
+
+    Quick and for ASCII only; False means that a key must be tried.
+    """
     return char.isascii() and char.isalnum()
 
 
 def _joins_names(char: str) -> bool:
-    """Whether a character may stand between two parts of a name: on one line, and no comma."""
+    """Says whether a character may join two parts of a name.
+
+    A space or hyphen on one line does, a comma does not.
+    """
     return char in "-\u2010\u2011" or (char.isspace() and char not in _LINES)
 
 
@@ -750,7 +794,7 @@ def _is_loud(word: str, shouted: bool) -> bool:
 
 
 def _is_joined(text: str) -> bool:
-    """Whether what stands between two words joins them to one name."""
+    """Says whether the text between two words joins them to one name."""
     return 0 < len(text) <= SPACES and all(map(_joins_names, text))
 
 
@@ -768,22 +812,25 @@ def _step(node: Node, folded: str) -> Node | None:
 
 
 def _may_be_wider(node: Node, last: str) -> bool:
-    """Says whether more whitespace may stand here than in the key: where it has some, and inside the brackets."""
+    """Says whether the key allows more whitespace here than it has.
+
+    That is behind its spaces, and inside its brackets.
+    """
     return last in ("<", " ") or ">" in node.children
 
 
 def _glued(edge: str, neighbour: str) -> bool:
-    """Whether the character beside a key, past any underscores, makes the key part of a longer word."""
+    """Says whether a neighbour, past underscores, makes a key a longer word."""
     return neighbour == "_" or _together(edge, neighbour)
 
 
 def _together(edge: str, neighbour: str) -> bool:
-    """Whether two characters are letters or digits of one word."""
+    """Says whether two characters belong to one word."""
     return script(edge) == script(neighbour) != ""
 
 
 def _cased(original: str, shown: str, found: str) -> str:
-    r"""The original as it stood if the answer wrote the name as it was released, else in the answer's case."""
+    r"""Returns the original unchanged if the released case was kept, else recased."""
     casing = casing_of(found)
     if casing == casing_of(shown):
         return original

@@ -1,7 +1,8 @@
-"""Sessions in a database: opened, added to and forgotten, by any number of processes at once.
+"""Sessions in a database, shared by any number of processes.
 
-In: a URL, keys, how long sessions are kept. Out: `SQLStore`, which gives `StoredSession`s.
-Not here: how rows are sealed (`sql.seal`), looked up (`sql.view`), and transactions (`sql.database`).
+In: a URL, keys, how long sessions are kept. Out: `SQLStore`, which opens `StoredSession`s.
+Not here: how rows are sealed (`sql.seal`), looked up (`sql.view`), and transactions
+(`sql.database`).
 """
 
 import json
@@ -34,37 +35,42 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SWEPT = 20
-"""Sessions that are forgotten at most when one is opened, because their time is over."""
+"""Most expired sessions to delete when one is opened."""
 
 CONVERSATIONS = "conversations"
-"""The session of a store in which the links of an account lie."""
+"""Name of the session that holds the links of an account."""
 
 WORDS = "lasting words"
-"""The session of a subject that holds the draws which all its sessions share."""
+"""Name of the session that holds the draws a subject's sessions share."""
 
 PROOF = b"textveil"
-"""What is sealed in the store to tell whether a key is the right one."""
+"""Plaintext that is sealed in the store to check the deployment key."""
 
 
 class SQLStore(Database, SessionStore):
-    """Sessions in SQLite or PostgreSQL, encrypted; for any number of processes, with PostgreSQL on several machines.
+    """Encrypted sessions in SQLite or PostgreSQL, for any number of processes.
 
-    What a session knows is encrypted with a key of its own, which lies in the key folder or keyring, sealed with the
-    key of the deployment. The database shows how many sessions and rows there are, of which kinds, and when they came.
-    To forget a session destroys its key first: copies of the database that remain cannot be read any more.
+    With PostgreSQL they may run on several machines. Each session is encrypted with its session
+    key, which lies in the key folder or keyring, sealed with the key of the deployment. The
+    database shows how many sessions and rows there are, of which kinds, and when they came. To
+    forget a session destroys its key first: copies of the database that remain cannot be read any
+    more.
 
     Args:
         url: `sqlite:///veil.db`, or `postgresql://USER@HOST/NAME`.
-        keys: where keys lie: a folder, or "keyring"; else what the environment variable TEXTVEIL_KEYS says, or
-            `~/.local/share/textveil/keys`. The key of the deployment is that of TEXTVEIL_STORE_KEY, where it is set.
-        session_keys: "apart", where the key of the deployment lies; or "database", for several machines without a
-            folder in common: then a session that is forgotten can still be read in backups made before.
+        keys: where keys lie: a folder, or "keyring"; else what the environment variable TEXTVEIL_KEYS
+            says, or `~/.local/share/textveil/keys`. The key of the deployment is that of
+            TEXTVEIL_STORE_KEY, where it is set.
+        session_keys: "apart", where the key of the deployment lies; or "database", for several machines
+            without a folder in common: then a session that is forgotten can still be read in backups
+            from before.
         keep: how long a session is kept after something was added; None for ever.
 
-    The last two may stand in the URL, too, keep in days: `sqlite:///veil.db?keep=30&session_keys=database`.
+    The last two may be in the URL, too, keep in days:
+    `sqlite:///veil.db?keep=30&session_keys=database`.
 
     Raises:
-        StoreError: the database cannot be opened, or the key is missing or another one; nothing was written.
+        StoreError: the database cannot be opened, or the key is missing or wrong; nothing was written.
     """
 
     def __init__(
@@ -92,7 +98,7 @@ class SQLStore(Database, SessionStore):
 
     @property
     def ledger(self) -> Ledger:
-        """What releases have spent, and may spend."""
+        """The ledger: what releases have spent, and may spend."""
         return self._ledger
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
@@ -154,10 +160,10 @@ class SQLStore(Database, SessionStore):
         return derived(self._deployment, b"pseudonym", self.name, secret).hex()[:16]
 
     def take(self, content: str | bytes, subject: str, session: str = DEFAULT) -> "StoredSession":
-        """Take in a session that `Session.to_json` wrote, such as a session file, under a name that is free.
+        """Imports a session that `Session.to_json` wrote, under a free name.
 
         Raises:
-            InputError: it is no session, or the name is taken.
+            InputError: the content is no session, or the name is taken.
         """
         read = Session.from_json(content).snapshot()
         opened = self.open(subject, session)
@@ -181,12 +187,15 @@ class SQLStore(Database, SessionStore):
         return derived(self._account_key(subject), b"session", session.encode())[:NAME]
 
     def _key(self, account: bytes, place: bytes, *, make: bool) -> bytes:
-        """The key of a session.
+        """Returns the key of a session, opened with the deployment key.
 
         Args:
-            account: whose it is.
-            place: which.
-            make: whether one is made where there is none.
+            account: derived name of the subject.
+            place: derived name of the session.
+            make: True to create a key where there is none.
+
+        Raises:
+            StoreError: the key is missing.
         """
         cipher = Cipher(derived(self._deployment, b"keys", self.name), self.name, account)
         name = f"{self.name.hex()}/{place.hex()}"
@@ -215,7 +224,7 @@ class SQLStore(Database, SessionStore):
     # ---- rows --------------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Learn the name of the store and the key of the deployment, and bring the tables to where they should be."""
+        """Reads the store's name, checks the deployment key, and migrates the tables."""
         import sqlalchemy as sa
 
         store = self.tables.store
@@ -243,7 +252,11 @@ class SQLStore(Database, SessionStore):
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
 
     def _unlock(self, known: Any) -> None:
-        """Use the key of the deployment; an error where it is that of another store."""
+        """Checks the deployment key against the store's proof, and opens the ledger.
+
+        Raises:
+            StoreError: the key is that of another store.
+        """
         Cipher(derived(self._deployment, b"proof"), known.name).open(known.proof)
         self.name = known.name
         self._ledger = Ledger(self, self._deployment)
@@ -281,7 +294,7 @@ class SQLStore(Database, SessionStore):
         )
 
     def _sweep(self, first: bytes) -> None:
-        """Forget sessions whose time is over: this one, and some others."""
+        """Deletes expired sessions: the one being opened, and at most `SWEPT` more."""
         import sqlalchemy as sa
 
         table = self.tables.sessions
@@ -296,26 +309,26 @@ class SQLStore(Database, SessionStore):
 
 
 class Charged(local):
-    """What a thread has charged for the release that it is making, and the transaction in which it does."""
+    """Charges and transaction of the release in progress, one set per thread."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Begin another release."""
+        """Starts the next release with no charges."""
         self.spends: list[Spend] = []
         self.reserved: list[Reservation] = []
         self.connection: Any = None
 
 
 class StoredSession(Session):
-    """A session of a `SQLStore`. Nothing is read before it is needed, and each release adds only what is new.
+    """A session of a `SQLStore`, read on demand, extended row by row.
 
     Args:
-        store: where it lies.
-        subject: whose it is.
-        number: which.
-        seal: of its rows.
+        store: the store that holds it.
+        subject: the person or client it belongs to.
+        number: its row number.
+        seal: cipher of its rows.
     """
 
     counts_spending = True
@@ -331,7 +344,7 @@ class StoredSession(Session):
         return "StoredSession()"
 
     def snapshot(self) -> StoredSnapshot:
-        """See `Session`. It looks up what it is asked for."""
+        """See `Session`. The snapshot looks up rows on demand."""
         with failures("read"), self._store.reading() as connection:
             return self._seen(*self._store.version(connection, self.number))
 
@@ -345,7 +358,10 @@ class StoredSession(Session):
         return self._commit_after(self.snapshot(), delta)
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """See `Session`. A release that is made again, because another process was faster, pays what it spends more.
+        """See `Session`. A repeated release pays only what it spends in addition.
+
+        A release is repeated because another process committed first. What was charged for the
+        first try stays charged, also where the other process has drawn some of its words.
 
         What was charged for the first try stays charged, also where the other process has drawn some of its words.
         """
@@ -384,7 +400,7 @@ class StoredSession(Session):
         return made
 
     def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
-        """See `Session`. A release is made again where another session was faster to draw one of its words."""
+        """See `Session`. The release is repeated where another session drew first."""
         if self._words is None:
             kept = self._store.open(self.owner, WORDS)
             self._words = StoredLinks(self._store, self._store.ledger, kept.number, kept.seal)
@@ -392,7 +408,7 @@ class StoredSession(Session):
         return {names[name]: int(row) for name, row in self._words.get(list(names)).items()}
 
     def _shared(self, delta: SessionDelta) -> dict[bytes, int]:
-        """What of a delta all sessions of the subject share, by the names of its rows."""
+        """Selects the draws that all sessions of the subject share, by row."""
         shared = {key: row for key, row in delta.drawn.items() if key[0].startswith(LASTING)}
         if self._words is None:
             return {}
@@ -407,7 +423,7 @@ class StoredSession(Session):
             self._store.ledger.confirm(each, connection)
 
     def to_json(self) -> str:
-        """See `Session`. All of it is read."""
+        """See `Session`. Reads all rows."""
         session = Session(self.owner)
         session.adopt(self.snapshot().whole())
         return session.to_json()
@@ -446,7 +462,7 @@ class StoredSession(Session):
 
 
 def _name(words: StoredLinks, key: tuple[str, str, str]) -> bytes:
-    """The name of the row of a word: by law, word and group."""
+    """Derives the name of a word's row from law, word and group."""
     return words.name(*(part.encode("utf-8", "surrogatepass") for part in key))
 
 
@@ -454,7 +470,7 @@ class Shelf(Drawer):
     """Sealed keys in the database itself; see `Drawer`.
 
     Args:
-        store: whose they are.
+        store: the store that holds them.
     """
 
     def __init__(self, store: SQLStore) -> None:
@@ -494,7 +510,7 @@ class Shelf(Drawer):
 
 
 def _options(url: str) -> tuple[str, dict[str, Any]]:
-    """A URL without what it says for `SQLStore`, and that."""
+    """Splits a URL into the database address and the options of `SQLStore`."""
     address, _, query = url.partition("?")
     own: dict[str, Any] = {}
     rest: list[tuple[str, str]] = []

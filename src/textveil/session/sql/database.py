@@ -1,7 +1,8 @@
-"""The database of a store: connections, transactions, and rows of sessions as they lie in it.
+"""Database of a store: connections, transactions, and the sealed rows of sessions.
 
 In: a URL, and where keys lie. Out: `Database`.
-Not here: sessions (`session.stored`), how rows are sealed (`seal`) and looked up (`view`), and the tables (`schema`).
+Not here: sessions (`session.stored`), how rows are sealed (`seal`) and looked up (`view`), and the
+tables (`schema`).
 """
 
 import os
@@ -29,34 +30,43 @@ WAIT = 60
 """Seconds that a transaction waits for those of other processes."""
 
 CONNECTIONS = 16
-"""Connections that are kept for further use."""
+"""Pooled connections."""
 
 PAGES = 16_384
-"""KiB of a database that a connection to SQLite keeps in memory: the way to each of millions of rows."""
+"""SQLite page cache of a connection, in KiB.
+
+It holds the index pages on the way to each of millions of rows.
+"""
 
 IDLE = 1
-"""Seconds after which a connection to a server is tried before it is used."""
+"""Seconds of idleness after which a server connection is tested before use."""
 
 TRIES, PAUSE = 20, 0.05
-"""How often a file is looked at that others write to, and the seconds between."""
+"""Attempts to read a file that others write to, and seconds between."""
 
 SAME = 0.1
-"""Seconds for which a database on a server is taken for the one that was opened, once it was asked."""
+"""Seconds for which a server's database needs no new identity check.
+
+The check asks whether it is still the database that was opened.
+"""
 
 AT_ONCE = 500
-"""Rows that are looked up in one question."""
+"""Most rows in one look-up query."""
 
 EVERY = 64
-"""After so many entries the newest link is kept so that a power cut leaves it; after each, it is kept as it comes."""
+"""Entries between two links that are synced to the disk.
+
+A synced link survives a power cut; the links between are stored without syncing.
+"""
 
 HEADS = "textveil heads"
-"""What a transaction has added to accounts of the ledger, among what its connection knows."""
+"""Key in `connection.info` for the links that a transaction added."""
 
 GONE = "the store was deleted, or another one is in its place: put it back, or start again with the one that is there"
 
 
 class Database:
-    """A database that holds sessions, and what several processes do to it at once.
+    """Database of sessions, safe for concurrent use by any number of processes.
 
     Args:
         url: as for `SQLStore`.
@@ -64,9 +74,9 @@ class Database:
         keep: how long a session is kept after something was added; None for ever.
 
     Attributes:
-        name: of the store; empty until it is known.
+        name: name of the store; empty until it is known.
         tables: its tables.
-        drawer: where keys lie, and the newest links of the ledger.
+        drawer: key store, which also holds the newest links of the ledger.
     """
 
     def __init__(
@@ -94,7 +104,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> "Iterator[Connection]":
-        """A connection to read from; each question is a transaction of its own."""
+        """Yields a connection to read from; each query is a separate transaction."""
         if self._reading.connection is not None:
             yield self._reading.connection
         else:
@@ -104,14 +114,14 @@ class Database:
 
     @contextmanager
     def moment(self) -> "Iterator[Connection]":
-        """A connection to read from that sees everything as it is at one moment."""
+        """Yields a connection whose queries see one consistent moment."""
         with self._connected(self._moments).begin() as connection:
             self._require_same(connection)
             yield connection
 
     @contextmanager
     def reading_often(self) -> Iterator[None]:
-        """All that this thread reads until the end of the block is read from one connection."""
+        """Reads all of this thread's queries from one connection in the block."""
         with self.reading() as connection:
             mine, before = self._reading, self._reading.connection
             mine.connection = connection
@@ -122,7 +132,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> "Iterator[Connection]":
-        """A transaction that is on the disk when the block has ended, or that has done nothing."""
+        """Yields a write transaction, durable at the block's end or rolled back."""
         with self._connected(self._writer).begin() as connection:
             connection.info.pop(HEADS, None)  # of a transaction that did nothing
             self._require_same(connection)
@@ -132,14 +142,19 @@ class Database:
             self.keep_heads(heads)
 
     def head(self, account: bytes) -> bytes | None:
-        """The number and the link of an account that are kept where the keys lie; None where nothing is."""
+        """Reads an account's newest link from the key store, with its number.
+
+        None where there is none.
+        """
         return self.drawer.get(self._head(account)) or None  # empty after a power cut
 
     def _head(self, account: bytes) -> str:
         return f"{self.name.hex()}/{account.hex()}-ledger"
 
     def keep_heads(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
-        """Keep newest links where the keys lie, once they are on the disk; what is kept may be behind, never ahead.
+        """Stores newest links in the key store, after they are committed.
+
+        A stored link may lag behind the database, but is never ahead.
 
         Args:
             heads: number and link by account.
@@ -149,7 +164,10 @@ class Database:
             self.drawer.advance(self._head(account), content, synced=number % EVERY == 1)
 
     def _require_same(self, connection: "Connection") -> None:
-        """Raises `StoreError` where a database is not the one that was opened: a name of a file says little."""
+        """Raises `StoreError` unless the database is the one that was opened.
+
+        Another database may have taken its file name.
+        """
         now = time.monotonic()
         if not self.name or (self._file is None and now < self._same_until):
             return
@@ -163,7 +181,10 @@ class Database:
         raise StoreError(GONE)
 
     def _connected(self, engine: "Engine") -> "Engine":
-        """What gives connections; never to another file, nor those of the process that this one was forked from."""
+        """Returns the engine, after checks of file and process.
+
+        Raises `StoreError` for another file; after a fork, it drops the parent's connections.
+        """
         if self._file is not None:
             self._file.require(self.name)
         if os.getpid() != self._pid:
@@ -175,7 +196,7 @@ class Database:
 
     @property
     def dialect(self) -> str:
-        """The kind of the database."""
+        """Kind of the database."""
         return self._engine.dialect.name
 
     def close(self) -> None:
@@ -186,11 +207,11 @@ class Database:
 
     @staticmethod
     def now() -> int:
-        """The time, in seconds since 1970."""
+        """Returns the time in seconds since 1970."""
         return int(time.time())
 
     def expiry(self) -> int | None:
-        """When a session that is used now is forgotten."""
+        """Returns when a session that is used now expires, None for never."""
         return (
             None if self._keep is None else self.now() + max(1, round(self._keep.total_seconds()))
         )
@@ -198,12 +219,15 @@ class Database:
     def version(
         self, connection: "Connection", number: int, *, alone: bool = False
     ) -> tuple[int, int]:
-        """The version of a session, and the last number of its rows.
+        """Reads a session's version, and the last number of its rows.
 
         Args:
-            connection: where to ask.
-            number: of the session.
-            alone: whether nobody else may add to the session before the transaction ends.
+            connection: connection to read from.
+            number: number of the session.
+            alone: True to lock the session until the transaction ends.
+
+        Raises:
+            StoreError: the session was deleted.
         """
         asked = self._statements.alone if alone else self._statements.version
         found = connection.execute(asked, {"of_session": number}).first()
@@ -214,7 +238,10 @@ class Database:
     def add(
         self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
     ) -> bool:
-        """Add rows to a session; false, and nothing is added, where something else was since this version."""
+        """Adds rows to a session; False if its version changed meanwhile.
+
+        Then nothing is added.
+        """
         change = {"of_session": number, "since": version, "more_rows": len(rows), **self._used()}
         if connection.execute(self._statements.added, change).rowcount != 1:
             self.version(connection, number)
@@ -234,14 +261,14 @@ class Database:
         *,
         replaced: bool,
     ) -> None:
-        """Add rows that nothing else depends on.
+        """Adds rows that nothing else depends on, without raising the version.
 
         Args:
             connection: a transaction.
-            number: of the session.
-            kind: of the rows.
+            number: number of the session.
+            kind: kind of the rows.
             rows: sealed contents by name.
-            replaced: whether they take the place of rows that are there; else those stay.
+            replaced: True to replace existing rows; False to keep them.
         """
         change = {"of_session": number, **self._used()}
         if connection.execute(self._statements.used, change).rowcount != 1:
@@ -254,7 +281,7 @@ class Database:
             )
 
     def row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
-        """The sealed content of one row, read in a transaction; None where there is none."""
+        """Reads the sealed content of one row in a transaction, if any."""
         asked = {"of_session": number, "values": [name]}
         found = connection.execute(self._statements.rows["name"], asked).first()
         return None if found is None else SealedRow(*found).content
@@ -263,12 +290,12 @@ class Database:
         return {"now": self.now(), "expiry": self.expiry()}
 
     def reader(self, number: int) -> RowReader:
-        """What reads the rows of a session."""
+        """Returns the reader of a session's rows."""
         rows = partial(self._rows, number)
         return RowReader(partial(rows, "name"), partial(rows, "tag"), partial(rows, ""))
 
     def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[SealedRow]:
-        """The rows of a session in which a column has one of these values; all rows without a column."""
+        """Reads a session's rows with some values in a column, or all."""
         found: list[SealedRow] = []
         with failures("read"), self.reading() as connection:
             for first in range(0, len(values), AT_ONCE):
@@ -280,10 +307,12 @@ class Database:
 
 
 class StoreFile:
-    """The file of a store. SQLite goes on with one that was deleted, and with what it remembers of it.
+    """File of a store, with a check that it was not replaced.
+
+    SQLite continues to use a deleted file, and what it has cached of it.
 
     Args:
-        path: where it lies.
+        path: path of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -292,7 +321,7 @@ class StoreFile:
         self._own, self._seen = self._found()
 
     def require(self, name: bytes) -> None:
-        """Raises `StoreError` where what lies there is not the store of a name any more."""
+        """Raises `StoreError` unless the path still holds the store of this name."""
         with suppress(OSError):
             own, seen = self._found()
             if own == self._own and (seen == self._seen or not name or self._has(name)):
@@ -301,12 +330,18 @@ class StoreFile:
         raise StoreError(GONE)
 
     def _found(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """What file it is; its size, and when it was written: rarely, since what is new lies beside it for a while."""
+        """Returns the file's identity, and its size and time of change.
+
+        These rarely change, since SQLite writes new pages to the log beside it first.
+        """
         found = os.stat(self._path)
         return (found.st_dev, found.st_ino), (found.st_size, found.st_ctime_ns)
 
     def _has(self, name: bytes) -> bool:
-        """Whether the file itself is whole and has the name; it is asked again while others write to it."""
+        """Says whether the file itself holds the store's name.
+
+        It retries while other processes write to the file.
+        """
         for _ in range(TRIES):
             with (
                 suppress(sqlite3.Error),
@@ -318,14 +353,14 @@ class StoreFile:
 
 
 class _Reading(local):
-    """The connection that a thread reads from."""
+    """Connection that a thread reads from, if it is fixed."""
 
     connection: "Connection | None" = None
 
 
 @contextmanager
 def failures(what: str) -> Iterator[None]:
-    """Turn an error of the database into one line; the error itself may hold rows."""
+    """Converts database errors to `StoreError` without their text, which may hold rows."""
     with needed():
         import sqlalchemy as sa
     try:
@@ -389,7 +424,7 @@ def _engine(url: str) -> "Engine":
 
 
 def _pinged(engine: "Engine") -> "Engine":
-    """Ask whether a connection that was idle still stands before it is used; one that does not is made anew."""
+    """Tests idle connections before use; lost ones are opened anew."""
     import sqlalchemy as sa
 
     @sa.event.listens_for(engine, "checkin")

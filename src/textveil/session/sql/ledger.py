@@ -1,13 +1,15 @@
-"""The ledger: what releases have spent, for each subject, metric and table, and what they may spend.
+"""Ledger: spending and limits for each subject, metric and table.
 
-In: `Spend`s, before anything is drawn. Out: reservations, totals, `LimitReached` where a limit would be passed.
+In: `Spend`s, before anything is drawn. Out: reservations, totals, `LimitReached` where a limit
+would be passed.
 Not here: what a release spends (`session.spending`), and sessions (`store`).
 
-Entries are only ever added. Each carries a link, an HMAC of the entry and the link before, so that none can be changed
-or taken out. A seal, an HMAC of the newest link, binds the totals and limits of the account: whatever changes them adds
-an entry, so an older seal is that of an older link. Accounts are entries of an account themselves, the register. The
-newest link is kept where the keys lie, so that a ledger that vanished or that was put back from an older copy is
-noticed. For pure epsilon a sum against a limit is exact, also if what is asked next depends on what came out.
+Entries are only ever added. Each carries a link, an HMAC of the entry and the link before, so that
+none can be changed or removed. A seal, an HMAC of the newest link, binds the totals and limits of
+the account: whatever changes them adds an entry, so an older seal is that of an older link.
+Accounts are entries of an account themselves, the register. The newest link is stored in the key
+store, so that a ledger that vanished or that was replaced by an older copy is noticed. For pure
+epsilon a sum against a limit is exact, also if the next query depends on earlier outputs.
 """
 
 import hmac
@@ -32,37 +34,40 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 NEWEST = 16
-"""Links of an account that are checked whenever it is opened; `entries` checks all."""
+"""Newest links that are checked when an account is opened; `entries` checks all."""
 
 REMEMBERED = 4_096
-"""Links that a process remembers, so that those it has checked cost nothing."""
+"""Most links in a process's cache of checked links."""
 
 LISTED = 8
-"""Accounts of a subject that are looked up at once."""
+"""Accounts of a subject that are looked up together."""
 
 DAY = 86_400
 
 LIFETIME = 0
-"""The period of a limit that is never reset."""
+"""Period of a limit that is never reset."""
 
 REGISTER = ("", "", "")
-"""The label of the account whose entries are the accounts."""
+"""Label of the account whose entries are the accounts."""
 
 What = Literal["reserve", "confirm", "release", "limit", "open"]
 
 SIGNS: Mapping[What, int] = {"reserve": 1, "release": -1}
-"""How an entry counts in the totals; others do not."""
+"""Sign of an entry in the totals; other kinds count nothing."""
 
 TOTALS = ("epsilon", "ldp", "releases", "infinite")
 
 
 NOTHING = Spend(metric="", table="", epsilon=0, ldp=0, words=0)
 FIRST = SimpleNamespace(number=0, link=bytes(32))
-"""What the first entry of an account follows."""
+"""Predecessor of an account's first entry."""
 
 
 class Cap(NamedTuple):
-    """The limit of a period, as it is stored."""
+    """Stored limit of a period, in millionths of an epsilon.
+
+    The period began at `began`, in seconds since 1970.
+    """
 
     most: int
     began: int
@@ -71,7 +76,7 @@ class Cap(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """An account, checked, as it is in a transaction.
+    """An account in a transaction, checked.
 
     Attributes:
         label: its subject, metric and table.
@@ -88,12 +93,12 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """What was charged for a release before it was drawn.
+    """Charge for a release before it is drawn.
 
     Attributes:
-        account: the name of the account.
-        number: of the entry.
-        repeated: whether the idempotency key was known, so that nothing was charged.
+        account: name of the account.
+        number: number of the entry.
+        repeated: True if the idempotency key was known, so that nothing was charged.
     """
 
     account: bytes
@@ -103,12 +108,12 @@ class Reservation:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """What an account may spend.
+    """Limit on an account's spending.
 
     Attributes:
-        days: of the period; None for ever.
-        most: in epsilons of the account.
-        left: of this period.
+        days: length of the period; None for ever.
+        most: the limit, in epsilons of the account.
+        left: the rest in this period.
     """
 
     days: float | None
@@ -118,17 +123,19 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What was spent on a subject, of one kind, ever. A reset of a period is a policy and changes nothing here.
+    """Total spending on a subject, for one metric and table.
+
+    A reset of a period is a policy and changes nothing here.
 
     Attributes:
-        subject: whose account it is.
-        metric: what epsilon is per unit of; "ldp" for local DP.
+        subject: the subject.
+        metric: the unit of distance that epsilon is per; "ldp" for local DP.
         table: the table of words.
-        epsilon: the sum of all releases, unless some are infinite.
-        ldp: the local DP that it amounts to.
-        releases: how many there were; those that nobody saw, because their process died, count.
-        infinite: how many of them have no finite bound, and are in no sum.
-        limits: what may be spent.
+        epsilon: the sum of all releases with a finite bound.
+        ldp: the equivalent local DP.
+        releases: number of releases, also of those that nobody saw, because their process died.
+        infinite: number of those without a finite bound, which are in no sum.
+        limits: limits on its spending.
     """
 
     subject: str
@@ -141,16 +148,16 @@ class Account:
     limits: tuple[Limit, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """As plain data."""
+        """Returns the fields as plain data."""
         return {**vars(self), "limits": [dict(vars(each)) for each in self.limits]}
 
 
 class Ledger:
-    """The ledger of a `SQLStore`.
+    """Ledger of a `SQLStore`.
 
     Args:
-        store: which.
-        key: of the deployment; entries are linked under a key that follows from it.
+        store: database of the store.
+        key: deployment key, from which the key of the links is derived.
     """
 
     def __init__(self, store: Database, key: bytes) -> None:
@@ -172,18 +179,18 @@ class Ledger:
         key: str | None = None,
         connection: "Connection | None" = None,
     ) -> Reservation:
-        """Charge what a release is going to spend at most. Call it before anything is drawn.
+        """Charges the most a release can spend. Call it before drawing.
 
         Args:
             subject: whose texts it is made from.
-            spend: at most.
-            key: an idempotency key: a second reservation with the same key charges nothing, unless the first one was
-                released. Whoever uses it must release the same bytes.
+            spend: the most that it can spend.
+            key: an idempotency key: a second reservation with the same key charges nothing, unless the
+                first one was released. The caller must release the same bytes.
             connection: a transaction that is open already.
 
         Raises:
-            LimitReached: the account may not spend so much; nothing was charged. StoreError: the ledger was changed,
-                is older than it was, or vanished.
+            LimitReached: it exceeds a limit of the account; nothing was charged. StoreError: the ledger was
+                changed, is older than it was, or vanished.
         """
         check(subject, "ledger")
         if connection is None:
@@ -204,12 +211,12 @@ class Ledger:
         key: str | None = None,
         connection: "Connection | None" = None,
     ) -> list[Reservation]:
-        """Charge all that one release is going to spend, or nothing of it; see `reserve`.
+        """Charges all that one release can spend, or nothing; see `reserve`.
 
         Args:
             subject: whose texts it is made from.
             spends: one for each metric and table.
-            key: an idempotency key; another sum under it is another reservation.
+            key: an idempotency key; a different sum under it is a different reservation.
             connection: a transaction that is open already.
         """
         if not spends:
@@ -227,12 +234,15 @@ class Ledger:
         return made
 
     def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:
-        """Note that the release was made, in the transaction that remembers it where there is one."""
+        """Records that the release was made.
+
+        Call it in the transaction that stores the release, if there is one.
+        """
         if not reservation.repeated:
             self._close(reservation, "confirm", connection)
 
     def release(self, reservation: Reservation) -> None:
-        """Give back what was reserved. Only for a release that failed before anything was drawn.
+        """Cancels a reservation of a release that failed before any draw.
 
         Raises:
             StoreError: the release was confirmed, or given back already.
@@ -249,17 +259,17 @@ class Ledger:
         days: float | None = None,
         alone: bool = False,
     ) -> None:
-        """Limit what may be spent from now on; what was spent before counts for the limit without a period.
+        """Limits further spending; a limit without a period counts the past, too.
 
-        A limit with the same period as before goes on counting where that one was.
+        A limit with the same period as an earlier one continues its count.
 
         Args:
-            subject: whose account.
+            subject: subject of the account.
             metric: its metric; "ldp" for local DP.
             table: its table.
             epsilon: the most, in epsilons; None lifts the limit of this period.
             days: the period after which counting begins again; None for never.
-            alone: whether limits with other periods are lifted; where it is as it should be, nothing is written.
+            alone: True to lift limits with other periods; where nothing changes, nothing is written.
         """
         check(subject, "ledger")
         most, period, label = _most_of(epsilon), _period_of(days), [subject, metric, table]
@@ -277,7 +287,7 @@ class Ledger:
                 self._append(connection, account, "limit", caps=caps, note=note)
 
     def _limits(self, label: Sequence[str]) -> dict[int, int]:
-        """Gives the limits of an account by period, as they are stored."""
+        """Returns the limits of an account by period, in millionths."""
         import sqlalchemy as sa
 
         limits = self._store.tables.limits
@@ -288,11 +298,11 @@ class Ledger:
     # ---- what was spent ----------------------------------------------------------------------------------------------
 
     def accounts(self, subject: str | None = None, *, whole: bool = False) -> list[Account]:
-        """All accounts, or those of a subject.
+        """Returns all accounts, or those of a subject.
 
         Args:
-            subject: whose; None for all.
-            whole: whether all links are checked, not the newest ones only.
+            subject: the subject; None for all.
+            whole: True to check all links, not only the newest.
 
         Raises:
             StoreError: the ledger was changed, is older than it was, or vanished.
@@ -316,7 +326,7 @@ class Ledger:
         return sorted(found, key=lambda each: (each.subject, each.metric, each.table))
 
     def entries(self) -> Iterator[dict[str, object]]:
-        """All entries of all accounts, each account's links checked from the first to the last.
+        """Yields all entries of all accounts, with every link checked.
 
         Raises:
             StoreError: an entry is missing or was changed, or the totals are not their sums.
@@ -347,7 +357,7 @@ class Ledger:
 
     @contextmanager
     def _seen(self, subject: str | None) -> "Iterator[tuple[Connection, Iterator[Opened]]]":
-        """All accounts, or those of a subject, as they are at one moment; what others add meanwhile is not seen."""
+        """Yields accounts at one consistent moment, of a subject or all."""
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
@@ -373,7 +383,7 @@ class Ledger:
         rows: dict[bytes, Any],
         kept: Mapping[bytes, bytes | None],
     ) -> Iterator[Opened]:
-        """Accounts of rows, each in the register, and none of the register missing."""
+        """Yields checked accounts; an error if the register does not match."""
         name = self._name(REGISTER)
         if name not in rows and kept[name] is not None:
             raise _error(REGISTER, OLDER)
@@ -396,7 +406,7 @@ class Ledger:
             raise _error(self._labelled(row), CHANGED)
 
     def _label(self, name: bytes, sealed: bytes) -> list[str]:
-        """What an account is of: subject, metric, table; as it was sealed for an account."""
+        """Decrypts an account's label: subject, metric, table."""
         label: list[str] = json.loads(self._labels.open(sealed, name))
         return label
 
@@ -407,11 +417,11 @@ class Ledger:
         return derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
 
     def _row(self, connection: "Connection", name: bytes) -> Any:
-        """The row of an account, which nobody else changes before the transaction ends; None where there is none."""
+        """Locks and reads the row of an account; None if missing."""
         return connection.execute(self._statements.account, {"of_account": name}).first()
 
     def _opened(self, connection: "Connection", label: Sequence[str]) -> Opened:
-        """An account, which nobody else changes before the transaction ends; a new one if need be."""
+        """Locks, checks and returns an account, created if necessary."""
         name = self._name(label)
         with _readable(label):
             row = self._row(connection, name)
@@ -423,12 +433,14 @@ class Ledger:
     def _register(
         self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False
     ) -> None:
-        """Make those of some accounts that are not there yet; before any of them is opened, or two wait in a ring.
+        """Creates missing accounts.
+
+        All of them before any is opened, or two processes deadlock.
 
         Args:
             connection: a transaction.
-            labels: of the accounts.
-            anew: whether those are looked for, too, that have been seen there.
+            labels: labels of the accounts.
+            anew: True to look up accounts again that this process has seen.
         """
         names = {self._name(label): label for label in labels}
         missing = [name for name in names if anew or name not in self._known]
@@ -447,7 +459,7 @@ class Ledger:
             self._list(connection, names[each])
 
     def _list(self, connection: "Connection", label: Sequence[str]) -> None:
-        """Add an account to the register; an error where it is there already."""
+        """Adds an account to the register; an error if already listed."""
         name = self._name(REGISTER)
         row = self._row(connection, name)
         if row is None:
@@ -463,7 +475,7 @@ class Ledger:
         )
 
     def _missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
-        """Those of some accounts that are not there."""
+        """Returns the names without an account."""
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
@@ -472,7 +484,10 @@ class Ledger:
         return [name for name in names if name not in found]
 
     def _make(self, connection: "Connection", label: Sequence[str]) -> None:
-        """Add the row of an account; it is an error when it is opened where more of it is kept apart."""
+        """Adds the row of a new account.
+
+        If the key store has a link for it, opening it is an error.
+        """
         name = self._name(label)
         row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0)
         row |= {"name": name, "link": bytes(32), "subject": self._subject(label[0])}
@@ -482,13 +497,13 @@ class Ledger:
         connection.execute(made.on_conflict_do_nothing())
 
     def _listing(self, subject: str, number: int) -> bytes:
-        """The key of the entry of the register that has an account of a subject."""
+        """Derives the register's key for a subject's account of this number."""
         return derived(self._links, b"listed", subject.encode(), b"%d" % number)[:NAME]
 
     def _listed(
         self, connection: "Connection", register: Opened, subject: str
     ) -> list[Sequence[str]]:
-        """The labels of the accounts of a subject."""
+        """Returns the labels of a subject's accounts from the register."""
         listed: list[Sequence[str]] = []
         while len(listed) % LISTED == 0:
             keys = [self._listing(subject, len(listed) + i) for i in range(LISTED)]
@@ -501,7 +516,11 @@ class Ledger:
         return listed
 
     def _check_limits(self, caps: Mapping[int, Cap], spend: Spend) -> dict[int, Cap]:
-        """Limits with one spend more, periods that are over begun anew; `LimitReached` where it passes one."""
+        """Returns the limits after one more spend, with expired periods restarted.
+
+        Raises:
+            LimitReached: the spend exceeds a limit.
+        """
         charged = {}
         for period, cap in caps.items():
             began, spent = _period(period, cap)
@@ -529,7 +548,7 @@ class Ledger:
     def _by_key(
         self, connection: "Connection", account: Opened, key: str
     ) -> tuple[bytes, int | None]:
-        """An idempotency key as it is stored, and the reservation that has it; None where none has that counts."""
+        """Returns an idempotency key as stored, and its valid reservation, if any."""
         turn = 0
         while True:
             name = account.row.name
@@ -546,7 +565,7 @@ class Ledger:
         column: Literal["key", "number"],
         values: Sequence[Any],
     ) -> list[Any]:
-        """The entries of an account that have some keys or numbers; each fits the link before it."""
+        """Returns entries with some keys or numbers, their links checked."""
         asked = {"of_account": account.row.name, "values": list(values)}
         found = list(connection.execute(self._statements.found[column], asked))
         for each in found:
@@ -558,7 +577,7 @@ class Ledger:
     def _ended(
         self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]
     ) -> bool:
-        """Whether a reservation was ended by an entry of some kinds."""
+        """Says whether an entry of some kinds ended a reservation."""
         if account.newest and account.newest[-1].number <= number:  # all that came later is there
             return any(each.of == number and each.what in by for each in account.newest)
         asked = {"of_account": account.row.name, "of_number": number, "values": list(by)}
@@ -576,17 +595,17 @@ class Ledger:
         key: bytes | None = None,
         note: bytes | None = None,
     ) -> Reservation:
-        """Add the next entry of an account, with what it changes: the totals, and the limits.
+        """Adds the next entry of an account, and updates totals and limits.
 
         Args:
-            connection: a transaction that holds the account.
-            account: which.
+            connection: a transaction that locks the account.
+            account: the account.
             what: kind of entry.
-            of: the reservation that it ends.
-            spend: what it charges or gives back, or the entry that says so.
+            of: number of the reservation that it ends.
+            spend: spending that it charges or gives back, or the entry that charged it.
             caps: the limits from now on; None where they stay.
-            key: under which it is found.
-            note: what else it says.
+            key: key under which it is found.
+            note: sealed or plain details of the entry.
         """
         row, sign = account.row, SIGNS.get(what, 0)
         entry: dict[str, Any] = {"number": row.entries + 1, "what": what, "of": of, "made": _now()}
@@ -635,13 +654,16 @@ class Ledger:
     def _checked(
         self, connection: "Connection", row: Any, label: Sequence[str], kept: bytes | None
     ) -> Opened:
-        """An account whose totals and limits are those of its newest link.
+        """Checks an account against its links, seal and key store, and opens it.
 
         Args:
-            connection: where to ask.
-            row: of the account.
-            label: of the account.
-            kept: what is kept apart of it.
+            connection: connection to read from.
+            row: row of the account.
+            label: label of the account.
+            kept: number and link of the account in the key store.
+
+        Raises:
+            StoreError: the account was changed, or is older than it was.
         """
         with _readable(label):
             newest, caps = self._state(connection, row.name)
@@ -661,7 +683,7 @@ class Ledger:
             return Opened(label=label, row=row, caps=caps, newest=newest)
 
     def _state(self, connection: "Connection", account: bytes) -> tuple[list[Any], dict[int, Cap]]:
-        """The newest entries of an account, the last one first, and its limits by period."""
+        """Reads an account's newest entries, last first, and limits by period."""
         newest, caps = [], {}
         for each in connection.execute(self._statements.state, {"of_account": account}):
             if each.what == CAP:
@@ -671,7 +693,11 @@ class Ledger:
         return sorted(newest, key=lambda each: -each.number), caps
 
     def _walked(self, connection: "Connection", account: Opened) -> Iterator[Any]:
-        """All entries of an account; an error where one is wrong, or where they do not add up to its totals."""
+        """Yields all entries of an account, and checks links and totals.
+
+        Raises:
+            StoreError: an entry is wrong, or the entries do not add up to the totals.
+        """
         import sqlalchemy as sa
 
         entries, row = self._store.tables.entries, account.row
@@ -690,14 +716,14 @@ class Ledger:
             raise _error(account.label, CHANGED)
 
     def _seal(self, row: Mapping[Any, Any], caps: Mapping[int, Cap]) -> bytes:
-        """What binds the totals and limits of an account to its newest link."""
+        """Computes the HMAC of an account's totals, limits and newest link."""
         limits = ([period, *caps[period]] for period in sorted(caps))
         state = [row["entries"], *(row[name] for name in TOTALS), *limits]
         parts = (row["name"], row["subject"], row["label"], row["link"], json.dumps(state).encode())
         return derived(self._links, b"state", *parts)
 
     def _link(self, account: bytes, before: bytes, row: Any) -> bytes:
-        """The link of an entry."""
+        """Returns the link of an entry after another."""
         fields = row.number, row.what, row.of, row.made, row.epsilon, row.ldp, row.words
         return self._linked(account, before, *fields, row.infinite, key=row.key, note=row.note)
 
@@ -709,13 +735,13 @@ class Ledger:
         key: bytes | None,
         note: bytes | None,
     ) -> bytes:
-        """The link of an entry of some fields."""
+        """Computes a link from the fields of an entry."""
         # As entries of earlier versions are linked, which have neither.
         more = () if key is note is None else (key or b"", note or b"")
         return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
 
     def _labelled(self, row: Any) -> Sequence[str]:
-        """The label that a row says it has; its name where it cannot be read."""
+        """Decrypts a row's label; its hexadecimal name where that fails."""
         try:
             return self._label(row.name, row.label)
         except StoreError:
@@ -726,7 +752,7 @@ class Ledger:
     def _follows(
         self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()
     ) -> bool:
-        """Whether the link that is kept apart is one of an account."""
+        """Says whether the key store's link belongs to this account."""
         number, link = int.from_bytes(kept[:8], "big"), kept[8:]
         for each in newest:
             if each.number == number:
@@ -735,9 +761,10 @@ class Ledger:
         return bool(connection.execute(self._statements.link, asked).scalar() == link)
 
     def bind(self, connection: "Connection") -> None:
-        """Seal the accounts of a store of an earlier version, which knew no seals, in the transaction that changes it.
+        """Seals the accounts of an earlier version, in the migrating transaction.
 
-        An account that is not as its entries say stays without a seal, and is an error when it is opened.
+        An account that does not match its entries stays without a seal, and is an error when it is
+        opened.
         """
         import sqlalchemy as sa
 
@@ -766,7 +793,7 @@ OLDER = (
 
 
 def _error(label: Sequence[str], how: str) -> StoreError:
-    """The error about an account; its label is no secret."""
+    """Returns the error about an account; its label is no secret."""
     subject, metric, table = label
     which = f"the ledger's account of {subject!r} ({metric}, {table})"
     which = "the register of the ledger" if label == REGISTER else which
@@ -775,7 +802,10 @@ def _error(label: Sequence[str], how: str) -> StoreError:
 
 @contextmanager
 def _readable(label: Sequence[str]) -> Iterator[None]:
-    """Turn values that no account has into the error about it: SQLite takes a text where a number or bytes belong."""
+    """Converts type errors in an account's values to the error about it.
+
+    SQLite accepts a text where a number or bytes belong.
+    """
     try:
         yield
         return
@@ -806,7 +836,7 @@ def _period_of(days: float | None) -> int:
 
 
 def _changed_caps(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
-    """Gives the limits that an account had not, or not so, as values of a statement."""
+    """Returns new and changed limits of an account, as statement parameters."""
     return [
         {"of_account": account.row.name, "cap_period": period}
         | {f"cap_{name}": value for name, value in cap._asdict().items()}
@@ -816,7 +846,7 @@ def _changed_caps(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, An
 
 
 def _given_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
-    """Gives the limits without what a reservation of the same period charged."""
+    """Returns the limits after a reservation of the same period is cancelled."""
     return {
         period: cap._replace(spent=cap.spent - reserved.epsilon * (cap.began <= reserved.made))
         for period, cap in caps.items()
@@ -824,7 +854,7 @@ def _given_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
 
 
 def _period(period: int, cap: Cap) -> tuple[int, int]:
-    """When the period of a limit began, and what is spent of it."""
+    """Returns the start of a limit's present period, and its spending."""
     if period == LIFETIME or _now() < cap.began + period:
         return cap.began, cap.spent
     return cap.began + (_now() - cap.began) // period * period, 0

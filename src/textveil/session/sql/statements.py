@@ -1,7 +1,8 @@
-"""What a database is asked with every release, as statements that are built once: building one costs more than it does.
+"""Prepared SQL statements of a store: compiling one costs more than running it.
 
-In: the tables, the kind of database. Out: `StoreStatements`, `LedgerStatements`, to be executed with values by name.
-Not here: when they are asked, and in which transaction (`store`, `ledger`).
+In: the tables, the kind of database. Out: `StoreStatements`, `LedgerStatements`, to be executed
+with values by name.
+Not here: when they are run, and in which transaction (`store`, `ledger`).
 """
 
 from collections.abc import Iterable
@@ -11,24 +12,25 @@ from typing import Any
 from textveil.session.sql.schema import Tables
 
 CAP = "cap"
-"""The kind of what is read like an entry, and is a limit."""
+"""Kind of a limit's row, which is read like an entry."""
 
 FACT = "name", "number", "kind", "tag", "content"
-"""The columns of a row of a session, besides the session."""
+"""Columns of a session's row, except the session."""
 
 
 @dataclass(frozen=True)
 class StoreStatements:
-    """Those of sessions.
+    """Prepared statements of sessions.
 
     Attributes:
-        version: the version of the session `of_session`, and the last number of its rows.
-        alone: the same, and nobody else adds to the session before the transaction ends.
-        added: the session has one version more, and `more_rows` rows, if it is at the version `since`.
-        used: something was added that nothing else depends on.
-        rows: the rows of `of_session`: those whose name, or whose tag, is one of `values`, or all of them ("").
-        once: adds a row, unless it is there.
-        anew: adds a row, or its content to the one that is there.
+        version: selects the version of the session `of_session`, and the last number of its rows.
+        alone: selects the same, and locks the session until the transaction ends.
+        added: raises the version by one, and the last number by `more_rows`, if the version is `since`.
+        used: updates the time of use, for additions that nothing else depends on.
+        rows: select rows of `of_session`: those whose name, or whose tag, is one of `values`, or all of
+            them ("").
+        once: adds a row, unless the name is taken.
+        anew: adds a row, or replaces its content.
     """
 
     version: Any
@@ -41,7 +43,7 @@ class StoreStatements:
 
 
 def of_store(tables: Tables, dialect: str) -> StoreStatements:
-    """The statements of a store."""
+    """Builds the statements of a store."""
     import sqlalchemy as sa
 
     sessions, facts = tables.sessions, tables.facts
@@ -76,7 +78,7 @@ def of_store(tables: Tables, dialect: str) -> StoreStatements:
 
 
 def inserted(table: Any, dialect: str) -> Any:
-    """An insertion that may say what to do about rows that are there."""
+    """Returns an INSERT of the dialect, with conflict handling."""
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as insert
     else:
@@ -85,7 +87,7 @@ def inserted(table: Any, dialect: str) -> Any:
 
 
 def _given(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
-    """Gives values of columns, to be given by name when a statement is executed."""
+    """Returns named parameters for columns."""
     import sqlalchemy as sa
 
     return {each.name: sa.bindparam(f"{prefix}_{each.name}", type_=each.type) for each in columns}
@@ -93,18 +95,20 @@ def _given(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LedgerStatements:
-    """Those of a ledger.
+    """Prepared statements of a ledger.
 
     Attributes:
-        account: the row of `of_account`, which nobody else changes before the transaction ends.
-        state: its newest entries, one more than are checked, and its limits, as entries of the kind `CAP`.
-        link: of its entry `of_number`.
-        found: its entries whose key, or whose number, is one of `values`, each with the link `before` it.
-        ended: whether an entry of a kind of `values` ends `of_number`.
-        append: one statement or several that add an entry, and what the row of the account says from now on; and those
-            that also do what `cap` does.
-        cap: adds the limit of `cap_period`, or puts it in the place of the one that is there.
-        lift: takes out the limit of `of_period`.
+        account: selects and locks the row of `of_account` until the transaction ends.
+        state: selects its newest entries, one more than are checked, and its limits, as entries of the
+            kind `CAP`.
+        link: selects the link of its entry `of_number`.
+        found: select its entries whose key, or whose number, is one of `values`, each with the link
+            `before` it.
+        ended: selects an entry of a kind in `values` that ends `of_number`.
+        append: statements that add an entry and update the row of the account; and those that also do
+            what `cap` does.
+        cap: adds or replaces the limit of `cap_period`.
+        lift: deletes the limit of `of_period`.
     """
 
     account: Any
@@ -118,7 +122,13 @@ class LedgerStatements:
 
 
 def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
-    """The statements of a ledger that checks so many newest entries of an account."""
+    """Builds the statements of a ledger.
+
+    Args:
+        tables: the tables.
+        dialect: kind of the database.
+        checked: number of newest entries of an account that are checked.
+    """
     import sqlalchemy as sa
 
     accounts, entries, limits = tables.accounts, tables.entries, tables.limits
