@@ -1,7 +1,8 @@
-"""The parts of a privatizer, which decide together what its releases are and what they promise.
+"""Parts of a privatizer, which together determine its releases and its claim.
 
 In: a `Setup` that keeps the rules. Out: `Parts`.
-Not here: which options exclude which (`rules`), and what the parts do with a text (`plan`, `draw`, `release`).
+Not here: which options exclude which (`rules`), and what the parts do with a text (`plan`, `draw`,
+`release`).
 """
 
 import math
@@ -35,23 +36,23 @@ from textveil.table import Books, EmbeddingTable, WordPieces, load_table
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Parts:
-    """What a privatizer consists of.
+    """Components of a privatizer.
 
     Attributes:
-        table: whose words are released.
-        mechanism: what draws them.
-        words: how text becomes words.
-        claim: what is promised, with the notes of all parts.
-        budget: what a word may spend; None where the mechanism's own parameter says it.
-        rerank: whether drawn words give way to likelier ones near them.
-        grouping: what puts words into groups; None: nothing.
-        names: what replaces names by names; None: nothing.
-        figures: what moves dates, ages and amounts; None: nothing.
-        randomness: where draws come from.
+        table: table of the words that are released.
+        mechanism: draws the rows.
+        words: rules for cutting text into words.
+        claim: claim of the mechanism, with the notes of all parts.
+        budget: rule for the epsilon of each word; None where the mechanism's parameter decides.
+        rerank: options for replacing drawn words by likelier neighbours.
+        grouping: puts words into groups; None for no groups.
+        names: replaces names by names; None to replace none.
+        figures: moves dates, ages and amounts; None to move none.
+        randomness: source of the draws.
         pieces: the pieces of words; None where words are whole.
-        naming: of each text of a run, what names its placeholders without a session, where they are numbered; None:
-            they are counted in each text.
-        source: who wrote the texts, which a session remembers of the addresses in them.
+        naming: for each text of a run, the keyed names of its placeholders without a session, where
+            they are numbered; None to count them in each text.
+        source: writer of the texts, which a session stores with the addresses in them.
     """
 
     table: EmbeddingTable
@@ -70,19 +71,19 @@ class Parts:
 
     @property
     def drawn_groups(self) -> bool:
-        """Whether groups are drawn at random."""
+        """True if groups are drawn at random."""
         return self.grouping is not None and self.grouping.randomised
 
     def with_parts(self, **parts: Any) -> Self:
-        """A copy in which some parts are others; the claim is not made anew."""
+        """Returns a copy with some parts replaced; the claim stays."""
         copy = object.__new__(type(self))
         Parts.__init__(copy, **{**vars(self), **parts})
         return copy
 
     def remembering(self) -> Self:
-        """The same, which remembers what was found in texts, as long as it is there: equal ones are searched once.
+        """Returns a copy that caches findings, so equal texts are searched once.
 
-        Only what detectors find is remembered, which follows from a text alone; every draw is a draw of its own.
+        Only detections are cached, which depend on a text alone; every draw is fresh.
         """
         if self.grouping is None or self.grouping.detection.settings.memory is not None:
             return self
@@ -90,10 +91,10 @@ class Parts:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
-        """Where options hold a privatizer, it is taken as it is: its parts were checked when it was built."""
+        """Returns a schema that accepts privatizers unchanged; they are checked already."""
         return core_schema.is_instance_schema(cls)
 
-    # ---- pickling: named tables are loaded again, not carried --------------------------------------------------------
+    # ---- pickling: named tables are loaded again, not carried ------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
@@ -123,7 +124,7 @@ class Parts:
 
 
 def build(setup: Setup) -> Parts:
-    """The parts that the options ask for.
+    """Builds the parts that the options ask for.
 
     Raises:
         ConfigError, BudgetError, UnknownName: an option is wrong, or does not go with another one.
@@ -149,7 +150,7 @@ def build(setup: Setup) -> Parts:
 
 
 def _claim(setup: Setup) -> Claim:
-    """What the mechanism promises, with what re-ranking and groups add to it."""
+    """Returns the mechanism's claim, with notes on codes, re-ranking and groups."""
     claim, grouping = setup.claim, setup.grouping
     if setup.loaded.root.book is not None:
         claim = coarsely(
@@ -174,9 +175,10 @@ def _claim(setup: Setup) -> Claim:
 
 
 def _named_at_most(setup: Setup) -> float | None:
-    """How often words are named from a released code, see `guessing`; None where that is not known.
+    """Bounds how often a word is guessed from a released code.
 
-    Under the largest finite budget of a word; a budget of one's own may give words any.
+    See `guessing`; None where that is not known. The bound holds for the largest finite budget of a
+    word; a user-defined budget may give any.
     """
     mechanism = single(setup.built)
     if setup.words.stopwords != "pass" or not setup.claim.alone or not isinstance(mechanism, Law):
@@ -191,7 +193,7 @@ def _named_at_most(setup: Setup) -> float | None:
 
 
 def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingTable, Values]]:
-    """The view by each book, with the parameter under the largest finite budget of words that go through it."""
+    """Yields each book's view with the parameter of its largest finite budget."""
     given, book = _epsilons(setup.spending), setup.loaded.root.book
     of = book.of if isinstance(book, Books) and isinstance(setup.spending, Grouped) else None
     for at, view in enumerate(setup.loaded.views):
@@ -203,14 +205,14 @@ def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingT
 
 
 def _epsilons(chosen: Budget | None) -> dict[int, float]:
-    """The finite epsilons above 0 that a rule of the package gives to words, of groups by their number."""
+    """Returns a built-in rule's finite positive epsilons, by group number."""
     given: Sequence[float] = chosen.budgets if isinstance(chosen, Grouped) else ()
     given = (chosen.epsilon,) if type(chosen) is Uniform else given
     return {i: each for i, each in enumerate(given) if 0 < each < math.inf}
 
 
 NAMELESS = "of names only those behind a key are found: no tagger is among protect.detectors"
-"""Of detectors that level names asks for, none finds them."""
+"""Caveat where no detector of the options finds names."""
 
 
 def _grouped_claim(
@@ -220,7 +222,7 @@ def _grouped_claim(
     groups: GroupOptions,
     names: NameOptions,
 ) -> Claim:
-    """The claim that says how words were grouped."""
+    """Adds the method of grouping to a claim."""
     said = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
     if grouping.named:
         said["names"] = asdict(names)
@@ -235,7 +237,10 @@ def _grouped_claim(
 
 
 def _budget(setup: Setup) -> Budget | None:
-    """The one rule that decides what a word spends; None where the mechanism's own parameter does."""
+    """Returns the rule for the epsilon of each word, checked.
+
+    None where the mechanism's parameter decides.
+    """
     claim, chosen = setup.claim, setup.spending
     if setup.parameter is not None and claim.parameter is not None:
         in_range(setup.parameter, claim.parameter)

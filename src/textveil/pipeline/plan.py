@@ -1,4 +1,4 @@
-"""Before the draw: which row stands for each word, what may be done with it, and what it may spend.
+"""Plan: the row, role and budget of each word before the draw.
 
 In: the parts of a privatizer, words. Out: their `Protection`, and a `Plan`.
 Not here: which words are protected (`protect`), and the draw (`draw`).
@@ -33,19 +33,22 @@ from textveil.text import Tokens
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """What is decided before the draw, for N words in T units.
+    """Decisions before the draw, for N words in T units.
 
     Attributes:
         block: the units' rows (secret) and layout (public).
-        originals: int64 [T], the units' rows in the table in which words are looked up; others than the block's where
-            the table is looked at coarsely. Secret.
+        originals: int64 [T], the units' rows in the table in which words are looked up; different
+            from the block's where a codebook is used. Secret.
         roles: int8 [N], a `Role` per word.
         counts: int64 [N], units of each word.
         unknown: bool [N], words outside the table that are not public.
-        rules: int8 [N], a `WordRule` per word: whether a paper's own rule takes it out of the mechanism's hands.
-        classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
-        epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
-        figures: by word, those that are moved; secret.
+        rules: int8 [N], a `WordRule` per word: whether a paper's rule handles it instead of the
+            mechanism.
+        classes: int64 [N], the same number for words that are released alike because they are
+            equal; -1 elsewhere.
+        epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets
+            it.
+        figures: figures to move, by word; secret.
     """
 
     block: Block
@@ -60,7 +63,7 @@ class Plan:
 
     @cached_property
     def once(self) -> Flags:
-        """The words that are no repetition of an equal one that is released alike, bool [N]."""
+        """Words that do not repeat an equal word, bool [N]."""
         once: Flags = (self.classes < 0) | (self.classes == np.arange(len(self.classes)))
         return once
 
@@ -68,17 +71,17 @@ class Plan:
 def detect(
     parts: Parts, tokens: Tokens, queries: Sequence[str] | None, *, once: bool = False
 ) -> Detections | None:
-    """Detects what is sensitive in texts; None where nothing makes groups.
+    """Detects sensitive parts in texts; None where nothing makes groups.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
-        queries: what each text is for; None where the options say it or nothing asks for it.
-        once: whether equal texts are looked at once, so that `Detections.whole` has those of the batch; not in a
-            session, where what stands in a text may have been found in those before it.
+        queries: the purpose of each text; None where the options set it or nothing needs it.
+        once: True to search equal texts once, so that `Detections.whole` has those of the batch;
+            not in a session, where a text's values may have been found in earlier texts.
 
     Raises:
-        InputError: queries are given and nothing asks for them, or the other way.
+        InputError: queries are given and nothing needs them, or the other way.
         DetectorError: a detector failed.
     """
     if parts.grouping is not None and once and queries is None:
@@ -99,14 +102,18 @@ def protect(
     *,
     first: int = 0,
 ) -> tuple[Tokens, Protection, Values | None, tuple[tuple[PrivateValue, ...], ...]]:
-    """The words as they are released, their groups and budgets, and for each text the private values that are new.
+    """Assigns groups and budgets to the words, joined as they are released.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
-        found: what was found in their texts.
+        found: detections in their texts.
         known: the session's snapshot; None without one.
         first: the number of the first text in its run.
+
+    Returns:
+        The words as they are released, their protection, their epsilons [N], and for each text the
+        private values that are new.
 
     Raises:
         BudgetError: a budget does not give one epsilon per word.
@@ -157,15 +164,15 @@ def make_plan(
     memo: dict[object, object] | None,
     whole: bool,
 ) -> Plan:
-    """What is decided about the words of a batch before the draw.
+    """Decides rows, roles and classes of a batch's words before the draw.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words, as they are released.
         protection: their groups.
         epsilon: their budgets [N]; None where the mechanism's parameter sets them.
-        memo: where what does not depend on the budget is kept for other budgets; secret.
-        whole: whether words whose row the mechanism does not look at have it looked up all the same.
+        memo: cache of results that do not depend on the budget; secret.
+        whole: True to look up rows also for words whose row the mechanism does not use.
 
     Raises:
         VocabularyError: a word is outside the table, and `words.oov` is `error`.
@@ -218,7 +225,7 @@ def make_plan(
 
 
 def _figures(tokens: Tokens, protection: Protection) -> dict[int, Figure]:
-    """The figures that are moved, by word."""
+    """Parses the figures that are moved, by word."""
     places = np.flatnonzero(protection.moved).tolist()
     read = [(i, read_figure(protection.kind(i), tokens.words[i])) for i in places]
     return {i: figure for i, figure in read if figure is not None}
@@ -232,7 +239,10 @@ def _classes(
     epsilon: Values | None,
     figures: Mapping[int, Figure],
 ) -> Ids:
-    """Where equal words of a group are released alike: the number of the first of them in their text, else -1."""
+    """Numbers words that are released alike because they are equal, int64 [N].
+
+    The number is the index of the first of them in their text; -1 for all other words.
+    """
     found = np.full(len(roles), -1, np.int64)
     if not parts.words.consistent:
         return found
@@ -245,7 +255,7 @@ def _classes(
 
 
 def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
-    """The group of a word with its budget: equal words with the same are one draw."""
+    """Returns a word's group and budget, by which equal words share draws."""
     kind = protection.kind(word)
     if epsilon is None or protection.named[word] or protection.moved[word]:
         return kind
@@ -253,7 +263,7 @@ def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
 
 
 def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
-    """The words that pass as they are released, "" for others, [N]."""
+    """Returns passing words as released, "" for all others, [N]."""
     lowered = parts.words.casing == "lower"
     passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
     shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
@@ -262,9 +272,13 @@ def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDA
 
 
 def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
-    """The rows of all units in order in the table of words, how many each word has, and whether a word is in it.
+    """Looks up the rows of all units.
 
-    A word outside the table that is idle wherever it stands is spared its surrogate; its row is 0.
+    A word outside the table that is idle everywhere is not given a surrogate; its row is 0.
+
+    Returns:
+        Rows in the table of words, in order; the number of units of each word; whether a word is in
+        the table.
     """
     distinct = list(dict.fromkeys(words))
     number = {word: i for i, word in enumerate(distinct)}
@@ -282,7 +296,10 @@ def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Fl
 
 
 def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> Flags:
-    """Whether whitespace stands before a word in the release: between two replaced words it always does."""
+    """Says before which words the release has whitespace, bool [N].
+
+    Between two replaced words it always has.
+    """
     spaced = tokens.spaced
     spaced[1:] |= (roles[1:] != Role.PASS) & (roles[:-1] != Role.PASS)
     return spaced

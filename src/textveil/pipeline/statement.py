@@ -1,4 +1,4 @@
-"""From a plan and what was drawn to the statement: what every word of a text spends, by group, and why.
+"""Statement of a text: each word's spending, by group, with reasons.
 
 In: the parts of a privatizer, one batch's plan and release. Out: a `Guarantee` per text.
 Not here: what a mechanism promises (`mechanism`), and how a statement reads (`guarantee`).
@@ -34,17 +34,17 @@ def state(
     again: Flags,
     per_person: tuple[Loss, ...],
 ) -> Guarantee:
-    """The statement about one text.
+    """Returns the statement about one text.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         released: the text.
         span: its words among those of the batch.
-        protection: of the batch.
-        plan: of the batch.
-        release: of the batch.
+        protection: protection of the batch.
+        plan: plan of the batch.
+        release: draw of the batch.
         again: bool [N], words that are released as they were drawn before.
-        per_person: what the session has lost until then; see `note_losses`.
+        per_person: losses of the session up to now; see `note_losses`.
     """
     covered = ~protection.public[span]
     once = covered & plan.once[span]
@@ -90,7 +90,7 @@ def state(
 def _claim(
     parts: Parts, released: Released, span: slice, plan: Plan, release: Release, drawn: slice
 ) -> Claim:
-    """What is promised of one text, whose protected units stand at `drawn`."""
+    """Returns the claim about one text, whose protected units are at `drawn`."""
     claim, consistent = parts.claim, parts.words.consistent
     if parts.table.root.book is not None and released.mask.consistent and not consistent:
         claim = replace(claim, caveats=(*claim.caveats, RETURNED))
@@ -106,7 +106,11 @@ def _claim(
 def _grouped(
     parts: Parts, protection: Protection, plan: Plan, span: slice, claim: Claim, spent: Values
 ) -> tuple[Claim, Values, tuple[Group, ...]]:
-    """The claim about words in groups, what each of them spends under it, and what each group spends in local DP."""
+    """Returns the claim about grouped words, and their spending under it.
+
+    Returns:
+        The claim, the epsilon of each word, and the spending of each group in local DP.
+    """
     covered, replaced = ~protection.public[span], (protection.named | protection.moved)[span]
     lost = np.where(replaced, spent, claim.ldp(spent))
     if parts.drawn_groups:
@@ -122,7 +126,7 @@ def _grouped(
 
 
 def _drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Flags:
-    """The words, names and figures of a text that are released by a draw, bool [N]; placeholders never are."""
+    """Says which words of a text are drawn, bool [N]; no placeholders."""
     by_mechanism = (plan.roles[span] == Role.PROTECT) & parts.claim.draws
     replaced = _by_rule(plan, span) | protection.named[span] | protection.moved[span]
     labels = ~protection.public[span] & parts.drawn_groups
@@ -131,7 +135,7 @@ def _drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Fla
 
 
 def _by_rule(plan: Plan, span: slice) -> Flags:
-    """The words of a text that a paper's own rule draws, bool [N]."""
+    """Says which words a paper's rule draws, bool [N]."""
     rules = plan.rules[span]
     found: Flags = (rules == WordRule.UNIFORM) | (rules == WordRule.ADD)
     return found
@@ -148,20 +152,21 @@ def note_losses(
     *,
     alike: bool,
 ) -> tuple[Loss, ...]:
-    """Note in a session what the drawn words of one text lose, by their type.
+    """Notes what one text's drawn words lose, by type, in a session.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         span: the words of the text among those of the batch.
-        protection: of the batch.
-        plan: of the batch.
-        release: of the batch.
-        again: bool [N], words that this session has released before, as they were drawn; they lose nothing more.
-        notes: of the session.
-        alike: whether this release and others of the session show which words are equal.
+        protection: protection of the batch.
+        plan: plan of the batch.
+        release: draw of the batch.
+        again: bool [N], words that this session has released before, as they were drawn; they lose
+            nothing more.
+        notes: notes of the session.
+        alike: True if this release and earlier ones of the session show which words are equal.
 
     Returns:
-        What the session has lost until then; nothing where the text draws nothing.
+        The session's losses up to now; empty where the text draws nothing.
     """
     words = plan.block.layout.words
     own = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
@@ -190,7 +195,10 @@ def note_losses(
 
 
 def _reasons(parts: Parts, protection: Protection, span: slice, plan: Plan) -> Iterator[str]:
-    """Why no finite bound holds for all words of a text, besides the claim's own reason."""
+    """Yields reasons why a text has no finite bound.
+
+    The claim's reason is not among them.
+    """
     yield from oov.reasons(parts.words)
     passes = (plan.roles[span] == Role.PASS) & ~protection.public[span]
     if (passes & ~(plan.unknown[span] & (parts.words.oov == "keep"))).any():
@@ -206,7 +214,7 @@ def _passing_reason(parts: Parts, groups: Sequence[str]) -> str:
 
 
 def _unbounded(protection: Protection, span: slice) -> Iterator[str]:
-    """Why no finite bound holds for figures that are moved without a largest distance."""
+    """Yields reasons why moved figures have no finite bound."""
     types = {
         protection.kind(span.start + i) for i in np.flatnonzero(protection.moved[span]).tolist()
     }
@@ -219,7 +227,10 @@ def _unbounded(protection: Protection, span: slice) -> Iterator[str]:
 def _groups(
     parts: Parts, protection: Protection, plan: Plan, span: slice, lost: Values
 ) -> Iterator[Group]:
-    """What each group of a text spends in local DP; placeholders, names and figures count by their type."""
+    """Yields each group's spending in local DP.
+
+    Placeholders, names and figures count by their type.
+    """
     roles, named, moved = plan.roles[span], protection.named[span], protection.moved[span]
     by = np.where(
         named | moved,

@@ -1,7 +1,9 @@
-"""Findings: what was found in a text, with the reason why it is hidden or stays, for the owner of the text.
+"""Findings: detected values with the reason why they are hidden or stay.
 
-In: what detectors found in texts, with all places where it stands again. Out: the findings of each text.
-Not here: what is found (`textveil.detect`), and what is hidden (`grouping`).
+They are for the owner of the text.
+
+In: detections in texts, with all further occurrences. Out: the findings of each text.
+Not here: detection (`textveil.detect`), and what is hidden (`grouping`).
 """
 
 import math
@@ -14,17 +16,19 @@ from textveil.protect.grouping import FAILED, Grouping, sensitive
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that was found in a text. Its place is as private as the text; it holds no word of it.
+    """Detected part of a text, without its words; its place is private.
 
     Attributes:
-        type: what it is: "PERSON", "EMAIL".
+        type: type of the value: "PERSON", "EMAIL".
         start: first character, in code points of the text.
         end: one past the last character.
         score: the detector's confidence, from 0 to 1.
-        private: how probable it is that it belongs to somebody private, and to nothing public, from 0 to 1.
-        source: the detector's name; "spread" where something stands again that was found elsewhere in the text.
-        hidden: whether `Protector.protect` hides it.
-        reason: why it is hidden or stays, in a few words.
+        private: probability that it belongs to a private person, and to nothing public, from 0 to
+            1.
+        source: the detector's name; "spread" for a further occurrence of a value that was found
+            elsewhere in the text.
+        hidden: True if `Protector.protect` hides it.
+        reason: reason why it is hidden or stays, in a few words.
     """
 
     type: str
@@ -37,18 +41,19 @@ class Finding:
     reason: str
 
     def to_json(self) -> dict[str, object]:
-        """All of it."""
+        """Returns all fields as plain data."""
         return asdict(self)
 
 
 def findings(grouping: Grouping, found: Detections) -> list[list[Finding]]:
-    """The findings of each text, in order; none overlaps another.
+    """Returns the findings of each text, in order, without overlaps.
 
-    Hidden are the parts that a release hides. What was found besides stays, as far as it is in none of them.
+    Hidden findings are the parts that a release hides. A detection that stays is listed where it
+    overlaps none of them.
 
     Args:
-        grouping: what found it.
-        found: what was found, propagated.
+        grouping: the grouping that decides.
+        found: detections, propagated.
     """
     tokens = found.tokens
     made: list[list[Finding]] = [[] for _ in tokens.texts]

@@ -1,8 +1,12 @@
-"""Grouping: puts each word into one of four groups, sensitive or not, important to the task or not.
+"""Grouping: puts each word into one of four groups, sensitive and important.
 
-In: words with their places, what was detected in their texts, how relevant each word is to the task.
-Out: `Protection`; and the words of a sensitive part joined where one item is released for all of them.
-Not here: what is found (`textveil.detect`), the scores (`importance`), and the budget of a group (`budget`).
+Sensitive or not, important to the task or not.
+
+In: words with their places, detections in their texts, the relevance of each word to the task.
+Out: `Protection`; and the words of a sensitive part joined where one item is released for all of
+them.
+Not here: detection (`textveil.detect`), the scores (`importance`), and the budget of a group
+(`budget`).
 """
 
 from collections.abc import Sequence
@@ -37,19 +41,31 @@ from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Late, Tokens, load_names, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
-"""Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
-that the public list of names gives it."""
+"""Labels of the words of a person's name.
+
+Of more than one word the last is the family name; a single word has the kind that the public list
+of names gives it.
+"""
 
 
 SURE = 0.9
-"""From this score on a name may be replaced by another name; others become placeholders, which a reader can see."""
+"""Least score at which a name may be replaced by a name.
+
+Below it a name becomes a placeholder, which a reader can see.
+"""
 
 SURE_FIGURE = 0.8
-"""From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
+"""Least score at which a date, age or amount may be moved.
+
+It is that of patterns with context words beside them.
+"""
 
 
 _PATH = Late(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
-"""The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
+"""Word before a backslash of a path.
+
+Such a backslash stands for itself, and is not the rest of an escape.
+"""
 
 _WORDLY = (
     r"[[\p{L}\p{M}\p{N}\u200C\u200D]--"
@@ -58,27 +74,30 @@ _WORDLY = (
 _GLUED_BEFORE = Late(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
 _GLUED_BEHIND = Late(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
 _UNCASED = Late(r"(?![ªº])\p{Lo}")
-"""A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
+"""Letter of a script without capitals.
+
+The lists have no names in such scripts, and Latin ones would not read as names.
+"""
 
 
 LITERAL = "LITERAL"
-"""The type of what a text itself spells as a placeholder that a session has given to something else."""
+"""Type of a text's literal placeholder that a session already uses."""
 
 
 class Scorer(Protocol):
-    """Scores how relevant each word is to a task."""
+    """Scorer of each word's relevance to a task."""
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """One score per word [N], of B texts with their queries."""
+        """Returns one score per word [N] for B texts with their queries."""
         ...
 
 
 FAILED = "failure"
-"""The source of the one part that a text is where a detector failed."""
+"""Source of the span that covers a text where a detector failed."""
 
 
 class WordRange(NamedTuple):
-    """The words [start, stop) of a sensitive part, and the span that says what it is."""
+    """Words [start, stop) of a sensitive part, with its span."""
 
     start: int
     stop: int
@@ -87,11 +106,11 @@ class WordRange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
-    """Decides the group of each word. Make one with `of`.
+    """Rule that decides the group of each word. Make one with `of`.
 
     Attributes:
         options: the options it was made from.
-        detection: finds what is sensitive.
+        detection: detects sensitive parts.
         scorer: scores a word's relevance to the task; None: no word is important.
         hidden: types that always become placeholders, whatever their budget; None for all.
         named: types that are replaced by names.
@@ -109,7 +128,7 @@ class Grouping:
     def of(
         cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None
     ) -> Self | None:
-        """Makes the grouping for these options; None if they ask for no groups.
+        """Builds the grouping for these options; None if they need no groups.
 
         Raises:
             UnknownName: there is no such detector or type.
@@ -147,17 +166,20 @@ class Grouping:
         return Grouping.of, (self.options, NameOptions(types=names), FigureOptions(types=figures))
 
     def remembering(self) -> Self:
-        """The same grouping, which remembers what detectors found, see `Detection.remembering`."""
+        """Returns a copy that caches detections, see `Detection.remembering`."""
         return replace(self, detection=self.detection.remembering())
 
     @property
     def randomised(self) -> bool:
-        """Whether groups are drawn at random."""
+        """True if groups are drawn at random."""
         return self.options.labels == "randomised"
 
     @property
     def context_free(self) -> bool:
-        """Whether a word's group depends on the word (and a task) alone, so that it reveals nothing about others."""
+        """True if a word's group depends on the word (and task) alone.
+
+        Then it reveals nothing about its context.
+        """
         options = self.options
         patterns = options.always_matching or options.never_matching
         if (
@@ -173,16 +195,17 @@ class Grouping:
         )  # an entry may be several words, as 北京 is
 
     def detect(self, tokens: Tokens, queries: Sequence[str] | None) -> Detections:
-        """Finds what is sensitive and what is important in the texts of a batch.
+        """Detects sensitive and important words in the texts of a batch.
 
         Args:
             tokens: the words and their texts.
-            queries: B queries, what each text is for; None if the options say it or importance is off.
+            queries: B queries, the purpose of each text; None if the options set it or importance
+                is off.
 
         Raises:
             DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
-            InputError: queries are missing, or not one per text; or a text has parts in a script or language that was
-                not measured, and `protect.unmeasured` is `refuse`.
+            InputError: queries are missing, or not one per text; or a text has parts in a script or
+                language that was not measured, and `protect.unmeasured` is `refuse`.
         """
         self.detection.check_measured(tokens.texts)
         return self.detection.detect(tokens, self._important(tokens, queries))
@@ -190,9 +213,9 @@ class Grouping:
     def propagate(
         self, found: Detections, known: Sought | None, reserved: Sequence[Span] = ()
     ) -> Detections:
-        """Finds all other places where what was found stands, see `Detection.propagate`.
+        """Finds further occurrences of detected values, see `Detection.propagate`.
 
-        Nothing is added where groups are drawn, or follow from each word alone.
+        Nothing is added where groups are drawn, or depend on each word alone.
         """
         if self.randomised or self.context_free:
             return found
@@ -201,10 +224,10 @@ class Grouping:
     def assign(self, found: Detections, public: Flags) -> Protection:
         """Assigns each of the N words of a batch to a group.
 
-        Each part found by a detector is one group: all the words it touches, public ones too.
+        Each detected part is one group: all the words it touches, public ones too.
 
         Args:
-            found: what was found in the texts.
+            found: detections in the texts.
             public: bool [N], words on the public list.
         """
         tokens, important = found.tokens, found.important
@@ -240,7 +263,11 @@ class Grouping:
         )
 
     def _failed(self, tokens: Tokens, important: Flags) -> Protection:
-        """Protects at least as much as any spans: public words and punctuation may be parts of names and numbers."""
+        """Protects every word of a batch in which a detector failed.
+
+        That is at least as much as any spans would: public words and punctuation may be parts of
+        names and numbers.
+        """
         count, hides = (
             len(tokens.words),
             self.hidden is None or bool(self.hidden | self.named | self.moved),
@@ -283,7 +310,10 @@ class Grouping:
     def _labelled(
         self, tokens: Tokens, parts: Sequence[WordRange], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags, Flags]:
-        """Labels, extended by types; which words are hidden, named, moved. Writes types into `group`."""
+        """Returns labels extended by types, and hidden, named, moved words.
+
+        Writes the types into `group`.
+        """
         labels = [PUBLIC, *GROUPS]
         hidden, named, moved = (np.zeros(len(entity), bool) for _ in range(3))
 
@@ -316,7 +346,7 @@ class Grouping:
 
 
 def sensitive(found: Detections) -> list[WordRange]:
-    """The sensitive parts of texts, in order; where a detector failed, each text as a whole."""
+    """Returns sensitive parts in order; whole texts where a detector failed."""
     tokens = found.tokens
     if not found.failed:
         return _with_backslashes(_words(found.spans, tokens), tokens)
@@ -330,15 +360,16 @@ def sensitive(found: Detections) -> list[WordRange]:
 def join(
     tokens: Tokens, protection: Protection, epsilon: Values | None, public: Flags
 ) -> tuple[Tokens, Protection, Values | None]:
-    """Joins the words of a sensitive part that is released as one item, so that their number stays hidden.
+    """Joins words of a sensitive part that is released as one item.
 
-    These are parts that become a placeholder, because of their type or a budget of 0, places and organizations that are
-    replaced by a name, and figures. In all other parts punctuation still passes.
+    So their number stays hidden. These are parts that become a placeholder, because of their type
+    or a budget of 0, places and organizations that are replaced by a name, and figures. In all
+    other parts punctuation still passes.
 
     Args:
         tokens: the N words.
-        protection: what was decided for them.
-        epsilon: float64 [N], or None if the mechanism's own parameter is set.
+        protection: decisions about them.
+        epsilon: float64 [N], or None if the mechanism's parameter is set.
         public: bool [N], words on the public list, including those in sensitive parts.
     """
     entity = protection.entity
@@ -377,7 +408,10 @@ def join(
 
 
 def _person(word: str) -> str:
-    """The label of a one-word name: its kind on the public list, which the label reveals."""
+    """Returns the label of a one-word name.
+
+    It is the name's kind on the public list, which the label reveals.
+    """
     kinds = {"given": PERSON_LABELS[0], "family": PERSON_LABELS[1]}
     return kinds.get(_kinds().get(word.lower(), ""), PERSON_LABELS[2])
 
@@ -396,7 +430,7 @@ def _persons(protection: Protection) -> Flags:
 
 
 def _figures(given: Sequence[object]) -> frozenset[str]:
-    """Types of figures that are moved, with "all" expanded."""
+    """Returns types of figures that are moved, with "all" expanded."""
     found = {*DATES, AGE} if "all" in given else set()
     for each in given:
         own = (
@@ -410,7 +444,7 @@ def _figures(given: Sequence[object]) -> frozenset[str]:
 
 
 def _joined(tokens: Tokens, start: int, stop: int) -> str:
-    """The text of the words [start, stop) of one text, with the whitespace between."""
+    """Returns the text of the words [start, stop), with their whitespace."""
     text = tokens.texts[int(np.searchsorted(tokens.documents, start, side="right")) - 1]
     return text[int(tokens.starts[start]) : int(tokens.ends[stop - 1])]
 
@@ -424,7 +458,10 @@ def _scorer(options: ProtectOptions) -> Scorer | None:
 
 
 def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
-    """The words that spans touch, as ranges of the batch; ranges that share a word become one of the first's type."""
+    """Converts spans to ranges of words.
+
+    Ranges that share a word are merged, with the type of the first.
+    """
     if not spans:
         return []
     lengths = np.array(
@@ -451,7 +488,10 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
 
 
 def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
-    """The parts, each with a backslash before it that would be taken for an escape of its placeholder's bracket."""
+    """Extends parts by a backslash before them.
+
+    Only where it would be read as an escape of the placeholder's bracket.
+    """
     found: list[WordRange] = []
     for part in parts:
         least = found[-1].stop if found else 0
@@ -471,7 +511,10 @@ def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRa
 
 
 def _glued(tokens: Tokens, start: int, stop: int) -> bool:
-    """Whether what stands beside or between the words, as in Anna_1, would keep other names from being found again."""
+    """Says whether letters or underscores at a name would hinder restoring.
+
+    So in Anna_1: another name in its place would not be found in an answer.
+    """
     text = tokens.texts[int(np.searchsorted(tokens.documents, start, "right")) - 1]
     first, end = int(tokens.starts[start]), int(tokens.ends[stop - 1])
     before, behind = text[max(0, first - 4) : first], text[end : end + 4]

@@ -1,7 +1,8 @@
-"""Importance: how relevant each word is to the purpose of its text.
+"""Importance: the relevance of each word to the purpose of its text.
 
 In: words of texts, and the purpose of each text. Out: one score per word.
-Not here: the score from which a word counts as important (`grouping`), and the classifier (`models.saliency`).
+Not here: the score from which a word counts as important (`grouping`), and the classifier
+(`models.saliency`).
 """
 
 from collections.abc import Sequence
@@ -17,21 +18,25 @@ from textveil.table import EmbeddingTable, load_table
 from textveil.text import check_texts, counts, is_public, tokenize
 
 SMOOTHING = 1e-3
-"""Share of public text above which a query word gets less than half weight: a in Arora, Liang and Ma."""
+"""Smoothing a of query weights (Arora, Liang and Ma).
+
+A query word gets less than half weight if its share of public text is above this.
+"""
 
 CELLS = 1 << 22
-"""Elements of a product in memory at once: 16 MiB."""
+"""Elements of a product in memory together: 16 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cosine:
-    """The cosine between a word's vector and the query of its text, as in STAMP (section 3.1).
+    """Cosine of a word's vector with its text's query (STAMP, section 3.1).
 
-    A word's vector is its row of a public table minus the mean row, which would make all cosines alike. The vector
-    of a query is the mean over its words, each weighted by a / (a + its share of public text); public words are left
-    out. A word outside the table has the row of its surrogate.
+    A word's vector is its row of a public table minus the mean row, which would make all cosines
+    alike. The vector of a query is the mean over its words, each weighted by a / (a + its share of
+    public text); public words are left out. A word outside the table has the row of its surrogate.
 
-    The weights: Arora, Liang, Ma, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings" (2017), section 3.
+    The weights: Arora, Liang, Ma, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings"
+    (2017), section 3.
 
     Attributes:
         table: the table of vectors; None for the default table.
@@ -40,13 +45,13 @@ class Cosine:
     table: EmbeddingTable | None = field(default=None, repr=False)
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N], from -1 to 1.
+        """Returns the scores of N words, float32 [N], from -1 to 1.
 
         Args:
             words: N words, text by text.
             documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
-            queries: B texts: a task, a question, or the texts themselves. If a query has no words, or only public
-                ones, all scores of its text are 0.
+            queries: B texts: a task, a question, or the texts themselves. If a query has no words,
+                or only public ones, all scores of its text are 0.
 
         Raises:
             InputError: the arguments do not match.
@@ -72,7 +77,7 @@ class Cosine:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Saliency:
-    """How much a user's classifier relies on each word, see `models.saliency`.
+    """Reliance of a user's classifier on each word, see `models.saliency`.
 
     Attributes:
         source: a folder or hub id of a transformers model for sequence classification.
@@ -81,7 +86,9 @@ class Saliency:
     source: str
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N], from 0 to 1; the queries are not used.
+        """Returns the scores of N words, float32 [N], from 0 to 1.
+
+        The queries are not used.
 
         Raises:
             InputError: the arguments do not match.
@@ -94,7 +101,9 @@ class Saliency:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Listed:
-    """Membership in a public word list, so that a word's group depends on the word alone (context-free STAMP).
+    """Membership in a public word list (context-free STAMP).
+
+    A word's group then depends on the word alone.
 
     Attributes:
         words: single words, in any casing.
@@ -116,7 +125,7 @@ class Listed:
             )
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N]: 1 for listed words, minus infinity for all others."""
+        """Returns 1 for listed words, minus infinity otherwise, float32 [N]."""
         _check(words, documents, queries)
         listed = self._folded
         return np.array(
@@ -144,13 +153,19 @@ def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None
 
 
 def _vectors(table: EmbeddingTable, words: list[str]) -> Floats:
-    """Unit vectors of words relative to the table's mean, float32 [n, d]; zero for a row equal to the mean."""
+    """Returns unit vectors of words, float32 [n, d].
+
+    Relative to the table's mean; zero for a row equal to it.
+    """
     rows, _ = table.lookup(words)
     return _unit(table.take(rows) - _mean(table))
 
 
 def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
-    """Unit vectors of queries, float32 [n, d]; zero for a query without words that count."""
+    """Returns unit vectors of queries, float32 [n, d].
+
+    Zero for a query without words that count.
+    """
     tokens = tokenize(queries)
     counted = [i for i, word in enumerate(tokens.words) if not is_public(word)]
     words = [tokens.words[i] for i in counted]

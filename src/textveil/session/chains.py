@@ -229,8 +229,9 @@ class ChainSession(Session):
         new: deltas of the message that is being released.
         reserved: charges for that message.
         spent: spending of all messages that this request released.
-        key: idempotency key of the charge, derived from the message and all before it, so that it is
-            charged once. Draws for the parts of a message are charged part by part, in their order.
+        key: idempotency key of the charge, derived from the message and all before it, so that it
+            is charged once. Draws for the parts of a message are charged part by part, in their
+            order.
     """
 
     def __init__(
@@ -350,22 +351,23 @@ class MessageChain:
     Args:
         links: store of the account's links.
         account: the account, which spending is charged to.
-        basis: digest of all that releases depend on except messages: another basis, another release.
+        basis: digest of all that releases depend on except messages: another basis, another
+            release.
         messages: all messages, in order.
         besides: context that is sent with the last message, and is no part of the conversation.
-        after: the upstream's name of the conversation that it stores itself, and that these messages
-            continue; None where it stores nothing.
+        after: the upstream's name of the conversation that it stores itself, and that these
+            messages continue; None where it stores nothing.
         heads: cache of parsed conversations; None to parse everything.
         summed: True to charge the sum, too, to an account of the table `ALL`, which can be limited.
 
     Attributes:
         continues: True if there is no `after`, or its state is known; else nothing must be sent.
         session: state with the assignments of the messages; restores the answer.
-        links: releases of the messages, in order, and of `besides`; before `release` only those that
-            are known.
+        links: releases of the messages, in order, and of `besides`; before `release` only those
+            that are known.
         drawn: number of messages in which `release` has drawn something.
-        repeated: number of messages that were released before, here or in another conversation, and in
-            which nothing was drawn now.
+        repeated: number of messages that were released before, here or in another conversation, and
+            in which nothing was drawn now.
     """
 
     def __init__(
@@ -570,7 +572,8 @@ class MessageChain:
         Args:
             answers: pairs of the answer as the model wrote it, and as it was restored.
             signed: the same pairs for the signed texts in them.
-            in_turn: True if the answers follow one another; else the client continues with one of them.
+            in_turn: True if the answers follow one another; else the client continues with one of
+                them.
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}

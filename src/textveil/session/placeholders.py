@@ -35,8 +35,8 @@ class Original(NamedTuple):
     Args:
         type: type of the value, upper-case ("PERSON").
         text: the exact characters of the text.
-        quoted: True if its placeholder needs quotation marks that the text did not have: a number in
-            JSON or code.
+        quoted: True if its placeholder needs quotation marks that the text did not have: a number
+            in JSON or code.
     """
 
     type: str
@@ -52,8 +52,8 @@ class Given(NamedTuple):
 
     Args:
         type: type of the value, upper-case ("PERSON").
-        number: counted for each type from 1, or 19 digits derived from a key; the same for a name, its
-            parts and all their spellings.
+        number: counted for each type from 1, or 19 digits derived from a key; the same for a name,
+            its parts and all their spellings.
         value: the exact characters of the text.
         part: GIVEN or FAMILY for a part of a person's name, PART for one of other names; "" for a
             whole value.

@@ -98,7 +98,7 @@ class Place(NamedTuple):
         return self.begins and len(self.literals) == 1 and self.literals[0].quote == ""
 
 
-# ---- where a place is ------------------------------------------------------------------------------------------------
+# ---- where a place is ----------------------------------------------------------------------------
 
 
 class Quoting:
@@ -555,8 +555,8 @@ class _Yaml(_Scanner):
     """Line scanner of YAML.
 
     Args:
-        lasting: True if all further lines are YAML; False for only those with a form of YAML; None for
-            one line.
+        lasting: True if all further lines are YAML; False for only those with a form of YAML; None
+            for one line.
     """
 
     def __init__(self, *, lasting: bool | None = None) -> None:
@@ -659,7 +659,7 @@ _YAML_LINE = re.compile(
 _YAML_STRINGS = {'"': re.compile(r'\\.?|"', re.DOTALL), "'": re.compile(r"''|'")}
 
 
-# ---- how an original is spelled there --------------------------------------------------------------------------------
+# ---- how an original is spelled there ------------------------------------------------------------
 
 
 def spelled(
@@ -672,9 +672,10 @@ def spelled(
     Args:
         original: the value as it was written in the protected text.
         place: where it is put.
-        stood: kinds of places where it occurred, the first one first; empty where that is not known.
-        exact: True to leave it unchanged wherever it breaks nothing: in arguments of tools, which may
-            name the bytes of a file.
+        stood: kinds of places where it occurred, the first one first; empty where that is not
+            known.
+        exact: True to leave it unchanged wherever it breaks nothing: in arguments of tools, which
+            may name the bytes of a file.
         whole: True if nothing is beside it in a plain value of YAML.
     """
     if place.kind in stood:

@@ -21,8 +21,8 @@ _WORDLY = Late(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
 Escaped = Literal["", "json", "html", "markdown"]
 """Kind of escape that a character is written with; "" for none."""
 
-# Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides nothing.
-# A backslash before a placeholder with entities is one of the text: it escapes no `&`.
+# Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides
+# nothing. A backslash before a placeholder with entities is one of the text: it escapes no `&`.
 JSON = re.compile(
     r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<letter>["\\/bfnrt]) | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})?)\Z""",
     re.VERBOSE,

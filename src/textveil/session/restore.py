@@ -73,7 +73,7 @@ _NUMBERED = re.compile(r"_\d")
 _DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 
 
-# ---- what stands for what --------------------------------------------------------------------------------------------
+# ---- what stands for what ------------------------------------------------------------------------
 
 
 class Key(NamedTuple):
@@ -82,9 +82,9 @@ class Key(NamedTuple):
     Args:
         shown: the released form.
         original: the original; None where that is ambiguous, and the answer's words stay.
-        kind: "placeholder" matches anywhere, all others only as whole words; "bare" is a placeholder
-            without brackets, which must be written as it was released; "plural" needs a determiner
-            before it.
+        kind: "placeholder" matches anywhere, all others only as whole words; "bare" is a
+            placeholder without brackets, which must be written as it was released; "plural" needs a
+            determiner before it.
     """
 
     shown: str
@@ -119,10 +119,11 @@ def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[
     """Builds the trie of keys to look for.
 
     Args:
-        placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for values that had no
-            quotation marks.
+        placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for values that had
+            no quotation marks.
         names: the replaced names; no two have the same `shown` when folded.
-        said: folded words that were released unchanged, so that they cannot be the plural of a name.
+        said: folded words that were released unchanged, so that they cannot be the plural of a
+            name.
     """
     root = Node()
     names = list(names)
@@ -218,7 +219,7 @@ def _plural(name: str) -> str:
     return name + (ending.upper() if casing_of(name) == "upper" else ending)
 
 
-# ---- the answer ------------------------------------------------------------------------------------------------------
+# ---- the answer ----------------------------------------------------------------------------------
 
 
 class Restorer:
@@ -237,17 +238,18 @@ class Restorer:
 
     Args:
         root: trie of the keys to look for.
-        escape: with "json", the answer is the inside of a JSON string, and originals are escaped for it.
+        escape: with "json", the answer is the inside of a JSON string, and originals are escaped
+            for it.
         where: with "everywhere", originals are put in foreign targets, too.
         trusted: targets and hosts into which originals may be joined.
         said: folded words that were released unchanged.
-        stood: by value, the kinds of places (`quoting`) where it occurred, for values whose spelling
-            depends on the place.
-        exact: True if originals keep their first spelling wherever that breaks no string: arguments of
-            tools need it, because they name the bytes of files. Otherwise an escape, `Ren\u00e9`, comes
-            back as characters in prose. By default True with "json".
-        value: True if the answer is one value, an argument of a tool, which is an address as a whole if
-            it begins like one.
+        stood: by value, the kinds of places (`quoting`) where it occurred, for values whose
+            spelling depends on the place.
+        exact: True if originals keep their first spelling wherever that breaks no string: arguments
+            of tools need it, because they name the bytes of files. Otherwise an escape,
+            `Ren\u00e9`, comes back as characters in prose. By default True with "json".
+        value: True if the answer is one value, an argument of a tool, which is an address as a
+            whole if it begins like one.
 
     Attributes:
         left: number of placeholders and names that were left in targets so far.
@@ -286,8 +288,8 @@ class Restorer:
         self._final = False
         # What was read: as it came, and restored.
         self._waiting = deque[tuple[Insertion | None, str, str]]()
-        # What is a target in the text as it is written, or with its escapes read, is one; they differ from the first
-        # escape on, and so do the finders.
+        # What is a target in the text as it is written, or with its escapes read, is one; they
+        # differ from the first escape on, and so do the finders.
         self._finders: list[TargetFinder] = []
         if where == "text" and root.children:
             self._finders = [self._made(trusted or Trusted())]
@@ -732,7 +734,8 @@ class KeyFinder(Restorer):
     def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
         return True
 
-    # In the release the words that underscores join a key to may be placeholders, and join it no more.
+    # In the release the words that underscores join a key to may be placeholders, and join it no
+    # more.
 
     def _begins(self, at: int) -> bool:
         return at == 0 or not _together(self._units[at].char, self._units[at - 1].char)

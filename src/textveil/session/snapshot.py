@@ -58,21 +58,22 @@ class Facts:
         values: the number and part of each value, by (type, normalized value); see `detect.alike`.
         parts: the number and part of every form that may stand for a name, with the same keys.
         forms: number of spellings, by (type, number, part).
-        counts: the last number of each type, or the count of values where numbers follow from a key.
+        counts: the last number of each type, or the count of values where numbers follow from a
+            key.
         private: values that were found to be private, by (type, normalized value).
-        targets: addresses of protected texts with their originals, where something was hidden in them;
-            those of earlier versions with placeholders.
+        targets: addresses of protected texts with their originals, where something was hidden in
+            them; those of earlier versions with placeholders.
         hosts: internal hosts that a user or a system message named.
-        stood: the kinds of places (`quoting`) where a value occurred, the first one first, by value, to
-            the character; only for values whose spelling depends on the place.
+        stood: the kinds of places (`quoting`) where a value occurred, the first one first, by
+            value, to the character; only for values whose spelling depends on the place.
         replaced: by (shown, original).
         owners: the one original of each released name that must be restored.
         said: words that were released unchanged, as keys: in an answer they are not replaced.
-        spelled: names of placeholders that occurred in a text before protection, as keys; no value gets
-            one of those.
+        spelled: names of placeholders that occurred in a text before protection, as keys; no value
+            gets one of those.
         losses: losses of the values of each type, by (type, kind of replacement).
-        drawn: table rows of words that are released alike, and the shifts of figures, by (law, word,
-            group).
+        drawn: table rows of words that are released alike, and the shifts of figures, by (law,
+            word, group).
     """
 
     placeholders: ChainMap[Original, Given] = field(default_factory=ChainMap, repr=False)
@@ -329,8 +330,8 @@ class Notes:
         """Adds placeholders that were assigned elsewhere; known ones change nothing.
 
         Raises:
-            InputError: a placeholder already stands for another value, or its value already has another
-                placeholder.
+            InputError: a placeholder already stands for another value, or its value already has
+                another placeholder.
         """
         facts = self._facts
         _expect_given(facts, given)
@@ -352,8 +353,8 @@ class Notes:
         """Reserves placeholder names that occur in a text: no value gets them.
 
         Args:
-            released: the text without the words that do not pass; a placeholder's number would reveal
-                something about those.
+            released: the text without the words that do not pass; a placeholder's number would
+                reveal something about those.
         """
         for name in sorted(spelled_in(released)):
             self._facts.spelled.setdefault(name, None)
@@ -403,7 +404,7 @@ class Notes:
             self._facts.targets.setdefault(target, None)
 
     def stand(self, places: Iterable[tuple[str, str]]) -> None:
-        """Adds kinds of places of values, so that they are restored unchanged there.
+        """Adds kinds of places of values, to restore them unchanged there.
 
         Args:
             places: values with kinds of places.
@@ -435,8 +436,8 @@ class Notes:
 
         Args:
             original: the private name.
-            shown: the name that is released in its place. It is restored as long as it stands for one
-                original only, was not released unchanged, and is no word of the public list.
+            shown: the name that is released in its place. It is restored as long as it stands for
+                one original only, was not released unchanged, and is no word of the public list.
         """
         self._facts.replaced.setdefault((fold(shown), fold(original)), Replaced(shown, original))
 
@@ -574,7 +575,7 @@ def _enter(facts: Facts, given: Given) -> None:
 def _divide_name(
     into: MutableMapping[_Same, tuple[Any, str]], type_: str, value: str, owner: int | _Same
 ) -> None:
-    """Adds the parts of a name; a part of two names becomes ambiguous."""
+    """Adds the parts of a name; one of two names becomes ambiguous."""
     for joined, part in parts(type_, value):
         known = into.get((type_, joined))
         if known is None:

@@ -101,7 +101,7 @@ class Session:
     def __exit__(self, *error: object) -> None:
         """Does nothing; there is nothing to close."""
 
-    # ---- what is remembered ------------------------------------------------------------------------------------------
+    # ---- what is remembered ----------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """Returns the session's present state; later commits do not change it."""
@@ -116,8 +116,8 @@ class Session:
         """Commits what a release adds, all of it or nothing.
 
         Returns:
-            True if it is committed; False if something else was committed since the snapshot that the
-            release was built from. An empty delta always succeeds.
+            True if it is committed; False if something else was committed since the snapshot that
+            the release was built from. An empty delta always succeeds.
         """
         with self._lock:
             return self._commit(delta)
@@ -170,9 +170,9 @@ class Session:
         """Builds a release from a snapshot and commits it in one step.
 
         Args:
-            release: builds the release from a snapshot and returns it with the delta that it adds. It is
-                called again where another thread committed in between; after `ATTEMPTS` it runs under the
-                lock, and other threads wait. If it raises, nothing is committed.
+            release: builds the release from a snapshot and returns it with the delta that it adds.
+                It is called again where another thread committed in between; after `ATTEMPTS` it
+                runs under the lock, and other threads wait. If it raises, nothing is committed.
         """
         for _ in range(ATTEMPTS):
             made, delta = release(self._snapshot)
@@ -194,8 +194,8 @@ class Session:
             targets: targets of links, attributes and URLs in which they occur.
 
         Raises:
-            InputError: a placeholder already stands for another value here, or its value already has
-                another placeholder; nothing is kept.
+            InputError: a placeholder already stands for another value here, or its value already
+                has another placeholder; nothing is kept.
         """
         several, put = list(given), list(targets)
 
@@ -221,7 +221,7 @@ class Session:
         if not self.commit(notes.delta()):
             raise InputError("the session changed while a release was written down; try again")
 
-    # ---- the way back ------------------------------------------------------------------------------------------------
+    # ---- the way back ----------------------------------------------------------------------------
 
     def restore(
         self,
@@ -239,13 +239,13 @@ class Session:
 
         Args:
             text: the answer.
-            escape: "json" if the text is JSON, or the inside of a JSON string: the originals are then
-                escaped.
-            where: "text" leaves out an original that would be joined into an address in which it did not
-                occur in a protected text, since an attacker who made the model write that address would
-                receive it; "everywhere" leaves out nothing.
-            hosts: into addresses of these hosts originals may be joined; `*.example.org` for all below a
-                name.
+            escape: "json" if the text is JSON, or the inside of a JSON string: the originals are
+                then escaped.
+            where: "text" leaves out an original that would be joined into an address in which it
+                did not occur in a protected text, since an attacker who made the model write that
+                address would receive it; "everywhere" leaves out nothing.
+            hosts: into addresses of these hosts originals may be joined; `*.example.org` for all
+                below a name.
             value: True if the text is one value, such as an argument of a tool.
         """
         restorer = self.restorer(escape=escape, where=where, hosts=hosts, value=value)
@@ -269,8 +269,8 @@ class Session:
             where: see `restore`.
             hosts: see `restore`.
             value: see `restore`.
-            exact: True to keep the escapes of an original in prose, too: for arguments of tools, which may
-                name the bytes of a file. By default only with "json".
+            exact: True to keep the escapes of an original in prose, too: for arguments of tools,
+                which may name the bytes of a file. By default only with "json".
         """
         known = self.snapshot()
         trusted = known.trusted
@@ -280,7 +280,7 @@ class Session:
             known.tree, escape, where, trusted, known.said, known.stood, exact, value=value
         )
 
-    # ---- to be kept --------------------------------------------------------------------------------------------------
+    # ---- to be kept ------------------------------------------------------------------------------
 
     def to_json(self) -> str:
         """Serializes the session as one JSON object, with the originals in clear."""

@@ -56,8 +56,8 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
 
     Raises:
         InputError: the file is damaged, or no session file.
-        OutputError: it cannot be written, or another process wrote it meanwhile, whose changes would
-            be lost.
+        OutputError: it cannot be written, or another process wrote it meanwhile, whose changes
+            would be lost.
     """
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise OutputError(

@@ -48,29 +48,29 @@ PROOF = b"textveil"
 
 
 class SQLStore(Database, SessionStore):
-    """Encrypted sessions in SQLite or PostgreSQL, for any number of processes.
+    """Sessions in SQLite or PostgreSQL, encrypted; for any number of processes, with PostgreSQL on several machines.
 
-    With PostgreSQL they may run on several machines. Each session is encrypted with its session
-    key, which lies in the key folder or keyring, sealed with the key of the deployment. The
-    database shows how many sessions and rows there are, of which kinds, and when they came. To
-    forget a session destroys its key first: copies of the database that remain cannot be read any
-    more.
+    What a session knows is encrypted with a key of its own, which lies in the key folder or
+    keyring, sealed with the key of the deployment. The database shows how many sessions and rows
+    there are, of which kinds, and when they came. To forget a session destroys its key first:
+    copies of the database that remain cannot be read any more.
 
     Args:
         url: `sqlite:///veil.db`, or `postgresql://USER@HOST/NAME`.
-        keys: where keys lie: a folder, or "keyring"; else what the environment variable TEXTVEIL_KEYS
-            says, or `~/.local/share/textveil/keys`. The key of the deployment is that of
-            TEXTVEIL_STORE_KEY, where it is set.
-        session_keys: "apart", where the key of the deployment lies; or "database", for several machines
-            without a folder in common: then a session that is forgotten can still be read in backups
-            from before.
+        keys: where keys lie: a folder, or "keyring"; else what the environment variable
+            TEXTVEIL_KEYS says, or `~/.local/share/textveil/keys`. The key of the deployment is that
+            of TEXTVEIL_STORE_KEY, where it is set.
+        session_keys: "apart", where the key of the deployment lies; or "database", for several
+            machines without a folder in common: then a session that is forgotten can still be read
+            in backups from before.
         keep: how long a session is kept after something was added; None for ever.
 
     The last two may be in the URL, too, keep in days:
     `sqlite:///veil.db?keep=30&session_keys=database`.
 
     Raises:
-        StoreError: the database cannot be opened, or the key is missing or wrong; nothing was written.
+        StoreError: the database cannot be opened, or the key is missing or wrong; nothing was
+            written.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SQLStore(Database, SessionStore):
         """The ledger: what releases have spent, and may spend."""
         return self._ledger
 
-    # ---- sessions ----------------------------------------------------------------------------------------------------
+    # ---- sessions --------------------------------------------------------------------------------
 
     def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> "StoredSession":
         """See `SessionStore`."""
@@ -175,7 +175,7 @@ class SQLStore(Database, SessionStore):
             )
         return opened
 
-    # ---- keys --------------------------------------------------------------------------------------------------------
+    # ---- keys ------------------------------------------------------------------------------------
 
     def _account(self, subject: str) -> bytes:
         return derived(self._deployment, b"account", self.name, subject.encode())[:NAME]
@@ -221,7 +221,7 @@ class SQLStore(Database, SessionStore):
             connection.execute(sa.delete(facts).where(facts.c.session == number))
             connection.execute(sa.delete(sessions).where(sessions.c.number == number))
 
-    # ---- rows --------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         """Reads the store's name, checks the deployment key, and migrates the tables."""
@@ -363,7 +363,8 @@ class StoredSession(Session):
         A release is repeated because another process committed first. What was charged for the
         first try stays charged, also where the other process has drawn some of its words.
 
-        What was charged for the first try stays charged, also where the other process has drawn some of its words.
+        What was charged for the first try stays charged, also where the other process has drawn
+        some of its words.
         """
         charged = self._charged
         missing = [rest for spend in spends if (rest := spend.beyond(charged.spends)) is not None]

@@ -227,9 +227,7 @@ class MemoryStore(SessionStore):
 
 
 class FileStore(SessionStore):
-    """One session in a file, in clear, readable only by its owner.
-
-    Each commit rewrites the file.
+    """One session in a file that only its owner can read, in clear; each commit writes it anew.
 
     Args:
         url: `file:` and the file's name.

@@ -160,8 +160,8 @@ class Trusted:
 
     Args:
         targets: targets from protected texts, with their originals, sorted.
-        hosts: internal hosts that a user named, and hosts of the configuration; `*.NAME` for all below
-            a name.
+        hosts: internal hosts that a user named, and hosts of the configuration; `*.NAME` for all
+            below a name.
     """
 
     targets: Sequence[str] = field(default=(), repr=False)
@@ -297,7 +297,8 @@ class TargetFinder:
         self._css: _Target | None = None
         self._based = False  # whether relative links lead to another host
         self._last = ""
-        # A run is text between spaces; a target in it may be open, and places at its end may yet be a part of a host.
+        # A run is text between spaces; a target in it may be open, and places at its end may yet be
+        # a part of a host.
         self._run: list[str] = []
         self._length = self._scanned = 0
         self._open: _Target | None = None
@@ -308,7 +309,7 @@ class TargetFinder:
         )
         self._quotes = 0  # in the line before the run
 
-    # ---- steps -------------------------------------------------------------------------------------------------------
+    # ---- steps -----------------------------------------------------------------------------------
 
     def pass_text(self, text: str) -> None:
         """Reads text that is no original."""
@@ -410,7 +411,7 @@ class TargetFinder:
             self._step_run(char)
         self._last = char
 
-    # ---- links and tags ----------------------------------------------------------------------------------------------
+    # ---- links and tags --------------------------------------------------------------------------
 
     def _follow_link(self, char: str) -> bool:
         """Reads a character of a link's destination; False if it is none."""
@@ -562,7 +563,7 @@ class TargetFinder:
             self._value.add(char)
             self._judge(self._value)
 
-    # ---- runs --------------------------------------------------------------------------------------------------------
+    # ---- runs ------------------------------------------------------------------------------------
 
     def _run_text(self) -> str:
         whole = "".join(self._run)
@@ -779,7 +780,7 @@ class TargetFinder:
         self._tail = []
         self._scanned = self._length
 
-    # ---- verdicts ----------------------------------------------------------------------------------------------------
+    # ---- verdicts --------------------------------------------------------------------------------
 
     def _join(self, target: _Target, place: Insertion, text: str) -> None:
         target.join(place, text)
@@ -890,7 +891,7 @@ class TargetCollector(TargetFinder):
         return True
 
 
-# ---- hosts -----------------------------------------------------------------------------------------------------------
+# ---- hosts ---------------------------------------------------------------------------------------
 
 
 def authority(text: str) -> tuple[int, int, bool]:

@@ -100,7 +100,7 @@ class Database:
         self.name, self._same_until = b"", 0.0
         self._file = None if self.dialect != "sqlite" else StoreFile(str(self._engine.url.database))
 
-    # ---- transactions ------------------------------------------------------------------------------------------------
+    # ---- transactions ----------------------------------------------------------------------------
 
     @contextmanager
     def reading(self) -> "Iterator[Connection]":
@@ -203,7 +203,7 @@ class Database:
         """See `SessionStore`."""
         self._engine.dispose()
 
-    # ---- rows --------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     @staticmethod
     def now() -> int:
@@ -388,7 +388,8 @@ def _engine(url: str) -> "Engine":
         raise ConfigError(
             "a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME"
         )
-    # A thread that holds a transaction may read beside it, so none must wait for the connection of another one.
+    # A thread that holds a transaction may read beside it, so none must wait for the connection of
+    # another one.
     pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
     if parsed.get_backend_name() == "postgresql":
         return _pinged(sa.create_engine(parsed, **pool))

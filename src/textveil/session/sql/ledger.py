@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 NEWEST = 16
-"""Newest links that are checked when an account is opened; `entries` checks all."""
+"""Newest links to check when an account is opened; `entries` checks all."""
 
 REMEMBERED = 4_096
 """Most links in a process's cache of checked links."""
@@ -169,7 +169,7 @@ class Ledger:
         self._linked = lru_cache(REMEMBERED)(self._hmac)
         self._statements = of_ledger(store.tables, store.dialect, NEWEST)
 
-    # ---- spending ----------------------------------------------------------------------------------------------------
+    # ---- spending --------------------------------------------------------------------------------
 
     def reserve(
         self,
@@ -184,13 +184,13 @@ class Ledger:
         Args:
             subject: whose texts it is made from.
             spend: the most that it can spend.
-            key: an idempotency key: a second reservation with the same key charges nothing, unless the
-                first one was released. The caller must release the same bytes.
+            key: an idempotency key: a second reservation with the same key charges nothing, unless
+                the first one was released. The caller must release the same bytes.
             connection: a transaction that is open already.
 
         Raises:
-            LimitReached: it exceeds a limit of the account; nothing was charged. StoreError: the ledger was
-                changed, is older than it was, or vanished.
+            LimitReached: it exceeds a limit of the account; nothing was charged. StoreError: the
+                ledger was changed, is older than it was, or vanished.
         """
         check(subject, "ledger")
         if connection is None:
@@ -269,7 +269,8 @@ class Ledger:
             table: its table.
             epsilon: the most, in epsilons; None lifts the limit of this period.
             days: the period after which counting begins again; None for never.
-            alone: True to lift limits with other periods; where nothing changes, nothing is written.
+            alone: True to lift limits with other periods; where nothing changes, nothing is
+                written.
         """
         check(subject, "ledger")
         most, period, label = _most_of(epsilon), _period_of(days), [subject, metric, table]
@@ -295,7 +296,7 @@ class Ledger:
         with self._reading() as connection:
             return {row.period: row.most for row in connection.execute(asked)}
 
-    # ---- what was spent ----------------------------------------------------------------------------------------------
+    # ---- what was spent --------------------------------------------------------------------------
 
     def accounts(self, subject: str | None = None, *, whole: bool = False) -> list[Account]:
         """Returns all accounts, or those of a subject.
@@ -343,7 +344,7 @@ class Ledger:
                         plain["most"] = None if most is None else most / MICRO
                     yield _named(account.label) | plain
 
-    # ---- rows --------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     @contextmanager
     def _writing(self) -> "Iterator[Connection]":
@@ -649,12 +650,12 @@ class Ledger:
         caps = account.caps if what == "confirm" else _given_back(account.caps, reserved)
         self._append(connection, account, what, of=number, spend=reserved, caps=caps)
 
-    # ---- what holds an account together ------------------------------------------------------------------------------
+    # ---- what holds an account together ----------------------------------------------------------
 
     def _checked(
         self, connection: "Connection", row: Any, label: Sequence[str], kept: bytes | None
     ) -> Opened:
-        """Checks an account against its links, seal and key store, and opens it.
+        """Opens an account, checked against its links, seal and key store.
 
         Args:
             connection: connection to read from.
@@ -747,7 +748,7 @@ class Ledger:
         except StoreError:
             return row.name.hex(), "", ""
 
-    # ---- what is kept apart ------------------------------------------------------------------------------------------
+    # ---- what is kept apart ----------------------------------------------------------------------
 
     def _follows(
         self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()

@@ -1,4 +1,4 @@
-"""Links of conversations, stored as sealed rows of a session in a database.
+"""Links of conversations as sealed rows of a session in a database.
 
 In: names and contents. Out: the same, for `session.chains`.
 Not here: what links are, and how rows are sealed (`seal`).

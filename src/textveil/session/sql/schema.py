@@ -1,4 +1,4 @@
-"""Tables of a store, created by the steps in `migrations`, run by Alembic.
+"""Tables of a store, created by the Alembic steps in `migrations`.
 
 In: a connection. Out: `Tables`; a database that has them.
 Not here: their contents (`store`, `view`).

@@ -26,10 +26,10 @@ A key seals far fewer than 2^32 rows.
 """
 
 NAME = 16
-"""Bytes of a name: of a store, an account, a session, a row."""
+"""Bytes of the name of a store, account, session or row."""
 
 PADDING = 32
-"""Bytes that content is padded to a multiple of, to hide its length."""
+"""Content is padded to a multiple of this, to hide its length."""
 
 
 def joined(parts: Sequence[bytes]) -> bytes:

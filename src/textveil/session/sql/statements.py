@@ -1,4 +1,4 @@
-"""Prepared SQL statements of a store: compiling one costs more than running it.
+"""Prepared SQL statements of a store, since compiling costs more than running.
 
 In: the tables, the kind of database. Out: `StoreStatements`, `LedgerStatements`, to be executed
 with values by name.
@@ -25,10 +25,11 @@ class StoreStatements:
     Attributes:
         version: selects the version of the session `of_session`, and the last number of its rows.
         alone: selects the same, and locks the session until the transaction ends.
-        added: raises the version by one, and the last number by `more_rows`, if the version is `since`.
+        added: raises the version by one, and the last number by `more_rows`, if the version is
+            `since`.
         used: updates the time of use, for additions that nothing else depends on.
-        rows: select rows of `of_session`: those whose name, or whose tag, is one of `values`, or all of
-            them ("").
+        rows: select rows of `of_session`: those whose name, or whose tag, is one of `values`, or
+            all of them ("").
         once: adds a row, unless the name is taken.
         anew: adds a row, or replaces its content.
     """
@@ -56,7 +57,8 @@ def of_store(tables: Tables, dialect: str) -> StoreStatements:
     every = sa.select(*(facts.c[name] for name in FACT))
     mine = every.where(facts.c.session == session)
     some: Any = sa.bindparam("values", expanding=True)
-    # Tags of two sessions are never equal, and without the session SQLite takes the index that finds them.
+    # Tags of two sessions are never equal, and without the session SQLite takes the index that
+    # finds them.
     rows = {
         "": mine,
         "name": mine.where(facts.c.name.in_(some)),
@@ -99,14 +101,14 @@ class LedgerStatements:
 
     Attributes:
         account: selects and locks the row of `of_account` until the transaction ends.
-        state: selects its newest entries, one more than are checked, and its limits, as entries of the
-            kind `CAP`.
+        state: selects its newest entries, one more than are checked, and its limits, as entries of
+            the kind `CAP`.
         link: selects the link of its entry `of_number`.
         found: select its entries whose key, or whose number, is one of `values`, each with the link
             `before` it.
         ended: selects an entry of a kind in `values` that ends `of_number`.
-        append: statements that add an entry and update the row of the account; and those that also do
-            what `cap` does.
+        append: statements that add an entry and update the row of the account; and those that also
+            do what `cap` does.
         cap: adds or replaces the limit of `cap_period`.
         lift: deletes the limit of `of_period`.
     """
