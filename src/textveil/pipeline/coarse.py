@@ -68,7 +68,7 @@ def coarsely(
         drawn_groups: True if the group of a word is drawn at random.
         besides: True if names or figures are drawn that are no codes.
     """
-    book, prior = table.root.book, shares(table.origin)  # the file of a book may say any shares
+    book, prior = table.root.book, shares(table.origin)  # a book's file may claim any shares
     assert book is not None, "it is a view by codes"
     about, said = _about(book, prior)
     sizes = book.sizes if isinstance(book, Books) else (len(book),)
@@ -109,7 +109,7 @@ def _of_nested(nested: Book, most: int) -> str:
 
 
 def _about(book: Book | Books, prior: Values) -> tuple[list[str], object]:
-    """Describes a book, or each of several, in words and as data."""
+    """Describes a book, or each of a list, in words and data."""
     if not isinstance(book, Books):
         head = book.shares_of_heads(prior)
         return [*book.facts(head)], book.to_json(head)

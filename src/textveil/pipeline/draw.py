@@ -139,7 +139,7 @@ def _planned_words(
     why = [*reasons, claim.reason, seed]
     if parts.drawn_groups:
         covered = int((~protection.public).sum())
-        each = covered * labels_cost(parts, claim, covered)  # no less than text by text
+        each = covered * labels_cost(parts, claim, covered)  # at least the sum over the texts
         yield _spend("ldp", table, each, each, covered, why)
         return
     drawn = np.unique(layout.words)

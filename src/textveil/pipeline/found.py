@@ -124,7 +124,7 @@ def search(success: Callable[[float], float], risk: float) -> float:
     before = least
     while (now := success(high)) <= risk and high < MOST:
         if high > 16 and now - before <= GAIN * now:
-            return low  # it hardly gets farther
+            return low  # more budget gains almost nothing
         low, before, high = high, now, high * 2
     if now <= risk:
         return high

@@ -244,7 +244,7 @@ def _budget(setup: Setup) -> Budget | None:
     claim, chosen = setup.claim, setup.spending
     if setup.parameter is not None and claim.parameter is not None:
         in_range(setup.parameter, claim.parameter)
-    for each in sorted({*_epsilons(chosen).values()}):  # refuses now what it would refuse later
+    for each in sorted({*_epsilons(chosen).values()}):  # fails now rather than at the first text
         setup.built.calibrate(setup.loaded, Layout.of(1), np.array([each]))
     if chosen is not None and claim.kind == "none":
         warnings.warn(
@@ -254,5 +254,5 @@ def _budget(setup: Setup) -> Budget | None:
         )
     needs_none = setup.parameter is not None and claim.parameter is None
     if needs_none and not setup.grouped:
-        return setup.budget  # an epsilon neither weakens a placeholder nor makes one of a stencil
+        return setup.budget  # an epsilon changes neither placeholders nor stencils
     return chosen

@@ -178,7 +178,7 @@ def make_plan(
         VocabularyError: a word is outside the table, and `words.oov` is `error`.
     """
     apart = protection.hidden | protection.named | protection.moved
-    idle = protection.hidden | protection.moved  # words whose row nobody looks at
+    idle = protection.hidden | protection.moved  # words whose row is not used
     if epsilon is not None:
         idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
     rows, counts, known = _rows(
@@ -195,7 +195,7 @@ def make_plan(
     roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
     if parts.words.oov in ("keep", "placeholder"):
         roles[left] = Role.PASS if parts.words.oov == "keep" else Role.HOLE
-    roles[rules != WordRule.HOUSE] = Role.HOLE  # for the mechanism there is no word
+    roles[rules != WordRule.HOUSE] = Role.HOLE  # the mechanism does not see them
     roles[apart] = Role.HOLE
     if epsilon is not None:
         protected = roles == Role.PROTECT
@@ -267,7 +267,7 @@ def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDA
     lowered = parts.words.casing == "lower"
     passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
     shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
-    # one more, so that no words are an array of strings too
+    # one extra, so that an empty list is an array of strings, too
     return np.array([*shown, ""], object)[:-1]
 
 

@@ -192,7 +192,7 @@ class Privatizer(Parts):
         read; one that was begun is drawn to its end, which the session remembers and its ledger
         counts as spent, and the result is discarded. A second call is another release.
         """
-        import asyncio  # a command has no event loop, and loading it takes longer than short texts
+        import asyncio  # loading it takes longer than short texts; commands do not need it
 
         return await asyncio.to_thread(self.privatize, text, session, query=query)
 
@@ -323,7 +323,7 @@ class Privatizer(Parts):
                 f"{self.claim.mechanism} failed with {type(error).__name__} "
                 f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
             )
-        # out here, because the error's message and chain may hold words
+        # raised out here, because the error's message and chain may hold words
         raise MechanismError(failure)
 
     def _sentence(
@@ -337,7 +337,7 @@ class Privatizer(Parts):
     ) -> Rehearsal:
         start = time.perf_counter()
         if self.words.lasting:
-            (session or Session()).lasting([])  # or it is refused
+            (session or Session()).lasting([])  # raises where the session does not last
         tokens = tokenize(texts, first=first)
         if (book := self.table.root.book) is not None:
             book.refuse(texts)
@@ -434,7 +434,7 @@ class Privatizer(Parts):
         shown = rows.copy()
         drawn = rows != PLACEHOLDER
         free = drawn.copy()
-        free[protection.named] = False  # names are drawn among words, and would be names no more
+        free[protection.named] = False  # re-ranking would replace names by ordinary words
         shown[free] = self.table.originals(rows[free])
         shown[drawn] = rerank(self.rerank, self.table, releases, shown[drawn])
         shown[protection.named] = rows[protection.named]
@@ -468,7 +468,7 @@ class Privatizer(Parts):
     ) -> tuple[Rehearsal, SessionDelta]:
         """Spells the draw as results with statements; returns the session's delta."""
         drawn = release.rows
-        if self.words.consistent:  # and then nothing is re-ranked
+        if self.words.consistent:  # re-ranking is excluded then
             drawn = shown = alike(self, tokens, protection, plan, drawn, notes)
         steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
         if repeats is not None:
@@ -492,7 +492,7 @@ class Privatizer(Parts):
         same = self.words.consistent or repeats is not None
 
         def stated(span: slice, released: Released) -> tuple[Released, Guarantee]:
-            """A text with its statement, and with what its session has lost until then."""
+            """Returns a text with its statement and the session's losses so far."""
             lost: tuple[Loss, ...] = ()
             if notes is not None:
                 lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
@@ -501,7 +501,7 @@ class Privatizer(Parts):
             return released, state(self, released, span, protection, plan, release, again, lost)
 
         made = [stated(*each) for each in zip(tokens.spans, releases, strict=True)]
-        # finer digits would tell of the words
+        # finer digits would reveal something about the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
         each = zip(tokens.texts, tokens.spans, made, earlier, foreign, strict=True)
         rehearsal = Rehearsal(
@@ -528,7 +528,7 @@ class Privatizer(Parts):
 
     def __repr__(self) -> str:
         """Shows mechanism and table, no words."""
-        # seen while it is being built, as a debugger sees it
+        # a debugger may show it before it is built
         if not {"claim", "table"} <= vars(self).keys():
             return f"{type(self).__name__}(not built)"
         return f"{type(self).__name__}({self.claim.mechanism!r}, table={self.table.name!r})"

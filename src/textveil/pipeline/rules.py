@@ -1,8 +1,8 @@
-"""Which options exclude which: one table, read from top to bottom.
+"""Exclusions of options: one table, read from top to bottom.
 
-In: a `Setup`, the options of a privatizer. Out: nothing, or the error of the first rule that is
-broken. Not here: what an option may be by itself (`config`, and the parts that have it), and the
-parts that are made (`parts`).
+In: a `Setup`, the options of a privatizer. Out: nothing, or the error of the first broken rule.
+Not here: the range of each option (`config`, and the parts that have it), and the parts that are
+built (`parts`).
 """
 
 import math

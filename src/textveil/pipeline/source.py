@@ -61,13 +61,11 @@ def _law(parts: Parts, step: Step) -> bytes:
     said = {
         "step": step,
         "mechanism": claim.mechanism,
-        "parameter": None
-        if own is None
-        else own.tolist(),  # a mechanism of somebody else may not have it in its claim
-        # re-ranking reads what was drawn, and costs nothing for the same draws
+        "parameter": None if own is None else own.tolist(),  # a third-party claim may lack it
+        # re-ranking reads the draw only, and costs nothing for the same draws
         "options": {name: value for name, value in claim.options.items() if name != "rerank"},
         "table": [claim.table, parts.table.metric, parts.table.digest],
-        # who remembers a draw does not change its law
+        # storing a draw does not change its law
         "words": {name: value for name, value in asdict(parts.words).items() if name != "lasting"},
         "names": None if parts.names is None else asdict(parts.names.options),
         "figures": None if parts.figures is None else asdict(parts.figures.options),

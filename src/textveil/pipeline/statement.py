@@ -65,7 +65,7 @@ def state(
         punctuation=sum(
             item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in released.items
         ),
-        # a name or figure that gave way to one was drawn, and spent its epsilon
+        # a name or figure that became a placeholder was drawn, and spent its epsilon
         placeholders=sum(
             item.kind is Kind.PLACEHOLDER and not replaced[item.start] for item in released.items
         ),
@@ -98,7 +98,7 @@ def _claim(
         claim = replace(claim, most=float(release.most[drawn].max()))
     if oov.draws(parts.words):
         claim = replace(claim, draws=True)
-    if parts.words.unit == "wordpiece":  # each piece of a word pays what is lost besides
+    if parts.words.unit == "wordpiece":  # each piece of a word pays the additional loss
         claim = claim.times(int(plan.counts[span].max(initial=1)))
     return claim
 
@@ -114,7 +114,7 @@ def _grouped(
     covered, replaced = ~protection.public[span], (protection.named | protection.moved)[span]
     lost = np.where(replaced, spent, claim.ldp(spent))
     if parts.drawn_groups:
-        # the neighbour's words may be of other groups, and under their budgets other bounds hold
+        # a neighbouring text's words may be in other groups, with other budgets and bounds
         cost = labels_cost(parts, replace(claim, most=math.inf), int(covered.sum()))
         lost = np.full(len(spent), cost)
     groups = tuple(_groups(parts, protection, plan, span, lost))

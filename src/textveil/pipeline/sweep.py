@@ -1,4 +1,4 @@
-"""Sweep: several privatizers on the same texts, sharing a language model's output.
+"""Sweep: privatizers on the same texts, sharing a language model's output.
 
 In: privatizers, texts. Out: rehearsals, part by part.
 Not here: how one text is privatized (`privatizer`).
@@ -21,7 +21,7 @@ def sweep(
     *,
     part: int = SWEPT,
 ) -> Iterator[tuple[Rehearsal, ...]]:
-    """Rehearses the same texts with several privatizers, part by part.
+    """Rehearses the same texts with each privatizer, part by part.
 
     The output of the language model is computed once. All budgets of mechanisms whose context does
     not depend on the release (`original`, `public`), on the same table, share it.

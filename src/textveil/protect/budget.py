@@ -61,7 +61,7 @@ RULES: dict[str, Four] = {
     "private-low": (math.inf, 1, math.inf, math.inf),
     "all-but-important": (1, 1, math.inf, 1),
 }
-"""Multiples of the base for the four groups; infinity lets a group pass.
+"""Multiples of the base for the four groups; infinity means passing.
 
 2:1:4:3 is STAMP's (section 3.1); `private-low`, `private-only`, `all-but-important` and `uniform`
 are its growing sets of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).

@@ -147,7 +147,7 @@ class Grouping:
         moved = _figures(() if figures is None else figures.types)
         if not options.asked:
             return None
-        if options.labels == "randomised":  # a type would tell the label
+        if options.labels == "randomised":  # a type would reveal the label
             hidden = frozenset()
         if hidden is not None and options.unmeasured == "strict":
             hidden |= {WHOLE}
@@ -192,7 +192,7 @@ class Grouping:
         listed = (*options.always, *options.never)
         return len(tokenize(listed).words) <= len(
             listed
-        )  # an entry may be several words, as 北京 is
+        )  # an entry may be more than one word, such as 北京
 
     def detect(self, tokens: Tokens, queries: Sequence[str] | None) -> Detections:
         """Detects sensitive and important words in the texts of a batch.

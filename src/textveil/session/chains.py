@@ -223,7 +223,7 @@ class ChainSession(Session):
         owner: the account.
         known: state after the earlier messages.
         ledger: counts spending; None where nothing does.
-        summed: True to charge the sum over all kinds, too, to an account of its own.
+        summed: True to charge the sum over all kinds, too, to a separate account.
 
     Attributes:
         new: deltas of the message that is being released.
@@ -264,7 +264,7 @@ class ChainSession(Session):
             self.spent += spends
             return
         charged = [*spends, total(spends)] if self._summed and spends else spends
-        # As the ledger takes them; parts that spend alike are several.
+        # In the ledger's order; a counter in the key tells apart parts with equal spending.
         ordered = sorted(charged, key=lambda spend: (spend.metric, spend.table))
         key = None if self.key is None else f"{self.key} {len(self.reserved)}"
         made = self._ledger.reserve_all(self.owner, ordered, key=key)
@@ -346,7 +346,7 @@ class _Head(NamedTuple):
 
 
 class MessageChain:
-    """The messages of one request, released before or new.
+    """Messages of one request, released before or new.
 
     Args:
         links: store of the account's links.
@@ -387,7 +387,7 @@ class MessageChain:
         before = [] if after is None else [self._remembered(after)]
         self._before = links.get(before)
         since = [self._before[name] for name in before if name in self._before]
-        # What is remembered grows: so do placeholders.
+        # The upstream's state grows, and its placeholders with it: the names depend on its content.
         names = [links.name(b"chain", account.encode(), basis.encode(), *before, *since)]
         for message in messages:
             names.append(links.name(b"link", names[-1], message.canonical))
@@ -422,7 +422,7 @@ class MessageChain:
             links.append(link)
             known = known.after(delta_of(link.facts, known.version))
             if len(links) == len(said) > before:
-                _ = known.sought  # what is added to it later is added to copies
+                _ = known.sought  # computed now; later snapshots extend copies of it
                 heads.keep(self._names[len(said) - before - 1], _Head(said, tuple(links), known))
         self.links = links[before:]
         return known
@@ -476,12 +476,12 @@ class MessageChain:
         once, anew = (link | anew, {}) if row is None else (link, anew)
         self._links.add(once, anew, session.reserved)
         kept = Link.read(self._links.get([name]).get(name, made.written()))
-        # The same message was released at the same time: there is one release.
+        # A concurrent request released the same message first: use its release.
         lost = kept.released != made.released
         if lost:
             made = kept
             session.adopt(before.after(delta_of(made.facts, before.version)))
-        elif own != known_draws:  # only now: draws that were thrown away must not be released later
+        elif own != known_draws:  # only now: discarded draws must never be released
             self._links.add({}, {again: _row(standing, own)})
         draws = promise.get("drawn", 0) > 0 and not lost
         self.drawn += draws
@@ -577,7 +577,7 @@ class MessageChain:
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
-        # Or nobody would know them in the next turn.
+        # The context messages are not sent again, so the answer's link keeps their facts.
         facts = _merged([link.facts for link in self.links[self._said :]])
         last = self._last
         for came, message in answers:

@@ -114,12 +114,12 @@ class Quoting:
         self._levels = levels
         self._pieces: list[str] = []
         self._buffered = 0
-        self._held = ""  # of the line, while it is not decided what it is
-        self._line: _Scanner | None = None  # what follows the rest of the line
-        self._doc: _Scanner | None = None  # what goes on in the next line
+        self._held = ""  # start of the line, while its scanner is undecided
+        self._line: _Scanner | None = None  # scanner of the rest of the line
+        self._doc: _Scanner | None = None  # scanner that continues in the next line
         self._fence = ""
         self._first = True  # no line has ended yet
-        self._dashes = True  # none has, or the last one is ---: YAML may begin
+        self._dashes = True  # at the start or behind ---: YAML may begin
 
     def feed(self, text: str) -> None:
         """Reads the next piece of the answer."""
@@ -353,11 +353,11 @@ class _Code(_Scanner):
         self.language, self._levels = language, levels
         self._strict, self._lasting = strict, strict or lasting
         self._open: list[_Open] = []
-        self._rest = ""  # what may become a longer mark
+        self._rest = ""  # text that may become a longer mark
         self._before = ""  # the last character that was no space, in code
         self._depth = 0
         self._inner: Quoting | None = None
-        self._here: list[str] = []  # what ends documents that begin in the next line
+        self._here: list[str] = []  # end marks of here-documents that begin in the next line
 
     def copy(self) -> Self:
         made = super().copy()
@@ -461,7 +461,7 @@ class _Code(_Scanner):
 
     def _opened(self, quote: str, word: str) -> Literal | None:
         """Returns the string that a quotation mark opens, if any."""
-        if quote in ('""', "''"):  # an empty one, at the end
+        if quote in ('""', "''"):  # an empty string, at the end
             return None
         if self.language == "javascript" and quote == "`":
             return Literal(self.language, "r" if word == "raw" else "", quote)
@@ -510,7 +510,7 @@ def _marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]
     """Returns the pattern of marks in a string, comment or code."""
     if literal is not None:
         return re.compile("|".join(_string_marks(literal)), re.DOTALL)
-    if len(ends) > 1 and ends[0] == "\n":  # a document of a shell: line by line
+    if len(ends) > 1 and ends[0] == "\n":  # a here-document: line by line
         return re.compile(r"[^\n]*\n|[^\n]+\Z")
     return _ENDS.get(ends) or _CODE[language]
 
@@ -561,11 +561,11 @@ class _Yaml(_Scanner):
 
     def __init__(self, *, lasting: bool | None = None) -> None:
         self._lasting = lasting
-        self._text = ""  # of the line
-        self._at = 0  # how far it was followed
-        self._value = 0  # where the value before `_at` begins
-        self._quote = ""  # of a string that is open
-        self._flow = 0  # how many brackets are open
+        self._text = ""  # text of the line
+        self._at = 0  # offset up to which it was scanned
+        self._value = 0  # offset of the value before `_at`
+        self._quote = ""  # quotation mark of an open string
+        self._flow = 0  # number of open brackets
         self._block = -1  # the indent of the key of a block of text
 
     def goes_on(self) -> bool:
@@ -958,7 +958,7 @@ def _unescaped(language: str, text: str) -> str | None:
         read += [text[at : match.start()], char]
         at = match.end()
     made = "".join([*read, text[at:]])
-    try:  # two halves of a character are one
+    try:  # joins surrogate pairs
         return made.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         return made

@@ -38,7 +38,7 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 def fold(text: str) -> str:
     """Normalizes text for comparison: case, composition, apostrophes and whitespace."""
-    if text.isascii():  # the same, and quick
+    if text.isascii():  # same result, but faster
         return " ".join(text.lower().split())
     return " ".join("".join(_folded(char) for char in normalize("NFC", text)).split())
 

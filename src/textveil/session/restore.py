@@ -54,6 +54,8 @@ In my_Elena, they join it to the word before.
 SENTENCE = 300
 """Most characters of a sentence to read on either side of names.
 
+In a longer sentence the name is left unchanged.
+
 In a longer sentence the name is left as it is.
 """
 
@@ -162,7 +164,7 @@ def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) ->
         types: types of placeholders.
         loaded: loads the trie of the placeholders that begin with a name: `PERSON_1`.
     """
-    for type_ in sorted(types):  # EMAIL before EMAIL_ADDRESS, which goes on behind it
+    for type_ in sorted(types):  # EMAIL before EMAIL_ADDRESS, which extends its node
         for begin in ("<", '"<', ""):
             written = fold(f"{begin}{type_}_")
             node = root
@@ -276,17 +278,17 @@ class Restorer:
         self._said = said
         self._stood, self._exact = stood, escape == "json" if exact is None else exact
         self._quoting = Quoting()
-        self._dropped = False  # whether units that are out are no longer there
-        # The end of the last key, from which on a word begins that is no stranger.
+        self._dropped = False  # whether units before the present ones were dropped
+        # The end of the last key; a word that ends there is known.
         self._key_end = -1
         self._root = root
         self._json = Escapes(JSON) if escape == "json" else None
         self._text = Escapes(TEXT)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._units: list[Unit] = []
-        self._at = 0  # units before it are read already, and stay for their neighbours' sake
+        self._at = 0  # units before it are read, and stay as context
         self._final = False
-        # What was read: as it came, and restored.
+        # Output that is not decided yet: its insertion, received and restored form.
         self._waiting = deque[tuple[Insertion | None, str, str]]()
         # What is a target in the text as it is written, or with its escapes read, is one; they
         # differ from the first escape on, and so do the finders.
@@ -334,7 +336,7 @@ class Restorer:
             return self._decoder.decode(piece, final)
         except UnicodeDecodeError:
             pass
-        # Raised out here, because the other error holds the bytes.
+        # Raised out here, because the decoder's error holds the bytes.
         raise InputError("the answer is not UTF-8; decode it first")
 
     def _read(self, piece: str) -> str:
@@ -421,7 +423,7 @@ class Restorer:
             return False
         self._fork(found)
         if self._finders and found[0].escape == "markdown":
-            self._finders[0].pass_text("\\")  # a reader of addresses takes it for a slash
+            self._finders[0].pass_text("\\")  # readers of addresses take a backslash for a slash
         place = Insertion(key.type)
         for finder in self._finders:
             finder.pass_original(original, place)
@@ -528,7 +530,9 @@ class Restorer:
 
     def _is_behind_name(self, before: str, key: Key, shouted: bool) -> bool:
         """Says whether the word before makes a key part of another name."""
-        known = self._was_said(before) and not is_public(before)  # everybody says "will"
+        known = self._was_said(before) and not is_public(
+            before
+        )  # a public word such as "will" says nothing
         if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
             return True
         if not self._is_stranger(before, shouted):
@@ -763,7 +767,7 @@ def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] 
         return set()
     root = tree(placeholders, names, frozenset())
     found = _Collector(root).find(text)
-    # It may come back in quotation marks, as a value of JSON or an argument.
+    # The release may return in quotation marks, as a JSON value or an argument.
     if "\n" not in text and " " in text:
         found |= _Collector(root).find(f'"{text}"')
     return found
@@ -792,7 +796,7 @@ def _joins_names(char: str) -> bool:
 
 
 def _is_loud(word: str, shouted: bool) -> bool:
-    """Says whether a word is in capitals throughout, beside a name that is not."""
+    """Says whether a word is in capitals throughout, unlike its name."""
     return not shouted and len(word) > 1 and word == word.upper()
 
 

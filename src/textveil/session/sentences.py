@@ -34,7 +34,7 @@ _WORD = re.compile(r"\w+")
 def began(text: str) -> int:
     """Finds where the last sentence begins; -1 if it began earlier."""
     found = [match.end() for match in _END.finditer(text)]
-    if found and found[-1] == len(text) and text[-1] not in _ALONE:  # no space is behind it
+    if found and found[-1] == len(text) and text[-1] not in _ALONE:  # no space follows it yet
         found.pop()
     while found and _is_abbreviation(text, found[-1]):
         found.pop()

@@ -125,7 +125,7 @@ class Snapshot(Facts):
         added = {name: getattr(delta, name) for name in FACTS}
         known = {name: _grown(getattr(self, name), new) for name, new in added.items() if new}
         made = replace(self, version=self.version + 1, **known)
-        if "sought" in vars(self):  # or each release would go through all values again
+        if "sought" in vars(self):  # copied, or each release would rebuild it from all values
             vars(made)["sought"] = sought = self.sought.copy()
             for value in delta.private.values():
                 sought.add(value)
@@ -244,7 +244,7 @@ class Notes:
 
     def __init__(self, known: Snapshot) -> None:
         self._since, self._given_as = known.version, known.given_as
-        # What is new is written to the children.
+        # New facts are written to the children.
         self._facts = Facts(**{name: getattr(known, name).new_child() for name in FACTS})
 
     def placeholder(self, type_: str, value: str) -> str:

@@ -62,8 +62,8 @@ class Session:
     different spelling of the same name has another placeholder, `<PERSON_1_B>`, and so do parts of
     a name, `<PERSON_1_FAMILY>`: each restores to exactly the original characters. A value that was
     found to be private is hidden in all further texts. Two sessions never share a map. Safe to use
-    from several threads: what a release adds is committed in one step, before the release is handed
-    out, and nothing of a release that fails.
+    from concurrent threads: what a release adds is committed in one step, before the release is
+    handed out, and nothing of a release that fails.
 
     Args:
         owner: label of the person or client that the session belongs to; never released.
@@ -319,7 +319,7 @@ class Session:
             kept = _Kept.model_validate_json(content)
         except ValidationError:
             kept = None
-        if kept is None:  # raised out here, because the other error holds the values
+        if kept is None:  # raised out here, because pydantic's error holds the values
             raise InputError(
                 f"not a textveil session file (versions 1 to {VERSION}), or a damaged one; give one that --session "
                 "wrote"
@@ -331,7 +331,7 @@ class Session:
 
 class _Part(BaseModel, strict=True, extra="forbid", frozen=True):
     def __repr_args__(self) -> list[tuple[str | None, object]]:
-        return []  # what it holds is private
+        return []  # the fields are private
 
 
 class _Placeholder(_Part):
@@ -379,13 +379,15 @@ class _Kept(_Part):
     placeholders: list[_Placeholder]
     replacements: list[_Replacement]
     said: list[str]
-    spelled: list[str] = []  # version 1 forgot them
-    private: list[_Private] | None = None  # versions 1 and 2 had only what became of it
-    targets: list[str] = []  # versions 1 to 5 had placeholders in them
-    hosts: list[str] = []  # versions 1 to 5 did not know who wrote a text
-    stood: dict[str, list[str]] = {}  # versions 1 to 5 did not know them
+    spelled: list[str] = []  # not stored by version 1
+    private: list[_Private] | None = (
+        None  # versions 1 and 2 stored only placeholders and replacements
+    )
+    targets: list[str] = []  # versions 1 to 5 stored them with placeholders
+    hosts: list[str] = []  # versions 1 to 5 did not know a text's writer
+    stood: dict[str, list[str]] = {}  # not stored by versions 1 to 5
     draws: dict[str, list[_Draw]]
-    losses: list[_Loss] = []  # versions 1 to 4 did not count them
+    losses: list[_Loss] = []  # not stored by versions 1 to 4
 
     def snapshot(self) -> Snapshot:
         given = [Given(**dict(each)) for each in self.placeholders]

@@ -112,7 +112,9 @@ def hold(stream: IO[Any], *, shared: bool = False) -> None:
 def content(path: str | os.PathLike[str]) -> bytes:
     """Reads the bytes of a session file; raises `InputError` where it cannot."""
     try:
-        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
+        if os.path.exists(path) and not os.path.isfile(
+            path
+        ):  # reading a device or pipe may never end
             raise InputError(
                 f"the session file cannot be read: {quote_file(path)} is not a regular file"
             )

@@ -98,7 +98,7 @@ class SQLStore(Database, SessionStore):
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger: what releases have spent, and may spend."""
+        """Ledger of what releases have spent, and may spend."""
         return self._ledger
 
     # ---- sessions --------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class SQLStore(Database, SessionStore):
         return StoredLinks(self, self.ledger, session.number, session.seal)
 
     def pseudonym(self, secret: bytes) -> str:
-        """See `SessionStore`; all processes with the key of the deployment give the same."""
+        """See `SessionStore`; all processes with the deployment key return the same."""
         return derived(self._deployment, b"pseudonym", self.name, secret).hex()[:16]
 
     def take(self, content: str | bytes, subject: str, session: str = DEFAULT) -> "StoredSession":
@@ -246,7 +246,7 @@ class SQLStore(Database, SessionStore):
                 self._unlock(found)
                 if former in schema.UNSEALED:
                     self._ledger.bind(connection)
-        # So that the file itself has the name, not what lies beside it alone.
+        # So that the name is in the file itself, and not only in the write-ahead log.
         if self._file is not None:
             with self.reading() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
@@ -448,7 +448,7 @@ class StoredSession(Session):
         shared = self._shared(delta)
         with failures("changed"), self._store.writing() as connection:
             if self._words is not None and shared:
-                # Before the session, as everywhere, so that nobody waits in a ring.
+                # Locked before the session, as everywhere, so that two processes never deadlock.
                 self._words.alone(connection)
                 if any(
                     int(row) != shared[name] for name, row in self._words.get(list(shared)).items()
@@ -520,7 +520,7 @@ def _options(url: str) -> tuple[str, dict[str, Any]]:
             try:
                 own["keep"] = timedelta(days=float(value))
             except (ValueError, OverflowError):
-                own["keep"] = timedelta(0)  # which is refused
+                own["keep"] = timedelta(0)  # the constructor refuses it
         elif name == "session_keys":
             own["session_keys"] = value
         else:

@@ -155,7 +155,7 @@ class SessionStore:
 
     @property
     def ledger(self) -> "Ledger":
-        """The ledger: what releases have spent, and may spend.
+        """Ledger of what releases have spent, and may spend.
 
         Raises:
             ConfigError: a store of this kind keeps no ledger.
@@ -255,7 +255,10 @@ class FileStore(SessionStore):
         return [KeptSession(subject=owner, session=DEFAULT, made=used, used=used, expires=None)]
 
     def forget(self, subject: str, session: str | None = None) -> int:
-        """See `SessionStore`. What the disk or its backups keep of a file is not erased."""
+        """See `SessionStore`.
+
+        Copies of the file on the disk or in its backups are not erased.
+        """
         own = [each for each in self.sessions() if each.subject == subject]
         found = [each for each in own if session in (None, each.session)]
         for _ in found:

@@ -107,7 +107,7 @@ _ABSOLUTE = re.compile(r"(?i)\s*[\"'(]?\s*(?:[/\\]{2}|[a-z][a-z0-9+.\-]{1,30}:|\
 _START = re.compile(r"(?i)(?:[a-z][a-z0-9+.\-]*:[/\\]+|(?:https?|ftps?|wss?):|[/\\]{2,})?")
 _CLOSED = {quote: re.compile(rf"(?<!\\){quote}(?=[,:;)\]}}>\s])") for quote in "\"'`"}
 _CLOSED |= {f"\\{quote}": re.compile(rf"\\{quote}(?=[,:;)\]}}>\s\\])") for quote in "\"'`"}
-"""Patterns of a quotation mark that closes a string, by the opening mark.
+"""Patterns of the quotation mark that closes a string, by the opening one.
 
 It is written like the opening mark, and a character follows that may follow a string.
 """
@@ -208,9 +208,9 @@ class _Target:
     def __init__(self, text: str = "", *, flat: bool = False) -> None:
         self.flat, self.pieces, self.length = flat, [text] if text else [], len(text)
         self.places: list[_Place] = []
-        # Where it begins and ends, once more text changes nothing.
+        # Start and end of the host, once more text cannot change it.
         self.host: tuple[int, int] | None = None
-        self.hopeless = self.trusted = False  # no known target begins so; its host is trusted
+        self.hopeless = self.trusted = False  # no known target begins like it; its host is trusted
         self._check = self.joined = 0  # where the last original ends
 
     def add(self, text: str) -> None:
@@ -291,11 +291,11 @@ class TargetFinder:
         self._tag, self._quote, self._attribute, self._tag_name = _OUTSIDE, "", "", ""
         self._value: _Target | None = None
         self._link: _Target | None = None
-        self._depth = 0  # of brackets inside the destination of a link
+        self._depth = 0  # open brackets inside the destination of a link
         self._angled = self._after = self._in_string = False
         self._opening = ""  # "](" or "]:" was read, and its destination has not begun
         self._css: _Target | None = None
-        self._based = False  # whether relative links lead to another host
+        self._based = False  # a <base> tag was read: relative links may lead to another host
         self._last = ""
         # A run is text between spaces; a target in it may be open, and places at its end may yet be
         # a part of a host.
@@ -307,7 +307,7 @@ class TargetFinder:
         self._marked = (
             False  # whether quotation marks or dollars are in it, so that spaces may not end it
         )
-        self._quotes = 0  # in the line before the run
+        self._quotes = 0  # number of quotation marks in the line before the run
 
     # ---- steps -----------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class Database:
         self._keep = keep
         self._engine = _engine(url)
         self._reader = self._engine
-        if self.dialect != "sqlite":  # which begins no transaction before it is told to
+        if self.dialect != "sqlite":  # SQLite begins no transaction by itself
             self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writer = self._engine.execution_options(textveil_begins="BEGIN IMMEDIATE")
         self._moments = self._engine.execution_options(textveil_begins="BEGIN")
@@ -134,7 +134,7 @@ class Database:
     def writing(self) -> "Iterator[Connection]":
         """Yields a write transaction, durable at the block's end or rolled back."""
         with self._connected(self._writer).begin() as connection:
-            connection.info.pop(HEADS, None)  # of a transaction that did nothing
+            connection.info.pop(HEADS, None)  # left by a transaction that was rolled back
             self._require_same(connection)
             yield connection
             heads = connection.info.pop(HEADS, {})
@@ -171,7 +171,7 @@ class Database:
         now = time.monotonic()
         if not self.name or (self._file is None and now < self._same_until):
             return
-        # Asked with each transaction, so without any ado.
+        # Asked in each transaction, so through the driver, without SQLAlchemy's overhead.
         driver: Any = connection.connection.driver_connection
         with suppress(self._engine.dialect.loaded_dbapi.Error):
             known = driver.execute("SELECT name FROM textveil_store").fetchall()
@@ -370,7 +370,7 @@ def failures(what: str) -> Iterator[None]:
         reason = type(getattr(error, "orig", None) or error).__name__
         if isinstance(error, sa.exc.OperationalError):
             reason += ": is it there, may it be written, and is no other program holding it?"
-    # Or it would be chained where `with` ends.
+    # Raised out here, or the error with the rows would be chained where `with` ends.
     raise StoreError(f"the store cannot be {what} ({reason})") from None
 
 
@@ -408,7 +408,7 @@ def _engine(url: str) -> "Engine":
         connection.isolation_level = None  # transactions begin as `begin` says
         for setting in (
             "journal_mode=WAL",
-            "synchronous=FULL",  # or a power cut could lose the last commits, whose releases have gone out
+            "synchronous=FULL",  # a power cut must not lose released commits
             "secure_delete=ON",
             "foreign_keys=ON",
             f"busy_timeout={WAIT * 1000}",

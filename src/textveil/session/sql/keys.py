@@ -154,7 +154,7 @@ class Folder(Drawer):
         folder = self._file(name).parent
         for each in (self._path, folder):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, path = tempfile.mkstemp(dir=folder)  # for its owner only
+        descriptor, path = tempfile.mkstemp(dir=folder)  # readable by its owner only
         with open(descriptor, "wb") as stream:
             stream.write(content.hex().encode())
             stream.flush()
@@ -188,7 +188,7 @@ class Keyring(Drawer):
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
         os.makedirs(_default(), mode=0o700, exist_ok=True)
-        # A keyring itself would let two processes add at once.
+        # The keyring has no lock: two processes could add at once.
         with locked(os.path.join(_default(), "keyring")):
             if self.get(name) is None:
                 self.put(name, content)

@@ -165,7 +165,7 @@ class Ledger:
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
         self._known: set[bytes] = set()
-        # The newest links are checked again and again.
+        # The newest links are checked at every access.
         self._linked = lru_cache(REMEMBERED)(self._hmac)
         self._statements = of_ledger(store.tables, store.dialect, NEWEST)
 
@@ -227,7 +227,9 @@ class Ledger:
         check(subject, "ledger")
         self._register(connection, [(subject, each.metric, each.table) for each in spends])
         made = []
-        for spend in sorted(spends, key=_order):  # so that nobody waits in a ring
+        for spend in sorted(
+            spends, key=_order
+        ):  # in a fixed order, so that two processes never deadlock
             sums = f" {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
             own = None if key is None else key + sums
             made.append(self.reserve(subject, spend, key=own, connection=connection))
@@ -367,7 +369,7 @@ class Ledger:
             asked = asked.where(
                 accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])])
             )
-        # Before the moment: nothing that is kept apart is ahead of it.
+        # Read before the moment begins, so that no stored link is ahead of it.
         with self._reading() as connection:
             names = connection.execute(asked.with_only_columns(accounts.c.name)).scalars()
             kept = {name: self._store.head(name) for name in names}
@@ -454,7 +456,7 @@ class Ledger:
         name = self._name(REGISTER)
         if self._row(connection, name) is None:
             self._make(connection, REGISTER)
-        self._row(connection, name)  # which others let go of when they have made theirs
+        self._row(connection, name)  # waits for other processes that create accounts
         for each in self._missing(connection, missing):
             self._make(connection, names[each])
             self._list(connection, names[each])
@@ -527,7 +529,7 @@ class Ledger:
             began, spent = _period(period, cap)
             change = "change the limit with `textveil ledger limit`"
             lift = "lift the limit with `textveil ledger limit`"
-            # Only a gateway charges it, for its keys, and its policy limits it.
+            # Only a gateway charges this account, and its policy limits it.
             if spend.table == ALL:
                 change = "ask the operator of the gateway to raise `budget` in its policy"
                 lift = "ask the operator of the gateway to take `budget` out of its policy"
@@ -579,7 +581,9 @@ class Ledger:
         self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]
     ) -> bool:
         """Says whether an entry of some kinds ended a reservation."""
-        if account.newest and account.newest[-1].number <= number:  # all that came later is there
+        if (
+            account.newest and account.newest[-1].number <= number
+        ):  # all later entries are in `newest`
             return any(each.of == number and each.what in by for each in account.newest)
         asked = {"of_account": account.row.name, "of_number": number, "values": list(by)}
         return connection.execute(self._statements.ended, asked).first() is not None
@@ -737,7 +741,7 @@ class Ledger:
         note: bytes | None,
     ) -> bytes:
         """Computes a link from the fields of an entry."""
-        # As entries of earlier versions are linked, which have neither.
+        # Entries of earlier versions have neither, and their links must stay valid.
         more = () if key is note is None else (key or b"", note or b"")
         return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
 

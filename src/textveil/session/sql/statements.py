@@ -175,7 +175,7 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
     same = {name: cap.excluded[name] for name in ("most", "began", "spent")}
     cap = cap.on_conflict_do_update(index_elements=["account", "period"], set_=same)
     append: tuple[Any, Any] = (entry, totals), (entry, totals, cap)
-    if dialect != "sqlite":  # which writes to one table in a statement
+    if dialect != "sqlite":  # SQLite writes to one table per statement
         one = totals.add_cte(entry.cte("entry"))
         append = (one,), (one.add_cte(cap.cte("cap")),)
     return LedgerStatements(

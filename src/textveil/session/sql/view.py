@@ -160,7 +160,7 @@ class StoredFacts(Mapping[Any, Any]):
         if not names:
             return
         rows = {row.name: row for row in asked[0][0].reader.named(list(names))}
-        for name, (stored, key) in names.items():  # unless another thread has learnt what is newer
+        for name, (stored, key) in names.items():  # keeps newer values of other threads
             stored._read.setdefault(key, stored.read(rows[name])[1] if name in rows else _ABSENT)
 
     @property
@@ -258,7 +258,7 @@ class StoredSnapshot(Snapshot):
         """Reads all facts into an ordinary snapshot."""
         rows: dict[str, list[SealedRow]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
         for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
-            rows.setdefault(row.kind, []).append(row)  # links of conversations are of another kind
+            rows.setdefault(row.kind, []).append(row)  # links of conversations have another kind
         known: dict[str, Any] = {
             kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS
         }
@@ -272,7 +272,7 @@ class StoredSnapshot(Snapshot):
     def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
         """Returns a matcher of private values that may occur in some texts."""
         known = self.standing.several(could_stand(texts, self.longest.several))
-        # What is in them already is not new, even where nothing would be looked for.
+        # Values that the session knows already are not new, even where no form matches them.
         said = ((each, texts[each.text][each.start : each.end]) for each in spans)
         found = {PrivateValue(each.type, text, each.score).key for each, text in said}
         forms: list[KnownForm] = sorted(known.values())
