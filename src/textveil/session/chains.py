@@ -294,7 +294,7 @@ class Link:
     @classmethod
     def read(cls, content: bytes) -> "Link":
         """Parses a link that `written` serialized."""
-        released, promise, facts = _link().validate_json(content)
+        released, promise, facts = _link_codec().validate_json(content)
         return cls(released=released, promise=promise, facts=_by_key(facts))
 
 
@@ -384,7 +384,7 @@ class MessageChain:
     ) -> None:
         self._links, self._account, self._basis = links, account, basis
         self._messages = [*messages, *besides]
-        before = [] if after is None else [self._remembered(after)]
+        before = [] if after is None else [self._name_remembered(after)]
         self._before = links.get(before)
         since = [self._before[name] for name in before if name in self._before]
         # The upstream's state grows, and its placeholders with it: the names depend on its content.
@@ -467,12 +467,12 @@ class MessageChain:
         repeated = {} if row is None else read(row)
         session.learn(repeated)
         texts, promise = release(message, session)
-        facts = _merged([repeated, *(vars(delta) for delta in session.new)])
-        own = _draws(facts, again=True)
-        facts["drawn"] = _draws(facts, again=False)
+        facts = _merge([repeated, *(vars(delta) for delta in session.new)])
+        own = _select_draws(facts, again=True)
+        facts["drawn"] = _select_draws(facts, again=False)
         made = Link(released=tuple(texts), promise=promise, facts=facts)
-        standing, known_draws = self._standing(message.texts), repeated.get("drawn", {})
-        link, anew = {name: made.written()}, {again: _row(standing, known_draws)}
+        standing, known_draws = self._find_private(message.texts), repeated.get("drawn", {})
+        link, anew = {name: made.written()}, {again: _serialize_row(standing, known_draws)}
         once, anew = (link | anew, {}) if row is None else (link, anew)
         self._links.add(once, anew, session.reserved)
         kept = Link.read(self._links.get([name]).get(name, made.written()))
@@ -482,7 +482,7 @@ class MessageChain:
             made = kept
             session.adopt(before.after(delta_of(made.facts, before.version)))
         elif own != known_draws:  # only now: discarded draws must never be released
-            self._links.add({}, {again: _row(standing, own)})
+            self._links.add({}, {again: _serialize_row(standing, own)})
         draws = promise.get("drawn", 0) > 0 and not lost
         self.drawn += draws
         self.repeated += not draws and (row is not None or lost)
@@ -516,7 +516,7 @@ class MessageChain:
         Args:
             name: the upstream's name of its conversation.
         """
-        self._links.add({}, {self._remembered(name): self._known()})
+        self._links.add({}, {self._name_remembered(name): self._serialize_state()})
 
     def grow(self, name: str) -> bool:
         """Stores the state before sending; False if another request came between.
@@ -526,16 +526,16 @@ class MessageChain:
         Args:
             name: the name that the chain continues `after`, or a new one.
         """
-        row = self._remembered(name)
-        return self._links.swap(row, self._before.get(row), self._known())
+        row = self._name_remembered(name)
+        return self._links.swap(row, self._before.get(row), self._serialize_state())
 
-    def _known(self) -> bytes:
+    def _serialize_state(self) -> bytes:
         known = self.session.snapshot()
         facts = {kind: dict(getattr(known, kind)) for kind in FACTS}
-        facts["drawn"] = _draws(facts, again=False)
+        facts["drawn"] = _select_draws(facts, again=False)
         return Link(released=(), promise=None, facts=facts).written()
 
-    def _remembered(self, name: str) -> bytes:
+    def _name_remembered(self, name: str) -> bytes:
         return self._links.name(b"remembered", self._account.encode(), name.encode())
 
     def as_came(self, signed: Sequence[Signed]) -> list[str | None]:
@@ -547,7 +547,7 @@ class MessageChain:
         Returns:
             None for a text that is unknown, or that would restore differently in this conversation.
         """
-        names = [self._signed(each) for each in signed]
+        names = [self._name_signed(each) for each in signed]
         known = self._links.get(names) if names else {}
         found = [json.loads(known[name]) if name in known else None for name in names]
         return [
@@ -555,7 +555,7 @@ class MessageChain:
             for came, each in zip(found, signed, strict=True)
         ]
 
-    def _signed(self, signed: Signed) -> bytes:
+    def _name_signed(self, signed: Signed) -> bytes:
         return self._links.name(
             b"signed", self._account.encode(), signed.signature.encode(), signed.text.encode()
         )
@@ -578,20 +578,20 @@ class MessageChain:
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
         # The context messages are not sent again, so the answer's link keeps their facts.
-        facts = _merged([link.facts for link in self.links[self._said :]])
+        facts = _merge([link.facts for link in self.links[self._said :]])
         last = self._last
         for came, message in answers:
             name = self._links.name(b"link", last, message.canonical)
             once[name] = Link(released=came.texts, promise=None, facts=facts).written()
             last = name if in_turn else last
             again = self._links.name(b"message", self._basis.encode(), message.canonical)
-            anew[again] = _row(self._standing(message.texts), {})
+            anew[again] = _serialize_row(self._find_private(message.texts), {})
         for came_signed, made in signed:
-            once[self._signed(made)] = json.dumps(came_signed.text).encode()
+            once[self._name_signed(made)] = json.dumps(came_signed.text).encode()
         if once:
             self._links.add(once, anew)
 
-    def _standing(self, texts: Sequence[str]) -> dict[Any, Any]:
+    def _find_private(self, texts: Sequence[str]) -> dict[Any, Any]:
         """Returns the known private values that occur in these texts."""
         sought = self.session.snapshot().sought
         return {value.key: value for text in texts for value in sought.standing(text)}
@@ -613,20 +613,20 @@ def delta_of(facts: Mapping[str, Mapping[Any, Any]], since: int) -> SessionDelta
 def written(facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
     """Converts facts by kind to plain data."""
     pairs: dict[str, Any] = {kind: list(more.items()) for kind, more in facts.items() if more}
-    return _pairs().model_construct(**pairs).model_dump(mode="json", exclude_unset=True)
+    return _facts_model().model_construct(**pairs).model_dump(mode="json", exclude_unset=True)
 
 
 def read(content: bytes) -> dict[str, dict[Any, Any]]:
     """Parses facts by kind from JSON."""
-    return _by_key(_pairs().model_validate_json(content))
+    return _by_key(_facts_model().model_validate_json(content))
 
 
-def _row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:
+def _serialize_row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:
     """Serializes a message's private values and draws, for any conversation."""
     return json.dumps(written({"private": private, "drawn": drawn})).encode()
 
 
-def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
+def _merge(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
     made: dict[str, dict[Any, Any]] = {}
     for facts in several:
         for kind in FACTS:
@@ -635,7 +635,7 @@ def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
     return made
 
 
-def _draws(facts: Mapping[str, Mapping[Any, Any]], *, again: bool) -> dict[Any, Any]:
+def _select_draws(facts: Mapping[str, Mapping[Any, Any]], *, again: bool) -> dict[Any, Any]:
     """Selects draws that are stored by message text, or all others."""
     drawn = facts.get("drawn", {}).items()
     return {key: row for key, row in drawn if key[0].startswith(AGAIN) is again}
@@ -646,7 +646,7 @@ def _by_key(facts: BaseModel) -> dict[str, dict[Any, Any]]:
 
 
 @cache
-def _pairs() -> type[BaseModel]:
+def _facts_model() -> type[BaseModel]:
     """Builds the model that parses facts by kind from pairs."""
     hints = get_type_hints(Facts).items()
     pairs = {kind: tuple.__class_getitem__(get_args(hint)) for kind, hint in hints}
@@ -655,6 +655,6 @@ def _pairs() -> type[BaseModel]:
 
 
 @cache
-def _link() -> TypeAdapter[Any]:
-    written: Any = tuple.__class_getitem__((tuple[str, ...], dict[str, Any] | None, _pairs()))
+def _link_codec() -> TypeAdapter[Any]:
+    written: Any = tuple.__class_getitem__((tuple[str, ...], dict[str, Any] | None, _facts_model()))
     return TypeAdapter(written)

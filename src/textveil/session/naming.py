@@ -45,12 +45,12 @@ class KeyedNames:
         if value.type in NAMES:
             same = fold(value.text)
             usual = [same.title(), same.upper(), same]
-        number = KEYED + self._drawn("number", value.type, same) % (9 * KEYED)
+        number = KEYED + self._hash("number", value.type, same) % (9 * KEYED)
         if value.text in usual and not value.quoted:
             form = usual.index(value.text) + 1
         else:
             kind = "quoted" if value.quoted else "form"
-            form = FIRST + self._drawn(kind, value.type, value.text) % FORMS
+            form = FIRST + self._hash(kind, value.type, value.text) % FORMS
         return Given(value.type, number, value.text, form=form, quoted=value.quoted)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -58,7 +58,7 @@ class KeyedNames:
             "a release key cannot be pickled or copied; read it where its owner keeps it"
         )
 
-    def _drawn(self, *parts: str) -> int:
+    def _hash(self, *parts: str) -> int:
         """Hashes the parts with the key to a number of 128 bits.
 
         Each part is prefixed with its length, so no two lists of parts are hashed alike.

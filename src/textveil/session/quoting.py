@@ -180,13 +180,13 @@ class Quoting:
         self._held += text
         if self._first:
             self._held = self._held.removeprefix("\ufeff")
-        self._line = self._decided(ended)
+        self._line = self._choose_scanner(ended)
         if self._line is None and not ended:
             return "", False
         text, self._held = self._held, ""
         return text, ended and text.rstrip() == "---"
 
-    def _decided(self, ended: bool) -> "_Scanner | None":
+    def _choose_scanner(self, ended: bool) -> "_Scanner | None":
         """Returns the scanner for the held line; None while undecided or unneeded."""
         held = self._held + "\n" * ended
         if self._may_be_fence(held, ended):
@@ -198,15 +198,15 @@ class Quoting:
         start = len(held) - len(_NUMBERED.sub("", held, count=1))
         if _JSON.match(held, start, HELD) or (ended and held[start:].strip() in ("{", "[")):
             return _Code("json", self._levels, strict=True)
-        return self._by_marks(held, start, ended or len(held) >= HELD)
+        return self._choose_by_marks(held, start, ended or len(held) >= HELD)
 
     def _may_be_fence(self, held: str, ended: bool) -> bool:
         """Says whether the line is a fence, or may yet become one."""
         fence = _FENCE.fullmatch(self._held, partial=not ended) if len(held) <= HELD else None
-        return fence is not None and (not ended or self._turned(fence[1], fence[2]))
+        return fence is not None and (not ended or self._turn_fence(fence[1], fence[2]))
 
-    def _by_marks(self, held: str, start: int, full: bool) -> "_Scanner | None":
-        """Chooses the scanner by the line's first quotation mark; see `_decided`."""
+    def _choose_by_marks(self, held: str, start: int, full: bool) -> "_Scanner | None":
+        """Chooses the scanner by the line's first quotation mark; see `_choose_scanner`."""
         key = _KEY.match(held, start, HELD, partial=not full)
         if key is not None:
             return (
@@ -215,12 +215,12 @@ class Quoting:
         mark = _MARK.search(held, start, HELD)
         if mark is None:
             return _Words(bool(self._fence)) if full else None
-        language = _language(held[start : mark.start()], mark[0])
+        language = _guess_language(held[start : mark.start()], mark[0])
         if language is None:
             return _Words(bool(self._fence))
         return _Yaml() if language == "yaml" else _Code(language, self._levels)
 
-    def _turned(self, marks: str, name: str) -> bool:
+    def _turn_fence(self, marks: str, name: str) -> bool:
         """Opens or closes a fence; False if the line does neither."""
         if self._fence:
             if name.strip() or not marks.startswith(self._fence):
@@ -277,7 +277,7 @@ The language, the marks that may follow, the pattern.
 """
 
 
-def _language(header: str, mark: str) -> str | None:
+def _guess_language(header: str, mark: str) -> str | None:
     """Returns the evident language of a line, by its first quotation mark."""
     return next(
         (name for name, marks, form in _LINES if mark in marks and form.match(header)), None
@@ -313,14 +313,14 @@ class _Words(_Scanner):
     """Scanner of a line of prose, in which nothing opens a string."""
 
     def __init__(self, fenced: bool) -> None:
-        self._fenced, self._marks = fenced, 0
+        self._fenced, self._compile_marks = fenced, 0
 
     def feed(self, text: str) -> str | None:
-        self._marks += text.count('"')
+        self._compile_marks += text.count('"')
         return None
 
     def place(self) -> Place:
-        return Place(unclear=self._fenced or self._marks % 2 == 1)
+        return Place(unclear=self._fenced or self._compile_marks % 2 == 1)
 
 
 class _Open(NamedTuple):
@@ -393,9 +393,9 @@ class _Code(_Scanner):
         text, at, self._rest = self._rest, 0, ""
         while at < len(text):
             top = self._top
-            found = _marks(self.language, top.literal, top.ends).search(text, at)
+            found = _compile_marks(self.language, top.literal, top.ends).search(text, at)
             begin = len(text) if found is None else found.start()
-            if self._passed(text[at:begin], top):
+            if self._pass_text(text[at:begin], top):
                 return text[at:]
             if found is None:
                 return None
@@ -412,7 +412,7 @@ class _Code(_Scanner):
         """Says whether a bracket has ended strict JSON."""
         return self._strict and not self._open and not self._depth and mark in "}]"
 
-    def _passed(self, text: str, top: _Open) -> bool:
+    def _pass_text(self, text: str, top: _Open) -> bool:
         """Reads text without marks; True if it cannot be JSON."""
         if top.literal is not None:
             if self._inner is not None:
@@ -429,7 +429,7 @@ class _Code(_Scanner):
         elif top.ends not in ("", "}", ")"):
             if mark.strip() == top.ends.strip() or (top.ends == "/" and mark == "\n"):
                 self._open.pop()
-                self._documents(mark)
+                self._begin_document(mark)
         else:
             self._step_code(found, top)
 
@@ -440,17 +440,17 @@ class _Code(_Scanner):
         elif mark in ("${", "$(", "{"):
             self._open.append(_Open(None, ")" if mark == "$(" else "}"))
         elif self._inner is not None:
-            self._inner.feed(_unescaped("json", mark) or "")
+            self._inner.feed(_unescape("json", mark) or "")
 
     def _step_code(self, found: re.Match[str], top: _Open) -> None:
         mark, groups = found[0], found.groupdict()
         before, self._before = self._before, mark.strip()[-1:] or self._before
         if mark == "\n":
-            self._documents(mark)
+            self._begin_document(mark)
         elif groups.get("here"):
             self._here.append(groups["here"])
         elif groups.get("quote"):
-            if literal := self._opened(groups["quote"], groups.get("word") or ""):
+            if literal := self._open_literal(groups["quote"], groups.get("word") or ""):
                 self._begin(literal)
         elif mark in _COMMENTS:
             self._open.append(_Open(None, _COMMENTS[mark]))
@@ -459,7 +459,7 @@ class _Code(_Scanner):
         else:
             self._step_bracket(mark, top)
 
-    def _opened(self, quote: str, word: str) -> Literal | None:
+    def _open_literal(self, quote: str, word: str) -> Literal | None:
         """Returns the string that a quotation mark opens, if any."""
         if quote in ('""', "''"):  # an empty string, at the end
             return None
@@ -485,7 +485,7 @@ class _Code(_Scanner):
             Quoting(self._levels - 1) if literal.language == "json" and self._levels else None
         )
 
-    def _documents(self, mark: str) -> None:
+    def _begin_document(self, mark: str) -> None:
         """Begins the next here-document that the ended line announced."""
         if "\n" in mark and self._here:
             self._open.append(_Open(None, f"\n{self._here.pop(0)}\n"))
@@ -506,7 +506,7 @@ def _is_one_line(literal: Literal) -> bool:
 
 
 @lru_cache
-def _marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
+def _compile_marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
     """Returns the pattern of marks in a string, comment or code."""
     if literal is not None:
         return re.compile("|".join(_string_marks(literal)), re.DOTALL)
@@ -584,8 +584,8 @@ class _Yaml(_Scanner):
     def place(self) -> Place:
         probe = self.copy()
         probe._scan(final=True)
-        value, indent = probe._text[probe._value :], _indent(self._text)
-        if self._in_block():
+        value, indent = probe._text[probe._value :], _count_indent(self._text)
+        if self._is_in_block():
             return Place((Literal("yaml", "", "|"),), indent=indent)
         if probe._quote:
             return Place((Literal("yaml", "", probe._quote),), indent=indent)
@@ -596,26 +596,28 @@ class _Yaml(_Scanner):
             (Literal("yaml", "flow" if probe._flow else "", ""),), begins=begins, indent=indent
         )
 
-    def _in_block(self) -> bool:
-        return self._block >= 0 and (not self._text.strip() or _indent(self._text) > self._block)
+    def _is_in_block(self) -> bool:
+        return self._block >= 0 and (
+            not self._text.strip() or _count_indent(self._text) > self._block
+        )
 
     def _fits(self) -> bool:
-        if self._quote or self._flow or self._in_block():
+        if self._quote or self._flow or self._is_in_block():
             return True
         return _YAML_LINE.match(self._text) is not None
 
     def _end(self) -> None:
         self._scan(final=True)
-        if self._block >= 0 and not self._in_block():
+        if self._block >= 0 and not self._is_in_block():
             self._block = -1
         if self._block < 0 and not self._quote and _BLOCK.search(self._text):
-            self._block = _indent(self._text)
+            self._block = _count_indent(self._text)
         self._text, self._at, self._value = "", 0, 0
 
     def _scan(self, *, final: bool) -> None:
         """Scans the line; its last character only if nothing follows it."""
         limit = len(self._text) - (not final)
-        while self._at < limit and not self._in_block():
+        while self._at < limit and not self._is_in_block():
             if self._quote:
                 self._pass_string(limit)
             else:
@@ -647,7 +649,7 @@ class _Yaml(_Scanner):
         return bool(self._flow) and char in "[{,"
 
 
-def _indent(text: str) -> int:
+def _count_indent(text: str) -> int:
     return len(text) - len(text.lstrip(" "))
 
 
@@ -681,7 +683,7 @@ def spelled(
     if place.kind in stood:
         return original
     came = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
-    meaning = _meaning(original, came)
+    meaning = _decode_meaning(original, came)
     if not place.literals:
         return original if exact else meaning
     here = _read(place.literals, original)
@@ -693,9 +695,9 @@ def spelled(
     return made
 
 
-def _meaning(original: str, came: str | None) -> str:
+def _decode_meaning(original: str, came: str | None) -> str:
     """Decodes a value by its first place; unchanged if undecodable there."""
-    read = _read(_literals(came), original)
+    read = _read(_parse_literals(came), original)
     return original if read is None else read
 
 
@@ -751,7 +753,7 @@ _READABLE = re.compile(r"[\\{}]|''")
 """Characters that a language may read as escapes."""
 
 
-def _literals(kind: str | None) -> list[Literal]:
+def _parse_literals(kind: str | None) -> list[Literal]:
     if kind in (None, PROSE):
         return []
     found = []
@@ -778,7 +780,7 @@ def _read_one(literal: Literal, text: str) -> str | None:
     if quote == "'" and not prefix and language in _APOSTROPHES:
         return _read_doubled(language, text)
     bare = re.sub(r"(?s)\\.", "", text)
-    if _breaks(literal).search(bare):
+    if _compile_breaks(literal).search(bare):
         return None
     if "f" in prefix:
         if re.search(r"[{}]", re.sub(r"\{\{|\}\}", "", bare)):
@@ -786,7 +788,7 @@ def _read_one(literal: Literal, text: str) -> str | None:
         text = text.replace("{{", "{").replace("}}", "}")
     if "r" in prefix:
         return None if quote[0] in text else text
-    return _unescaped(language + prefix.strip("bfut"), text)
+    return _unescape(language + prefix.strip("bfut"), text)
 
 
 _APOSTROPHES = {"yaml": "''", "shell": r"'\''"}
@@ -800,7 +802,7 @@ def _read_doubled(language: str, text: str) -> str | None:
 
 
 @lru_cache
-def _breaks(literal: Literal) -> re.Pattern[str]:
+def _compile_breaks(literal: Literal) -> re.Pattern[str]:
     """Returns the pattern of what breaks a string, escapes removed."""
     language, prefix, quote = literal
     breaks = [r"\\\Z", re.escape(quote)]
@@ -845,16 +847,16 @@ def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
     if quote == "`":
         return re.sub(r"\\|`|\$(?=\{)", r"\\\g<0>", text)
     multiline = r"" if len(quote) == 3 else r"\n"
-    return _escaped(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
+    return _escape(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
 
 
 def _write_yaml(quote: str, text: str, place: Place, *, whole: bool) -> str:
     if not quote:
-        return f'"{_escaped(_YAML_BREAKS, text)}"' if whole and place.asks else text
+        return f'"{_escape(_YAML_BREAKS, text)}"' if whole and place.asks else text
     if quote == "|":
         return text.replace("\n", "\n" + " " * place.indent)
     if quote == '"':
-        return _escaped(_YAML_BREAKS, text)
+        return _escape(_YAML_BREAKS, text)
     return text.replace("'", "''").replace("\n", "\n\n" + " " * (place.indent + 4))
 
 
@@ -869,7 +871,7 @@ def _write_shell(quote: str, text: str) -> str:
 _YAML_BREAKS = r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]'
 
 
-def _escaped(breaks: str, text: str) -> str:
+def _escape(breaks: str, text: str) -> str:
     def escaped(match: re.Match[str]) -> str:
         char = match[0]
         if char in _NAMED:
@@ -945,14 +947,14 @@ allowed.
 """
 
 
-def _unescaped(language: str, text: str) -> str | None:
+def _unescape(language: str, text: str) -> str | None:
     """Decodes backslash escapes; None where one is unknown to the language."""
     if "\\" not in text:
         return text
     forms, letters, others = _KNOWN[language]
     read, at = [], 0
     for match in _ESCAPE.finditer(text):
-        char = _meant(match, forms, letters, others)
+        char = _decode_escape(match, forms, letters, others)
         if char is None:
             return None
         read += [text[at : match.start()], char]
@@ -964,7 +966,9 @@ def _unescaped(language: str, text: str) -> str | None:
         return made
 
 
-def _meant(match: re.Match[str], forms: str, letters: dict[str, str], others: str) -> str | None:
+def _decode_escape(
+    match: re.Match[str], forms: str, letters: dict[str, str], others: str
+) -> str | None:
     form = match.lastgroup or ""
     if form in forms:
         try:

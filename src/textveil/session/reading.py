@@ -21,8 +21,8 @@ _WORDLY = Late(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
 Escaped = Literal["", "json", "html", "markdown"]
 """Kind of escape that a character is written with; "" for none."""
 
-# Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides
-# nothing. A backslash before a placeholder with entities is one of the text: it escapes no `&`.
+# No complete escape is the beginning of a longer one, so it does not matter where a piece is cut.
+# A backslash before a placeholder with entities belongs to the text: it escapes no `&`.
 JSON = re.compile(
     r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<letter>["\\/bfnrt]) | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})?)\Z""",
     re.VERBOSE,
@@ -40,11 +40,11 @@ def fold(text: str) -> str:
     """Normalizes text for comparison: case, composition, apostrophes and whitespace."""
     if text.isascii():  # same result, but faster
         return " ".join(text.lower().split())
-    return " ".join("".join(_folded(char) for char in normalize("NFC", text)).split())
+    return " ".join("".join(_fold_char(char) for char in normalize("NFC", text)).split())
 
 
 @lru_cache(4096)
-def _folded(char: str) -> str:
+def _fold_char(char: str) -> str:
     if char.isspace():
         return " "
     return normalize("NFD", normalize("NFD", char).casefold()).translate(_TYPOGRAPHIC)
@@ -87,7 +87,7 @@ class Unit(NamedTuple):
 @lru_cache(4096)
 def plain(char: str) -> Unit:
     """Wraps a character that stands for itself."""
-    return Unit(char, _folded(char), char, char, "")
+    return Unit(char, _fold_char(char), char, char, "")
 
 
 class Escapes:
@@ -111,19 +111,19 @@ class Escapes:
             done = match.end()
             whole = units[match.start() : done]
             if match["cut"] is None:
-                read.append(self._unit(match, whole))
+                read.append(self._make_unit(match, whole))
             elif final:
                 read += whole
             else:
                 self._cut = whole
         return read + units[done:]
 
-    def _unit(self, match: re.Match[str], whole: list[Unit]) -> Unit:
-        char, escape = self._meant(match)
+    def _make_unit(self, match: re.Match[str], whole: list[Unit]) -> Unit:
+        char, escape = self._decode(match)
         read = char if self._pattern is JSON else "".join([unit.char for unit in whole])
-        return Unit(char, _folded(char), "".join([unit.raw for unit in whole]), read, escape)
+        return Unit(char, _fold_char(char), "".join([unit.raw for unit in whole]), read, escape)
 
-    def _meant(self, match: re.Match[str]) -> tuple[str, Escaped]:
+    def _decode(self, match: re.Match[str]) -> tuple[str, Escaped]:
         found = match.groupdict()
         if found["hex"]:
             return chr(int(found["hex"], 16)), "json" if self._pattern is TEXT else ""

@@ -134,9 +134,9 @@ def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[
         _grow(root, key)
         shown, original = key.shown, key.original
         if original is not None and shown.isalpha():
-            plural = fold(_plural(shown))
+            plural = fold(_pluralize(shown))
             if plural not in taken and plural not in said:
-                _grow(root, Key(_plural(shown), _plural(original), "plural"))
+                _grow(root, Key(_pluralize(shown), _pluralize(original), "plural"))
     for placeholder, value in placeholders.items():
         _grow(root, Key(placeholder, value, "placeholder"))
         if placeholder.startswith("<"):
@@ -216,7 +216,7 @@ class _Digits(dict[str, Node]):
         return True
 
 
-def _plural(name: str) -> str:
+def _pluralize(name: str) -> str:
     ending = "es" if name.lower().endswith(("s", "x", "z", "ch", "sh")) else "s"
     return name + (ending.upper() if casing_of(name) == "upper" else ending)
 
@@ -290,8 +290,8 @@ class Restorer:
         self._final = False
         # Output that is not decided yet: its insertion, received and restored form.
         self._waiting = deque[tuple[Insertion | None, str, str]]()
-        # What is a target in the text as it is written, or with its escapes read, is one; they
-        # differ from the first escape on, and so do the finders.
+        # The text with its escapes as written, and with its escapes read, may have different
+        # targets; so a second finder reads the other form from the first escape on.
         self._finders: list[TargetFinder] = []
         if where == "text" and root.children:
             self._finders = [self._made(trusted or Trusted())]
@@ -323,15 +323,15 @@ class Restorer:
         Raises:
             InputError: the bytes are not UTF-8.
         """
-        return self._read(self._decoded(piece))
+        return self._read(self._decode(piece))
 
     def close(self) -> str:
         """Returns the rest of the restored text, at the answer's end."""
-        rest = self._decoded(b"", final=True)
+        rest = self._decode(b"", final=True)
         self._final = True
         return self._read(rest)
 
-    def _decoded(self, piece: bytes, *, final: bool = False) -> str:
+    def _decode(self, piece: bytes, *, final: bool = False) -> str:
         try:
             return self._decoder.decode(piece, final)
         except UnicodeDecodeError:
@@ -354,11 +354,11 @@ class Restorer:
         del self._units[:excess]
         self._at -= excess
         self._key_end -= excess
-        return "".join(self._decided())
+        return "".join(self._pop_decided())
 
     def _pass_dull(self) -> bool:
         """Reads characters that can begin no key; False if there are none."""
-        end = self._dull(self._at)
+        end = self._find_dull_end(self._at)
         if passed := self._units[self._at : end]:
             text = "".join([unit.char for unit in passed])
             self._waiting.append((None, "", "".join([unit.raw for unit in passed])))
@@ -369,7 +369,7 @@ class Restorer:
 
     def _pass_next(self) -> bool:
         """Reads a key or character; False if further text decides about it."""
-        end, key, certain = self._next(self._at)
+        end, key, certain = self._find_next(self._at)
         found = self._units[self._at : end]
         if not certain:
             return False
@@ -438,7 +438,7 @@ class Restorer:
         if len(self._finders) == 1 and any(unit.read != unit.char for unit in found):
             self._finders.append(self._finders[0].fork())
 
-    def _decided(self) -> Iterator[str]:
+    def _pop_decided(self) -> Iterator[str]:
         """Yields text up to the first undecided place."""
         while self._waiting and not ((place := self._waiting[0][0]) and place.waits):
             place, came, restored = self._waiting.popleft()
@@ -446,24 +446,24 @@ class Restorer:
             self.left += left
             yield came if left else restored
 
-    def _dull(self, at: int) -> int:
+    def _find_dull_end(self, at: int) -> int:
         """Finds the end of the characters at which no key can begin."""
-        begins, word = self._root.children, at > 0 and _in_word(self._units[at - 1].char)
+        begins, word = self._root.children, at > 0 and _is_word_char(self._units[at - 1].char)
         for i in range(at, len(self._units)):
             char, folded, _, _, escape = self._units[i]
-            before, word = word, _in_word(char)
+            before, word = word, _is_word_char(char)
             if escape or (folded[0] in begins and not (word and before)):
                 return i
         return len(self._units)
 
-    def _next(self, at: int) -> tuple[int, Key | None, bool]:
+    def _find_next(self, at: int) -> tuple[int, Key | None, bool]:
         """Finds the key at a unit: its end, the key, and certainty."""
         first = self._units[at]
         if first.folded[0] in self._root.children and (first.char == "<" or self._begins(at)):
-            return self._longest(at)
+            return self._find_longest(at)
         return at + 1, None, True
 
-    def _longest(self, at: int) -> tuple[int, Key | None, bool]:
+    def _find_longest(self, at: int) -> tuple[int, Key | None, bool]:
         """Finds the longest key at a unit: its end, key, and certainty.
 
         Without one, the end is after one unit.
@@ -502,14 +502,14 @@ class Restorer:
         i = at
         while i > 0 and at - i < UNDERSCORES and self._units[i - 1].char == "_":
             i -= 1
-        return i == 0 or not _glued(self._units[at].char, self._units[i - 1].char)
+        return i == 0 or not _is_glued(self._units[at].char, self._units[i - 1].char)
 
     def _ends(self, end: int) -> bool | None:
         """Says whether a word can end before `end`; None if uncertain."""
-        i = self._behind(end, UNDERSCORES - 1, "_".__eq__)
+        i = self._find_end(end, UNDERSCORES - 1, "_".__eq__)
         if i == len(self._units):
             return True if self._final else None
-        return not _glued(self._units[end - 1].char, self._units[i].char)
+        return not _is_glued(self._units[end - 1].char, self._units[i].char)
 
     def _is_determined(self, at: int) -> bool:
         before = self._units[max(0, at - BEHIND) : at]
@@ -520,7 +520,7 @@ class Restorer:
         if key.kind not in ("name", "plural"):
             return True
         shouted = all(unit.char == unit.char.upper() for unit in self._units[at:end])
-        before = self._before(at)
+        before = self._word_before(at)
         if self._is_behind_name(before, key, shouted):
             return False
         beside = self._is_before_none(end, shouted)
@@ -550,7 +550,7 @@ class Restorer:
             begin = start + place
             if begin < done or begin == at:
                 continue
-            stop, other, certain = self._next(begin)
+            stop, other, certain = self._find_next(begin)
             if not certain:
                 return None
             if other is not None:
@@ -589,38 +589,38 @@ class Restorer:
 
     def _is_before_none(self, end: int, shouted: bool) -> bool | None:
         """Says whether no unknown name follows a key; None if uncertain."""
-        begin = self._behind(end, SPACES, _joins_names)
+        begin = self._find_end(end, SPACES, _can_join_names)
         if begin == len(self._units):
             return self._final or None
         if begin == end or not self._units[begin].char.isupper():
             return True
-        stop = self._behind(begin, LONGEST, _of_name)
+        stop = self._find_end(begin, LONGEST, _is_in_name)
         if stop == len(self._units) and not self._final:
             return None
         if not self._is_stranger(_POSSESSIVE.sub("", self._word(begin, stop)), shouted):
             return True
-        _, other, certain = self._next(begin)
+        _, other, certain = self._find_next(begin)
         return None if not certain else other is not None
 
-    def _behind(self, begin: int, most: int, fits: Callable[[str], bool]) -> int:
+    def _find_end(self, begin: int, most: int, fits: Callable[[str], bool]) -> int:
         """Finds the end of fitting characters, after more than `most` at latest."""
         end = begin
         while end < len(self._units) and end - begin <= most and fits(self._units[end].char):
             end += 1
         return end
 
-    def _before(self, at: int) -> str:
+    def _word_before(self, at: int) -> str:
         """Returns the word before a key, joined by spaces or a hyphen.
 
         "" where that is a key, too.
         """
         stop = at
-        while stop > 0 and at - stop <= SPACES and _joins_names(self._units[stop - 1].char):
+        while stop > 0 and at - stop <= SPACES and _can_join_names(self._units[stop - 1].char):
             stop -= 1
         if stop in (at, self._key_end):
             return ""
         begin = stop
-        while begin > 0 and _of_name(self._units[begin - 1].char):
+        while begin > 0 and _is_in_name(self._units[begin - 1].char):
             begin -= 1
         word = self._word(begin, stop)
         return "" if _POSSESSIVE.search(word) else word
@@ -644,12 +644,12 @@ class Restorer:
     def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
         """Writes an original in place of a key; None if uncertain."""
         if key.kind in ("name", "plural"):
-            original = _cased(original, key.shown, "".join([unit.char for unit in found]))
+            original = _match_case(original, key.shown, "".join([unit.char for unit in found]))
         place, escapes = Place(), {unit.escape for unit in found}
         slash = "\\" if key.is_placeholder and self._is_in_path(found[0]) else ""
         if not is_plain(original):
             place = self._quoting.place()
-            quoted = self._quoted(original, place, "html" in escapes, len(found))
+            quoted = self._quote(original, place, "html" in escapes, len(found))
             if quoted is None:
                 return None
             original = quoted
@@ -658,7 +658,7 @@ class Restorer:
             original = json.dumps(original, ensure_ascii=False)[1:-1]
         return original
 
-    def _quoted(self, original: str, place: Place, in_html: bool, length: int) -> str | None:
+    def _quote(self, original: str, place: Place, in_html: bool, length: int) -> str | None:
         """Writes an original that strings or HTML escape; None if uncertain."""
         stood = self._stood.get(original, ())
         whole = place.asks and self._is_whole(self._at + length)
@@ -738,14 +738,14 @@ class KeyFinder(Restorer):
     def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
         return True
 
-    # In the release the words that underscores join a key to may be placeholders, and join it no
-    # more.
+    # In the release, words that underscores join to a key may become placeholders, and no longer
+    # belong to its word.
 
     def _begins(self, at: int) -> bool:
-        return at == 0 or not _together(self._units[at].char, self._units[at - 1].char)
+        return at == 0 or not _are_joined(self._units[at].char, self._units[at - 1].char)
 
     def _ends(self, end: int) -> bool | None:
-        return end == len(self._units) or not _together(
+        return end == len(self._units) or not _are_joined(
             self._units[end - 1].char, self._units[end].char
         )
 
@@ -779,7 +779,7 @@ def _marks(word: str) -> int:
     return int(lexicon.marks([word], np.array([0, 1]))[0])
 
 
-def _in_word(char: str) -> bool:
+def _is_word_char(char: str) -> bool:
     """Says whether a character glues a following letter to its word.
 
     Quick and for ASCII only; False means that a key must be tried.
@@ -787,7 +787,7 @@ def _in_word(char: str) -> bool:
     return char.isascii() and char.isalnum()
 
 
-def _joins_names(char: str) -> bool:
+def _can_join_names(char: str) -> bool:
     """Says whether a character may join two parts of a name.
 
     A space or hyphen on one line does, a comma does not.
@@ -802,10 +802,10 @@ def _is_loud(word: str, shouted: bool) -> bool:
 
 def _is_joined(text: str) -> bool:
     """Says whether the text between two words joins them to one name."""
-    return 0 < len(text) <= SPACES and all(map(_joins_names, text))
+    return 0 < len(text) <= SPACES and all(map(_can_join_names, text))
 
 
-def _of_name(char: str) -> bool:
+def _is_in_name(char: str) -> bool:
     return script(char) == "spaced" or char in "'’ʼ"
 
 
@@ -826,17 +826,17 @@ def _may_be_wider(node: Node, last: str) -> bool:
     return last in ("<", " ") or ">" in node.children
 
 
-def _glued(edge: str, neighbour: str) -> bool:
+def _is_glued(edge: str, neighbour: str) -> bool:
     """Says whether a neighbour, past underscores, makes a key a longer word."""
-    return neighbour == "_" or _together(edge, neighbour)
+    return neighbour == "_" or _are_joined(edge, neighbour)
 
 
-def _together(edge: str, neighbour: str) -> bool:
+def _are_joined(edge: str, neighbour: str) -> bool:
     """Says whether two characters belong to one word."""
     return script(edge) == script(neighbour) != ""
 
 
-def _cased(original: str, shown: str, found: str) -> str:
+def _match_case(original: str, shown: str, found: str) -> str:
     r"""Returns the original unchanged if the released case was kept, else recased."""
     casing = casing_of(found)
     if casing == casing_of(shown):

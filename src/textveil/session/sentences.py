@@ -54,14 +54,14 @@ def ends(text: str) -> int:
 
 
 @cache
-def _abbreviated() -> re.Pattern[str]:
+def _abbreviations() -> re.Pattern[str]:
     """Returns the pattern of abbreviations: one letter, or a word cut short."""
     cut = "|".join(sorted(vocabulary.words("abbreviations_anywhere")))
     return re.compile(rf"(?:^|[^\w])(?:[^\W\d_]|{cut}|z\.\s?b|d\.\s?h|e\.g|i\.e)\Z", re.IGNORECASE)
 
 
 def _is_abbreviation(text: str, end: int) -> bool:
-    return text[end - 1] == "." and _abbreviated().search(text, 0, end - 1) is not None
+    return text[end - 1] == "." and _abbreviations().search(text, 0, end - 1) is not None
 
 
 def language(text: str) -> Language:
@@ -103,10 +103,10 @@ def is_name_word(word: str, language: Language, *, first: bool, beside: bool) ->
     marks = int(lexicon.marks([bare], np.array([0, 1]))[0])
     if beside and (language != "german" or marks & lexicon.NAME):
         return True
-    return _stands_alone(bare, marks, language, first=first)
+    return _may_stand_alone(bare, marks, language, first=first)
 
 
-def _stands_alone(bare: str, marks: int, language: Language, *, first: bool) -> bool:
+def _may_stand_alone(bare: str, marks: int, language: Language, *, first: bool) -> bool:
     """Says whether a capitalised word that follows no name may be one.
 
     See `is_name_word`.
@@ -125,7 +125,7 @@ def may_be_part(shown: str) -> bool:
 
     It must be one word, and on no list of places or companies.
     """
-    return len(shown.split()) == 1 and _kinds().get(fold(shown)) != "other"
+    return len(shown.split()) == 1 and _load_kinds().get(fold(shown)) != "other"
 
 
 @lru_cache(4096)
@@ -135,12 +135,14 @@ def may_be_given(word: str, shown: str) -> bool:
     Then the two may be somebody else, whatever else the word means: "Will Hernandez".
     """
     return (
-        _kinds().get(fold(shown)) == "family" and fold(word) in _given_names() and may_be_name(word)
+        _load_kinds().get(fold(shown)) == "family"
+        and fold(word) in _load_given_names()
+        and may_be_name(word)
     )
 
 
 @cache
-def _kinds() -> dict[str, str]:
+def _load_kinds() -> dict[str, str]:
     """Maps folded replacement names to kinds; "other" for places and organizations alone."""
     types = ("LOCATION", "ORGANIZATION")
     kinds = {fold(word): "other" for type_ in types for word in load_names(type_).words}
@@ -149,7 +151,7 @@ def _kinds() -> dict[str, str]:
 
 
 @cache
-def _given_names() -> frozenset[str]:
+def _load_given_names() -> frozenset[str]:
     unsure = frozenset(map(fold, names("latin", "unsure"))) - vocabulary.words("name_particles")
     return unsure.union(map(fold, names("latin", "given")))
 

@@ -123,7 +123,7 @@ class Snapshot(Facts):
     def after(self, delta: SessionDelta) -> "Snapshot":
         """Returns the next snapshot, with the facts of a delta."""
         added = {name: getattr(delta, name) for name in FACTS}
-        known = {name: _grown(getattr(self, name), new) for name, new in added.items() if new}
+        known = {name: _merge_maps(getattr(self, name), new) for name, new in added.items() if new}
         made = replace(self, version=self.version + 1, **known)
         if "sought" in vars(self):  # copied, or each release would rebuild it from all values
             vars(made)["sought"] = sought = self.sought.copy()
@@ -300,12 +300,12 @@ class Notes:
             owner, part = owners[key]
             if not isinstance(owner, int):
                 if owner not in numbers:
-                    numbers[owner] = self._next_number(owner[0])
+                    numbers[owner] = self._take_number(owner[0])
                     _divide_name(facts.parts, owner[0], new[owner], numbers[owner])
                 owner = numbers[owner]
             facts.values[key] = owner, part
 
-    def _next_number(self, type_: str) -> int:
+    def _take_number(self, type_: str) -> int:
         number = self._facts.counts.get(type_, 0) + 1
         while named(type_, number) in self._facts.spelled:
             number += 1
@@ -584,7 +584,7 @@ def _divide_name(
             into[type_, joined] = AMBIGUOUS, ""
 
 
-def _grown(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
+def _merge_maps(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
     """Merges maps without copying large ones.
 
     There are few maps, each at least twice as large as the next. So a session of n entries costs n

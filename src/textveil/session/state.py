@@ -399,28 +399,28 @@ class _Kept(_Part):
         return Snapshot(
             version=0,
             **remembered(given),
-            **self._names(),
-            private=ChainMap({value.key: value for value in self._private(given)}),
+            **self._read_names(),
+            private=ChainMap({value.key: value for value in self._read_private(given)}),
             targets=ChainMap(dict.fromkeys(self.targets)),
             stood=ChainMap({value: tuple(kinds) for value, kinds in self.stood.items()}),
             hosts=ChainMap(dict.fromkeys(self.hosts)),
             said=ChainMap(dict.fromkeys(map(fold, self.said))),
             spelled=ChainMap(dict.fromkeys(each.strip("<>") for each in self.spelled)),
             losses=ChainMap({(each.label, each.by): Loss(**dict(each)) for each in self.losses}),
-            drawn=ChainMap(self._drawn()),
+            drawn=ChainMap(self._read_draws()),
         )
 
-    def _names(self) -> dict[str, ChainMap[Any, Any]]:
+    def _read_names(self) -> dict[str, ChainMap[Any, Any]]:
         names = [(fold(each.shown), fold(each.original), each) for each in self.replacements]
         replaced = {(a, b): Replaced(each.shown, each.original) for a, b, each in names}
         owners = {shown: original for shown, original, each in names if each.owns}
         return {"replaced": ChainMap(replaced), "owners": ChainMap(owners)}
 
-    def _drawn(self) -> dict[tuple[str, str, str], int]:
+    def _read_draws(self) -> dict[tuple[str, str, str], int]:
         several = self.draws.items()
         return {(law, fold(own.word), own.group): own.row for law, each in several for own in each}
 
-    def _private(self, given: Sequence[Given]) -> list[PrivateValue]:
+    def _read_private(self, given: Sequence[Given]) -> list[PrivateValue]:
         """Returns the private values; old versions stored only placeholders and replacements."""
         if self.private is not None:
             return [PrivateValue(each.type, each.text, each.score) for each in self.private]

@@ -82,7 +82,7 @@ class SQLStore(Database, SessionStore):
         keep: timedelta | None = None,
     ) -> None:
         require("sqlalchemy", "alembic", "cryptography")
-        url, said = _options(url)
+        url, said = _split_options(url)
         session_keys, keep = said.get("session_keys", session_keys), said.get("keep", keep)
         if session_keys not in ("apart", "database"):
             raise ConfigError("session_keys must be apart or database")
@@ -106,16 +106,16 @@ class SQLStore(Database, SessionStore):
     def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> "StoredSession":
         """See `SessionStore`."""
         check(subject, session)
-        account, place = self._account(subject), self._place(subject, session)
+        account, place = self._derive_account(subject), self._derive_place(subject, session)
         with failures("opened"), self.reading_often():
             self._sweep(place)
-            found = self._found(place)
+            found = self._find_number(place)
             if found is None and not new:
                 raise no_session(subject, session)
-            key = self._key(account, place, make=found is None)
+            key = self._open_key(account, place, make=found is None)
             if found is None:
-                found = self._make(subject, session)
-        seal = Seal(self.name, account, place, self._account_key(subject), key)
+                found = self._create(subject, session)
+        seal = Seal(self.name, account, place, self._derive_account_key(subject), key)
         return StoredSession(self, subject, found, seal)
 
     def sessions(self) -> list[KeptSession]:
@@ -125,7 +125,7 @@ class SQLStore(Database, SessionStore):
         table = self.tables.sessions
         with failures("read"), self.reading() as connection:
             rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
-        return [self._kept(row) for row in rows]
+        return [self._read_metadata(row) for row in rows]
 
     def ping(self) -> None:
         """See `SessionStore`."""
@@ -140,9 +140,9 @@ class SQLStore(Database, SessionStore):
 
         check(subject, session or DEFAULT)
         table = self.tables.sessions
-        which = table.c.account == self._account(subject)
+        which = table.c.account == self._derive_account(subject)
         if session is not None:
-            which &= table.c.place == self._place(subject, session)
+            which &= table.c.place == self._derive_place(subject, session)
         with failures("changed"):
             with self.reading() as connection:
                 places = connection.execute(sa.select(table.c.place).where(which)).scalars().all()
@@ -177,16 +177,16 @@ class SQLStore(Database, SessionStore):
 
     # ---- keys ------------------------------------------------------------------------------------
 
-    def _account(self, subject: str) -> bytes:
+    def _derive_account(self, subject: str) -> bytes:
         return derived(self._deployment, b"account", self.name, subject.encode())[:NAME]
 
-    def _account_key(self, subject: str) -> bytes:
+    def _derive_account_key(self, subject: str) -> bytes:
         return derived(self._deployment, b"key of account", self.name, subject.encode())
 
-    def _place(self, subject: str, session: str) -> bytes:
-        return derived(self._account_key(subject), b"session", session.encode())[:NAME]
+    def _derive_place(self, subject: str, session: str) -> bytes:
+        return derived(self._derive_account_key(subject), b"session", session.encode())[:NAME]
 
-    def _key(self, account: bytes, place: bytes, *, make: bool) -> bytes:
+    def _open_key(self, account: bytes, place: bytes, *, make: bool) -> bytes:
         """Returns the key of a session, opened with the deployment key.
 
         Args:
@@ -261,7 +261,7 @@ class SQLStore(Database, SessionStore):
         self.name = known.name
         self._ledger = Ledger(self, self._deployment)
 
-    def _found(self, place: bytes) -> int | None:
+    def _find_number(self, place: bytes) -> int | None:
         import sqlalchemy as sa
 
         table = self.tables.sessions
@@ -271,24 +271,24 @@ class SQLStore(Database, SessionStore):
             ).scalar()
         return found
 
-    def _make(self, subject: str, session: str) -> int:
-        account, place = self._account(subject), self._place(subject, session)
-        label = self._labels().seal(json.dumps([subject, session]).encode(), account, place)
+    def _create(self, subject: str, session: str) -> int:
+        account, place = self._derive_account(subject), self._derive_place(subject, session)
+        label = self._label_cipher().seal(json.dumps([subject, session]).encode(), account, place)
         values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
         with self.writing() as connection:
             made = {"made": self.now(), "used": self.now(), "expires": self.expiry()}
             row = inserted(self.tables.sessions, self.dialect).values(values | made)
             connection.execute(row.on_conflict_do_nothing())
-        found = self._found(place)
+        found = self._find_number(place)
         if found is None:
             raise StoreError("the session was forgotten while it was made; try again")
         return found
 
-    def _labels(self) -> Cipher:
+    def _label_cipher(self) -> Cipher:
         return Cipher(derived(self._deployment, b"labels", self.name), self.name)
 
-    def _kept(self, row: Any) -> KeptSession:
-        subject, session = json.loads(self._labels().open(row.label, row.account, row.place))
+    def _read_metadata(self, row: Any) -> KeptSession:
+        subject, session = json.loads(self._label_cipher().open(row.label, row.account, row.place))
         return KeptSession(
             subject=subject, session=session, made=row.made, used=row.used, expires=row.expires
         )
@@ -346,7 +346,7 @@ class StoredSession(Session):
     def snapshot(self) -> StoredSnapshot:
         """See `Session`. The snapshot looks up rows on demand."""
         with failures("read"), self._store.reading() as connection:
-            return self._seen(*self._store.version(connection, self.number))
+            return self._update_view(*self._store.version(connection, self.number))
 
     def restore(self, text: str, **options: Any) -> str:
         """See `Session`."""
@@ -391,11 +391,11 @@ class StoredSession(Session):
             self._charged.connection = connection
             if self._words is not None:
                 self._words.alone(connection)
-            known = self._seen(*self._store.version(connection, self.number, alone=True))
+            known = self._update_view(*self._store.version(connection, self.number, alone=True))
             made, delta = release(known)
             rows, added = known.rows(delta)
             self._store.add(connection, self.number, known.version, rows)
-            self._keep(connection, self._shared(delta))
+            self._keep(connection, self._select_shared(delta))
             self._confirm(connection)
         self._view = known.with_written(len(rows), added)
         return made
@@ -405,15 +405,15 @@ class StoredSession(Session):
         if self._words is None:
             kept = self._store.open(self.owner, WORDS)
             self._words = StoredLinks(self._store, self._store.ledger, kept.number, kept.seal)
-        names = {_name(self._words, key): key for key in words}
+        names = {_name_row(self._words, key): key for key in words}
         return {names[name]: int(row) for name, row in self._words.get(list(names)).items()}
 
-    def _shared(self, delta: SessionDelta) -> dict[bytes, int]:
+    def _select_shared(self, delta: SessionDelta) -> dict[bytes, int]:
         """Selects the draws that all sessions of the subject share, by row."""
         shared = {key: row for key, row in delta.drawn.items() if key[0].startswith(LASTING)}
         if self._words is None:
             return {}
-        return {_name(self._words, key): row for key, row in shared.items()}
+        return {_name_row(self._words, key): row for key, row in shared.items()}
 
     def _keep(self, connection: "Connection", shared: Mapping[bytes, int]) -> None:
         if self._words is not None and shared:
@@ -429,7 +429,7 @@ class StoredSession(Session):
         session.adopt(self.snapshot().whole())
         return session.to_json()
 
-    def _seen(self, version: int, last: int) -> StoredSnapshot:
+    def _update_view(self, version: int, last: int) -> StoredSnapshot:
         view = self._view
         if view is None or view.version != version or view.full:
             view = StoredSnapshot.of(version, last, self.seal, self._store.reader(self.number))
@@ -445,7 +445,7 @@ class StoredSession(Session):
         if delta.since != known.version:
             return False
         rows, added = known.rows(delta)
-        shared = self._shared(delta)
+        shared = self._select_shared(delta)
         with failures("changed"), self._store.writing() as connection:
             if self._words is not None and shared:
                 # Locked before the session, as everywhere, so that two processes never deadlock.
@@ -462,7 +462,7 @@ class StoredSession(Session):
         return True
 
 
-def _name(words: StoredLinks, key: tuple[str, str, str]) -> bytes:
+def _name_row(words: StoredLinks, key: tuple[str, str, str]) -> bytes:
     """Derives the name of a word's row from law, word and group."""
     return words.name(*(part.encode("utf-8", "surrogatepass") for part in key))
 
@@ -510,7 +510,7 @@ class Shelf(Drawer):
             connection.execute(sa.delete(self._table).where(self._table.c.name == name))
 
 
-def _options(url: str) -> tuple[str, dict[str, Any]]:
+def _split_options(url: str) -> tuple[str, dict[str, Any]]:
     """Splits a URL into the database address and the options of `SQLStore`."""
     address, _, query = url.partition("?")
     own: dict[str, Any] = {}

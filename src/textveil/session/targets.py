@@ -297,8 +297,8 @@ class TargetFinder:
         self._css: _Target | None = None
         self._based = False  # a <base> tag was read: relative links may lead to another host
         self._last = ""
-        # A run is text between spaces; a target in it may be open, and places at its end may yet be
-        # a part of a host.
+        # A run is text between spaces; a target in it may be open, and originals at its end may
+        # become part of a host.
         self._run: list[str] = []
         self._length = self._scanned = 0
         self._open: _Target | None = None
@@ -347,14 +347,14 @@ class TargetFinder:
         if self._after and self._link is not None and _ABSOLUTE.match(self._link.text()):
             self._after = False
             self._link.add(" ")
-        target = self._around()
+        target = self._enclosing_target()
         if target is not None:
             self._join(target, place, text)
         else:
             self._join_run(place, text)
         self._last = ""
 
-    def _around(self) -> _Target | None:
+    def _enclosing_target(self) -> _Target | None:
         """Returns the open target that any next character belongs to, if any."""
         if self._link is not None and not self._after:
             return self._link
@@ -415,7 +415,7 @@ class TargetFinder:
 
     def _follow_link(self, char: str) -> bool:
         """Reads a character of a link's destination; False if it is none."""
-        link = self._link_at(char)
+        link = self._find_link(char)
         if link is None:
             return False
         if self._angled and not link.length and char == "<" and self._last != "<":
@@ -431,7 +431,7 @@ class TargetFinder:
         self._judge(link)
         return True
 
-    def _link_at(self, char: str) -> _Target | None:
+    def _find_link(self, char: str) -> _Target | None:
         """Returns the open link, beginning one behind `](` or `]:`."""
         if self._opening:
             if char.isspace() and not char == self._last == "\n":
@@ -489,7 +489,7 @@ class TargetFinder:
         reference, self._opening = self._opening == "]:", ""
         self._angled, self._after = char == "<", False
         self._depth = 0 if reference else 1
-        self._in_string = self._run_quote() == '"'
+        self._in_string = self._find_run_quote() == '"'
         if not (char[:1] in "\"'`" or (reference and not self._angled and char not in ("/", "\\"))):
             self._link = _Target(flat=True)
 
@@ -581,7 +581,7 @@ class TargetFinder:
             self._run, self._length, self._scanned = [whole[-_OVERLAP:]], _OVERLAP, _OVERLAP
 
     def _step_run(self, char: str) -> None:
-        if self._closer or (char in " \t" and self._goes_on()):
+        if self._closer or (char in " \t" and self._can_continue()):
             self._step_closer(char)
         elif char.isspace() or char in "<>":
             self._end_run(char)
@@ -608,7 +608,7 @@ class TargetFinder:
         """
         target = self._open
         assert target is not None, "or there would be nothing to go on with"
-        quote = self._run_quote() if char in ",:;)]}\\" else ""
+        quote = self._find_run_quote() if char in ",:;)]}\\" else ""
         if quote and target.ends(quote, char):
             closed = target.cut(len(quote))
             self._judge(target, final=True)
@@ -633,7 +633,7 @@ class TargetFinder:
         self._open.add(char)
         self._judge(self._open)
 
-    def _goes_on(self) -> bool:
+    def _can_continue(self) -> bool:
         """Says whether a target continues behind a space.
 
         It does in a string that begins with it, and in a command inside it.
@@ -665,12 +665,12 @@ class TargetFinder:
         self._run, self._length, self._scanned = [], 0, 0
         self._open, self._closer, self._tail, self._marked = None, "", [], False
 
-    def _run_quote(self) -> str:
+    def _find_run_quote(self) -> str:
         """Returns the quotation mark of the string around the run's open target."""
         before = self._run_text()
-        return self._quote_before(before, len(before))
+        return self._find_quote(before, len(before))
 
-    def _quote_before(self, whole: str, start: int) -> str:
+    def _find_quote(self, whole: str, start: int) -> str:
         """Returns the quotation mark of the string around a place, or "".
 
         It is directly before the place, or earlier in the line.
@@ -685,7 +685,7 @@ class TargetFinder:
             return False
         whole = self._run_text()
         low = max(0, self._scanned - _OVERLAP)
-        start = next(self._opened(whole, low, len(whole)), None)
+        start = next(self._find_openings(whole, low, len(whole)), None)
         if start is None:
             self._scanned = self._length
             return False
@@ -721,7 +721,7 @@ class TargetFinder:
             return
         begin = self._add_tail(place, text)
         whole = self._run_text()
-        for start in self._opened(whole, max(0, self._tail[0][1] - _OVERLAP), begin):
+        for start in self._find_openings(whole, max(0, self._tail[0][1] - _OVERLAP), begin):
             self._cut(next((low for _, low, high in self._tail if low <= start < high), start))
             return
         self._scanned = begin
@@ -740,21 +740,21 @@ class TargetFinder:
             self._tail.append((place, begin, self._length))
         return begin
 
-    def _opened(self, whole: str, low: int, end: int) -> Iterator[int]:
+    def _find_openings(self, whole: str, low: int, end: int) -> Iterator[int]:
         """Yields offsets where targets begin that no quotation mark ends before `end`."""
         closed = 0
-        for start in sorted(_heads(whole, low)):
+        for start in sorted(_find_heads(whole, low)):
             if start < closed:
                 continue
-            found = self._closing(whole, start, end)
+            found = self._find_closing(whole, start, end)
             if found is None:
                 yield start
             else:
                 closed = found
 
-    def _closing(self, whole: str, start: int, end: int) -> int | None:
+    def _find_closing(self, whole: str, start: int, end: int) -> int | None:
         """Finds where the string around a target ends, if before `end`."""
-        quote = self._quote_before(whole, start) if start else ""
+        quote = self._find_quote(whole, start) if start else ""
         found = _CLOSED[quote].search(whole, start, end) if quote else None
         return found.start() if found else None
 
@@ -766,11 +766,11 @@ class TargetFinder:
         """
         whole, first = self._run_text(), self._tail[0][1]
         low = max(0, first - _OVERLAP)
-        for start in self._opened(whole + char, low, first):
+        for start in self._find_openings(whole + char, low, first):
             if start < self._tail[-1][2]:
                 self._cut(start)
                 return
-        for start, end in _names(whole, low, called=char == "("):
+        for start, end in _find_names(whole, low, called=char == "("):
             if any(start < high and low_ < end for _, low_, high in self._tail):
                 self._hand_over(target := _Target(whole[start:end]), start, end)
                 self._judge(target, final=True)
@@ -799,11 +799,11 @@ class TargetFinder:
         bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING)
         waiting = []
         for each in target.places:
-            verdict = self._by_form(target, text, each, final)
+            verdict = self._judge_by_form(target, text, each, final)
             if verdict is None:
-                verdict = self._by_host(target, text, each)
+                verdict = self._judge_by_host(target, text, each)
             if verdict is None:
-                verdict = self._by_memory(target, text, bare, each[2], final)
+                verdict = self._judge_by_memory(target, text, bare, each[2], final)
             if verdict == "wait":
                 waiting.append(each)
             else:
@@ -819,7 +819,9 @@ class TargetFinder:
             target.host = low, high
             target.trusted = bool(self._trusted.hosts) and self._is_trusted(text, text[low:high])
 
-    def _by_form(self, target: _Target, text: str, at: _Place, final: bool) -> _Verdict | None:
+    def _judge_by_form(
+        self, target: _Target, text: str, at: _Place, final: bool
+    ) -> _Verdict | None:
         """Returns the verdict for a target that is only the original.
 
         None for any other target. A mail address behind `mailto:` counts, too.
@@ -835,7 +837,7 @@ class TargetFinder:
             return "wait"
         return not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
 
-    def _by_host(self, target: _Target, text: str, at: _Place) -> _Verdict | None:
+    def _judge_by_host(self, target: _Target, text: str, at: _Place) -> _Verdict | None:
         """Returns the verdict by the host; None if the host decides nothing.
 
         An original may name the host itself, or be joined to a trusted host.
@@ -848,7 +850,9 @@ class TargetFinder:
             return True
         return True if target.trusted and (end <= low or start >= high) else None
 
-    def _by_memory(self, target: _Target, text: str, bare: str, end: int, final: bool) -> _Verdict:
+    def _judge_by_memory(
+        self, target: _Target, text: str, bare: str, end: int, final: bool
+    ) -> _Verdict:
         """Returns the verdict by trusted targets and their beginnings."""
         known = self._is_known(bare, final)
         target.hopeless = known is False
@@ -972,7 +976,7 @@ def _ends() -> Container[str]:
     return _SPECIAL | set((files("textveil.data") / "tlds.txt").read_text("ascii").split())
 
 
-def _last_label(host: str) -> tuple[str, int]:
+def _find_last_label(host: str) -> tuple[str, int]:
     """Returns a host's last label, "" if unregistered, and the label count."""
     name = normalize("NFKC", _IGNORED.sub("", unquote(host))).casefold().strip("._-")
     labels = name.split(".")
@@ -1001,7 +1005,7 @@ def _is_path(text: str, start: int) -> bool:
     )
 
 
-def _heads(text: str, low: int) -> Iterator[int]:
+def _find_heads(text: str, low: int) -> Iterator[int]:
     """Yields offsets of addresses that are open at the text's end.
 
     They have a scheme, or a host and a path or port.
@@ -1021,14 +1025,14 @@ def _of_scheme(found: re.Match[str]) -> int | None:
 def _of_host(found: re.Match[str]) -> int | None:
     if found["rest"] is None or _is_path(found.string, found.start()):
         return None
-    last, labels = _last_label(found["host"])
+    last, labels = _find_last_label(found["host"])
     if not last or labels < 2 or (found["rest"] == ":" and last in _FILES):
         return None
-    return _with_slashes(found.string, found.start())
+    return _include_slashes(found.string, found.start())
 
 
 def _of_number(found: re.Match[str]) -> int | None:
-    start = _with_slashes(found.string, found.start())
+    start = _include_slashes(found.string, found.start())
     if _is_path(found.string, found.start()):
         return None
     return start if _is_number(found["host"], slashes=start < found.start()) else None
@@ -1042,7 +1046,7 @@ _HEADS = (
 """Address beginnings: required characters (quick), pattern, and start of a match."""
 
 
-def _with_slashes(text: str, start: int) -> int:
+def _include_slashes(text: str, start: int) -> int:
     """Moves an offset before the slashes that precede it."""
     while start and text[start - 1] in "/\\":
         start -= 1
@@ -1070,7 +1074,7 @@ def _value(part: str) -> int:
     return int(part, 8) if part[0] == "0" and part.strip("01234567") == "" else int(part)
 
 
-def _names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
+def _find_names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
     """Yields spans of host names without path or port.
 
     Args:
@@ -1080,7 +1084,7 @@ def _names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
     """
     plain = text.translate(_WIDE)
     for match in _HOST.finditer(plain, low):
-        last, labels = _last_label(match["host"])
+        last, labels = _find_last_label(match["host"])
         user = match.start() < match.start("host")
         called_so = called and match.end() == len(plain)
         plainly = user or last in _PLAIN_ENDS or (labels > 2 and not called_so)

@@ -388,8 +388,8 @@ def _engine(url: str) -> "Engine":
         raise ConfigError(
             "a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME"
         )
-    # A thread that holds a transaction may read beside it, so none must wait for the connection of
-    # another one.
+    # A thread that holds a transaction may read on a second connection, so no thread may have to
+    # wait for one: overflow is unlimited.
     pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
     if parsed.get_backend_name() == "postgresql":
         return _pinged(sa.create_engine(parsed, **pool))
