@@ -70,13 +70,13 @@ def coarsely(
     """
     book, prior = table.root.book, shares(table.origin)  # a book's file may claim any shares
     assert book is not None, "it is a view by codes"
-    about, said = _about(book, prior)
+    about, said = _describe(book, prior)
     sizes = book.sizes if isinstance(book, Books) else (len(book),)
     first = OF_GROUP if isinstance(book, Books) else WITHIN
     notes = [DRAWN_GROUPS if drawn_groups else first, *about]
     nested = None if drawn_groups else book.nested
     if nested is not None:
-        notes.append(_of_nested(nested, max(sizes)))
+        notes.append(_describe_nested(nested, max(sizes)))
     also = {
         BESIDES: besides,
         BY_WORD: consistent,
@@ -97,7 +97,7 @@ def coarsely(
     )
 
 
-def _of_nested(nested: Book, most: int) -> str:
+def _describe_nested(nested: Book, most: int) -> str:
     """Returns the caveat that holds at all levels of a nested book.
 
     Args:
@@ -108,7 +108,7 @@ def _of_nested(nested: Book, most: int) -> str:
     return NESTED.format(book=nested.digest[:16], codes=most, finest=finest)
 
 
-def _about(book: Book | Books, prior: Values) -> tuple[list[str], object]:
+def _describe(book: Book | Books, prior: Values) -> tuple[list[str], object]:
     """Describes a book, or each of a list, in words and data."""
     if not isinstance(book, Books):
         head = book.shares_of_heads(prior)

@@ -58,17 +58,23 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
     asked, parameter = parameters(parts, plan)
     # Names first: the mechanism may open as many streams as the longest text of the batch has
     # words.
-    names, lost = _named(parts, protection, plan)
-    steps, lost_by_moving = _moved(parts, protection, plan)
+    names, lost = _draw_names(parts, protection, plan)
+    steps, lost_by_moving = _draw_steps(parts, protection, plan)
     rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
-    drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
+    drawn, spent = _check_output(
+        rows, mechanism.spend(table, layout, parameter), len(asked), len(table)
+    )
     within = np.full(len(asked), np.inf)
     if parts.claim.restricted is not None:
-        within = _bounds(cast(Restricting, mechanism).within(table, layout, parameter), len(asked))
+        within = _check_bounds(
+            cast(Restricting, mechanism).within(table, layout, parameter), len(asked)
+        )
     spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
     bound = most = parts.claim.ldp(spent)
     if parts.claim.kind == "metric" and isinstance(mechanism, Capped):
-        most = np.minimum(bound, _bounds(mechanism.most(table, layout, parameter), len(asked)))
+        most = np.minimum(
+            bound, _check_bounds(mechanism.most(table, layout, parameter), len(asked))
+        )
     whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
     whole[layout.positions] = drawn
     if oov.draws(parts.words):
@@ -76,7 +82,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         apart = oov.draw(rule, layout.documents, len(table), rng=parts.randomness)
         whole[rule == WordRule.UNIFORM] = apart[rule == WordRule.UNIFORM]
         steps[layout.unit_of[rule == WordRule.ADD]] = apart[rule == WordRule.ADD]
-    total = _per_word(plan, spent)
+    total = _sum_per_word(plan, spent)
     named = np.flatnonzero(protection.named)
     whole[named], total[named] = names[named], lost[named]
     total[protection.moved] = lost_by_moving[protection.moved]
@@ -85,7 +91,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         steps=steps,
         spent=total,
         parameter=parameter,
-        within=_per_word(plan, within),
+        within=_sum_per_word(plan, within),
         most=most,
         capped=most < bound * (1 - ROUNDING),
     )
@@ -123,17 +129,17 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> l
     new = ~again & plan.once
     seed = "the draws follow from a seed" if parts.randomness.seeded else ""
     return [
-        *_planned_words(parts, protection, plan, new, seed),
-        *_planned_names(parts, protection, new, seed),
-        *_planned_figures(parts, protection, new, seed),
+        *_plan_words(parts, protection, plan, new, seed),
+        *_plan_names(parts, protection, new, seed),
+        *_plan_figures(parts, protection, new, seed),
     ]
 
 
-def _planned_words(
+def _plan_words(
     parts: Parts, protection: Protection, plan: Plan, new: Flags, seed: str
 ) -> Iterator[Spend]:
     """Yields the spending of table words, and of labels if drawn."""
-    claim, table, layout = parts.claim, _account(parts), plan.block.layout
+    claim, table, layout = parts.claim, _name_account(parts), plan.block.layout
     ruled = (new & (plan.rules != WordRule.HOUSE)).any()
     reasons = oov.reasons(parts.words) if ruled else []
     why = [*reasons, claim.reason, seed]
@@ -154,15 +160,13 @@ def _planned_words(
     yield _spend(claim.metric or "ldp", table, epsilon, ldp, len(drawn), why)
 
 
-def _planned_names(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
+def _plan_names(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
     if parts.names is not None and (names := int((protection.named & new).sum())):
         epsilon = names * parts.names.options.epsilon
         yield _spend("ldp", "names", epsilon, epsilon, names, [seed])
 
 
-def _planned_figures(
-    parts: Parts, protection: Protection, new: Flags, seed: str
-) -> Iterator[Spend]:
+def _plan_figures(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
     places = np.flatnonzero(protection.moved & new).tolist()
     if parts.figures is not None and places:
         moved = [parts.figures.bound(protection.kind(i)) for i in places]
@@ -170,7 +174,7 @@ def _planned_figures(
         yield _spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed])
 
 
-def _account(parts: Parts) -> str:
+def _name_account(parts: Parts) -> str:
     """Returns the table name of the account.
 
     For local DP, all levels of a nested book share one account, so that a limit holds.
@@ -204,7 +208,7 @@ def labels_cost(parts: Parts, claim: Claim, words: int) -> float:
     return float(claim.ldp(np.array(parts.budget.budgets)).max()) + places * label
 
 
-def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
+def _draw_names(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
     """Draws a row for every word that a name replaces.
 
     Returns:
@@ -217,7 +221,7 @@ def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Value
     )
 
 
-def _moved(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
+def _draw_steps(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
     """Draws the step of every figure.
 
     Returns:
@@ -230,7 +234,7 @@ def _moved(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Value
     )
 
 
-def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:
+def _check_output(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:
     """Returns a mechanism's output if it fits the number of positions."""
     if not (isinstance(rows, np.ndarray) and rows.shape == (n,) and rows.dtype.kind == "i"):
         raise MechanismError(
@@ -238,10 +242,10 @@ def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Valu
         )
     if ((rows < PLACEHOLDER) | (rows >= words)).any():
         raise MechanismError("a mechanism must release rows of the table; nothing was released")
-    return rows.astype(np.int64), _bounds(spent, n)
+    return rows.astype(np.int64), _check_bounds(spent, n)
 
 
-def _bounds(spent: object, n: int) -> Values:
+def _check_bounds(spent: object, n: int) -> Values:
     """Returns a mechanism's bounds if there is one per position."""
     if not (
         isinstance(spent, np.ndarray)
@@ -255,7 +259,7 @@ def _bounds(spent: object, n: int) -> Values:
     return spent.astype(np.float64)
 
 
-def _per_word(plan: Plan, spent: Values) -> Values:
+def _sum_per_word(plan: Plan, spent: Values) -> Values:
     """Sums bounds of positions [n] to words [N]; infinite for passing words."""
     total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(
         np.float64

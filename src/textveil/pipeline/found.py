@@ -53,7 +53,7 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
         InputError: the public texts cannot be read, or hold no word.
     """
     if config.table.codes is not None and (books := choice(config.table.codes)):
-        return replace(config, table=replace(config.table, codes=_fitting(config, books)))
+        return replace(config, table=replace(config.table, codes=_choose_books(config, books)))
     if config.risk is None or config.epsilon is not None:
         return config
     _check(config)
@@ -63,7 +63,7 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
     mechanism: Mechanism = resolved(target(**config.mechanism.options), loaded)
     guessed = guessing(mechanism, loaded, prior(config, loaded.origin))
 
-    if not _takes(mechanism, loaded):
+    if not _can_calibrate(mechanism, loaded):
         raise ConfigError(
             f"risk needs a mechanism that keeps to any epsilon from {LEAST:g}, and {config.mechanism.name} does not "
             "with these options: choose another one, such as rankcape, or give epsilon"
@@ -79,7 +79,7 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
     return replace(config, epsilon=search(success, config.risk))
 
 
-def _fitting(config: Config, books: Mapping[str, Book]) -> str:
+def _choose_books(config: Config, books: Mapping[str, Book]) -> str:
     """Names the book that keeps most information at each group's budget.
 
     Raises:
@@ -203,7 +203,7 @@ def _check(config: Config) -> None:
         )
 
 
-def _takes(mechanism: Mechanism, table: EmbeddingTable) -> bool:
+def _can_calibrate(mechanism: Mechanism, table: EmbeddingTable) -> bool:
     """Says whether a mechanism can be calibrated to the least epsilon."""
     try:
         mechanism.calibrate(table, Layout.of(1), np.array([LEAST]))

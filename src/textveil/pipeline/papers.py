@@ -30,7 +30,7 @@ def warn_of_budget(parts: Parts, config: Config, *, stacklevel: int) -> None:
     papers_own = config.profile is not None and config.profile.startswith(PREFIX) and own
     if not papers_own or _is_glove(parts.table):
         return
-    kept, words = _kept(parts)
+    kept, words = _count_unchanged(parts)
     warnings.warn(
         f"the profile {config.profile} has a budget of the size that the paper used on its own table; on "
         f"{parts.table.name} it keeps {kept} of the {words} protected words of a public sample: set epsilon instead",
@@ -43,7 +43,7 @@ def _is_glove(table: EmbeddingTable) -> bool:
     return "glove" in table.name.lower()
 
 
-def _kept(parts: Parts) -> tuple[int, int]:
+def _count_unchanged(parts: Parts) -> tuple[int, int]:
     """Counts unchanged words of the packaged letter, and its protected words.
 
     They are drawn under the profile's parameter. The letter is public; it is drawn from a fixed

@@ -156,7 +156,7 @@ def _claim(setup: Setup) -> Claim:
         claim = coarsely(
             claim,
             setup.loaded,
-            _named_at_most(setup),
+            _bound_guesses(setup),
             consistent=setup.words.consistent,
             drawn_groups=setup.randomised,
             besides=grouping is not None and bool(grouping.named or grouping.moved),
@@ -166,7 +166,7 @@ def _claim(setup: Setup) -> Claim:
         note = NOTE if setup.loaded.root.book is None else SPELLED
         claim = replace(claim, options=said, caveats=(*claim.caveats, note))
     if grouping is not None:
-        claim = _grouped_claim(claim, grouping, setup.protect, setup.groups, setup.names)
+        claim = _describe_groups(claim, grouping, setup.protect, setup.groups, setup.names)
         if grouping.moved:
             said = {**claim.options, "figures": asdict(setup.figures)}
             notes = Figures(options=setup.figures).notes(grouping.moved)
@@ -174,7 +174,7 @@ def _claim(setup: Setup) -> Claim:
     return claim
 
 
-def _named_at_most(setup: Setup) -> float | None:
+def _bound_guesses(setup: Setup) -> float | None:
     """Bounds how often a word is guessed from a released code.
 
     See `guessing`; None where that is not known. The bound holds for the largest finite budget of a
@@ -215,7 +215,7 @@ NAMELESS = "of names only those behind a key are found: no tagger is among prote
 """Caveat where no detector of the options finds names."""
 
 
-def _grouped_claim(
+def _describe_groups(
     claim: Claim,
     grouping: Grouping,
     protect: ProtectOptions,

@@ -120,7 +120,7 @@ def protect(
     """
     if parts.grouping is None or found is None:
         protection = ungrouped(listed(tokens.words, parts.words))
-        return tokens, protection, _epsilon(parts, protection), ()
+        return tokens, protection, _assign_epsilon(parts, protection), ()
     if known is None:
         found = parts.grouping.propagate(found, None)
     else:
@@ -141,10 +141,10 @@ def protect(
         protection = randomised(
             protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng
         )
-    return *join(tokens, protection, _epsilon(parts, protection), public), found.new_values
+    return *join(tokens, protection, _assign_epsilon(parts, protection), public), found.new_values
 
 
-def _epsilon(parts: Parts, protection: Protection) -> Values | None:
+def _assign_epsilon(parts: Parts, protection: Protection) -> Values | None:
     if parts.budget is None:
         return None
     epsilon = in_range(np.asarray(parts.budget.assign(protection), np.float64), "epsilon")
@@ -181,7 +181,7 @@ def make_plan(
     idle = protection.hidden | protection.moved  # words whose row is not used
     if epsilon is not None:
         idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
-    rows, counts, known = _rows(
+    rows, counts, known = _look_up_rows(
         parts, tokens.words, np.zeros_like(idle) if whole or not parts.claim.alone else idle
     )
     unknown = ~known & ~protection.public & ~apart
@@ -203,12 +203,12 @@ def make_plan(
         roles[protected & np.isinf(epsilon)] = Role.PASS
     unit_of = np.repeat(np.arange(len(roles)), counts)
     group = group_numbers(protection.labels)[protection.group][unit_of]
-    figures = _figures(tokens, protection)
+    figures = _parse_figures(tokens, protection)
     layout = Layout(
         roles=roles[unit_of],
         documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
         unit_of=unit_of,
-        verbatim=tuple(_passing(parts, tokens.words, roles)[unit_of]),
+        verbatim=tuple(_select_passing(parts, tokens.words, roles)[unit_of]),
         spaced=_apart(tokens, roles)[unit_of],
     )
     return Plan(
@@ -218,20 +218,20 @@ def make_plan(
         counts=counts,
         unknown=unknown,
         rules=rules,
-        classes=_classes(parts, tokens, protection, roles, epsilon, figures),
+        classes=_number_classes(parts, tokens, protection, roles, epsilon, figures),
         epsilon=epsilon,
         figures=figures,
     )
 
 
-def _figures(tokens: Tokens, protection: Protection) -> dict[int, Figure]:
+def _parse_figures(tokens: Tokens, protection: Protection) -> dict[int, Figure]:
     """Parses the figures that are moved, by word."""
     places = np.flatnonzero(protection.moved).tolist()
     read = [(i, read_figure(protection.kind(i), tokens.words[i])) for i in places]
     return {i: figure for i, figure in read if figure is not None}
 
 
-def _classes(
+def _number_classes(
     parts: Parts,
     tokens: Tokens,
     protection: Protection,
@@ -262,7 +262,9 @@ def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
     return f"{kind} {epsilon[word]!r}"
 
 
-def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
+def _select_passing(
+    parts: Parts, words: Sequence[str], roles: NDArray[np.int8]
+) -> NDArray[np.object_]:
     """Returns passing words as released, "" for all others, [N]."""
     lowered = parts.words.casing == "lower"
     passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
@@ -271,7 +273,7 @@ def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDA
     return np.array([*shown, ""], object)[:-1]
 
 
-def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
+def _look_up_rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
     """Looks up the rows of all units.
 
     A word outside the table that is idle everywhere is not given a surrogate; its row is 0.

@@ -49,7 +49,7 @@ class Protector:
         **overrides: Any,
     ) -> None:
         privatizer = Privatizer.from_profile(profile, table=table, **overrides)
-        object.__setattr__(self, "privatizer", _hiding(privatizer))
+        object.__setattr__(self, "privatizer", _require_hiding(privatizer))
 
     @classmethod
     def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
@@ -60,7 +60,7 @@ class Protector:
         """
         made = object.__new__(cls)
         privatizer = Privatizer.from_config(config, table=table)
-        object.__setattr__(made, "privatizer", _hiding(privatizer))
+        object.__setattr__(made, "privatizer", _require_hiding(privatizer))
         return made
 
     def protect(
@@ -107,7 +107,7 @@ class Protector:
             InputError: it is one text. Then, as the texts come, the errors of `protect`.
         """
         privatizer = self._of(source)
-        return privatizer.privatize_many(_several(texts, "protect"), session)
+        return privatizer.privatize_many(_require_texts(texts, "protect"), session)
 
     def find(self, text: str) -> list[Finding]:
         """Finds private values in a text, with reasons for hiding or staying.
@@ -127,7 +127,7 @@ class Protector:
             raise ConfigError(
                 "what is hidden cannot be told where groups are drawn: set protect.labels=detected"
             )
-        return self.privatizer.found_in(_several(texts, "find"))
+        return self.privatizer.found_in(_require_texts(texts, "find"))
 
     def unmeasured(self, text: str) -> tuple[str, ...]:
         """Names the scripts and languages of a text without measured detection."""
@@ -139,13 +139,13 @@ class Protector:
         return self.privatizer.with_parts(source=source)
 
 
-def _several(texts: Iterable[str], verb: str) -> Iterable[str]:
+def _require_texts(texts: Iterable[str], verb: str) -> Iterable[str]:
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise InputError(f"{verb}_many takes several texts; for one text use {verb}")
     return texts
 
 
-def _hiding(privatizer: Privatizer) -> Privatizer:
+def _require_hiding(privatizer: Privatizer) -> Privatizer:
     """Returns the privatizer if it hides all findings.
 
     They must become placeholders or names.

@@ -62,13 +62,13 @@ class Draft:
         casing, pieces, public = self.casing, self.pieces, self.protection.public[span]
         mask = Mask(
             words=len(own),
-            verbatim=_places(kept, _PASSES),
+            verbatim=_find_kind(kept, _PASSES),
             placeholders=tuple(
-                (i, type_of(self.protection, words[i])) for i in _places(kept, _HOLE)
+                (i, type_of(self.protection, words[i])) for i in _find_kind(kept, _HOLE)
             ),
-            numbers=_places(kept, _NUMBER),
-            dropped=_places(own, _DROPPED),
-            equal=_equal(texts, kinds, self.classes[words].tolist(), numbered=self.numbered),
+            numbers=_find_kind(kept, _NUMBER),
+            dropped=_find_kind(own, _DROPPED),
+            equal=_group_equal(texts, kinds, self.classes[words].tolist(), numbered=self.numbered),
             numbered=self.numbered,
             consistent=self.consistent,
             drawn_groups=self.drawn_groups,
@@ -77,11 +77,11 @@ class Draft:
             casing=None if casing is None else tuple(casing[i] for i in words),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
-        gaps = _spaced(_closed(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
+        gaps = _space_out(_close_gaps(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
         return Released(items=items, gaps=gaps, mask=mask)
 
 
-def _places(kinds: Ids, kind: int) -> tuple[int, ...]:
+def _find_kind(kinds: Ids, kind: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(kinds == kind).tolist())
 
 
@@ -130,10 +130,12 @@ def spell(
     Returns:
         The releases, and for each text how many of those values have passed in earlier texts.
     """
-    kinds = _kinds(plan, protection, rows)
+    kinds = _classify(plan, protection, rows)
     shown = list(tokens.words)
     drawn = np.flatnonzero(kinds == _DRAWN).tolist()
-    for i, word in zip(drawn, _spelled(parts, protection, plan, rows, drawn, words), strict=True):
+    for i, word in zip(
+        drawn, _look_up_words(parts, protection, plan, rows, drawn, words), strict=True
+    ):
         shown[i] = word
     _move(tokens, plan, shown, kinds, steps)
     casing = _case(tokens, shown, kinds) if parts.words.casing == "copy" else None
@@ -179,23 +181,23 @@ def _keep(
         notes.put(released.text, values, replaced, source)
 
 
-def _kinds(plan: Plan, protection: Protection, rows: Ids) -> Ids:
+def _classify(plan: Plan, protection: Protection, rows: Ids) -> Ids:
     """Classifies each word by decision and draw, int64 [N]."""
     drawn = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
-    drawn[drawn] = rows[_firsts(plan)[drawn]] != PLACEHOLDER
+    drawn[drawn] = rows[_find_firsts(plan)[drawn]] != PLACEHOLDER
     kinds = np.where(plan.roles == Role.PASS, _PASSES, np.where(drawn, _DRAWN, _HOLE))
     kinds[plan.rules == WordRule.ADD] = _NUMBER
     kinds[plan.rules == WordRule.DROP] = _DROPPED
     return kinds
 
 
-def _firsts(plan: Plan) -> Ids:
+def _find_firsts(plan: Plan) -> Ids:
     """Returns the index of each word's first unit, int64 [N]."""
     firsts: Ids = np.cumsum(plan.counts) - plan.counts
     return firsts
 
 
-def _spelled(
+def _look_up_words(
     parts: Parts,
     protection: Protection,
     plan: Plan,
@@ -207,7 +209,7 @@ def _spelled(
 
     Names are no codes: their rows are those of the table's origin.
     """
-    first = _firsts(plan)
+    first = _find_firsts(plan)
     if parts.pieces is not None:
         return parts.pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in drawn])
     named, names = protection.named.tolist(), parts.table.origin.words
@@ -248,7 +250,7 @@ def _remember(
         For each text how many of its new values have passed in earlier texts.
     """
     earlier = [0] * len(tokens.texts)
-    notes.spelled(_passing(tokens, shown, kinds, slice(None)))
+    notes.spelled(_join_passing(tokens, shown, kinds, slice(None)))
     for b, span in enumerate(tokens.spans):
         if news:
             earlier[b] = sum(map(notes.was_said, news[b]))
@@ -299,8 +301,8 @@ def _hide(
             Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i))
             for i in places
         ]
-        passing = partial(_passing, tokens, shown, kinds, span)
-        given = _given(parts, values, notes, passing, done + b)
+        passing = partial(_join_passing, tokens, shown, kinds, span)
+        given = _make_placeholders(parts, values, notes, passing, done + b)
         opaque = ranges_without_entities(tokens.texts[b]) if places else None
         for i, placeholder in zip(places, given, strict=True):
             in_markup = _reads_entities(opaque, int(tokens.starts[i]))
@@ -309,7 +311,7 @@ def _hide(
     return hidden
 
 
-def _given(
+def _make_placeholders(
     parts: Parts,
     values: Sequence[Original],
     notes: Notes | None,
@@ -351,8 +353,8 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     before = max(0, start - 200)
     if value := _VALUE.search(text, before, start):
         return not _is_open(text, value.start() + 1, start, text[value.start()])
-    found = _ARGUMENT.search(text, before, start) or _row(text, before, start, end)
-    return found is not None and not _in_string(text, found.start() + 1, start)
+    found = _ARGUMENT.search(text, before, start) or _find_row(text, before, start, end)
+    return found is not None and not _is_in_string(text, found.start() + 1, start)
 
 
 def _is_open(text: str, begin: int, at: int, mark: str) -> bool:
@@ -362,14 +364,14 @@ def _is_open(text: str, begin: int, at: int, mark: str) -> bool:
     return any(since.count(each) % 2 for each in marks)
 
 
-def _row(text: str, before: int, start: int, end: int) -> re.Match[str] | None:
+def _find_row(text: str, before: int, start: int, end: int) -> re.Match[str] | None:
     """Finds the opening bracket of a row of values, as in SQL."""
     row = _ROW.search(text, before, start)
     several = row is not None and "," in row[0].rpartition("(")[2]
     return row if several or text[end : end + 9].lstrip().startswith(",") else None
 
 
-def _in_string(text: str, opened: int, at: int) -> bool:
+def _is_in_string(text: str, opened: int, at: int) -> bool:
     """Says whether a quotation mark is open; True in too long lines."""
     begin = text.rfind("\n", max(0, at - LONGEST_LINE), at) + 1
     if not begin and at > LONGEST_LINE:
@@ -395,7 +397,7 @@ LONGEST_LINE = 2000
 _ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 
-def _passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> str:
+def _join_passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> str:
     """Joins passing words with their spaces; a break replaces all others."""
     words = (
         word if kind == _PASSES else "\0"
@@ -408,7 +410,7 @@ def _passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> 
     return "".join(spaced)
 
 
-def _closed(gaps: list[str], places: Sequence[int]) -> list[str]:
+def _close_gaps(gaps: list[str], places: Sequence[int]) -> list[str]:
     """Merges the gaps around dropped words, keeping the widest of each run.
 
     Between two words that remain, at least a space.
@@ -427,7 +429,7 @@ def _widest(gaps: Sequence[str]) -> str:
     return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)))
 
 
-def _spaced(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[str, ...]:
+def _space_out(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[str, ...]:
     """Adds a space between two replaced words without one (Chinese characters, emoji).
 
     Placeholders with a session's numbers need none: they have brackets, and restoring must give the
@@ -440,7 +442,7 @@ def _spaced(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[
     return tuple(gaps)
 
 
-def _equal(
+def _group_equal(
     texts: Sequence[str], kinds: Sequence[Kind], classes: Sequence[int], *, numbered: bool
 ) -> tuple[tuple[int, ...], ...]:
     """Groups positions that show the same number, or are released alike."""

@@ -48,7 +48,7 @@ def source(
     def digests() -> list[bytes]:
         law = _law(parts, step)
         return [
-            _digest(law, *_decided(text, span, tokens, protection, epsilon))
+            _digest(law, *_serialize_decisions(text, span, tokens, protection, epsilon))
             for text, span in zip(tokens.texts, tokens.spans, strict=True)
         ]
 
@@ -73,7 +73,7 @@ def _law(parts: Parts, step: Step) -> bytes:
     return json.dumps(said, sort_keys=True).encode()
 
 
-def _decided(
+def _serialize_decisions(
     text: str, span: slice, tokens: Tokens, protection: Protection, epsilon: Values | None
 ) -> Iterator[bytes]:
     """Yields a text, the offsets of its words, and their decisions."""

@@ -54,8 +54,8 @@ def state(
     claim, spent = _claim(parts, released, span, plan, release, drawn), release.spent[span]
     groups: tuple[Group, ...] = ()
     if parts.grouping is not None:
-        claim, spent, groups = _grouped(parts, protection, plan, span, claim, spent)
-    own = once & _drawn(parts, protection, plan, span)
+        claim, spent, groups = _claim_groups(parts, protection, plan, span, claim, spent)
+    own = once & _find_drawn(parts, protection, plan, span)
     return Guarantee(
         claim=claim,
         epsilon_per_word=spent[once],
@@ -103,7 +103,7 @@ def _claim(
     return claim
 
 
-def _grouped(
+def _claim_groups(
     parts: Parts, protection: Protection, plan: Plan, span: slice, claim: Claim, spent: Values
 ) -> tuple[Claim, Values, tuple[Group, ...]]:
     """Returns the claim about grouped words, and their spending under it.
@@ -125,16 +125,16 @@ def _grouped(
     return claim, spent, groups
 
 
-def _drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Flags:
+def _find_drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Flags:
     """Says which words of a text are drawn, bool [N]; no placeholders."""
     by_mechanism = (plan.roles[span] == Role.PROTECT) & parts.claim.draws
-    replaced = _by_rule(plan, span) | protection.named[span] | protection.moved[span]
+    replaced = _find_ruled(plan, span) | protection.named[span] | protection.moved[span]
     labels = ~protection.public[span] & parts.drawn_groups
     found: Flags = by_mechanism | replaced | labels
     return found
 
 
-def _by_rule(plan: Plan, span: slice) -> Flags:
+def _find_ruled(plan: Plan, span: slice) -> Flags:
     """Says which words a paper's rule draws, bool [N]."""
     rules = plan.rules[span]
     found: Flags = (rules == WordRule.UNIFORM) | (rules == WordRule.ADD)
@@ -173,7 +173,7 @@ def note_losses(
     lost = np.bincount(
         words[own] - span.start, release.most[own], minlength=span.stop - span.start
     ).astype(np.float64)
-    lost[_by_rule(plan, span)] = math.inf
+    lost[_find_ruled(plan, span)] = math.inf
     besides = protection.named[span] | protection.moved[span]
     lost[besides] = release.spent[span][besides]
     if parts.drawn_groups:
@@ -203,7 +203,7 @@ def _reasons(parts: Parts, protection: Protection, span: slice, plan: Plan) -> I
     passes = (plan.roles[span] == Role.PASS) & ~protection.public[span]
     if (passes & ~(plan.unknown[span] & (parts.words.oov == "keep"))).any():
         yield _passing_reason(parts, [protection.labels[i] for i in protection.group[span][passes]])
-    yield from _unbounded(protection, span)
+    yield from _unbounded_reasons(protection, span)
 
 
 def _passing_reason(parts: Parts, groups: Sequence[str]) -> str:
@@ -213,7 +213,7 @@ def _passing_reason(parts: Parts, groups: Sequence[str]) -> str:
     return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
 
 
-def _unbounded(protection: Protection, span: slice) -> Iterator[str]:
+def _unbounded_reasons(protection: Protection, span: slice) -> Iterator[str]:
     """Yields reasons why moved figures have no finite bound."""
     types = {
         protection.kind(span.start + i) for i in np.flatnonzero(protection.moved[span]).tolist()

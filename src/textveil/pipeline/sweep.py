@@ -40,14 +40,14 @@ def sweep(
     for stop, text in enumerate(texts):
         own = len(tokenize([text]).words)
         if first < stop and words + own > part:
-            yield _swept(privatizers, texts, queries, slice(first, stop))
+            yield _rehearse_part(privatizers, texts, queries, slice(first, stop))
             first, words = stop, 0
         words += own
     if first < len(texts):
-        yield _swept(privatizers, texts, queries, slice(first, len(texts)))
+        yield _rehearse_part(privatizers, texts, queries, slice(first, len(texts)))
 
 
-def _swept(
+def _rehearse_part(
     privatizers: Sequence[Privatizer],
     texts: Sequence[str],
     queries: Sequence[str] | None,

@@ -59,18 +59,18 @@ def findings(grouping: Grouping, found: Detections) -> list[list[Finding]]:
     made: list[list[Finding]] = [[] for _ in tokens.texts]
     for first, stop, span in sensitive(found):
         place = int(tokens.starts[first]), int(tokens.ends[stop - 1])
-        made[span.text].append(_finding(span, *place, True, _why_hidden(span)))
+        made[span.text].append(_make_finding(span, *place, True, _explain_hidden(span)))
     hidden = [[*each] for each in made]
     for span in grouping.detection.staying(found):
         parts = hidden[span.text]
         at = bisect_right(parts, span.start, key=lambda part: part.end)
         if at == len(parts) or span.end <= parts[at].start:
-            stays = _finding(span, span.start, span.end, False, _why_stays(span, grouping))
+            stays = _make_finding(span, span.start, span.end, False, _explain_stays(span, grouping))
             made[span.text].append(stays)
     return [sorted(each, key=lambda finding: finding.start) for each in made]
 
 
-def _finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Finding:
+def _make_finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Finding:
     return Finding(
         type=span.type,
         start=start,
@@ -83,12 +83,12 @@ def _finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Fin
     )
 
 
-def _why_hidden(span: Span) -> str:
+def _explain_hidden(span: Span) -> str:
     again = {REPEATED: "stands again", FAILED: "a detector failed"}
     return f"hidden: {again.get(span.source) or f'found by {span.source}'}"
 
 
-def _why_stays(span: Span, grouping: Grouping) -> str:
+def _explain_stays(span: Span, grouping: Grouping) -> str:
     if grouping.detection.is_at_level(span):
         return "stays: listed in protect.never"
     if span.private >= PRIVATE:

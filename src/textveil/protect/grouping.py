@@ -144,7 +144,7 @@ class Grouping:
         )
         if not named <= {*NAMES}:
             raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
-        moved = _figures(() if figures is None else figures.types)
+        moved = _expand_figures(() if figures is None else figures.types)
         if not options.asked:
             return None
         if options.labels == "randomised":  # a type would reveal the label
@@ -154,7 +154,7 @@ class Grouping:
         return cls(
             options=options,
             detection=Detection.of(options, moves_ages=AGE in moved),
-            scorer=_scorer(options),
+            scorer=_make_scorer(options),
             hidden=hidden,
             named=named,
             moved=moved,
@@ -208,7 +208,7 @@ class Grouping:
                 language that was not measured, and `protect.unmeasured` is `refuse`.
         """
         self.detection.check_measured(tokens.texts)
-        return self.detection.detect(tokens, self._important(tokens, queries))
+        return self.detection.detect(tokens, self._find_important(tokens, queries))
 
     def propagate(
         self, found: Detections, known: Sought | None, reserved: Sequence[Span] = ()
@@ -232,7 +232,7 @@ class Grouping:
         """
         tokens, important = found.tokens, found.important
         if found.failed:
-            return self._failed(tokens, important)
+            return self._protect_all(tokens, important)
         parts = sensitive(found)
         entity = np.full(len(tokens.words), -1, np.int64)
         for i, part in enumerate(parts):
@@ -250,7 +250,7 @@ class Grouping:
                 labels=(PUBLIC, *GROUPS),
             )
         group[public & ~inside] = 0
-        labels, hidden, named, moved = self._labelled(tokens, parts, entity, group)
+        labels, hidden, named, moved = self._label(tokens, parts, entity, group)
         return Protection(
             public=public & ~inside,
             group=group.astype(np.int16),
@@ -262,7 +262,7 @@ class Grouping:
             moved=moved,
         )
 
-    def _failed(self, tokens: Tokens, important: Flags) -> Protection:
+    def _protect_all(self, tokens: Tokens, important: Flags) -> Protection:
         """Protects every word of a batch in which a detector failed.
 
         That is at least as much as any spans would: public words and punctuation may be parts of
@@ -282,7 +282,7 @@ class Grouping:
             hidden=np.full(count, hides),
         )
 
-    def _important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
+    def _find_important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
         if self.scorer is None:
             if queries is not None:
                 raise InputError(
@@ -307,7 +307,7 @@ class Grouping:
         found: Flags = scores >= self.options.tau  # NaN counts as not important
         return found
 
-    def _labelled(
+    def _label(
         self, tokens: Tokens, parts: Sequence[WordRange], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags, Flags]:
         """Returns labels extended by types, and hidden, named, moved words.
@@ -325,13 +325,18 @@ class Grouping:
         for start, stop, span in parts:
             type_, score = span.type, span.score
             cased = not any(map(_UNCASED.search, tokens.words[start:stop]))
-            if type_ in self.named and score >= SURE and cased and not _glued(tokens, start, stop):
+            if (
+                type_ in self.named
+                and score >= SURE
+                and cased
+                and not _is_glued(tokens, start, stop)
+            ):
                 named[start:stop] = True
                 group[start:stop] = number(type_)
                 if type_ == "PERSON" and stop - start > 1:
                     group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
                 elif type_ == "PERSON":
-                    group[start] = number(_person(tokens.words[start]))
+                    group[start] = number(_label_person(tokens.words[start]))
             elif (
                 type_ in self.moved
                 and score >= SURE_FIGURE
@@ -349,7 +354,7 @@ def sensitive(found: Detections) -> list[WordRange]:
     """Returns sensitive parts in order; whole texts where a detector failed."""
     tokens = found.tokens
     if not found.failed:
-        return _with_backslashes(_words(found.spans, tokens), tokens)
+        return _include_backslashes(_words(found.spans, tokens), tokens)
     return [
         WordRange(first, stop, Span(b, 0, len(tokens.texts[b]), WHOLE, 1.0, FAILED))
         for b, (first, stop) in enumerate(pairwise(tokens.documents.tolist()))
@@ -376,7 +381,7 @@ def join(
     inside = entity >= 0
     if not inside.any():
         return tokens, protection, epsilon
-    whole = protection.hidden | protection.moved | (protection.named & ~_persons(protection))
+    whole = protection.hidden | protection.moved | (protection.named & ~_find_persons(protection))
     if epsilon is not None:
         whole |= inside & ~protection.named & (epsilon == 0)
     goes_on = np.append(False, whole[1:] & whole[:-1] & (entity[1:] == entity[:-1]))
@@ -407,7 +412,7 @@ def join(
     )
 
 
-def _person(word: str) -> str:
+def _label_person(word: str) -> str:
     """Returns the label of a one-word name.
 
     It is the name's kind on the public list, which the label reveals.
@@ -422,14 +427,14 @@ def _kinds() -> dict[str, str]:
     return {word.lower(): kind for word, kind in zip(names.words, names.kinds, strict=True)}
 
 
-def _persons(protection: Protection) -> Flags:
+def _find_persons(protection: Protection) -> Flags:
     found: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[
         protection.group
     ]
     return found & protection.named
 
 
-def _figures(given: Sequence[object]) -> frozenset[str]:
+def _expand_figures(given: Sequence[object]) -> frozenset[str]:
     """Returns types of figures that are moved, with "all" expanded."""
     found = {*DATES, AGE} if "all" in given else set()
     for each in given:
@@ -449,7 +454,7 @@ def _joined(tokens: Tokens, start: int, stop: int) -> str:
     return text[int(tokens.starts[start]) : int(tokens.ends[stop - 1])]
 
 
-def _scorer(options: ProtectOptions) -> Scorer | None:
+def _make_scorer(options: ProtectOptions) -> Scorer | None:
     if options.importance == "cosine":
         return Cosine()
     if options.importance == "list":
@@ -487,7 +492,7 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
     return found
 
 
-def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
+def _include_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
     """Extends parts by a backslash before them.
 
     Only where it would be read as an escape of the placeholder's bracket.
@@ -510,7 +515,7 @@ def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRa
     return found
 
 
-def _glued(tokens: Tokens, start: int, stop: int) -> bool:
+def _is_glued(tokens: Tokens, start: int, stop: int) -> bool:
     """Says whether letters or underscores at a name would hinder restoring.
 
     So in Anna_1: another name in its place would not be found in an answer.

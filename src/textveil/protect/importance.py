@@ -59,9 +59,9 @@ class Cosine:
         _check(words, documents, queries)
         table = load_table() if self.table is None else self.table
         distinct = {query: i for i, query in enumerate(dict.fromkeys(queries))}
-        asked = _queries(table, list(distinct))
+        asked = _embed_queries(table, list(distinct))
         numbers = {word: i for i, word in enumerate(dict.fromkeys(words))}
-        vectors = _vectors(table, list(numbers))
+        vectors = _take_vectors(table, list(numbers))
         word = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
         query = np.repeat(
             np.fromiter(map(distinct.__getitem__, queries), np.int64, len(queries)),
@@ -152,16 +152,16 @@ def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None
         raise InputError("documents must rise from 0 to the number of words, without steps down")
 
 
-def _vectors(table: EmbeddingTable, words: list[str]) -> Floats:
+def _take_vectors(table: EmbeddingTable, words: list[str]) -> Floats:
     """Returns unit vectors of words, float32 [n, d].
 
     Relative to the table's mean; zero for a row equal to it.
     """
     rows, _ = table.lookup(words)
-    return _unit(table.take(rows) - _mean(table))
+    return _normalize(table.take(rows) - _compute_mean(table))
 
 
-def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
+def _embed_queries(table: EmbeddingTable, queries: list[str]) -> Floats:
     """Returns unit vectors of queries, float32 [n, d].
 
     Zero for a query without words that count.
@@ -171,25 +171,25 @@ def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
     words = [tokens.words[i] for i in counted]
     home = np.repeat(np.arange(len(queries)), tokens.sizes)[counted]
     public = counts()
-    share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _running_words()
+    share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _count_words()
     found = np.zeros((len(queries), table.dimension), np.float32)
-    np.add.at(found, home, _vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
-    return _unit(found)
+    np.add.at(found, home, _take_vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
+    return _normalize(found)
 
 
-def _unit(vectors: Floats) -> Floats:
+def _normalize(vectors: Floats) -> Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit
 
 
 @lru_cache(maxsize=16)
-def _mean(table: EmbeddingTable) -> Floats:
+def _compute_mean(table: EmbeddingTable) -> Floats:
     sums = [slab.sum(axis=0, dtype=np.float64) for slab in table.slabs()]
     mean: Floats = (np.sum(sums, axis=0) / len(table)).astype(np.float32)
     return mean
 
 
 @lru_cache(maxsize=1)
-def _running_words() -> int:
+def _count_words() -> int:
     return sum(counts().values())

@@ -108,14 +108,14 @@ class Database:
         if self._reading.connection is not None:
             yield self._reading.connection
         else:
-            with self._connected(self._reader).connect() as connection:
+            with self._check_engine(self._reader).connect() as connection:
                 self._require_same(connection)
                 yield connection
 
     @contextmanager
     def moment(self) -> "Iterator[Connection]":
         """Yields a connection whose queries see one consistent moment."""
-        with self._connected(self._moments).begin() as connection:
+        with self._check_engine(self._moments).begin() as connection:
             self._require_same(connection)
             yield connection
 
@@ -133,7 +133,7 @@ class Database:
     @contextmanager
     def writing(self) -> "Iterator[Connection]":
         """Yields a write transaction, durable at the block's end or rolled back."""
-        with self._connected(self._writer).begin() as connection:
+        with self._check_engine(self._writer).begin() as connection:
             connection.info.pop(HEADS, None)  # left by a transaction that was rolled back
             self._require_same(connection)
             yield connection
@@ -146,9 +146,9 @@ class Database:
 
         None where there is none.
         """
-        return self.drawer.get(self._head(account)) or None  # empty after a power cut
+        return self.drawer.get(self._head_name(account)) or None  # empty after a power cut
 
-    def _head(self, account: bytes) -> str:
+    def _head_name(self, account: bytes) -> str:
         return f"{self.name.hex()}/{account.hex()}-ledger"
 
     def keep_heads(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
@@ -161,7 +161,7 @@ class Database:
         """
         for account, (number, link) in heads.items():
             content = number.to_bytes(8, "big") + link
-            self.drawer.advance(self._head(account), content, synced=number % EVERY == 1)
+            self.drawer.advance(self._head_name(account), content, synced=number % EVERY == 1)
 
     def _require_same(self, connection: "Connection") -> None:
         """Raises `StoreError` unless the database is the one that was opened.
@@ -180,7 +180,7 @@ class Database:
                 return
         raise StoreError(GONE)
 
-    def _connected(self, engine: "Engine") -> "Engine":
+    def _check_engine(self, engine: "Engine") -> "Engine":
         """Returns the engine, after checks of file and process.
 
         Raises `StoreError` for another file; after a fork, it drops the parent's connections.
@@ -242,7 +242,7 @@ class Database:
 
         Then nothing is added.
         """
-        change = {"of_session": number, "since": version, "more_rows": len(rows), **self._used()}
+        change = {"of_session": number, "since": version, "more_rows": len(rows), **self._usage()}
         if connection.execute(self._statements.added, change).rowcount != 1:
             self.version(connection, number)
             return False
@@ -270,7 +270,7 @@ class Database:
             rows: sealed contents by name.
             replaced: True to replace existing rows; False to keep them.
         """
-        change = {"of_session": number, **self._used()}
+        change = {"of_session": number, **self._usage()}
         if connection.execute(self._statements.used, change).rowcount != 1:
             self.version(connection, number)
         if rows:
@@ -286,15 +286,17 @@ class Database:
         found = connection.execute(self._statements.rows["name"], asked).first()
         return None if found is None else SealedRow(*found).content
 
-    def _used(self) -> dict[str, int | None]:
+    def _usage(self) -> dict[str, int | None]:
         return {"now": self.now(), "expiry": self.expiry()}
 
     def reader(self, number: int) -> RowReader:
         """Returns the reader of a session's rows."""
-        rows = partial(self._rows, number)
+        rows = partial(self._read_rows, number)
         return RowReader(partial(rows, "name"), partial(rows, "tag"), partial(rows, ""))
 
-    def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[SealedRow]:
+    def _read_rows(
+        self, number: int, column: str, values: Sequence[bytes] = (b"",)
+    ) -> list[SealedRow]:
         """Reads a session's rows with some values in a column, or all."""
         found: list[SealedRow] = []
         with failures("read"), self.reading() as connection:
@@ -324,7 +326,7 @@ class StoreFile:
         """Raises `StoreError` unless the path still holds the store of this name."""
         with suppress(OSError):
             own, seen = self._found()
-            if own == self._own and (seen == self._seen or not name or self._has(name)):
+            if own == self._own and (seen == self._seen or not name or self._has_name(name)):
                 self._seen = seen
                 return
         raise StoreError(GONE)
@@ -337,7 +339,7 @@ class StoreFile:
         found = os.stat(self._path)
         return (found.st_dev, found.st_ino), (found.st_size, found.st_ctime_ns)
 
-    def _has(self, name: bytes) -> bool:
+    def _has_name(self, name: bytes) -> bool:
         """Says whether the file itself holds the store's name.
 
         It retries while other processes write to the file.
@@ -392,7 +394,7 @@ def _engine(url: str) -> "Engine":
     # wait for one: overflow is unlimited.
     pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
     if parsed.get_backend_name() == "postgresql":
-        return _pinged(sa.create_engine(parsed, **pool))
+        return _ping_idle(sa.create_engine(parsed, **pool))
     path = parsed.database
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise StoreError("a store must name a file in a folder that exists")
@@ -424,7 +426,7 @@ def _engine(url: str) -> "Engine":
     return engine
 
 
-def _pinged(engine: "Engine") -> "Engine":
+def _ping_idle(engine: "Engine") -> "Engine":
     """Tests idle connections before use; lost ones are opened anew."""
     import sqlalchemy as sa
 

@@ -181,7 +181,7 @@ class Keyring(Drawer):
 
     def get(self, name: str) -> bytes | None:
         """See `Drawer`."""
-        with _unlocked():
+        with _convert_errors():
             found = self._keyring.get_password("textveil", name)
         return None if found is None else bytes.fromhex(found)
 
@@ -196,13 +196,13 @@ class Keyring(Drawer):
 
     def put(self, name: str, content: bytes) -> None:
         """See `Drawer`."""
-        with _unlocked():
+        with _convert_errors():
             self._keyring.set_password("textveil", name, content.hex())
 
     def destroy(self, name: str) -> None:
         """See `Drawer`."""
         if self.get(name) is not None:
-            with _unlocked():
+            with _convert_errors():
                 self._keyring.delete_password("textveil", name)
 
 
@@ -245,7 +245,7 @@ def deployment(drawer: Drawer, *, make: bool) -> bytes:
 
 
 @contextmanager
-def _unlocked() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Converts an error of the keyring to one line."""
     try:
         yield

@@ -194,10 +194,10 @@ class Ledger:
         """
         check(subject, "ledger")
         if connection is None:
-            with self._writing() as opened:
+            with self._write() as opened:
                 return self.reserve(subject, spend, key=key, connection=opened)
         account = self._opened(connection, [subject, spend.metric, spend.table])
-        sealed, known = (None, None) if key is None else self._by_key(connection, account, key)
+        sealed, known = (None, None) if key is None else self._find_key(connection, account, key)
         if known is not None:
             return Reservation(account=account.row.name, number=known, repeated=True)
         caps = self._check_limits(account.caps, spend)
@@ -222,13 +222,13 @@ class Ledger:
         if not spends:
             return []
         if connection is None:
-            with self._writing() as opened:
+            with self._write() as opened:
                 return self.reserve_all(subject, spends, key=key, connection=opened)
         check(subject, "ledger")
         self._register(connection, [(subject, each.metric, each.table) for each in spends])
         made = []
         for spend in sorted(
-            spends, key=_order
+            spends, key=_sort_key
         ):  # in a fixed order, so that two processes never deadlock
             sums = f" {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
             own = None if key is None else key + sums
@@ -275,10 +275,14 @@ class Ledger:
                 written.
         """
         check(subject, "ledger")
-        most, period, label = _most_of(epsilon), _period_of(days), [subject, metric, table]
-        if alone and self._limits(label) == ({} if most is None else {period: most}):
+        most, period, label = (
+            _convert_most(epsilon),
+            _convert_period(days),
+            [subject, metric, table],
+        )
+        if alone and self._read_limits(label) == ({} if most is None else {period: most}):
             return
-        with self._writing() as connection:
+        with self._write() as connection:
             account = self._opened(connection, label)
             caps = {} if alone else dict(account.caps)
             caps.pop(period, None)
@@ -289,7 +293,7 @@ class Ledger:
                 note = json.dumps([period, most]).encode()
                 self._append(connection, account, "limit", caps=caps, note=note)
 
-    def _limits(self, label: Sequence[str]) -> dict[int, int]:
+    def _read_limits(self, label: Sequence[str]) -> dict[int, int]:
         """Returns the limits of an account by period, in millionths."""
         import sqlalchemy as sa
 
@@ -313,7 +317,7 @@ class Ledger:
         found = []
         with self._seen(subject) as (connection, opened):
             for account in opened:
-                for _ in self._walked(connection, account) if whole else ():
+                for _ in self._walk(connection, account) if whole else ():
                     pass
                 made = Account(
                     **_named(account.label),
@@ -336,7 +340,7 @@ class Ledger:
         """
         with self._seen(None) as (connection, opened):
             for account in opened:
-                for each in self._walked(connection, account):
+                for each in self._walk(connection, account):
                     fields = ("number", "what", "of", "made", "words", "infinite")
                     plain = {name: getattr(each, name) for name in fields}
                     plain |= {"epsilon": each.epsilon / MICRO, "ldp": each.ldp / MICRO}
@@ -349,7 +353,7 @@ class Ledger:
     # ---- rows ------------------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> "Iterator[Connection]":
+    def _write(self) -> "Iterator[Connection]":
         with failures("changed"), self._store.writing() as connection:
             yield connection
 
@@ -375,11 +379,11 @@ class Ledger:
             kept = {name: self._store.head(name) for name in names}
         kept.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
         with failures("read"), self._store.moment() as connection:
-            with _readable(REGISTER):
+            with _convert_errors(REGISTER):
                 rows = {row.name: row for row in connection.execute(asked)}
-            yield connection, self._opened_of(connection, subject, rows, kept)
+            yield connection, self._check_rows(connection, subject, rows, kept)
 
-    def _opened_of(
+    def _check_rows(
         self,
         connection: "Connection",
         subject: str | None,
@@ -392,21 +396,21 @@ class Ledger:
             raise _error(REGISTER, OLDER)
         listed: list[Sequence[str]] = []
         if name in rows:
-            register = self._checked(connection, rows.pop(name), REGISTER, kept[name])
+            register = self._check(connection, rows.pop(name), REGISTER, kept[name])
             if subject is None:
-                walked = self._walked(connection, register)
+                walked = self._walk(connection, register)
                 listed = [self._label(name, each.note) for each in walked]
             else:
-                listed = self._listed(connection, register, subject)
+                listed = self._read_listed(connection, register, subject)
         for label in listed:
             row = rows.pop(self._name(label), None)
             if row is None:
                 raise _error(label, OLDER)
-            with _readable(label):
-                account = self._checked(connection, row, label, kept.get(row.name))
+            with _convert_errors(label):
+                account = self._check(connection, row, label, kept.get(row.name))
             yield account
         for row in rows.values():
-            raise _error(self._labelled(row), CHANGED)
+            raise _error(self._read_label(row), CHANGED)
 
     def _label(self, name: bytes, sealed: bytes) -> list[str]:
         """Decrypts an account's label: subject, metric, table."""
@@ -426,12 +430,12 @@ class Ledger:
     def _opened(self, connection: "Connection", label: Sequence[str]) -> Opened:
         """Locks, checks and returns an account, created if necessary."""
         name = self._name(label)
-        with _readable(label):
+        with _convert_errors(label):
             row = self._row(connection, name)
             if row is None:
                 self._register(connection, [label], anew=True)
                 row = self._row(connection, name)
-            return self._checked(connection, row, label, self._store.head(name))
+            return self._check(connection, row, label, self._store.head(name))
 
     def _register(
         self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False
@@ -449,16 +453,16 @@ class Ledger:
         missing = [name for name in names if anew or name not in self._known]
         if not missing:
             return
-        missing = self._missing(connection, missing)
+        missing = self._select_missing(connection, missing)
         if not missing:
             self._known |= names.keys()
             return
         name = self._name(REGISTER)
         if self._row(connection, name) is None:
-            self._make(connection, REGISTER)
+            self._create(connection, REGISTER)
         self._row(connection, name)  # waits for other processes that create accounts
-        for each in self._missing(connection, missing):
-            self._make(connection, names[each])
+        for each in self._select_missing(connection, missing):
+            self._create(connection, names[each])
             self._list(connection, names[each])
 
     def _list(self, connection: "Connection", label: Sequence[str]) -> None:
@@ -466,18 +470,18 @@ class Ledger:
         name = self._name(REGISTER)
         row = self._row(connection, name)
         if row is None:
-            self._make(connection, REGISTER)
+            self._create(connection, REGISTER)
             row = self._row(connection, name)
-        register = self._checked(connection, row, REGISTER, self._store.head(name))
-        listed = self._listed(connection, register, label[0])
+        register = self._check(connection, row, REGISTER, self._store.head(name))
+        listed = self._read_listed(connection, register, label[0])
         if list(label) in listed:
             raise _error(label, OLDER)
         note = self._labels.seal(json.dumps(list(label)).encode(), name)
         self._append(
-            connection, register, "open", key=self._listing(label[0], len(listed)), note=note
+            connection, register, "open", key=self._derive_listing(label[0], len(listed)), note=note
         )
 
-    def _missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
+    def _select_missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
         """Returns the names without an account."""
         import sqlalchemy as sa
 
@@ -486,7 +490,7 @@ class Ledger:
         found = set(connection.execute(asked).scalars())
         return [name for name in names if name not in found]
 
-    def _make(self, connection: "Connection", label: Sequence[str]) -> None:
+    def _create(self, connection: "Connection", label: Sequence[str]) -> None:
         """Adds the row of a new account.
 
         If the key store has a link for it, opening it is an error.
@@ -499,18 +503,20 @@ class Ledger:
         made = inserted(self._store.tables.accounts, self._store.dialect).values(row)
         connection.execute(made.on_conflict_do_nothing())
 
-    def _listing(self, subject: str, number: int) -> bytes:
+    def _derive_listing(self, subject: str, number: int) -> bytes:
         """Derives the register's key for a subject's account of this number."""
         return derived(self._links, b"listed", subject.encode(), b"%d" % number)[:NAME]
 
-    def _listed(
+    def _read_listed(
         self, connection: "Connection", register: Opened, subject: str
     ) -> list[Sequence[str]]:
         """Returns the labels of a subject's accounts from the register."""
         listed: list[Sequence[str]] = []
         while len(listed) % LISTED == 0:
-            keys = [self._listing(subject, len(listed) + i) for i in range(LISTED)]
-            found = {each.key: each for each in self._found(connection, register, "key", keys)}
+            keys = [self._derive_listing(subject, len(listed) + i) for i in range(LISTED)]
+            found = {
+                each.key: each for each in self._find_entries(connection, register, "key", keys)
+            }
             listed += [
                 self._label(register.row.name, found[key].note) for key in keys if key in found
             ]
@@ -548,7 +554,7 @@ class Ledger:
             charged[period] = Cap(cap.most, began, spent + spend.epsilon)
         return charged
 
-    def _by_key(
+    def _find_key(
         self, connection: "Connection", account: Opened, key: str
     ) -> tuple[bytes, int | None]:
         """Returns an idempotency key as stored, and its valid reservation, if any."""
@@ -556,12 +562,14 @@ class Ledger:
         while True:
             name = account.row.name
             sealed = derived(self._links, b"key", name, key.encode(), b"%d" % turn)[:NAME]
-            known = self._found(connection, account, "key", [sealed])
-            if not known or not self._ended(connection, account, known[0].number, by=("release",)):
+            known = self._find_entries(connection, account, "key", [sealed])
+            if not known or not self._is_ended(
+                connection, account, known[0].number, by=("release",)
+            ):
                 return sealed, known[0].number if known else None
             turn += 1
 
-    def _found(
+    def _find_entries(
         self,
         connection: "Connection",
         account: Opened,
@@ -577,7 +585,7 @@ class Ledger:
                 raise _error(account.label, CHANGED)
         return found
 
-    def _ended(
+    def _is_ended(
         self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]
     ) -> bool:
         """Says whether an entry of some kinds ended a reservation."""
@@ -625,7 +633,7 @@ class Ledger:
         grown["seal"] = self._seal({**row._mapping, **grown}, caps)
         values = {f"new_{name}": value for name, value in entry.items()}
         values |= {"of_account": row.name} | {f"now_{name}": value for name, value in grown.items()}
-        changed = _changed_caps(account, caps)
+        changed = _select_changed(account, caps)
         for each in changed[1:]:
             connection.execute(self._statements.cap, each)
         for statement in self._statements.append[bool(changed)]:
@@ -638,25 +646,27 @@ class Ledger:
 
     def _close(self, reservation: Reservation, what: What, connection: "Connection | None") -> None:
         if connection is None:
-            with self._writing() as opened:
+            with self._write() as opened:
                 self._close(reservation, what, opened)
             return
         row, number = self._row(connection, reservation.account), reservation.number
         if row is None:
             raise StoreError(f"an account of the ledger {OLDER}")
-        account = self._checked(connection, row, self._labelled(row), self._store.head(row.name))
+        account = self._check(connection, row, self._read_label(row), self._store.head(row.name))
         known = [each for each in account.newest[:NEWEST] if each.number == number]
-        reserved = next(iter(known or self._found(connection, account, "number", [number])), None)
+        reserved = next(
+            iter(known or self._find_entries(connection, account, "number", [number])), None
+        )
         ends: tuple[What, What] = "confirm", "release"
         known_one = reserved is not None and reserved.what == "reserve"
-        if not known_one or self._ended(connection, account, number, by=ends):
+        if not known_one or self._is_ended(connection, account, number, by=ends):
             raise StoreError("a reservation can be confirmed or released once, and this one was")
-        caps = account.caps if what == "confirm" else _given_back(account.caps, reserved)
+        caps = account.caps if what == "confirm" else _give_back(account.caps, reserved)
         self._append(connection, account, what, of=number, spend=reserved, caps=caps)
 
     # ---- what holds an account together ----------------------------------------------------------
 
-    def _checked(
+    def _check(
         self, connection: "Connection", row: Any, label: Sequence[str], kept: bytes | None
     ) -> Opened:
         """Opens an account, checked against its links, seal and key store.
@@ -670,8 +680,8 @@ class Ledger:
         Raises:
             StoreError: the account was changed, or is older than it was.
         """
-        with _readable(label):
-            newest, caps = self._state(connection, row.name)
+        with _convert_errors(label):
+            newest, caps = self._read_state(connection, row.name)
             chain: list[Any] = newest if len(newest) > NEWEST else [*newest, FIRST]
             if (chain[0].number, chain[0].link) != (row.entries, row.link):
                 raise _error(label, CHANGED)
@@ -687,7 +697,9 @@ class Ledger:
                 raise _error(label, OLDER)
             return Opened(label=label, row=row, caps=caps, newest=newest)
 
-    def _state(self, connection: "Connection", account: bytes) -> tuple[list[Any], dict[int, Cap]]:
+    def _read_state(
+        self, connection: "Connection", account: bytes
+    ) -> tuple[list[Any], dict[int, Cap]]:
         """Reads an account's newest entries, last first, and limits by period."""
         newest, caps = [], {}
         for each in connection.execute(self._statements.state, {"of_account": account}):
@@ -697,7 +709,7 @@ class Ledger:
                 newest.append(each)
         return sorted(newest, key=lambda each: -each.number), caps
 
-    def _walked(self, connection: "Connection", account: Opened) -> Iterator[Any]:
+    def _walk(self, connection: "Connection", account: Opened) -> Iterator[Any]:
         """Yields all entries of an account, and checks links and totals.
 
         Raises:
@@ -745,7 +757,7 @@ class Ledger:
         more = () if key is note is None else (key or b"", note or b"")
         return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
 
-    def _labelled(self, row: Any) -> Sequence[str]:
+    def _read_label(self, row: Any) -> Sequence[str]:
         """Decrypts a row's label; its hexadecimal name where that fails."""
         try:
             return self._label(row.name, row.label)
@@ -777,9 +789,9 @@ class Ledger:
         for row in connection.execute(sa.select(accounts)).all():
             with suppress(StoreError):
                 label, kept = self._label(row.name, row.label), self._store.head(row.name)
-                caps = self._state(connection, row.name)[1]
+                caps = self._read_state(connection, row.name)[1]
                 account = Opened(label=label, row=row, caps=caps, newest=())
-                for _ in self._walked(connection, account):
+                for _ in self._walk(connection, account):
                     pass
                 if kept is None or self._follows(connection, row, kept):
                     seal = sa.update(accounts).where(accounts.c.name == row.name)
@@ -806,7 +818,7 @@ def _error(label: Sequence[str], how: str) -> StoreError:
 
 
 @contextmanager
-def _readable(label: Sequence[str]) -> Iterator[None]:
+def _convert_errors(label: Sequence[str]) -> Iterator[None]:
     """Converts type errors in an account's values to the error about it.
 
     SQLite accepts a text where a number or bytes belong.
@@ -823,24 +835,24 @@ def _named(label: Sequence[str]) -> dict[str, Any]:
     return dict(zip(("subject", "metric", "table"), label, strict=True))
 
 
-def _order(spend: Spend) -> tuple[str, str]:
+def _sort_key(spend: Spend) -> tuple[str, str]:
     return spend.metric, spend.table
 
 
-def _most_of(epsilon: float | None) -> int | None:
+def _convert_most(epsilon: float | None) -> int | None:
     if epsilon is not None and not 0 <= epsilon < 1e9:
         raise ConfigError("a limit must be an epsilon from 0 on, below a billion")
     return None if epsilon is None else int(epsilon * MICRO)
 
 
-def _period_of(days: float | None) -> int:
+def _convert_period(days: float | None) -> int:
     period = LIFETIME if days is None else round(days * DAY)
     if days is not None and period < 1:
         raise ConfigError("a period must be longer than a second")
     return period
 
 
-def _changed_caps(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
+def _select_changed(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
     """Returns new and changed limits of an account, as statement parameters."""
     return [
         {"of_account": account.row.name, "cap_period": period}
@@ -850,7 +862,7 @@ def _changed_caps(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, An
     ]
 
 
-def _given_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
+def _give_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
     """Returns the limits after a reservation of the same period is cancelled."""
     return {
         period: cap._replace(spent=cap.spent - reserved.epsilon * (cap.began <= reserved.made))

@@ -54,7 +54,10 @@ def tables() -> Tables:
     with needed():
         import sqlalchemy as sa
     data = sa.MetaData()
-    binary, whole = partial(_needed, sa.LargeBinary), partial(_needed, sa.BigInteger)
+    binary, whole = (
+        partial(_needed_columns, sa.LargeBinary),
+        partial(_needed_columns, sa.BigInteger),
+    )
     store = sa.Table(
         "textveil_store",
         data,
@@ -82,7 +85,7 @@ def tables() -> Tables:
         ),
         sa.Column("name", sa.LargeBinary, primary_key=True),
         *whole("number"),
-        *_needed(sa.Text, "kind"),
+        *_needed_columns(sa.Text, "kind"),
         sa.Column("tag", sa.LargeBinary),
         *binary("content"),
         sqlite_with_rowid=False,
@@ -109,9 +112,9 @@ def tables() -> Tables:
             "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
         ),
         sa.Column("number", sa.BigInteger, primary_key=True),
-        *_needed(sa.Text, "what"),
+        *_needed_columns(sa.Text, "what"),
         *whole("of", "made", "epsilon", "ldp", "words"),
-        *_needed(sa.Text, "infinite"),
+        *_needed_columns(sa.Text, "infinite"),
         sa.Column("key", sa.LargeBinary),
         *binary("link"),
         sa.Column("note", sa.LargeBinary),
@@ -132,7 +135,7 @@ def tables() -> Tables:
     return Tables(store, sessions, facts, keys, accounts, entries, limits)
 
 
-def _needed(type_: Any, *names: str) -> "list[Column[Any]]":
+def _needed_columns(type_: Any, *names: str) -> "list[Column[Any]]":
     """Returns columns of a type that are never empty."""
     import sqlalchemy as sa
 

@@ -88,7 +88,7 @@ def inserted(table: Any, dialect: str) -> Any:
     return insert(table)
 
 
-def _given(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
+def _parameters(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
     """Returns named parameters for columns."""
     import sqlalchemy as sa
 
@@ -166,11 +166,11 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
     caps = [as_entry.get(each.name, sa.literal(0)) for each in read]
     state = sa.union_all(sa.select(newest), sa.select(*caps).where(limits.c.account == account))
 
-    new = _given("new", read)
+    new = _parameters("new", read)
     entry = sa.insert(entries).values(new | {"account": account})
     grown = ("entries", "link", "seal", "epsilon", "ldp", "releases", "infinite")
-    totals = sa.update(accounts).where(own).values(_given("now", map(accounts.c.get, grown)))
-    values = _given("cap", [each for each in limits.c if each.name != "account"])
+    totals = sa.update(accounts).where(own).values(_parameters("now", map(accounts.c.get, grown)))
+    values = _parameters("cap", [each for each in limits.c if each.name != "account"])
     cap = inserted(limits, dialect).values(values | {"account": account})
     same = {name: cap.excluded[name] for name in ("most", "began", "spent")}
     cap = cap.on_conflict_do_update(index_elements=["account", "period"], set_=same)

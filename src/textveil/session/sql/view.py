@@ -306,9 +306,9 @@ class StoredSnapshot(Snapshot):
                 now[form.text] = KnownForm(order, value.type, value.text, value.score, form.whole)
                 for head in beginnings(form):
                     reach[head] = max(reach.get(head, 0), len(form.text))
-        return _new(now, known), _new(reach, longest)
+        return _select_new(now, known), _select_new(reach, longest)
 
 
-def _new(now: Mapping[str, T], known: Mapping[str, T]) -> dict[str, T]:
+def _select_new(now: Mapping[str, T], known: Mapping[str, T]) -> dict[str, T]:
     """Selects entries that are new or changed."""
     return {key: value for key, value in now.items() if value != known.get(key)}
