@@ -70,7 +70,7 @@ def coarsely(
     """
     book, prior = table.root.book, shares(table.origin)  # a book's file may claim any shares
     assert book is not None, "it is a view by codes"
-    about, said = _describe(book, prior)
+    about, description = _describe(book, prior)
     sizes = book.sizes if isinstance(book, Books) else (len(book),)
     first = OF_GROUP if isinstance(book, Books) else WITHIN
     notes = [DRAWN_GROUPS if drawn_groups else first, *about]
@@ -92,7 +92,7 @@ def coarsely(
         claim,
         codes=sizes,
         nested="" if nested is None else nested.digest,
-        options={**claim.options, "book": said},
+        options={**claim.options, "book": description},
         caveats=(*claim.caveats, *notes),
     )
 
@@ -113,10 +113,10 @@ def _describe(book: Book | Books, prior: Values) -> tuple[list[str], object]:
     if not isinstance(book, Books):
         head = book.shares_of_heads(prior)
         return [*book.facts(head)], book.to_json(head)
-    notes, said = [], []
+    notes, descriptions = [], []
     for at, part in enumerate(book.parts):
         head = part.shares_of_heads(prior)
         labels = [label for label, each in zip(GROUPS, book.of, strict=True) if each == at]
         notes += [f"{' and '.join(labels)} words: {fact}" for fact in part.facts(head)]
-        said.append({"groups": labels, **part.to_json(head)})
-    return notes, said
+        descriptions.append({"groups": labels, **part.to_json(head)})
+    return notes, descriptions

@@ -35,12 +35,12 @@ def alike(
         notes: state of the session; None without one.
     """
     places = np.flatnonzero((plan.classes >= 0) & ~protection.moved)
-    made = rows.copy()
-    made[places] = rows[plan.classes[places]]
+    equal = rows.copy()
+    equal[places] = rows[plan.classes[places]]
     if notes is not None:
         keys = [(tokens.words[i], drawn_as(i, protection, plan.epsilon)) for i in places.tolist()]
-        made[places] = notes.consistent(_law(parts), keys, made[places].tolist())
-    return made
+        equal[places] = notes.consistent(_law(parts), keys, equal[places].tolist())
+    return equal
 
 
 def drawn_before(
@@ -61,7 +61,7 @@ def drawn_before(
     Returns:
         bool [N]; all False where equal words are not released alike.
     """
-    found = np.zeros(len(tokens.words), np.bool_)
+    repeated = np.zeros(len(tokens.words), np.bool_)
     places: dict[str, list[tuple[int, tuple[str, str]]]] = {}
     for i in np.flatnonzero(plan.classes >= 0).tolist():
         if not protection.moved[i]:
@@ -71,12 +71,12 @@ def drawn_before(
         elif parts.figures is not None and i in plan.figures and protection.kind(i) not in DATES:
             law = parts.figures.law(protection.kind(i), seeded=parts.randomness.seeded)
             places.setdefault(law, []).append((i, (plan.figures[i].key, protection.kind(i))))
-    for law, several in places.items():
-        known, seen = notes.were_drawn(law, [key for _, key in several]), set[tuple[str, str]]()
-        for (i, (word, group)), was in zip(several, known, strict=True):
-            found[i] = was or (fold(word), group) in seen
+    for law, entries in places.items():
+        drawn, seen = notes.were_drawn(law, [key for _, key in entries]), set[tuple[str, str]]()
+        for (i, (word, group)), was in zip(entries, drawn, strict=True):
+            repeated[i] = was or (fold(word), group) in seen
             seen.add((fold(word), group))
-    return found
+    return repeated
 
 
 def recall(
@@ -122,15 +122,15 @@ def moved_alike(
     """
     if parts.figures is None:
         return steps
-    made = steps.copy()
-    known = [notes or Notes(Snapshot()) for _ in tokens.texts]
+    equal = steps.copy()
+    notes_of = [notes or Notes(Snapshot()) for _ in tokens.texts]
     owner = tokens.owners
     for i, figure in plan.figures.items():
         type_ = protection.kind(i)
         key = ("", DATES[0]) if type_ in DATES else (figure.key, type_)
         law = parts.figures.law(type_, seeded=parts.randomness.seeded)
-        made[i] = known[owner[i]].consistent(law, [key], [int(steps[i])])[0]
-    return made
+        equal[i] = notes_of[owner[i]].consistent(law, [key], [int(steps[i])])[0]
+    return equal
 
 
 class Repeats:
@@ -187,8 +187,8 @@ class Repeats:
         self._figures = [(f"{name} step", group) for name, group in names.values()]
         self.words = np.zeros(len(tokens.words), np.bool_)
         self.words[self._words] = notes.were_drawn(self._law, self._figures)
-        known = np.array(notes.were_drawn(self._law, self._keys), np.bool_)
-        self.words[unit_of[self._units[~known]]] = False
+        drawn_units = np.array(notes.were_drawn(self._law, self._keys), np.bool_)
+        self.words[unit_of[self._units[~drawn_units]]] = False
 
     def applied(self, release: Release) -> Release:
         """Replaces the draw by earlier draws where these are known."""

@@ -55,25 +55,25 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
             BudgetError: neither a budget nor a parameter is set.
     """
     layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
-    asked, parameter = parameters(parts, plan)
+    budgets, parameter = parameters(parts, plan)
     # Names first: the mechanism may open as many streams as the longest text of the batch has
     # words.
     names, lost = _draw_names(parts, protection, plan)
     steps, lost_by_moving = _draw_steps(parts, protection, plan)
     rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
     drawn, spent = _check_output(
-        rows, mechanism.spend(table, layout, parameter), len(asked), len(table)
+        rows, mechanism.spend(table, layout, parameter), len(budgets), len(table)
     )
-    within = np.full(len(asked), np.inf)
+    within = np.full(len(budgets), np.inf)
     if parts.claim.restricted is not None:
         within = _check_bounds(
-            cast(Restricting, mechanism).within(table, layout, parameter), len(asked)
+            cast(Restricting, mechanism).within(table, layout, parameter), len(budgets)
         )
-    spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
+    spent = np.where(spent <= budgets * (1 + ROUNDING), np.minimum(spent, budgets), spent)
     bound = most = parts.claim.ldp(spent)
     if parts.claim.kind == "metric" and isinstance(mechanism, Capped):
         most = np.minimum(
-            bound, _check_bounds(mechanism.most(table, layout, parameter), len(asked))
+            bound, _check_bounds(mechanism.most(table, layout, parameter), len(budgets))
         )
     whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
     whole[layout.positions] = drawn
@@ -105,13 +105,13 @@ def parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
     """
     layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
     parameter = mechanism.parameters(table, layout)
-    asked = np.full(len(layout.positions), np.inf)
+    budgets = np.full(len(layout.positions), np.inf)
     if parameter is None and plan.epsilon is not None:
-        asked = (plan.epsilon / plan.counts)[layout.words]
-        parameter = mechanism.calibrate(table, layout, asked)
+        budgets = (plan.epsilon / plan.counts)[layout.words]
+        parameter = mechanism.calibrate(table, layout, budgets)
     if parameter is None:
         raise BudgetError("the mechanism has neither a budget nor a parameter")
-    return asked, parameter
+    return budgets, parameter
 
 
 def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> list[Spend]:
@@ -145,8 +145,8 @@ def _plan_words(
     why = [*reasons, claim.reason, seed]
     if parts.drawn_groups:
         covered = int((~protection.public).sum())
-        each = covered * labels_cost(parts, claim, covered)  # at least the sum over the texts
-        yield _spend("ldp", table, each, each, covered, why)
+        cost = covered * labels_cost(parts, claim, covered)  # at least the sum over the texts
+        yield _spend("ldp", table, cost, cost, covered, why)
         return
     drawn = np.unique(layout.words)
     drawn = drawn[new[drawn]]

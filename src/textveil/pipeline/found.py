@@ -70,9 +70,9 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
         )
 
     def success(epsilon: float) -> float:
-        each = sorted({budget for budget in _budgets(config, epsilon) if budget > 0})
+        budgets = sorted({budget for budget in _budgets(config, epsilon) if budget > 0})
         parameters = [
-            mechanism.calibrate(loaded, Layout.of(1), np.array([budget]))[0] for budget in each
+            mechanism.calibrate(loaded, Layout.of(1), np.array([budget]))[0] for budget in budgets
         ]
         return max(guessed(float(parameter)) for parameter in parameters)
 

@@ -26,14 +26,16 @@ PREFIX = "paper-"
 
 def warn_of_budget(parts: Parts, config: Config, *, stacklevel: int) -> None:
     """Warns where a paper's budget is used on another table than its."""
-    own = parts.budget is None or (isinstance(parts.budget, Grouped) and config.epsilon is None)
-    papers_own = config.profile is not None and config.profile.startswith(PREFIX) and own
+    unscaled = parts.budget is None or (
+        isinstance(parts.budget, Grouped) and config.epsilon is None
+    )
+    papers_own = config.profile is not None and config.profile.startswith(PREFIX) and unscaled
     if not papers_own or _is_glove(parts.table):
         return
-    kept, words = _count_unchanged(parts)
+    same, words = _count_unchanged(parts)
     warnings.warn(
         f"the profile {config.profile} has a budget of the size that the paper used on its own table; on "
-        f"{parts.table.name} it keeps {kept} of the {words} protected words of a public sample: set epsilon instead",
+        f"{parts.table.name} it keeps {same} of the {words} protected words of a public sample: set epsilon instead",
         TextveilWarning,
         stacklevel=stacklevel + 1,
     )
@@ -60,7 +62,7 @@ def _count_unchanged(parts: Parts) -> tuple[int, int]:
             raise BudgetError(
                 "a profile without epsilon must set the mechanism's own parameter or groups.budgets"
             )
-        mean = float(np.mean([each for each in parts.budget.budgets if math.isfinite(each)]))
+        mean = float(np.mean([budget for budget in parts.budget.budgets if math.isfinite(budget)]))
         parameter = mechanism.calibrate(table, block.layout, np.full(len(rows), mean))
     released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))
     return int((released == rows).sum()), len(rows)

@@ -162,15 +162,15 @@ def _claim(setup: Setup) -> Claim:
             besides=grouping is not None and bool(grouping.named or grouping.moved),
         )
     if setup.rerank.m > 1:
-        said = {**claim.options, "rerank": asdict(setup.rerank)}
+        options = {**claim.options, "rerank": asdict(setup.rerank)}
         note = NOTE if setup.loaded.root.book is None else SPELLED
-        claim = replace(claim, options=said, caveats=(*claim.caveats, note))
+        claim = replace(claim, options=options, caveats=(*claim.caveats, note))
     if grouping is not None:
         claim = _describe_groups(claim, grouping, setup.protect, setup.groups, setup.names)
         if grouping.moved:
-            said = {**claim.options, "figures": asdict(setup.figures)}
+            options = {**claim.options, "figures": asdict(setup.figures)}
             notes = Figures(options=setup.figures).notes(grouping.moved)
-            claim = replace(claim, options=said, caveats=(*claim.caveats, *notes))
+            claim = replace(claim, options=options, caveats=(*claim.caveats, *notes))
     return claim
 
 
@@ -183,32 +183,32 @@ def _bound_guesses(setup: Setup) -> float | None:
     mechanism = single(setup.built)
     if setup.words.stopwords != "pass" or not setup.claim.alone or not isinstance(mechanism, Law):
         return None
-    found = []
+    rates = []
     for view, parameter in _parameters(setup, mechanism):
         block = Block(layout=Layout.of(1), rows=np.zeros(1, np.int64))
         if mechanism.log_probs(view, block, parameter) is None:
             return None
-        found.append(guessing(mechanism, view)(float(parameter[0])))
-    return max(found, default=None)
+        rates.append(guessing(mechanism, view)(float(parameter[0])))
+    return max(rates, default=None)
 
 
 def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingTable, Values]]:
     """Yields each book's view with the parameter of its largest finite budget."""
-    given, book = _epsilons(setup.spending), setup.loaded.root.book
+    epsilons, book = _epsilons(setup.spending), setup.loaded.root.book
     of = book.of if isinstance(book, Books) and isinstance(setup.spending, Grouped) else None
     for at, view in enumerate(setup.loaded.views):
-        own = [each for i, each in given.items() if of is None or of[i] == at]
+        of_view = [epsilon for i, epsilon in epsilons.items() if of is None or of[i] == at]
         if setup.parameter is not None:
             yield view, setup.parameter
-        elif own:
-            yield view, mechanism.calibrate(view, Layout.of(1), np.array([max(own)]))
+        elif of_view:
+            yield view, mechanism.calibrate(view, Layout.of(1), np.array([max(of_view)]))
 
 
 def _epsilons(chosen: Budget | None) -> dict[int, float]:
     """Returns a built-in rule's finite positive epsilons, by group number."""
-    given: Sequence[float] = chosen.budgets if isinstance(chosen, Grouped) else ()
-    given = (chosen.epsilon,) if type(chosen) is Uniform else given
-    return {i: each for i, each in enumerate(given) if 0 < each < math.inf}
+    budgets: Sequence[float] = chosen.budgets if isinstance(chosen, Grouped) else ()
+    budgets = (chosen.epsilon,) if type(chosen) is Uniform else budgets
+    return {i: budget for i, budget in enumerate(budgets) if 0 < budget < math.inf}
 
 
 NAMELESS = "of names only those behind a key are found: no tagger is among protect.detectors"
@@ -223,9 +223,9 @@ def _describe_groups(
     names: NameOptions,
 ) -> Claim:
     """Adds the method of grouping to a claim."""
-    said = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
+    options = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
     if grouping.named:
-        said["names"] = asdict(names)
+        options["names"] = asdict(names)
     if grouping.randomised:
         note = "groups are drawn at random; the statement covers them"
     elif grouping.context_free:
@@ -233,7 +233,7 @@ def _describe_groups(
     else:
         note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
     blind = () if grouping.detection.finds_names else (NAMELESS,)
-    return replace(claim, options=said, caveats=(*claim.caveats, note, *blind))
+    return replace(claim, options=options, caveats=(*claim.caveats, note, *blind))
 
 
 def _budget(setup: Setup) -> Budget | None:
@@ -244,8 +244,8 @@ def _budget(setup: Setup) -> Budget | None:
     claim, chosen = setup.claim, setup.spending
     if setup.parameter is not None and claim.parameter is not None:
         in_range(setup.parameter, claim.parameter)
-    for each in sorted({*_epsilons(chosen).values()}):  # fails now rather than at the first text
-        setup.built.calibrate(setup.loaded, Layout.of(1), np.array([each]))
+    for epsilon in sorted({*_epsilons(chosen).values()}):  # fails now rather than at the first text
+        setup.built.calibrate(setup.loaded, Layout.of(1), np.array([epsilon]))
     if chosen is not None and claim.kind == "none":
         warnings.warn(
             f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}",

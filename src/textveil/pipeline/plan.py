@@ -243,15 +243,15 @@ def _number_classes(
 
     The number is the index of the first of them in their text; -1 for all other words.
     """
-    found = np.full(len(roles), -1, np.int64)
+    classes = np.full(len(roles), -1, np.int64)
     if not parts.words.consistent:
-        return found
+        return classes
     seen: dict[tuple[int, str, str], int] = {}
     owner = tokens.owners.tolist()
     for i in np.flatnonzero((roles == Role.PROTECT) | protection.named | protection.moved).tolist():
         word = figures[i].key if i in figures else fold(tokens.words[i])
-        found[i] = seen.setdefault((owner[i], word, drawn_as(i, protection, epsilon)), i)
-    return found
+        classes[i] = seen.setdefault((owner[i], word, drawn_as(i, protection, epsilon)), i)
+    return classes
 
 
 def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
@@ -289,8 +289,8 @@ def _look_up_rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids,
         origin = parts.table.origin
         rows = origin.find(distinct)
         known = rows >= 0
-        asked = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
-        rows[asked], _ = origin.lookup([distinct[i] for i in np.flatnonzero(asked).tolist()])
+        missing = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
+        rows[missing], _ = origin.lookup([distinct[i] for i in np.flatnonzero(missing).tolist()])
         return np.maximum(rows, 0)[which], np.ones(len(words), np.int64), known[which]
     cut, known = parts.pieces.cut(distinct)
     rows = np.concatenate([cut[i] for i in which]) if len(which) else np.empty(0, np.int64)

@@ -144,8 +144,8 @@ class Privatizer(Parts):
             **config.mechanism.options,
         )
         warn_of_budget(privatizer, config, stacklevel=2)
-        if found := said(config):
-            return privatizer.with_parts(claim=replace(privatizer.claim, found=found))
+        if sentence := said(config):
+            return privatizer.with_parts(claim=replace(privatizer.claim, found=sentence))
         return privatizer
 
     @classmethod
@@ -267,10 +267,10 @@ class Privatizer(Parts):
             yield from self._guarded(self._found, [text for text, _ in batch])
 
     def _found(self, texts: Sequence[str]) -> list[list[Finding]]:
-        found = detect(self, tokenize(texts), None)
-        if found is None or self.grouping is None:
+        detections = detect(self, tokenize(texts), None)
+        if detections is None or self.grouping is None:
             return [[] for _ in texts]
-        return findings(self.grouping, self.grouping.propagate(found, None))
+        return findings(self.grouping, self.grouping.propagate(detections, None))
 
     def private_in(self, text: str) -> tuple[PrivateValue, ...]:
         """Returns the private values of a text that is not released.
@@ -280,11 +280,13 @@ class Privatizer(Parts):
         Raises:
             InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
         """
-        found = detect(self, tokenize([text]), None)
-        if found is None or self.grouping is None:
+        detections = detect(self, tokenize([text]), None)
+        if detections is None or self.grouping is None:
             return ()
         return tuple(
-            value for news in self.grouping.propagate(found, None).new_values for value in news
+            value
+            for values in self.grouping.propagate(detections, None).new_values
+            for value in values
         )
 
     def rehearse(
@@ -341,8 +343,8 @@ class Privatizer(Parts):
         tokens = tokenize(texts, first=first)
         if (book := self.table.root.book) is not None:
             book.refuse(texts)
-        found = detect(self, tokens, queries, once=session is None)
-        release = partial(self._release, start, first, tokens, found, memo, whole, session)
+        detections = detect(self, tokens, queries, once=session is None)
+        release = partial(self._release, start, first, tokens, detections, memo, whole, session)
         return release(None)[0] if session is None else session.transaction(release)
 
     def _release(
@@ -357,7 +359,7 @@ class Privatizer(Parts):
         known: Snapshot | None,
     ) -> tuple[Rehearsal, SessionDelta]:
         """Releases texts once; returns the results and the session's delta."""
-        tokens, protection, epsilon, news = protect(self, tokens, found, known, first=first)
+        tokens, protection, epsilon, new_values = protect(self, tokens, found, known, first=first)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
         notes = None if known is None else Notes(known)
         again, here, repeats = self._known(tokens, protection, plan, notes, session)
@@ -389,7 +391,7 @@ class Privatizer(Parts):
             release,
             shown,
             notes,
-            news,
+            new_values,
             again,
             here,
             repeats,
@@ -500,10 +502,10 @@ class Privatizer(Parts):
                 released = released.showing_equality()
             return released, state(self, released, span, protection, plan, release, again, lost)
 
-        made = [stated(*each) for each in zip(tokens.spans, releases, strict=True)]
+        statements = [stated(*each) for each in zip(tokens.spans, releases, strict=True)]
         # finer digits would reveal something about the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
-        each = zip(tokens.texts, tokens.spans, made, earlier, foreign, strict=True)
+        each = zip(tokens.texts, tokens.spans, statements, earlier, foreign, strict=True)
         rehearsal = Rehearsal(
             results=tuple(
                 Result(

@@ -58,10 +58,10 @@ class Protector:
         Raises:
             ConfigError: the options let some findings pass.
         """
-        made = object.__new__(cls)
+        protector = object.__new__(cls)
         privatizer = Privatizer.from_config(config, table=table)
-        object.__setattr__(made, "privatizer", _require_hiding(privatizer))
-        return made
+        object.__setattr__(protector, "privatizer", _require_hiding(privatizer))
+        return protector
 
     def protect(
         self, text: str, session: Session | None = None, *, source: Source = "user"

@@ -51,23 +51,23 @@ class Draft:
 
     def text(self, b: int, span: slice) -> Released:
         """Builds text b, whose words are at `span` of the batch."""
-        own = self.kinds[span]
-        kept = own[own != _DROPPED]
-        places = np.flatnonzero(own != _DROPPED).tolist()
+        all_kinds = self.kinds[span]
+        shown_kinds = all_kinds[all_kinds != _DROPPED]
+        places = np.flatnonzero(all_kinds != _DROPPED).tolist()
         words = [span.start + i for i in places]
         texts = list(map(self.shown.__getitem__, words))
-        kinds = list(map(_KINDS.__getitem__, kept.tolist()))
+        kinds = list(map(_KINDS.__getitem__, shown_kinds.tolist()))
         names, groups = self.protection.labels, self.protection.group[words].tolist()
         labels = [names[group] for group in groups]
         casing, pieces, public = self.casing, self.pieces, self.protection.public[span]
         mask = Mask(
-            words=len(own),
-            verbatim=_find_kind(kept, _PASSES),
+            words=len(all_kinds),
+            verbatim=_find_kind(shown_kinds, _PASSES),
             placeholders=tuple(
-                (i, type_of(self.protection, words[i])) for i in _find_kind(kept, _HOLE)
+                (i, type_of(self.protection, words[i])) for i in _find_kind(shown_kinds, _HOLE)
             ),
-            numbers=_find_kind(kept, _NUMBER),
-            dropped=_find_kind(own, _DROPPED),
+            numbers=_find_kind(shown_kinds, _NUMBER),
+            dropped=_find_kind(all_kinds, _DROPPED),
             equal=_group_equal(texts, kinds, self.classes[words].tolist(), numbered=self.numbered),
             numbered=self.numbered,
             consistent=self.consistent,
@@ -302,9 +302,9 @@ def _hide(
             for i in places
         ]
         passing = partial(_join_passing, tokens, shown, kinds, span)
-        given = _make_placeholders(parts, values, notes, passing, done + b)
+        placeholders = _make_placeholders(parts, values, notes, passing, done + b)
         opaque = ranges_without_entities(tokens.texts[b]) if places else None
-        for i, placeholder in zip(places, given, strict=True):
+        for i, placeholder in zip(places, placeholders, strict=True):
             in_markup = _reads_entities(opaque, int(tokens.starts[i]))
             shown[i] = html.escape(placeholder) if in_markup else placeholder
         hidden.append(values)
@@ -327,9 +327,9 @@ def _make_placeholders(
         return [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values]
     if parts.naming is not None:
         return [parts.naming[number].given(value).shown for value in values]
-    own = Notes(Snapshot())
-    own.spelled(passing())
-    return own.placeholders(values)
+    notes_of_text = Notes(Snapshot())
+    notes_of_text.spelled(passing())
+    return notes_of_text.placeholders(values)
 
 
 def _reads_entities(opaque: Sequence[tuple[int, int]] | None, at: int) -> bool:
@@ -353,22 +353,22 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     before = max(0, start - 200)
     if value := _VALUE.search(text, before, start):
         return not _is_open(text, value.start() + 1, start, text[value.start()])
-    found = _ARGUMENT.search(text, before, start) or _find_row(text, before, start, end)
-    return found is not None and not _is_in_string(text, found.start() + 1, start)
+    opening = _ARGUMENT.search(text, before, start) or _find_row(text, before, start, end)
+    return opening is not None and not _is_in_string(text, opening.start() + 1, start)
 
 
 def _is_open(text: str, begin: int, at: int, mark: str) -> bool:
     """Says whether a quotation mark is open between key and value."""
     marks = (mark,) if mark in "\"'" else ('"', "'")
     since = _ESCAPED.sub("", text[begin:at])
-    return any(since.count(each) % 2 for each in marks)
+    return any(since.count(quote) % 2 for quote in marks)
 
 
 def _find_row(text: str, before: int, start: int, end: int) -> re.Match[str] | None:
     """Finds the opening bracket of a row of values, as in SQL."""
     row = _ROW.search(text, before, start)
-    several = row is not None and "," in row[0].rpartition("(")[2]
-    return row if several or text[end : end + 9].lstrip().startswith(",") else None
+    has_more = row is not None and "," in row[0].rpartition("(")[2]
+    return row if has_more or text[end : end + 9].lstrip().startswith(",") else None
 
 
 def _is_in_string(text: str, opened: int, at: int) -> bool:

@@ -90,10 +90,10 @@ def _frequent(table: EmbeddingTable, m: int) -> Ids:
     rows = rows[np.lexsort((-shares(origin)[rows], ~first[rows], book.codes[rows]))]
     sizes = np.bincount(book.codes[rows])
     rank = np.arange(min(m, int(sizes.max())))
-    found: Ids = rows[
+    frequent: Ids = rows[
         (np.cumsum(sizes) - sizes)[:, None] + np.where(rank < sizes[:, None], rank, 0)
     ]
-    return found
+    return frequent
 
 
 @lru_cache(maxsize=2)

@@ -74,12 +74,12 @@ class Setup:
         if not isinstance(self.mechanism, str):
             return self.mechanism
         target = registry.load("mechanism", self.mechanism)
-        known = registry.signature(target)
+        signature = registry.signature(target)
         for option in self.options:
-            if option not in known.known and not known.open:
-                raise UnknownName(f"option of {self.mechanism}", option, known.known)
-        made: Mechanism = target(**self.options)
-        return made
+            if option not in signature.known and not signature.open:
+                raise UnknownName(f"option of {self.mechanism}", option, signature.known)
+        mechanism: Mechanism = target(**self.options)
+        return mechanism
 
     @cached_property
     def claim(self) -> Claim:

@@ -57,11 +57,13 @@ def source(
 
 def _law(parts: Parts, step: Step) -> bytes:
     """Serializes what draws depend on except texts and decisions."""
-    claim, own = parts.claim, parts.mechanism.parameters(parts.table, Layout.of(1))
-    said = {
+    claim, parameter = parts.claim, parts.mechanism.parameters(parts.table, Layout.of(1))
+    law = {
         "step": step,
         "mechanism": claim.mechanism,
-        "parameter": None if own is None else own.tolist(),  # a third-party claim may lack it
+        "parameter": None
+        if parameter is None
+        else parameter.tolist(),  # a third-party claim may lack it
         # re-ranking reads the draw only, and costs nothing for the same draws
         "options": {name: value for name, value in claim.options.items() if name != "rerank"},
         "table": [claim.table, parts.table.metric, parts.table.digest],
@@ -70,7 +72,7 @@ def _law(parts: Parts, step: Step) -> bytes:
         "names": None if parts.names is None else asdict(parts.names.options),
         "figures": None if parts.figures is None else asdict(parts.figures.options),
     }
-    return json.dumps(said, sort_keys=True).encode()
+    return json.dumps(law, sort_keys=True).encode()
 
 
 def _serialize_decisions(

@@ -55,7 +55,7 @@ def state(
     groups: tuple[Group, ...] = ()
     if parts.grouping is not None:
         claim, spent, groups = _claim_groups(parts, protection, plan, span, claim, spent)
-    own = once & _find_drawn(parts, protection, plan, span)
+    once_drawn = once & _find_drawn(parts, protection, plan, span)
     return Guarantee(
         claim=claim,
         epsilon_per_word=spent[once],
@@ -72,7 +72,7 @@ def state(
         mask=(*released.mask.fields, UNKNOWN_SHARE),
         passed=sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in released.items),
         dropped=len(released.mask.dropped),
-        drawn=int((own & ~again[span]).sum()),
+        drawn=int((once_drawn & ~again[span]).sum()),
         seeded=parts.randomness.seeded,
         oov=parts.words.oov,
         infinite=tuple(_reasons(parts, protection, span, plan)),
@@ -81,7 +81,7 @@ def state(
         groups=groups,
         consistent=parts.words.consistent,
         repeated=int((covered & ~once).sum()),
-        drawn_before=int((own & again[span]).sum()),
+        drawn_before=int((once_drawn & again[span]).sum()),
         per_person=per_person,
         lasting=parts.words.lasting,
     )
@@ -130,15 +130,15 @@ def _find_drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -
     by_mechanism = (plan.roles[span] == Role.PROTECT) & parts.claim.draws
     replaced = _find_ruled(plan, span) | protection.named[span] | protection.moved[span]
     labels = ~protection.public[span] & parts.drawn_groups
-    found: Flags = by_mechanism | replaced | labels
-    return found
+    drawn: Flags = by_mechanism | replaced | labels
+    return drawn
 
 
 def _find_ruled(plan: Plan, span: slice) -> Flags:
     """Says which words a paper's rule draws, bool [N]."""
     rules = plan.rules[span]
-    found: Flags = (rules == WordRule.UNIFORM) | (rules == WordRule.ADD)
-    return found
+    ruled: Flags = (rules == WordRule.UNIFORM) | (rules == WordRule.ADD)
+    return ruled
 
 
 def note_losses(
@@ -169,9 +169,9 @@ def note_losses(
         The session's losses up to now; empty where the text draws nothing.
     """
     words = plan.block.layout.words
-    own = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
+    units = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
     lost = np.bincount(
-        words[own] - span.start, release.most[own], minlength=span.stop - span.start
+        words[units] - span.start, release.most[units], minlength=span.stop - span.start
     ).astype(np.float64)
     lost[_find_ruled(plan, span)] = math.inf
     besides = protection.named[span] | protection.moved[span]
@@ -179,19 +179,19 @@ def note_losses(
     if parts.drawn_groups:
         covered = ~protection.public[span]
         lost[covered] = labels_cost(parts, parts.claim, int(covered.sum()))
-    found: dict[tuple[str, str], tuple[list[float], int]] = {}
+    losses: dict[tuple[str, str], tuple[list[float], int]] = {}
     for at in np.flatnonzero((lost > 0) & plan.once[span]).tolist():
         i = span.start + at
         of = (
             protection.kind(i),
             "name" if protection.named[i] else "figure" if protection.moved[i] else "word",
         )
-        spent, released = found.get(of, ([], 0))
+        spent, released = losses.get(of, ([], 0))
         spent += [] if again[i] else [float(lost[at])]
-        found[of] = spent, released + 1
-    for (label, by), (spent, released) in found.items():
+        losses[of] = spent, released + 1
+    for (label, by), (spent, released) in losses.items():
         notes.lost(label, by, spent, released, alike=alike)
-    return notes.losses() if found else ()
+    return notes.losses() if losses else ()
 
 
 def _reasons(parts: Parts, protection: Protection, span: slice, plan: Plan) -> Iterator[str]:

@@ -38,11 +38,11 @@ def sweep(
     """
     first = words = 0
     for stop, text in enumerate(texts):
-        own = len(tokenize([text]).words)
-        if first < stop and words + own > part:
+        count = len(tokenize([text]).words)
+        if first < stop and words + count > part:
             yield _rehearse_part(privatizers, texts, queries, slice(first, stop))
             first, words = stop, 0
-        words += own
+        words += count
     if first < len(texts):
         yield _rehearse_part(privatizers, texts, queries, slice(first, len(texts)))
 
@@ -54,7 +54,8 @@ def _rehearse_part(
     part: slice,
 ) -> tuple[Rehearsal, ...]:
     memo: dict[object, object] = {}
-    asked = None if queries is None else queries[part]
+    part_queries = None if queries is None else queries[part]
     return tuple(
-        privatizer.rehearse(texts[part], memo=memo, queries=asked) for privatizer in privatizers
+        privatizer.rehearse(texts[part], memo=memo, queries=part_queries)
+        for privatizer in privatizers
     )

@@ -128,8 +128,8 @@ class Grouped:
 
     def assign(self, protection: Protection) -> Values:
         """Returns the epsilon of every word's group, float64 [N]."""
-        own = dict(zip(GROUPS, self.budgets, strict=True))
-        return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[
+        epsilons = dict(zip(GROUPS, self.budgets, strict=True))
+        return np.array([epsilons.get(label, 0.0) for label in protection.labels], np.float64)[
             protection.group
         ]
 
@@ -153,7 +153,7 @@ def _ratios(chosen: str | Four) -> Four:
 
 
 def _times(numbers: Four, factor: float) -> Four:
-    one, two, three, four = (each * factor for each in numbers)
+    one, two, three, four = (number * factor for number in numbers)
     return one, two, three, four
 
 
@@ -165,8 +165,8 @@ def in_range(values: Values, name: str) -> Values:
     """
     wrong = ~((values == 0) | (values == math.inf) | ((values >= SMALLEST) & (values <= LARGEST)))
     if wrong.any():
-        given = float(values[wrong][0])
+        value = float(values[wrong][0])
         raise BudgetError(
-            f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {given:g}"
+            f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {value:g}"
         )
     return values

@@ -56,18 +56,18 @@ def findings(grouping: Grouping, found: Detections) -> list[list[Finding]]:
         found: detections, propagated.
     """
     tokens = found.tokens
-    made: list[list[Finding]] = [[] for _ in tokens.texts]
+    by_text: list[list[Finding]] = [[] for _ in tokens.texts]
     for first, stop, span in sensitive(found):
         place = int(tokens.starts[first]), int(tokens.ends[stop - 1])
-        made[span.text].append(_make_finding(span, *place, True, _explain_hidden(span)))
-    hidden = [[*each] for each in made]
+        by_text[span.text].append(_make_finding(span, *place, True, _explain_hidden(span)))
+    hidden = [[*text_findings] for text_findings in by_text]
     for span in grouping.detection.staying(found):
         parts = hidden[span.text]
         at = bisect_right(parts, span.start, key=lambda part: part.end)
         if at == len(parts) or span.end <= parts[at].start:
             stays = _make_finding(span, span.start, span.end, False, _explain_stays(span, grouping))
-            made[span.text].append(stays)
-    return [sorted(each, key=lambda finding: finding.start) for each in made]
+            by_text[span.text].append(stays)
+    return [sorted(text_findings, key=lambda finding: finding.start) for text_findings in by_text]
 
 
 def _make_finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Finding:

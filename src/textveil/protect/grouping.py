@@ -299,13 +299,13 @@ class Grouping:
                 )
             queries = texts if task == SELF or task is None else (task,) * len(texts)
         if queries is None or len(queries) != len(texts):
-            given = "none" if queries is None else str(len(queries))
+            count = "none" if queries is None else str(len(queries))
             raise InputError(
-                f"importance needs one query per text: {len(texts)} texts, {given} given; or set protect.task"
+                f"importance needs one query per text: {len(texts)} texts, {count} given; or set protect.task"
             )
         scores = self.scorer.scores(tokens.words, tokens.documents, queries)
-        found: Flags = scores >= self.options.tau  # NaN counts as not important
-        return found
+        important: Flags = scores >= self.options.tau  # NaN counts as not important
+        return important
 
     def _label(
         self, tokens: Tokens, parts: Sequence[WordRange], entity: Ids, group: NDArray[Any]
@@ -398,17 +398,17 @@ def join(
     )
     if not goes_on.any():
         return tokens, protection, epsilon
-    kept = ~goes_on
+    first_words = ~goes_on
     return (
         tokens.joined(goes_on),
         replace(
             protection,
             **{
-                name: getattr(protection, name)[kept]
+                name: getattr(protection, name)[first_words]
                 for name in ("public", "group", "entity", "hidden", "named", "moved")
             },
         ),
-        None if epsilon is None else epsilon[kept],
+        None if epsilon is None else epsilon[first_words],
     )
 
 
@@ -428,24 +428,24 @@ def _kinds() -> dict[str, str]:
 
 
 def _find_persons(protection: Protection) -> Flags:
-    found: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[
+    persons: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[
         protection.group
     ]
-    return found & protection.named
+    return persons & protection.named
 
 
 def _expand_figures(given: Sequence[object]) -> frozenset[str]:
     """Returns types of figures that are moved, with "all" expanded."""
-    found = {*DATES, AGE} if "all" in given else set()
-    for each in given:
-        own = (
-            isinstance(each, str)
-            and TYPE_NAME.fullmatch(each)
-            and each not in {*TYPES} - {LISTED, *DATES, AGE}
+    types = {*DATES, AGE} if "all" in given else set()
+    for type_ in given:
+        is_valid = (
+            isinstance(type_, str)
+            and TYPE_NAME.fullmatch(type_)
+            and type_ not in {*TYPES} - {LISTED, *DATES, AGE}
         )
-        if each != "all" and not own:
-            raise UnknownName("type for figures.types", str(each), ("all", *DATES, AGE))
-    return frozenset(found | {str(each) for each in given if each != "all"})
+        if type_ != "all" and not is_valid:
+            raise UnknownName("type for figures.types", str(type_), ("all", *DATES, AGE))
+    return frozenset(types | {str(type_) for type_ in given if type_ != "all"})
 
 
 def _joined(tokens: Tokens, start: int, stop: int) -> str:
@@ -481,15 +481,15 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
         np.searchsorted(ends, begins, side="right"),
         np.searchsorted(starts, stops, side="left"),
     )
-    found: list[WordRange] = []
+    ranges: list[WordRange] = []
     for start, stop, span in sorted(zip(first.tolist(), last.tolist(), spans, strict=True)):
         if start >= stop:
             continue
-        if found and start < found[-1].stop:
-            found[-1] = found[-1]._replace(stop=max(found[-1].stop, stop))
+        if ranges and start < ranges[-1].stop:
+            ranges[-1] = ranges[-1]._replace(stop=max(ranges[-1].stop, stop))
         else:
-            found.append(WordRange(start, stop, span))
-    return found
+            ranges.append(WordRange(start, stop, span))
+    return ranges
 
 
 def _include_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
@@ -497,9 +497,9 @@ def _include_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[Wor
 
     Only where it would be read as an escape of the placeholder's bracket.
     """
-    found: list[WordRange] = []
+    extended: list[WordRange] = []
     for part in parts:
-        least = found[-1].stop if found else 0
+        least = extended[-1].stop if extended else 0
         first = part.start
         while (
             first > least
@@ -511,8 +511,8 @@ def _include_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[Wor
         passes = first > least and tokens.ends[first - 1] == tokens.starts[first]
         if odd and not (passes and _PATH.search(tokens.words[first - 1])):
             part = part._replace(start=part.start - 1)
-        found.append(part)
-    return found
+        extended.append(part)
+    return extended
 
 
 def _is_glued(tokens: Tokens, start: int, stop: int) -> bool:

@@ -59,7 +59,7 @@ class Cosine:
         _check(words, documents, queries)
         table = load_table() if self.table is None else self.table
         distinct = {query: i for i, query in enumerate(dict.fromkeys(queries))}
-        asked = _embed_queries(table, list(distinct))
+        query_vectors = _embed_queries(table, list(distinct))
         numbers = {word: i for i, word in enumerate(dict.fromkeys(words))}
         vectors = _take_vectors(table, list(numbers))
         word = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
@@ -67,12 +67,12 @@ class Cosine:
             np.fromiter(map(distinct.__getitem__, queries), np.int64, len(queries)),
             np.diff(documents),
         )
-        found = np.empty(len(words), np.float32)
+        scores = np.empty(len(words), np.float32)
         step = max(1, CELLS // table.dimension)
         for start in range(0, len(words), step):
             part = slice(start, start + step)
-            found[part] = np.einsum("nd,nd->n", vectors[word[part]], asked[query[part]])
-        return found.clip(-1, 1)
+            scores[part] = np.einsum("nd,nd->n", vectors[word[part]], query_vectors[query[part]])
+        return scores.clip(-1, 1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,9 +172,9 @@ def _embed_queries(table: EmbeddingTable, queries: list[str]) -> Floats:
     home = np.repeat(np.arange(len(queries)), tokens.sizes)[counted]
     public = counts()
     share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _count_words()
-    found = np.zeros((len(queries), table.dimension), np.float32)
-    np.add.at(found, home, _take_vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
-    return _normalize(found)
+    sums = np.zeros((len(queries), table.dimension), np.float32)
+    np.add.at(sums, home, _take_vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
+    return _normalize(sums)
 
 
 def _normalize(vectors: Floats) -> Floats:

@@ -26,7 +26,7 @@ def group_numbers(labels: Sequence[str]) -> Ids:
     Any other label counts as sensitive.
     """
     return np.array(
-        [GROUPS.index(each if each in GROUPS else "sensitive") for each in labels], np.int64
+        [GROUPS.index(label if label in GROUPS else "sensitive") for label in labels], np.int64
     )
 
 
@@ -78,8 +78,8 @@ def listed(words: Sequence[str], options: WordsOptions) -> Flags:
     """
     if options.stopwords == "protect":
         return np.zeros(len(words), bool)
-    known = {word: is_public(word) for word in set(words)}
-    return np.fromiter(map(known.__getitem__, words), bool, len(words))
+    public = {word: is_public(word) for word in set(words)}
+    return np.fromiter(map(public.__getitem__, words), bool, len(words))
 
 
 def ungrouped(public: Flags) -> Protection:

@@ -172,14 +172,14 @@ class MemoryLinks:
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """See `Links`."""
-        found = {}
+        contents = {}
         with self._lock:
             self._forget()
             for name in names:
                 if name in self._rows:
-                    found[name] = self._rows.pop(name)[1]
-                    self._rows[name] = time.monotonic(), found[name]
-        return found
+                    contents[name] = self._rows.pop(name)[1]
+                    self._rows[name] = time.monotonic(), contents[name]
+        return contents
 
     def add(
         self,
@@ -190,19 +190,19 @@ class MemoryLinks:
         """See `Links`."""
         with self._lock:
             for name, content in {**once, **anew}.items():
-                known = self._rows.pop(name, None)
-                kept = known[1] if known is not None and name in once else content
-                self._rows[name] = time.monotonic(), kept
+                former = self._rows.pop(name, None)
+                stored = former[1] if former is not None and name in once else content
+                self._rows[name] = time.monotonic(), stored
             self._forget()
-        for each in reserved:
+        for reservation in reserved:
             assert self.ledger is not None, "or nothing was charged"
-            self.ledger.confirm(each)
+            self.ledger.confirm(reservation)
 
     def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
         """See `Links`."""
         with self._lock:
-            known = self._rows.get(name, (0.0, None))[1]
-            if known not in (before, content):
+            former = self._rows.get(name, (0.0, None))[1]
+            if former not in (before, content):
                 return False
             self._rows.pop(name, None)
             self._rows[name] = time.monotonic(), content
@@ -246,10 +246,10 @@ class ChainSession(Session):
         self.key: str | None = None
 
     def _commit(self, delta: SessionDelta) -> bool:
-        made = super()._commit(delta)
-        if made and delta:
+        committed = super()._commit(delta)
+        if committed and delta:
             self.new.append(delta)
-        return made
+        return committed
 
     def learn(self, facts: Mapping[str, Mapping[Any, Any]]) -> None:
         """Adds facts to the session."""
@@ -267,9 +267,13 @@ class ChainSession(Session):
         # In the ledger's order; a counter in the key tells apart parts with equal spending.
         ordered = sorted(charged, key=lambda spend: (spend.metric, spend.table))
         key = None if self.key is None else f"{self.key} {len(self.reserved)}"
-        made = self._ledger.reserve_all(self.owner, ordered, key=key)
-        self.reserved += made
-        new = [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
+        reservations = self._ledger.reserve_all(self.owner, ordered, key=key)
+        self.reserved += reservations
+        new = [
+            spend
+            for spend, reservation in zip(ordered, reservations, strict=True)
+            if not reservation.repeated
+        ]
         self.spent += [spend for spend in new if spend.table != ALL]
 
 
@@ -395,14 +399,16 @@ class MessageChain:
         for message in besides:
             names.append(links.name(b"besides", names[-1], message.canonical))
         self._names = names[1:]
-        found = links.get(self._names)
+        contents = links.get(self._names)
         self.continues = len(since) == len(before)
         self.links: list[Link] = []
-        known = Snapshot()
+        state = Snapshot()
         if self.continues:
-            rows = since + [found[name] for name in takewhile(found.__contains__, self._names)]
-            known = self._read(rows, len(before), heads)
-        self.session = ChainSession(account, known, links.ledger, summed=summed)
+            rows = since + [
+                contents[name] for name in takewhile(contents.__contains__, self._names)
+            ]
+            state = self._read(rows, len(before), heads)
+        self.session = ChainSession(account, state, links.ledger, summed=summed)
         self.drawn, self.repeated = 0, len(self.links)
 
     def _read(self, rows: Sequence[bytes], before: int, heads: Heads | None) -> Snapshot:
@@ -413,19 +419,22 @@ class MessageChain:
             before: number of rows at the beginning that are no links.
             heads: cache of parsed conversations.
         """
-        said = rows[: before + self._said]
+        conversation = rows[: before + self._said]
         heads = Heads(0) if heads is None else heads
-        head = heads.find(self._names[: len(said) - before], said)
-        links, known = [*head.links], head.known
+        head = heads.find(self._names[: len(conversation) - before], conversation)
+        links, state = [*head.links], head.known
         for row in rows[len(head.rows) :]:
             link = Link.read(row)
             links.append(link)
-            known = known.after(delta_of(link.facts, known.version))
-            if len(links) == len(said) > before:
-                _ = known.sought  # computed now; later snapshots extend copies of it
-                heads.keep(self._names[len(said) - before - 1], _Head(said, tuple(links), known))
+            state = state.after(delta_of(link.facts, state.version))
+            if len(links) == len(conversation) > before:
+                _ = state.sought  # computed now; later snapshots extend copies of it
+                heads.keep(
+                    self._names[len(conversation) - before - 1],
+                    _Head(conversation, tuple(links), state),
+                )
         self.links = links[before:]
-        return known
+        return state
 
     def release(
         self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]"
@@ -437,12 +446,14 @@ class MessageChain:
         """
         assert self.continues, "or placeholders that are remembered would be given to others"
         first = len(self.links)
-        news = list(zip(self._messages[first:], self._names[first:], strict=True))
+        new_messages = list(zip(self._messages[first:], self._names[first:], strict=True))
         basis = self._basis.encode()
-        same = [self._links.name(b"message", basis, message.canonical) for message, _ in news]
-        known = self._links.get(same)
-        for (message, name), again in zip(news, same, strict=True):
-            self._release(release, message, name, again, known.get(again))
+        same = [
+            self._links.name(b"message", basis, message.canonical) for message, _ in new_messages
+        ]
+        rows = self._links.get(same)
+        for (message, name), again in zip(new_messages, same, strict=True):
+            self._release(release, message, name, again, rows.get(again))
 
     def _release(
         self,
@@ -468,25 +479,25 @@ class MessageChain:
         session.learn(repeated)
         texts, promise = release(message, session)
         facts = _merge([repeated, *(vars(delta) for delta in session.new)])
-        own = _select_draws(facts, again=True)
+        text_draws = _select_draws(facts, again=True)
         facts["drawn"] = _select_draws(facts, again=False)
-        made = Link(released=tuple(texts), promise=promise, facts=facts)
+        link_made = Link(released=tuple(texts), promise=promise, facts=facts)
         standing, known_draws = self._find_private(message.texts), repeated.get("drawn", {})
-        link, anew = {name: made.written()}, {again: _serialize_row(standing, known_draws)}
+        link, anew = {name: link_made.written()}, {again: _serialize_row(standing, known_draws)}
         once, anew = (link | anew, {}) if row is None else (link, anew)
         self._links.add(once, anew, session.reserved)
-        kept = Link.read(self._links.get([name]).get(name, made.written()))
+        stored = Link.read(self._links.get([name]).get(name, link_made.written()))
         # A concurrent request released the same message first: use its release.
-        lost = kept.released != made.released
+        lost = stored.released != link_made.released
         if lost:
-            made = kept
-            session.adopt(before.after(delta_of(made.facts, before.version)))
-        elif own != known_draws:  # only now: discarded draws must never be released
-            self._links.add({}, {again: _serialize_row(standing, own)})
+            link_made = stored
+            session.adopt(before.after(delta_of(link_made.facts, before.version)))
+        elif text_draws != known_draws:  # only now: discarded draws must never be released
+            self._links.add({}, {again: _serialize_row(standing, text_draws)})
         draws = promise.get("drawn", 0) > 0 and not lost
         self.drawn += draws
         self.repeated += not draws and (row is not None or lost)
-        self.links.append(made)
+        self.links.append(link_made)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -505,10 +516,10 @@ class MessageChain:
             key: the client's idempotency key.
             request: all that the outgoing request depends on.
         """
-        own = links.name(b"body", request).hex().encode()
+        body = links.name(b"body", request).hex().encode()
         name = links.name(b"request", key.encode())
-        links.add({name: own}, {})
-        return links.get([name]).get(name, own).strip() == own
+        links.add({name: body}, {})
+        return links.get([name]).get(name, body).strip() == body
 
     def remember(self, name: str) -> None:
         """Stores the state under the upstream's name, to continue `after` it.
@@ -530,8 +541,8 @@ class MessageChain:
         return self._links.swap(row, self._before.get(row), self._serialize_state())
 
     def _serialize_state(self) -> bytes:
-        known = self.session.snapshot()
-        facts = {kind: dict(getattr(known, kind)) for kind in FACTS}
+        snapshot = self.session.snapshot()
+        facts = {kind: dict(getattr(snapshot, kind)) for kind in FACTS}
         facts["drawn"] = _select_draws(facts, again=False)
         return Link(released=(), promise=None, facts=facts).written()
 
@@ -547,12 +558,14 @@ class MessageChain:
         Returns:
             None for a text that is unknown, or that would restore differently in this conversation.
         """
-        names = [self._name_signed(each) for each in signed]
-        known = self._links.get(names) if names else {}
-        found = [json.loads(known[name]) if name in known else None for name in names]
+        names = [self._name_signed(text) for text in signed]
+        rows = self._links.get(names) if names else {}
+        originals = [json.loads(rows[name]) if name in rows else None for name in names]
         return [
-            came if came is not None and self.session.restore(came) == each.text else None
-            for came, each in zip(found, signed, strict=True)
+            original
+            if original is not None and self.session.restore(original) == text.text
+            else None
+            for original, text in zip(originals, signed, strict=True)
         ]
 
     def _name_signed(self, signed: Signed) -> bytes:
@@ -580,14 +593,14 @@ class MessageChain:
         # The context messages are not sent again, so the answer's link keeps their facts.
         facts = _merge([link.facts for link in self.links[self._said :]])
         last = self._last
-        for came, message in answers:
+        for original, message in answers:
             name = self._links.name(b"link", last, message.canonical)
-            once[name] = Link(released=came.texts, promise=None, facts=facts).written()
+            once[name] = Link(released=original.texts, promise=None, facts=facts).written()
             last = name if in_turn else last
             again = self._links.name(b"message", self._basis.encode(), message.canonical)
             anew[again] = _serialize_row(self._find_private(message.texts), {})
-        for came_signed, made in signed:
-            once[self._name_signed(made)] = json.dumps(came_signed.text).encode()
+        for came_signed, restored in signed:
+            once[self._name_signed(restored)] = json.dumps(came_signed.text).encode()
         if once:
             self._links.add(once, anew)
 
@@ -627,12 +640,12 @@ def _serialize_row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> byte
 
 
 def _merge(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
-    made: dict[str, dict[Any, Any]] = {}
+    merged: dict[str, dict[Any, Any]] = {}
     for facts in several:
         for kind in FACTS:
             if facts.get(kind):
-                made.setdefault(kind, {}).update(facts[kind])
-    return made
+                merged.setdefault(kind, {}).update(facts[kind])
+    return merged
 
 
 def _select_draws(facts: Mapping[str, Mapping[Any, Any]], *, again: bool) -> dict[Any, Any]:

@@ -99,11 +99,11 @@ def named(type_: str, number: int) -> str:
 
 def letters(form: int) -> str:
     """Writes a form as letters: B for 2, AA for 27."""
-    found = ""
+    written = ""
     while form:
         form, letter = divmod(form - 1, 26)
-        found = chr(ord("A") + letter) + found
-    return found
+        written = chr(ord("A") + letter) + written
+    return written
 
 
 def spelled_in(text: str) -> set[str]:
@@ -113,7 +113,7 @@ def spelled_in(text: str) -> set[str]:
     """
     if not _SPELLED.search(text):
         return set()
-    found: set[str] = set()
+    names: set[str] = set()
     for run in _RUN.findall(decoded(text)):
         starts = [0, *(i + 1 for i, char in enumerate(run) if char == "_")]
         for number in _NUMBERED.finditer(run):
@@ -121,5 +121,5 @@ def spelled_in(text: str) -> set[str]:
             ends = [end, *(rest.end() for rest in _REST.finditer(run, end, end + LONGEST))]
             first = bisect_left(starts, number.start() - LONGEST)
             for start in starts[first : bisect_left(starts, number.start())]:
-                found.update(run[start:end].upper() for end in ends if run[start] != "_")
-    return found
+                names.update(run[start:end].upper() for end in ends if run[start] != "_")
+    return names

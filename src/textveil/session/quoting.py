@@ -141,12 +141,12 @@ class Quoting:
 
     def copy(self) -> Self:
         """Returns an independent copy at the same place."""
-        made = type(self)(self._levels)
-        vars(made).update(vars(self))
-        made._pieces = self._pieces.copy()
-        made._doc = self._doc and self._doc.copy()
-        made._line = made._doc if self._line is self._doc else self._line and self._line.copy()
-        return made
+        twin = type(self)(self._levels)
+        vars(twin).update(vars(self))
+        twin._pieces = self._pieces.copy()
+        twin._doc = self._doc and self._doc.copy()
+        twin._line = twin._doc if self._line is self._doc else self._line and self._line.copy()
+        return twin
 
     def _follow(self) -> None:
         text = "".join(self._pieces)
@@ -289,9 +289,9 @@ class _Scanner:
 
     def copy(self) -> Self:
         """Returns a copy at the same place."""
-        made = type(self).__new__(type(self))
-        vars(made).update(vars(self))
-        return made
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
 
     def feed(self, text: str) -> str | None:
         """Reads text; returns the rest that is in no such language.
@@ -360,10 +360,10 @@ class _Code(_Scanner):
         self._here: list[str] = []  # end marks of here-documents that begin in the next line
 
     def copy(self) -> Self:
-        made = super().copy()
-        made._open, made._here = self._open.copy(), self._here.copy()
-        made._inner = self._inner and self._inner.copy()
-        return made
+        twin = super().copy()
+        twin._open, twin._here = self._open.copy(), self._here.copy()
+        twin._inner = self._inner and self._inner.copy()
+        return twin
 
     @property
     def _top(self) -> _Open:
@@ -393,18 +393,18 @@ class _Code(_Scanner):
         text, at, self._rest = self._rest, 0, ""
         while at < len(text):
             top = self._top
-            found = _compile_marks(self.language, top.literal, top.ends).search(text, at)
-            begin = len(text) if found is None else found.start()
+            mark = _compile_marks(self.language, top.literal, top.ends).search(text, at)
+            begin = len(text) if mark is None else mark.start()
             if self._pass_text(text[at:begin], top):
                 return text[at:]
-            if found is None:
+            if mark is None:
                 return None
-            if found.end() == len(text) and not final and found[0] != "\n":
+            if mark.end() == len(text) and not final and mark[0] != "\n":
                 self._rest = text[begin:]
                 return None
-            at = found.end()
-            self._step(found, top)
-            if self._is_over(found[0]):
+            at = mark.end()
+            self._step(mark, top)
+            if self._is_over(mark[0]):
                 return text[at:]
         return None
 
@@ -624,9 +624,9 @@ class _Yaml(_Scanner):
                 self._step(limit)
 
     def _pass_string(self, limit: int) -> None:
-        found = _YAML_STRINGS[self._quote].search(self._text, self._at)
-        self._at = limit if found is None or found.start() >= limit else found.end()
-        if found is not None and self._at == found.end() and found[0] == self._quote:
+        mark = _YAML_STRINGS[self._quote].search(self._text, self._at)
+        self._at = limit if mark is None or mark.start() >= limit else mark.end()
+        if mark is not None and self._at == mark.end() and mark[0] == self._quote:
             self._quote, self._value = "", self._at
 
     def _step(self, limit: int) -> None:
@@ -682,17 +682,17 @@ def spelled(
     """
     if place.kind in stood:
         return original
-    came = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
-    meaning = _decode_meaning(original, came)
+    first_kind = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
+    meaning = _decode_meaning(original, first_kind)
     if not place.literals:
         return original if exact else meaning
     here = _read(place.literals, original)
-    if here == meaning or (came is None and here is not None):
+    if here == meaning or (first_kind is None and here is not None):
         return original
-    made = meaning
+    written = meaning
     for literal in reversed(place.literals):
-        made = _write(literal, made, place, whole=whole)
-    return made
+        written = _write(literal, written, place, whole=whole)
+    return written
 
 
 def _decode_meaning(original: str, came: str | None) -> str:
@@ -756,13 +756,13 @@ _READABLE = re.compile(r"[\\{}]|''")
 def _parse_literals(kind: str | None) -> list[Literal]:
     if kind in (None, PROSE):
         return []
-    found = []
-    for each in kind.split("/"):
-        language, written = each.split(" ", 1)
+    literals = []
+    for part in kind.split("/"):
+        language, written = part.split(" ", 1)
         match = re.fullmatch(r"(flow|\$|[a-z]*)(.*)", written, re.DOTALL)
         assert match is not None
-        found.append(Literal(language, match[1], match[2]))
-    return found
+        literals.append(Literal(language, match[1], match[2]))
+    return literals
 
 
 def _read(literals: Sequence[Literal], text: str) -> str | None:
@@ -959,11 +959,11 @@ def _unescape(language: str, text: str) -> str | None:
             return None
         read += [text[at : match.start()], char]
         at = match.end()
-    made = "".join([*read, text[at:]])
+    text_read = "".join([*read, text[at:]])
     try:  # joins surrogate pairs
-        return made.encode("utf-16", "surrogatepass").decode("utf-16")
+        return text_read.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        return made
+        return text_read
 
 
 def _decode_escape(

@@ -124,14 +124,14 @@ class Escapes:
         return Unit(char, _fold_char(char), "".join([unit.raw for unit in whole]), read, escape)
 
     def _decode(self, match: re.Match[str]) -> tuple[str, Escaped]:
-        found = match.groupdict()
-        if found["hex"]:
-            return chr(int(found["hex"], 16)), "json" if self._pattern is TEXT else ""
-        if letter := found.get("letter"):
+        groups = match.groupdict()
+        if groups["hex"]:
+            return chr(int(groups["hex"], 16)), "json" if self._pattern is TEXT else ""
+        if letter := groups.get("letter"):
             return _LETTERS.get(letter, letter), ""
-        if mark := found.get("mark"):
+        if mark := groups.get("mark"):
             return mark, "markdown"
-        return html.unescape(f"&{found['entity']};")[:1] or "\ufffd", "html"
+        return html.unescape(f"&{groups['entity']};")[:1] or "\ufffd", "html"
 
 
 def decoded(text: str) -> str:

@@ -370,14 +370,14 @@ class Restorer:
     def _pass_next(self) -> bool:
         """Reads a key or character; False if further text decides about it."""
         end, key, certain = self._find_next(self._at)
-        found = self._units[self._at : end]
+        units = self._units[self._at : end]
         if not certain:
             return False
         if key is None or key.original is None:
-            self._leave(found)
-        elif not self._take(key, key.original, found):
+            self._leave(units)
+        elif not self._take(key, key.original, units):
             return False
-        self._pass(found, "".join([unit.read for unit in found]))
+        self._pass(units, "".join([unit.read for unit in units]))
         self._key_end = self._key_end if key is None else end
         self._at = end
         return True
@@ -441,10 +441,10 @@ class Restorer:
     def _pop_decided(self) -> Iterator[str]:
         """Yields text up to the first undecided place."""
         while self._waiting and not ((place := self._waiting[0][0]) and place.waits):
-            place, came, restored = self._waiting.popleft()
+            place, received, restored = self._waiting.popleft()
             left = place is not None and not place.allowed
             self.left += left
-            yield came if left else restored
+            yield received if left else restored
 
     def _find_dull_end(self, at: int) -> int:
         """Finds the end of the characters at which no key can begin."""
@@ -530,10 +530,10 @@ class Restorer:
 
     def _is_behind_name(self, before: str, key: Key, shouted: bool) -> bool:
         """Says whether the word before makes a key part of another name."""
-        known = self._was_said(before) and not is_public(
+        is_known = self._was_said(before) and not is_public(
             before
         )  # a public word such as "will" says nothing
-        if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
+        if before[:1].isupper() and not is_known and sentences.may_be_given(before, key.shown):
             return True
         if not self._is_stranger(before, shouted):
             return False
@@ -545,7 +545,7 @@ class Restorer:
         if sentence is None:
             return None
         text, start, alone = sentence
-        done, own = start, self._word(at, end)
+        done, name = start, self._word(at, end)
         for place, word in sentences.capitalised(text):
             begin = start + place
             if begin < done or begin == at:
@@ -557,7 +557,7 @@ class Restorer:
                 done = stop
                 if _is_joined(self._word(min(end, done), max(at, begin))):
                     return True  # the name is whole
-            elif not self._is_word(word, own, shouted):
+            elif not self._is_word(word, name, shouted):
                 beside = begin >= end and _is_joined(self._word(end, begin))
                 first, language = sentences.is_first(text, place), sentences.language(text)
                 alone &= not sentences.is_name_word(word, language, first=first, beside=beside)
@@ -766,11 +766,11 @@ def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] 
     if not (placeholders or names) or not may_hold_target(text):
         return set()
     root = tree(placeholders, names, frozenset())
-    found = _Collector(root).find(text)
+    targets = _Collector(root).find(text)
     # The release may return in quotation marks, as a JSON value or an argument.
     if "\n" not in text and " " in text:
-        found |= _Collector(root).find(f'"{text}"')
-    return found
+        targets |= _Collector(root).find(f'"{text}"')
+    return targets
 
 
 @lru_cache(4096)

@@ -33,12 +33,12 @@ _WORD = re.compile(r"\w+")
 
 def began(text: str) -> int:
     """Finds where the last sentence begins; -1 if it began earlier."""
-    found = [match.end() for match in _END.finditer(text)]
-    if found and found[-1] == len(text) and text[-1] not in _ALONE:  # no space follows it yet
-        found.pop()
-    while found and _is_abbreviation(text, found[-1]):
-        found.pop()
-    return found[-1] if found else -1
+    starts = [match.end() for match in _END.finditer(text)]
+    if starts and starts[-1] == len(text) and text[-1] not in _ALONE:  # no space follows it yet
+        starts.pop()
+    while starts and _is_abbreviation(text, starts[-1]):
+        starts.pop()
+    return starts[-1] if starts else -1
 
 
 def ends(text: str) -> int:
@@ -66,10 +66,10 @@ def _is_abbreviation(text: str, end: int) -> bool:
 
 def language(text: str) -> Language:
     """Guesses the language of a sentence by its function words."""
-    told = _WORD.findall(text.lower())
+    words = _WORD.findall(text.lower())
     german, english = (
-        sum(map(vocabulary.words("function_words", each).__contains__, told))
-        for each in ("de", "en")
+        sum(map(vocabulary.words("function_words", code).__contains__, words))
+        for code in ("de", "en")
     )
     return "german" if german > english else "english" if english else "other"
 
@@ -98,7 +98,7 @@ def is_name_word(word: str, language: Language, *, first: bool, beside: bool) ->
             capital.
     """
     bare = re.sub(r"['’ʼ].*", "", word).replace("ß", "ss")
-    if any(is_public(each) or not may_be_name(each) for each in (word, bare)):
+    if any(is_public(form) or not may_be_name(form) for form in (word, bare)):
         return False
     marks = int(lexicon.marks([bare], np.array([0, 1]))[0])
     if beside and (language != "german" or marks & lexicon.NAME):

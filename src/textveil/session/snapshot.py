@@ -123,13 +123,13 @@ class Snapshot(Facts):
     def after(self, delta: SessionDelta) -> "Snapshot":
         """Returns the next snapshot, with the facts of a delta."""
         added = {name: getattr(delta, name) for name in FACTS}
-        known = {name: _merge_maps(getattr(self, name), new) for name, new in added.items() if new}
-        made = replace(self, version=self.version + 1, **known)
+        grown = {name: _merge_maps(getattr(self, name), new) for name, new in added.items() if new}
+        following = replace(self, version=self.version + 1, **grown)
         if "sought" in vars(self):  # copied, or each release would rebuild it from all values
-            vars(made)["sought"] = sought = self.sought.copy()
+            vars(following)["sought"] = sought = self.sought.copy()
             for value in delta.private.values():
                 sought.add(value)
-        return made
+        return following
 
     def at(self, version: int) -> "Snapshot":
         """Returns the same state under another version."""
@@ -161,12 +161,12 @@ class Snapshot(Facts):
 
         They occurred in protected texts, or a user named them.
         """
-        known = set(self.targets)
+        restored = set(self.targets)
         for target in self.targets:
             if spelled_in(target):
                 restorer = Restorer(self.tree, where="everywhere")
-                known.add(restorer.feed(target) + restorer.close())
-        return Trusted(targets=sorted(known), hosts=frozenset(self.hosts))
+                restored.add(restorer.feed(target) + restorer.close())
+        return Trusted(targets=sorted(restored), hosts=frozenset(self.hosts))
 
     @cached_property
     def sought(self) -> Sought:
@@ -181,8 +181,12 @@ class Snapshot(Facts):
         Returns:
             Start and end offsets.
         """
-        given = self.given_as(spelled_in(text))
-        return KeyFinder(tree(self.originals(given), (), frozenset())).find(text) if given else []
+        placeholders = self.given_as(spelled_in(text))
+        return (
+            KeyFinder(tree(self.originals(placeholders), (), frozenset())).find(text)
+            if placeholders
+            else []
+        )
 
     def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
         """Returns a matcher of private values that may occur in some texts.
@@ -211,12 +215,12 @@ class Snapshot(Facts):
 
         An answer may use the placeholder of a part on its initiative.
         """
-        found = {given.shown: given.value for given in placeholders}
-        found |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
+        values = {given.shown: given.value for given in placeholders}
+        values |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
         for given in placeholders:
             for shown, word in self._parts_of(given):
-                found.setdefault(shown, word)
-        return found
+                values.setdefault(shown, word)
+        return values
 
     def _parts_of(self, given: Given) -> Iterable[tuple[str, str]]:
         """Yields the placeholders of a name's parts, given that of the whole."""
@@ -290,8 +294,8 @@ class Notes:
         owners: dict[_Same, tuple[int | _Same, str]] = {}
         inside: dict[_Same, tuple[int | _Same, str]] = {}
         for key in sorted(new, key=lambda key: -len(core(key[0], new[key]))):
-            found = {facts.parts.get(key), inside.get(key)} - {None}
-            owners[key] = (found.pop() if len(found) == 1 else None) or (AMBIGUOUS, "")
+            candidates = {facts.parts.get(key), inside.get(key)} - {None}
+            owners[key] = (candidates.pop() if len(candidates) == 1 else None) or (AMBIGUOUS, "")
             if owners[key][0] == AMBIGUOUS:
                 owners[key] = key, ""
                 _divide_name(inside, key[0], new[key], key)
@@ -386,8 +390,8 @@ class Notes:
         self.stand(places_of(text, given))
         if source == "answer":
             return
-        keys = [Key(each.shown, each.original, "name") for each in names]
-        self.put_in(targets_in(text, {each.shown: each.value for each in given}, keys))
+        keys = [Key(name.shown, name.original, "name") for name in names]
+        self.put_in(targets_in(text, {name.shown: name.value for name in given}, keys))
         if source == "user":
             hosts = internal_hosts(text).union(*(internal_hosts(value.text) for value in values))
             hosts |= {
@@ -412,9 +416,9 @@ class Notes:
         places = list(places)
         expect(self._facts, stood=[value for value, _ in places])
         for value, kind in places:
-            known = self._facts.stood.get(value, ())
-            if kind not in known:
-                self._facts.stood[value] = (*known, kind)
+            kinds = self._facts.stood.get(value, ())
+            if kind not in kinds:
+                self._facts.stood[value] = (*kinds, kind)
 
     def was_said(self, value: PrivateValue) -> bool:
         """Says whether a word that reveals a value was released earlier."""
@@ -479,9 +483,9 @@ class Notes:
 
     def _draws(self, law: str, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
         """Builds the keys of draws and prefetches them together."""
-        found = [(law, fold(word), group) for word, group in keys]
-        expect(self._facts, drawn=found)
-        return found
+        draws = [(law, fold(word), group) for word, group in keys]
+        expect(self._facts, drawn=draws)
+        return draws
 
     def lost(
         self, label: str, by: str, spent: Sequence[float], released: int, *, alike: bool
@@ -496,7 +500,7 @@ class Notes:
             alike: True if equal words are released alike.
         """
         before = self._losses.get((label, by), Loss(label, by))
-        finite = [micro(each) for each in spent if math.isfinite(each)]
+        finite = [micro(loss) for loss in spent if math.isfinite(loss)]
         self._losses[label, by] = self._facts.losses[label, by] = Loss(
             label,
             by,
@@ -529,10 +533,10 @@ def expect(facts: Facts, **keys: Iterable[Any]) -> None:
         facts: known facts, with a child for new ones.
         **keys: their keys, by the names of facts.
     """
-    asked = [(getattr(facts, kind).maps[-1], found) for kind, found in keys.items()]
-    look_up = getattr(asked[0][0], "look_up", None)
+    lookups = [(getattr(facts, kind).maps[-1], found) for kind, found in keys.items()]
+    look_up = getattr(lookups[0][0], "look_up", None)
     if look_up is not None:
-        look_up(asked)
+        look_up(lookups)
 
 
 def _expect_given(facts: Facts, given: Sequence[Given]) -> None:
@@ -551,8 +555,8 @@ def _expect_given(facts: Facts, given: Sequence[Given]) -> None:
 def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
     """Derives facts from assigned placeholders: values, parts and spellings."""
     facts = Facts()
-    for each in given:
-        _enter(facts, each)
+    for placeholder in given:
+        _enter(facts, placeholder)
     names = ("placeholders", "values", "forms", "counts", "parts")
     return {name: getattr(facts, name) for name in names}
 
@@ -577,10 +581,10 @@ def _divide_name(
 ) -> None:
     """Adds the parts of a name; one of two names becomes ambiguous."""
     for joined, part in parts(type_, value):
-        known = into.get((type_, joined))
-        if known is None:
+        owned = into.get((type_, joined))
+        if owned is None:
             into[type_, joined] = owner, part
-        elif known[0] != owner:
+        elif owned[0] != owner:
             into[type_, joined] = AMBIGUOUS, ""
 
 
@@ -605,22 +609,22 @@ def places_of(text: str, given: Sequence[Given]) -> list[tuple[str, str]]:
         text: the release.
         given: its placeholders, in order.
     """
-    found: list[tuple[str, str]] = []
+    places: list[tuple[str, str]] = []
     quoting, fed, awaited = Quoting(), 0, deque(given)
     for released in RELEASED.finditer(text):
         if not awaited or released[1] != awaited[0].inner:
             continue
-        each, in_markup = awaited.popleft(), released[0][0] == "&"
-        if is_plain(each.value):
+        placeholder, in_markup = awaited.popleft(), released[0][0] == "&"
+        if is_plain(placeholder.value):
             continue
-        begin = released.start() - each.quoted * len("&quot;" if in_markup else '"')
+        begin = released.start() - placeholder.quoted * len("&quot;" if in_markup else '"')
         quoting.feed(text[fed:begin])
         fed, kinds = begin, [quoting.place().kind]
         if in_markup:
             kinds.append(markup(text[max(0, begin - BEHIND) : begin]))
-        words = {each.value, *each.value.split()}
-        found += [(word, kind) for word in words for kind in kinds if tells(word, kind)]
-    return found
+        words = {placeholder.value, *placeholder.value.split()}
+        places += [(word, kind) for word in words for kind in kinds if tells(word, kind)]
+    return places
 
 
 def _is_said(shown: str, said: Container[str]) -> bool:

@@ -56,11 +56,13 @@ class Spend:
         Args:
             charged: earlier charges for the same release, of any metric and table.
         """
-        same = [each for each in charged if (each.metric, each.table) == (self.metric, self.table)]
+        same = [
+            spend for spend in charged if (spend.metric, spend.table) == (self.metric, self.table)
+        ]
         if self.infinite:
-            return None if any(each.infinite for each in same) else self
+            return None if any(spend.infinite for spend in same) else self
         names = ("epsilon", "ldp", "words")
-        sums = {name: sum(getattr(each, name) for each in same) for name in names}
+        sums = {name: sum(getattr(spend, name) for spend in same) for name in names}
         rest = {name: max(0, getattr(self, name) - spent) for name, spent in sums.items()}
         return replace(self, **rest) if any(rest.values()) else None
 
@@ -70,7 +72,7 @@ def total(spends: Sequence[Spend]) -> Spend:
 
     The result is for the account of all tables (`ALL`).
     """
-    infinite = next((each.infinite for each in spends if each.infinite), "")
-    ldp = 0 if infinite else sum(each.ldp for each in spends)
-    words = sum(each.words for each in spends)
+    infinite = next((spend.infinite for spend in spends if spend.infinite), "")
+    ldp = 0 if infinite else sum(spend.ldp for spend in spends)
+    words = sum(spend.words for spend in spends)
     return Spend(metric="ldp", table=ALL, epsilon=ldp, ldp=ldp, words=words, infinite=infinite)

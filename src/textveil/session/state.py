@@ -86,9 +86,9 @@ class Session:
 
     def __repr__(self) -> str:
         """Shows counts only, no contents."""
-        known = self.snapshot()
-        names = len({shown for shown, _ in known.replaced})
-        return f"Session({len(known.placeholders)} placeholders, {names} replacements)"
+        snapshot = self.snapshot()
+        names = len({shown for shown, _ in snapshot.replaced})
+        return f"Session({len(snapshot.placeholders)} placeholders, {names} replacements)"
 
     def __enter__(self) -> Self:
         """Returns the session.
@@ -175,13 +175,13 @@ class Session:
                 runs under the lock, and other threads wait. If it raises, nothing is committed.
         """
         for _ in range(ATTEMPTS):
-            made, delta = release(self._snapshot)
+            result, delta = release(self._snapshot)
             if self.commit(delta):
-                return made
+                return result
         with self._lock:
-            made, delta = release(self._snapshot)
+            result, delta = release(self._snapshot)
             self._commit(delta)
-            return made
+            return result
 
     def keep(self, given: Iterable[Given], targets: Iterable[str] = ()) -> None:
         """Adds placeholders that were assigned elsewhere (`KeyedNames`), so that answers restore.
@@ -272,40 +272,43 @@ class Session:
             exact: True to keep the escapes of an original in prose, too: for arguments of tools,
                 which may name the bytes of a file. By default only with "json".
         """
-        known = self.snapshot()
-        trusted = known.trusted
+        snapshot = self.snapshot()
+        trusted = snapshot.trusted
         if hosts:
             trusted = replace(trusted, hosts={*trusted.hosts, *(host.lower() for host in hosts)})
         return Restorer(
-            known.tree, escape, where, trusted, known.said, known.stood, exact, value=value
+            snapshot.tree, escape, where, trusted, snapshot.said, snapshot.stood, exact, value=value
         )
 
     # ---- to be kept ------------------------------------------------------------------------------
 
     def to_json(self) -> str:
         """Serializes the session as one JSON object, with the originals in clear."""
-        known = self.snapshot()
+        snapshot = self.snapshot()
         draws: dict[str, list[_Draw]] = {}
-        for (law, word, group), row in known.drawn.items():
+        for (law, word, group), row in snapshot.drawn.items():
             draws.setdefault(law, []).append(_Draw(word=word, group=group, row=row))
         return _Kept(
             owner=self.owner,
-            placeholders=[_Placeholder(**given._asdict()) for given in known.placeholders.values()],
-            replacements=[
-                _Replacement(**pair._asdict(), owns=known.owners.get(shown) == original)
-                for (shown, original), pair in known.replaced.items()
+            placeholders=[
+                _Placeholder(**placeholder._asdict())
+                for placeholder in snapshot.placeholders.values()
             ],
-            said=sorted(known.said),
-            spelled=sorted(known.spelled),
+            replacements=[
+                _Replacement(**pair._asdict(), owns=snapshot.owners.get(shown) == original)
+                for (shown, original), pair in snapshot.replaced.items()
+            ],
+            said=sorted(snapshot.said),
+            spelled=sorted(snapshot.spelled),
             private=[
                 _Private(type=each.type, text=each.text, score=each.score)
-                for each in known.private.values()
+                for each in snapshot.private.values()
             ],
-            targets=sorted(known.targets),
-            hosts=sorted(known.hosts),
-            stood={value: list(kinds) for value, kinds in sorted(known.stood.items())},
+            targets=sorted(snapshot.targets),
+            hosts=sorted(snapshot.hosts),
+            stood={value: list(kinds) for value, kinds in sorted(snapshot.stood.items())},
             draws=draws,
-            losses=[_Loss(**loss._asdict()) for loss in known.losses.values()],
+            losses=[_Loss(**loss._asdict()) for loss in snapshot.losses.values()],
         ).model_dump_json(indent=1)
 
     @classmethod
@@ -316,16 +319,16 @@ class Session:
             InputError: the content is no session file, or a damaged one.
         """
         try:
-            kept = _Kept.model_validate_json(content)
+            parsed = _Kept.model_validate_json(content)
         except ValidationError:
-            kept = None
-        if kept is None:  # raised out here, because pydantic's error holds the values
+            parsed = None
+        if parsed is None:  # raised out here, because pydantic's error holds the values
             raise InputError(
                 f"not a textveil session file (versions 1 to {VERSION}), or a damaged one; give one that --session "
                 "wrote"
             )
-        session = cls(kept.owner)
-        session._snapshot = kept.snapshot()
+        session = cls(parsed.owner)
+        session._snapshot = parsed.snapshot()
         return session
 
 
@@ -390,17 +393,20 @@ class _Kept(_Part):
     losses: list[_Loss] = []  # not stored by versions 1 to 4
 
     def snapshot(self) -> Snapshot:
-        given = [Given(**dict(each)) for each in self.placeholders]
-        values, shown = {each.stands_for for each in given}, {each.shown for each in given}
-        if not len(given) == len(values) == len(shown):
+        placeholders = [Given(**dict(each)) for each in self.placeholders]
+        values, shown = (
+            {each.stands_for for each in placeholders},
+            {each.shown for each in placeholders},
+        )
+        if not len(placeholders) == len(values) == len(shown):
             raise InputError(
                 "the session file is damaged: a placeholder must stand for one value, and one value for it"
             )
         return Snapshot(
             version=0,
-            **remembered(given),
+            **remembered(placeholders),
             **self._read_names(),
-            private=ChainMap({value.key: value for value in self._read_private(given)}),
+            private=ChainMap({value.key: value for value in self._read_private(placeholders)}),
             targets=ChainMap(dict.fromkeys(self.targets)),
             stood=ChainMap({value: tuple(kinds) for value, kinds in self.stood.items()}),
             hosts=ChainMap(dict.fromkeys(self.hosts)),
@@ -417,14 +423,16 @@ class _Kept(_Part):
         return {"replaced": ChainMap(replaced), "owners": ChainMap(owners)}
 
     def _read_draws(self) -> dict[tuple[str, str, str], int]:
-        several = self.draws.items()
-        return {(law, fold(own.word), own.group): own.row for law, each in several for own in each}
+        laws = self.draws.items()
+        return {
+            (law, fold(draw.word), draw.group): draw.row for law, draws in laws for draw in draws
+        }
 
     def _read_private(self, given: Sequence[Given]) -> list[PrivateValue]:
         """Returns the private values; old versions stored only placeholders and replacements."""
         if self.private is not None:
             return [PrivateValue(each.type, each.text, each.score) for each in self.private]
-        found = [
+        values = [
             PrivateValue(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND
         ]
-        return found + [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]
+        return values + [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]

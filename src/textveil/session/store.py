@@ -65,12 +65,12 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
         )
     before = content(path) if os.path.lexists(path) else None
     session = Session() if before is None else Session.from_json(before)
-    known = session.to_json()
+    before_json = session.to_json()
     with streams.signals_as_exits():
         try:
             yield session
         except BaseException:
-            if session.to_json() != known:
+            if session.to_json() != before_json:
                 _replace(path, before, session)
             raise
         _replace(path, before, session)

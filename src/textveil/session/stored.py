@@ -82,8 +82,8 @@ class SQLStore(Database, SessionStore):
         keep: timedelta | None = None,
     ) -> None:
         require("sqlalchemy", "alembic", "cryptography")
-        url, said = _split_options(url)
-        session_keys, keep = said.get("session_keys", session_keys), said.get("keep", keep)
+        url, options = _split_options(url)
+        session_keys, keep = options.get("session_keys", session_keys), options.get("keep", keep)
         if session_keys not in ("apart", "database"):
             raise ConfigError("session_keys must be apart or database")
         if keep is not None and keep <= timedelta(0):
@@ -109,14 +109,14 @@ class SQLStore(Database, SessionStore):
         account, place = self._derive_account(subject), self._derive_place(subject, session)
         with failures("opened"), self.reading_often():
             self._sweep(place)
-            found = self._find_number(place)
-            if found is None and not new:
+            number = self._find_number(place)
+            if number is None and not new:
                 raise no_session(subject, session)
-            key = self._open_key(account, place, make=found is None)
-            if found is None:
-                found = self._create(subject, session)
+            key = self._open_key(account, place, make=number is None)
+            if number is None:
+                number = self._create(subject, session)
         seal = Seal(self.name, account, place, self._derive_account_key(subject), key)
-        return StoredSession(self, subject, found, seal)
+        return StoredSession(self, subject, number, seal)
 
     def sessions(self) -> list[KeptSession]:
         """See `SessionStore`."""
@@ -167,9 +167,11 @@ class SQLStore(Database, SessionStore):
         """
         read = Session.from_json(content).snapshot()
         opened = self.open(subject, session)
-        known = opened.snapshot()
-        delta = SessionDelta(since=known.version, **{kind: getattr(read, kind) for kind in FACTS})
-        if known.version or not opened.commit(delta):
+        snapshot = opened.snapshot()
+        delta = SessionDelta(
+            since=snapshot.version, **{kind: getattr(read, kind) for kind in FACTS}
+        )
+        if snapshot.version or not opened.commit(delta):
             raise InputError(
                 "there is a session of this name already; choose another name, or forget that one first"
             )
@@ -230,20 +232,20 @@ class SQLStore(Database, SessionStore):
         store = self.tables.store
         with self.reading() as connection:
             revision = schema.revision(connection)
-            known = None if revision is None else connection.execute(sa.select(store)).first()
-        self._deployment = deployment(self.drawer, make=known is None)
-        if known is not None:
-            self._unlock(known)
-        if known is None or revision != schema.HEAD:
+            stored = None if revision is None else connection.execute(sa.select(store)).first()
+        self._deployment = deployment(self.drawer, make=stored is None)
+        if stored is not None:
+            self._unlock(stored)
+        if stored is None or revision != schema.HEAD:
             with self.writing() as connection:
                 former = schema.prepare(connection)
-                found = connection.execute(sa.select(store)).first()
-                if found is None:
+                row = connection.execute(sa.select(store)).first()
+                if row is None:
                     name = os_entropy(NAME)
                     proof = Cipher(derived(self._deployment, b"proof"), name).seal(PROOF)
-                    made = sa.insert(store).values(name=name, proof=proof, made=self.now())
-                    found = connection.execute(made.returning(store)).one()
-                self._unlock(found)
+                    statement = sa.insert(store).values(name=name, proof=proof, made=self.now())
+                    row = connection.execute(statement.returning(store)).one()
+                self._unlock(row)
                 if former in schema.UNSEALED:
                     self._ledger.bind(connection)
         # So that the name is in the file itself, and not only in the write-ahead log.
@@ -266,23 +268,23 @@ class SQLStore(Database, SessionStore):
 
         table = self.tables.sessions
         with self.reading() as connection:
-            found: int | None = connection.execute(
+            number: int | None = connection.execute(
                 sa.select(table.c.number).where(table.c.place == place)
             ).scalar()
-        return found
+        return number
 
     def _create(self, subject: str, session: str) -> int:
         account, place = self._derive_account(subject), self._derive_place(subject, session)
         label = self._label_cipher().seal(json.dumps([subject, session]).encode(), account, place)
         values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
         with self.writing() as connection:
-            made = {"made": self.now(), "used": self.now(), "expires": self.expiry()}
-            row = inserted(self.tables.sessions, self.dialect).values(values | made)
+            times = {"made": self.now(), "used": self.now(), "expires": self.expiry()}
+            row = inserted(self.tables.sessions, self.dialect).values(values | times)
             connection.execute(row.on_conflict_do_nothing())
-        found = self._find_number(place)
-        if found is None:
+        number = self._find_number(place)
+        if number is None:
             raise StoreError("the session was forgotten while it was made; try again")
-        return found
+        return number
 
     def _label_cipher(self) -> Cipher:
         return Cipher(derived(self._deployment, b"labels", self.name), self.name)
@@ -383,28 +385,28 @@ class StoredSession(Session):
 
     def _transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         for _ in range(ATTEMPTS):
-            known = self.snapshot()
-            made, delta = release(known)
-            if self._commit_after(known, delta):
-                return made
+            snapshot = self.snapshot()
+            result, delta = release(snapshot)
+            if self._commit_after(snapshot, delta):
+                return result
         with failures("changed"), self._store.writing() as connection:
             self._charged.connection = connection
             if self._words is not None:
                 self._words.alone(connection)
-            known = self._update_view(*self._store.version(connection, self.number, alone=True))
-            made, delta = release(known)
-            rows, added = known.rows(delta)
-            self._store.add(connection, self.number, known.version, rows)
+            snapshot = self._update_view(*self._store.version(connection, self.number, alone=True))
+            result, delta = release(snapshot)
+            rows, added = snapshot.rows(delta)
+            self._store.add(connection, self.number, snapshot.version, rows)
             self._keep(connection, self._select_shared(delta))
             self._confirm(connection)
-        self._view = known.with_written(len(rows), added)
-        return made
+        self._view = snapshot.with_written(len(rows), added)
+        return result
 
     def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
         """See `Session`. The release is repeated where another session drew first."""
         if self._words is None:
-            kept = self._store.open(self.owner, WORDS)
-            self._words = StoredLinks(self._store, self._store.ledger, kept.number, kept.seal)
+            session = self._store.open(self.owner, WORDS)
+            self._words = StoredLinks(self._store, self._store.ledger, session.number, session.seal)
         names = {_name_row(self._words, key): key for key in words}
         return {names[name]: int(row) for name, row in self._words.get(list(names)).items()}
 
@@ -420,8 +422,8 @@ class StoredSession(Session):
             self._words.put(connection, {name: b"%d" % row for name, row in shared.items()})
 
     def _confirm(self, connection: "Connection") -> None:
-        for each in self._charged.reserved:
-            self._store.ledger.confirm(each, connection)
+        for reservation in self._charged.reserved:
+            self._store.ledger.confirm(reservation, connection)
 
     def to_json(self) -> str:
         """See `Session`. Reads all rows."""
@@ -483,9 +485,9 @@ class Shelf(Drawer):
         import sqlalchemy as sa
 
         with self._store.reading() as connection:
-            asked = sa.select(self._table.c.content).where(self._table.c.name == name)
-            found: bytes | None = connection.execute(asked).scalar()
-        return found
+            statement = sa.select(self._table.c.content).where(self._table.c.name == name)
+            content: bytes | None = connection.execute(statement).scalar()
+        return content
 
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
@@ -513,16 +515,16 @@ class Shelf(Drawer):
 def _split_options(url: str) -> tuple[str, dict[str, Any]]:
     """Splits a URL into the database address and the options of `SQLStore`."""
     address, _, query = url.partition("?")
-    own: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     rest: list[tuple[str, str]] = []
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "keep":
             try:
-                own["keep"] = timedelta(days=float(value))
+                options["keep"] = timedelta(days=float(value))
             except (ValueError, OverflowError):
-                own["keep"] = timedelta(0)  # the constructor refuses it
+                options["keep"] = timedelta(0)  # the constructor refuses it
         elif name == "session_keys":
-            own["session_keys"] = value
+            options["session_keys"] = value
         else:
             rest.append((name, value))
-    return address + ("?" + urlencode(rest) if rest else ""), own
+    return address + ("?" + urlencode(rest) if rest else ""), options

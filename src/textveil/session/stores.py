@@ -95,8 +95,8 @@ class SessionStore:
                 "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db or postgresql://HOST/NAME"
             )
         kind: Any = registry.load("store", scheme)
-        made: Self = super().__new__(kind)
-        return made
+        store: Self = super().__new__(kind)
+        return store
 
     def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
         """Opens a session, by default creating it where there is none.
@@ -219,11 +219,11 @@ class MemoryStore(SessionStore):
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`."""
         with self._lock:
-            own = [key for key in self._sessions if key[0] == subject]
-            gone = [key for key in own if session in (None, key[1])]
-            for key in gone:
+            of_subject = [key for key in self._sessions if key[0] == subject]
+            forgotten = [key for key in of_subject if session in (None, key[1])]
+            for key in forgotten:
                 del self._sessions[key]
-        return len(gone)
+        return len(forgotten)
 
 
 class FileStore(SessionStore):
@@ -259,11 +259,15 @@ class FileStore(SessionStore):
 
         Copies of the file on the disk or in its backups are not erased.
         """
-        own = [each for each in self.sessions() if each.subject == subject]
-        found = [each for each in own if session in (None, each.session)]
-        for _ in found:
+        of_subject = [
+            session_kept for session_kept in self.sessions() if session_kept.subject == subject
+        ]
+        forgotten = [
+            session_kept for session_kept in of_subject if session in (None, session_kept.session)
+        ]
+        for _ in forgotten:
             os.unlink(self._path)
-        return len(found)
+        return len(forgotten)
 
 
 class FileSession(Session):
@@ -286,9 +290,9 @@ class FileSession(Session):
         """See `Session`. It locks the file and reads other processes' changes first."""
         with self._lock, file.locked(self._path):
             self._refresh()
-            made, delta = release(self._snapshot)
+            result, delta = release(self._snapshot)
             self._keep(delta)
-            return made
+            return result
 
     def commit(self, delta: SessionDelta) -> bool:
         """See `Session`."""

@@ -373,17 +373,17 @@ class TargetFinder:
 
         Each undecided place then waits for the verdicts of both.
         """
-        made = copy(self)
-        made._run, made._tail = self._run.copy(), self._tail.copy()
-        undecided = [place for place, _, _ in made._tail]
+        twin = copy(self)
+        twin._run, twin._tail = self._run.copy(), self._tail.copy()
+        undecided = [place for place, _, _ in twin._tail]
         for name in ("_value", "_link", "_css", "_open"):
             if (target := getattr(self, name)) is not None:
-                setattr(made, name, own := copy(target))
-                own.pieces, own.places = target.pieces.copy(), target.places.copy()
-                undecided += [place for place, _, _ in own.places]
+                setattr(twin, name, target_copy := copy(target))
+                target_copy.pieces, target_copy.places = target.pieces.copy(), target.places.copy()
+                undecided += [place for place, _, _ in target_copy.places]
         for place in undecided:
             place.waits += 1
-        return made
+        return twin
 
     def close(self) -> None:
         """Ends the text, which decides all places."""
@@ -746,17 +746,17 @@ class TargetFinder:
         for start in sorted(_find_heads(whole, low)):
             if start < closed:
                 continue
-            found = self._find_closing(whole, start, end)
-            if found is None:
+            end_found = self._find_closing(whole, start, end)
+            if end_found is None:
                 yield start
             else:
-                closed = found
+                closed = end_found
 
     def _find_closing(self, whole: str, start: int, end: int) -> int | None:
         """Finds where the string around a target ends, if before `end`."""
         quote = self._find_quote(whole, start) if start else ""
-        found = _CLOSED[quote].search(whole, start, end) if quote else None
-        return found.start() if found else None
+        mark = _CLOSED[quote].search(whole, start, end) if quote else None
+        return mark.start() if mark else None
 
     def _resolve(self, char: str) -> None:
         """Decides the places at the run's end: in a host, or not.
@@ -798,16 +798,16 @@ class TargetFinder:
         self._find_host(target, text, final)
         bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING)
         waiting = []
-        for each in target.places:
-            verdict = self._judge_by_form(target, text, each, final)
+        for place in target.places:
+            verdict = self._judge_by_form(target, text, place, final)
             if verdict is None:
-                verdict = self._judge_by_host(target, text, each)
+                verdict = self._judge_by_host(target, text, place)
             if verdict is None:
-                verdict = self._judge_by_memory(target, text, bare, each[2], final)
+                verdict = self._judge_by_memory(target, text, bare, place[2], final)
             if verdict == "wait":
-                waiting.append(each)
+                waiting.append(place)
             else:
-                each[0].settle(verdict)
+                place[0].settle(verdict)
         target.places = waiting
 
     def _find_host(self, target: _Target, text: str, final: bool) -> None:
@@ -854,11 +854,11 @@ class TargetFinder:
         self, target: _Target, text: str, bare: str, end: int, final: bool
     ) -> _Verdict:
         """Returns the verdict by trusted targets and their beginnings."""
-        known = self._is_known(bare, final)
-        target.hopeless = known is False
+        is_known = self._is_known(bare, final)
+        target.hopeless = is_known is False
         if target.hopeless:
             return self._has_stood(text, end, target.host)
-        return "wait" if known is None else known
+        return "wait" if is_known is None else is_known
 
     def _is_trusted(self, text: str, host: str) -> bool:
         return self._trusted.has_host(host.lower().strip("[]")) and is_plain(text)
@@ -960,14 +960,14 @@ def internal_hosts(text: str) -> set[str]:
 
     Those are hosts of addresses, and names with an internal ending.
     """
-    found = set()
+    hosts = set()
     for match in (
         _NAMED.finditer(text) if "." in text or "//" in text or "localhost" in text.lower() else ()
     ):
         host = match["host"].lower().strip("[]")
         if ("//" in match[0] or "." in host or host == "localhost") and is_internal(host):
-            found.add(host)
-    return found
+            hosts.add(host)
+    return hosts
 
 
 @cache

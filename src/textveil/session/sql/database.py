@@ -174,8 +174,8 @@ class Database:
         # Asked in each transaction, so through the driver, without SQLAlchemy's overhead.
         driver: Any = connection.connection.driver_connection
         with suppress(self._engine.dialect.loaded_dbapi.Error):
-            known = driver.execute("SELECT name FROM textveil_store").fetchall()
-            if known == [(self.name,)]:
+            names = driver.execute("SELECT name FROM textveil_store").fetchall()
+            if names == [(self.name,)]:
                 self._same_until = now + SAME
                 return
         raise StoreError(GONE)
@@ -229,11 +229,11 @@ class Database:
         Raises:
             StoreError: the session was deleted.
         """
-        asked = self._statements.alone if alone else self._statements.version
-        found = connection.execute(asked, {"of_session": number}).first()
-        if found is None:
+        statement = self._statements.alone if alone else self._statements.version
+        row = connection.execute(statement, {"of_session": number}).first()
+        if row is None:
             raise StoreError("this session was forgotten meanwhile; open a new one")
-        return found.version, found.last
+        return row.version, row.last
 
     def add(
         self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
@@ -282,9 +282,9 @@ class Database:
 
     def row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
         """Reads the sealed content of one row in a transaction, if any."""
-        asked = {"of_session": number, "values": [name]}
-        found = connection.execute(self._statements.rows["name"], asked).first()
-        return None if found is None else SealedRow(*found).content
+        values = {"of_session": number, "values": [name]}
+        row = connection.execute(self._statements.rows["name"], values).first()
+        return None if row is None else SealedRow(*row).content
 
     def _usage(self) -> dict[str, int | None]:
         return {"now": self.now(), "expiry": self.expiry()}
@@ -298,14 +298,14 @@ class Database:
         self, number: int, column: str, values: Sequence[bytes] = (b"",)
     ) -> list[SealedRow]:
         """Reads a session's rows with some values in a column, or all."""
-        found: list[SealedRow] = []
+        sealed_rows: list[SealedRow] = []
         with failures("read"), self.reading() as connection:
             for first in range(0, len(values), AT_ONCE):
                 some = {"values": values[first : first + AT_ONCE]} if column else {}
                 which = {} if column == "tag" else {"of_session": number}
-                asked = connection.execute(self._statements.rows[column], which | some)
-                found += [SealedRow(*row) for row in asked]
-        return found
+                result = connection.execute(self._statements.rows[column], which | some)
+                sealed_rows += [SealedRow(*row) for row in result]
+        return sealed_rows
 
 
 class StoreFile:
@@ -325,8 +325,8 @@ class StoreFile:
     def require(self, name: bytes) -> None:
         """Raises `StoreError` unless the path still holds the store of this name."""
         with suppress(OSError):
-            own, seen = self._found()
-            if own == self._own and (seen == self._seen or not name or self._has_name(name)):
+            identity, seen = self._found()
+            if identity == self._own and (seen == self._seen or not name or self._has_name(name)):
                 self._seen = seen
                 return
         raise StoreError(GONE)
@@ -336,8 +336,8 @@ class StoreFile:
 
         These rarely change, since SQLite writes new pages to the log beside it first.
         """
-        found = os.stat(self._path)
-        return (found.st_dev, found.st_ino), (found.st_size, found.st_ctime_ns)
+        status = os.stat(self._path)
+        return (status.st_dev, status.st_ino), (status.st_size, status.st_ctime_ns)
 
     def _has_name(self, name: bytes) -> bool:
         """Says whether the file itself holds the store's name.

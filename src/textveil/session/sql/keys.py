@@ -114,10 +114,10 @@ class Folder(Drawer):
         finally:
             os.unlink(written)
         _sync(self._file(name).parent)
-        found = self.get(name)
-        if found is None:
+        stored = self.get(name)
+        if stored is None:
             raise StoreError("a key vanished while it was written; try again")
-        return found
+        return stored
 
     def put(self, name: str, content: bytes) -> None:
         """See `Drawer`."""
@@ -152,8 +152,8 @@ class Folder(Drawer):
 
     def _written(self, name: str, content: bytes) -> str:
         folder = self._file(name).parent
-        for each in (self._path, folder):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (self._path, folder):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, path = tempfile.mkstemp(dir=folder)  # readable by its owner only
         with open(descriptor, "wb") as stream:
             stream.write(content.hex().encode())
@@ -182,8 +182,8 @@ class Keyring(Drawer):
     def get(self, name: str) -> bytes | None:
         """See `Drawer`."""
         with _convert_errors():
-            found = self._keyring.get_password("textveil", name)
-        return None if found is None else bytes.fromhex(found)
+            secret = self._keyring.get_password("textveil", name)
+        return None if secret is None else bytes.fromhex(secret)
 
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
@@ -227,21 +227,21 @@ def deployment(drawer: Drawer, *, make: bool) -> bytes:
     Raises:
         ConfigError: the environment variable holds no key. StoreError: there is none.
     """
-    if given := os.environ.get(VARIABLE):
-        if re.fullmatch(r"[0-9a-fA-F]{64}", given) is None:
+    if variable := os.environ.get(VARIABLE):
+        if re.fullmatch(r"[0-9a-fA-F]{64}", variable) is None:
             raise ConfigError(
                 f"{VARIABLE} must be a key of 64 hexadecimal digits, as `openssl rand -hex 32` prints it"
             )
-        return bytes.fromhex(given)
-    found = drawer.add(DEPLOYMENT, os_entropy(LENGTH)) if make else drawer.get(DEPLOYMENT)
-    if found is None:
+        return bytes.fromhex(variable)
+    key = drawer.add(DEPLOYMENT, os_entropy(LENGTH)) if make else drawer.get(DEPLOYMENT)
+    if key is None:
         raise StoreError(
             f"the key of this store is missing: set {VARIABLE}, or {FOLDER} to the folder where {DEPLOYMENT}.key lies. "
             "Nothing was read or written"
         )
-    if len(found) != LENGTH:
+    if len(key) != LENGTH:
         raise StoreError("the key of this store is damaged; put it back from where you keep a copy")
-    return found
+    return key
 
 
 @contextmanager

@@ -197,9 +197,9 @@ class Ledger:
             with self._write() as opened:
                 return self.reserve(subject, spend, key=key, connection=opened)
         account = self._opened(connection, [subject, spend.metric, spend.table])
-        sealed, known = (None, None) if key is None else self._find_key(connection, account, key)
-        if known is not None:
-            return Reservation(account=account.row.name, number=known, repeated=True)
+        sealed, number = (None, None) if key is None else self._find_key(connection, account, key)
+        if number is not None:
+            return Reservation(account=account.row.name, number=number, repeated=True)
         caps = self._check_limits(account.caps, spend)
         return self._append(connection, account, "reserve", spend=spend, caps=caps, key=sealed)
 
@@ -226,14 +226,14 @@ class Ledger:
                 return self.reserve_all(subject, spends, key=key, connection=opened)
         check(subject, "ledger")
         self._register(connection, [(subject, each.metric, each.table) for each in spends])
-        made = []
+        reservations = []
         for spend in sorted(
             spends, key=_sort_key
         ):  # in a fixed order, so that two processes never deadlock
             sums = f" {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
-            own = None if key is None else key + sums
-            made.append(self.reserve(subject, spend, key=own, connection=connection))
-        return made
+            own_key = None if key is None else key + sums
+            reservations.append(self.reserve(subject, spend, key=own_key, connection=connection))
+        return reservations
 
     def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:
         """Records that the release was made.
@@ -298,9 +298,9 @@ class Ledger:
         import sqlalchemy as sa
 
         limits = self._store.tables.limits
-        asked = sa.select(limits).where(limits.c.account == self._name(label))
+        statement = sa.select(limits).where(limits.c.account == self._name(label))
         with self._reading() as connection:
-            return {row.period: row.most for row in connection.execute(asked)}
+            return {row.period: row.most for row in connection.execute(statement)}
 
     # ---- what was spent --------------------------------------------------------------------------
 
@@ -314,12 +314,12 @@ class Ledger:
         Raises:
             StoreError: the ledger was changed, is older than it was, or vanished.
         """
-        found = []
+        accounts = []
         with self._seen(subject) as (connection, opened):
             for account in opened:
                 for _ in self._walk(connection, account) if whole else ():
                     pass
-                made = Account(
+                totals = Account(
                     **_named(account.label),
                     epsilon=account.row.epsilon / MICRO,
                     ldp=account.row.ldp / MICRO,
@@ -329,8 +329,8 @@ class Ledger:
                         _shown(period, cap) for period, cap in sorted(account.caps.items())
                     ),
                 )
-                found.append(made)
-        return sorted(found, key=lambda each: (each.subject, each.metric, each.table))
+                accounts.append(totals)
+        return sorted(accounts, key=lambda each: (each.subject, each.metric, each.table))
 
     def entries(self) -> Iterator[dict[str, object]]:
         """Yields all entries of all accounts, with every link checked.
@@ -340,12 +340,12 @@ class Ledger:
         """
         with self._seen(None) as (connection, opened):
             for account in opened:
-                for each in self._walk(connection, account):
+                for entry in self._walk(connection, account):
                     fields = ("number", "what", "of", "made", "words", "infinite")
-                    plain = {name: getattr(each, name) for name in fields}
-                    plain |= {"epsilon": each.epsilon / MICRO, "ldp": each.ldp / MICRO}
-                    if each.what == "limit":
-                        period, most = json.loads(each.note)
+                    plain = {name: getattr(entry, name) for name in fields}
+                    plain |= {"epsilon": entry.epsilon / MICRO, "ldp": entry.ldp / MICRO}
+                    if entry.what == "limit":
+                        period, most = json.loads(entry.note)
                         plain["days"] = None if period == LIFETIME else period / DAY
                         plain["most"] = None if most is None else most / MICRO
                     yield _named(account.label) | plain
@@ -368,20 +368,20 @@ class Ledger:
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
-        asked = sa.select(accounts)
+        statement = sa.select(accounts)
         if subject is not None:
-            asked = asked.where(
+            statement = statement.where(
                 accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])])
             )
         # Read before the moment begins, so that no stored link is ahead of it.
         with self._reading() as connection:
-            names = connection.execute(asked.with_only_columns(accounts.c.name)).scalars()
-            kept = {name: self._store.head(name) for name in names}
-        kept.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
+            names = connection.execute(statement.with_only_columns(accounts.c.name)).scalars()
+            heads = {name: self._store.head(name) for name in names}
+        heads.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
         with failures("read"), self._store.moment() as connection:
             with _convert_errors(REGISTER):
-                rows = {row.name: row for row in connection.execute(asked)}
-            yield connection, self._check_rows(connection, subject, rows, kept)
+                rows = {row.name: row for row in connection.execute(statement)}
+            yield connection, self._check_rows(connection, subject, rows, heads)
 
     def _check_rows(
         self,
@@ -399,7 +399,7 @@ class Ledger:
             register = self._check(connection, rows.pop(name), REGISTER, kept[name])
             if subject is None:
                 walked = self._walk(connection, register)
-                listed = [self._label(name, each.note) for each in walked]
+                listed = [self._label(name, entry.note) for entry in walked]
             else:
                 listed = self._read_listed(connection, register, subject)
         for label in listed:
@@ -421,7 +421,7 @@ class Ledger:
         return derived(self._links, b"subject", subject.encode())[:NAME]
 
     def _name(self, label: Sequence[str]) -> bytes:
-        return derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
+        return derived(self._links, b"account", *(part.encode() for part in label))[:NAME]
 
     def _row(self, connection: "Connection", name: bytes) -> Any:
         """Locks and reads the row of an account; None if missing."""
@@ -461,9 +461,9 @@ class Ledger:
         if self._row(connection, name) is None:
             self._create(connection, REGISTER)
         self._row(connection, name)  # waits for other processes that create accounts
-        for each in self._select_missing(connection, missing):
-            self._create(connection, names[each])
-            self._list(connection, names[each])
+        for missing_name in self._select_missing(connection, missing):
+            self._create(connection, names[missing_name])
+            self._list(connection, names[missing_name])
 
     def _list(self, connection: "Connection", label: Sequence[str]) -> None:
         """Adds an account to the register; an error if already listed."""
@@ -486,9 +486,9 @@ class Ledger:
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
-        asked = sa.select(accounts.c.name).where(accounts.c.name.in_(names))
-        found = set(connection.execute(asked).scalars())
-        return [name for name in names if name not in found]
+        statement = sa.select(accounts.c.name).where(accounts.c.name.in_(names))
+        existing = set(connection.execute(statement).scalars())
+        return [name for name in names if name not in existing]
 
     def _create(self, connection: "Connection", label: Sequence[str]) -> None:
         """Adds the row of a new account.
@@ -500,8 +500,8 @@ class Ledger:
         row |= {"name": name, "link": bytes(32), "subject": self._subject(label[0])}
         row["label"] = self._labels.seal(json.dumps(list(label)).encode(), name)
         row["seal"] = self._seal(row, {})
-        made = inserted(self._store.tables.accounts, self._store.dialect).values(row)
-        connection.execute(made.on_conflict_do_nothing())
+        statement = inserted(self._store.tables.accounts, self._store.dialect).values(row)
+        connection.execute(statement.on_conflict_do_nothing())
 
     def _derive_listing(self, subject: str, number: int) -> bytes:
         """Derives the register's key for a subject's account of this number."""
@@ -514,13 +514,13 @@ class Ledger:
         listed: list[Sequence[str]] = []
         while len(listed) % LISTED == 0:
             keys = [self._derive_listing(subject, len(listed) + i) for i in range(LISTED)]
-            found = {
-                each.key: each for each in self._find_entries(connection, register, "key", keys)
+            entries = {
+                entry.key: entry for entry in self._find_entries(connection, register, "key", keys)
             }
             listed += [
-                self._label(register.row.name, found[key].note) for key in keys if key in found
+                self._label(register.row.name, entries[key].note) for key in keys if key in entries
             ]
-            if not found:
+            if not entries:
                 break
         return listed
 
@@ -562,11 +562,11 @@ class Ledger:
         while True:
             name = account.row.name
             sealed = derived(self._links, b"key", name, key.encode(), b"%d" % turn)[:NAME]
-            known = self._find_entries(connection, account, "key", [sealed])
-            if not known or not self._is_ended(
-                connection, account, known[0].number, by=("release",)
+            entries = self._find_entries(connection, account, "key", [sealed])
+            if not entries or not self._is_ended(
+                connection, account, entries[0].number, by=("release",)
             ):
-                return sealed, known[0].number if known else None
+                return sealed, entries[0].number if entries else None
             turn += 1
 
     def _find_entries(
@@ -577,13 +577,13 @@ class Ledger:
         values: Sequence[Any],
     ) -> list[Any]:
         """Returns entries with some keys or numbers, their links checked."""
-        asked = {"of_account": account.row.name, "values": list(values)}
-        found = list(connection.execute(self._statements.found[column], asked))
-        for each in found:
-            before = bytes(32) if each.number == 1 else each.before or b""
-            if each.link != self._link(account.row.name, before, each):
+        values_asked = {"of_account": account.row.name, "values": list(values)}
+        entries = list(connection.execute(self._statements.found[column], values_asked))
+        for entry in entries:
+            before = bytes(32) if entry.number == 1 else entry.before or b""
+            if entry.link != self._link(account.row.name, before, entry):
                 raise _error(account.label, CHANGED)
-        return found
+        return entries
 
     def _is_ended(
         self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]
@@ -592,9 +592,9 @@ class Ledger:
         if (
             account.newest and account.newest[-1].number <= number
         ):  # all later entries are in `newest`
-            return any(each.of == number and each.what in by for each in account.newest)
-        asked = {"of_account": account.row.name, "of_number": number, "values": list(by)}
-        return connection.execute(self._statements.ended, asked).first() is not None
+            return any(entry.of == number and entry.what in by for entry in account.newest)
+        values = {"of_account": account.row.name, "of_number": number, "values": list(by)}
+        return connection.execute(self._statements.ended, values).first() is not None
 
     def _append(
         self,
@@ -634,8 +634,8 @@ class Ledger:
         values = {f"new_{name}": value for name, value in entry.items()}
         values |= {"of_account": row.name} | {f"now_{name}": value for name, value in grown.items()}
         changed = _select_changed(account, caps)
-        for each in changed[1:]:
-            connection.execute(self._statements.cap, each)
+        for cap in changed[1:]:
+            connection.execute(self._statements.cap, cap)
         for statement in self._statements.append[bool(changed)]:
             connection.execute(statement, values | (changed[0] if changed else {}))
         for period in account.caps.keys() - caps.keys():
@@ -653,9 +653,9 @@ class Ledger:
         if row is None:
             raise StoreError(f"an account of the ledger {OLDER}")
         account = self._check(connection, row, self._read_label(row), self._store.head(row.name))
-        known = [each for each in account.newest[:NEWEST] if each.number == number]
+        matching = [entry for entry in account.newest[:NEWEST] if entry.number == number]
         reserved = next(
-            iter(known or self._find_entries(connection, account, "number", [number])), None
+            iter(matching or self._find_entries(connection, account, "number", [number])), None
         )
         ends: tuple[What, What] = "confirm", "release"
         known_one = reserved is not None and reserved.what == "reserve"
@@ -688,9 +688,9 @@ class Ledger:
             if not hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps)):
                 raise _error(label, CHANGED)
             if not all(
-                each.number == before.number + 1
-                and each.link == self._link(row.name, before.link, each)
-                for each, before in pairwise(chain)
+                entry.number == before.number + 1
+                and entry.link == self._link(row.name, before.link, entry)
+                for entry, before in pairwise(chain)
             ):
                 raise _error(label, CHANGED)
             if kept and not self._follows(connection, row, kept, newest):
@@ -718,16 +718,18 @@ class Ledger:
         import sqlalchemy as sa
 
         entries, row = self._store.tables.entries, account.row
-        own = sa.select(entries).where(entries.c.account == row.name).order_by(entries.c.number)
+        statement = (
+            sa.select(entries).where(entries.c.account == row.name).order_by(entries.c.number)
+        )
         link, number, sums = bytes(32), 0, [0, 0, 0, 0]
-        for number, each in enumerate(connection.execute(own), 1):
-            link = self._link(row.name, link, each)
-            if each.number != number or each.link != link:
+        for number, entry in enumerate(connection.execute(statement), 1):
+            link = self._link(row.name, link, entry)
+            if entry.number != number or entry.link != link:
                 raise _error(account.label, CHANGED)
-            sign = SIGNS.get(each.what, 0)
-            for i, more in enumerate((each.epsilon, each.ldp, sign, sign * bool(each.infinite))):
+            sign = SIGNS.get(entry.what, 0)
+            for i, more in enumerate((entry.epsilon, entry.ldp, sign, sign * bool(entry.infinite))):
                 sums[i] += more
-            yield each
+            yield entry
         totals = (getattr(row, name) for name in TOTALS)
         if (number, link, *sums) != (row.entries, row.link, *totals):
             raise _error(account.label, CHANGED)
@@ -771,11 +773,11 @@ class Ledger:
     ) -> bool:
         """Says whether the key store's link belongs to this account."""
         number, link = int.from_bytes(kept[:8], "big"), kept[8:]
-        for each in newest:
-            if each.number == number:
-                return bool(each.link == link)
-        asked = {"of_account": row.name, "of_number": number}
-        return bool(connection.execute(self._statements.link, asked).scalar() == link)
+        for entry in newest:
+            if entry.number == number:
+                return bool(entry.link == link)
+        values = {"of_account": row.name, "of_number": number}
+        return bool(connection.execute(self._statements.link, values).scalar() == link)
 
     def bind(self, connection: "Connection") -> None:
         """Seals the accounts of an earlier version, in the migrating transaction.
@@ -788,12 +790,12 @@ class Ledger:
         accounts = self._store.tables.accounts
         for row in connection.execute(sa.select(accounts)).all():
             with suppress(StoreError):
-                label, kept = self._label(row.name, row.label), self._store.head(row.name)
+                label, head = self._label(row.name, row.label), self._store.head(row.name)
                 caps = self._read_state(connection, row.name)[1]
                 account = Opened(label=label, row=row, caps=caps, newest=())
                 for _ in self._walk(connection, account):
                     pass
-                if kept is None or self._follows(connection, row, kept):
+                if head is None or self._follows(connection, row, head):
                     seal = sa.update(accounts).where(accounts.c.name == row.name)
                     connection.execute(seal.values(seal=self._seal(row._mapping, account.caps)))
                     self._list(connection, label)

@@ -67,16 +67,16 @@ class StoredLinks:
         with failures("changed"), self._database.writing() as connection:
             for rows, replaced in ((once, False), (anew, True)):
                 self.put(connection, rows, replaced=replaced)
-            for each in reserved:
-                self.ledger.confirm(each, connection)
+            for reservation in reserved:
+                self.ledger.confirm(reservation, connection)
 
     def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
         """See `Links`."""
         with failures("changed"), self._database.writing() as connection:
             self.alone(connection)
             sealed = self._database.row(connection, self._number, name)
-            known = None if sealed is None else self._seal.open(LINK, name, sealed)
-            if known != before and (known is None or known.rstrip() != content):
+            stored = None if sealed is None else self._seal.open(LINK, name, sealed)
+            if stored != before and (stored is None or stored.rstrip() != content):
                 return False
             self.put(connection, {name: content}, replaced=True)
             return True

@@ -148,10 +148,10 @@ def revision(connection: "Connection") -> str | None:
 
     if not sa.inspect(connection).has_table("textveil_steps"):
         return None
-    found: str | None = connection.execute(
+    step: str | None = connection.execute(
         sa.text("SELECT version_num FROM textveil_steps")
     ).scalar()
-    return found
+    return step
 
 
 def prepare(connection: "Connection") -> str | None:
@@ -167,9 +167,9 @@ def prepare(connection: "Connection") -> str | None:
 
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    found = revision(connection)
-    if found == HEAD:
-        return found
+    step = revision(connection)
+    if step == HEAD:
+        return step
     with needed():
         from alembic import command
         from alembic.config import Config
@@ -183,5 +183,5 @@ def prepare(connection: "Connection") -> str | None:
     except CommandError:
         pass
     else:
-        return found
+        return step
     raise StoreError("this store was written by a later version of textveil; install that one")

@@ -49,8 +49,8 @@ def of_store(tables: Tables, dialect: str) -> StoreStatements:
 
     sessions, facts = tables.sessions, tables.facts
     session: Any = sa.bindparam("of_session")
-    own = sessions.c.number == session
-    version = sa.select(sessions.c.version, sessions.c.last).where(own)
+    is_session = sessions.c.number == session
+    version = sa.select(sessions.c.version, sessions.c.last).where(is_session)
     used: dict[str, Any] = {"used": sa.bindparam("now"), "expires": sa.bindparam("expiry")}
     grown = {"version": sessions.c.version + 1, "last": sessions.c.last + sa.bindparam("more_rows")}
 
@@ -70,9 +70,9 @@ def of_store(tables: Tables, dialect: str) -> StoreStatements:
         version=version,
         alone=version.with_for_update(),
         added=sa.update(sessions)
-        .where(own, sessions.c.version == sa.bindparam("since"))
+        .where(is_session, sessions.c.version == sa.bindparam("since"))
         .values(**grown, **used),
-        used=sa.update(sessions).where(own).values(used),
+        used=sa.update(sessions).where(is_session).values(used),
         rows=rows,
         once=insert.on_conflict_do_nothing(),
         anew=insert.on_conflict_do_update(index_elements=["session", "name"], set_=content),
@@ -92,7 +92,10 @@ def _parameters(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
     """Returns named parameters for columns."""
     import sqlalchemy as sa
 
-    return {each.name: sa.bindparam(f"{prefix}_{each.name}", type_=each.type) for each in columns}
+    return {
+        column.name: sa.bindparam(f"{prefix}_{column.name}", type_=column.type)
+        for column in columns
+    }
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,8 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
 
     accounts, entries, limits = tables.accounts, tables.entries, tables.limits
     account: Any = sa.bindparam("of_account")
-    several: Any = sa.bindparam("values", expanding=True)
-    own, mine = accounts.c.name == account, entries.c.account == account
+    values_bound: Any = sa.bindparam("values", expanding=True)
+    is_account, is_entry = accounts.c.name == account, entries.c.account == account
     number = entries.c.number == sa.bindparam("of_number")
 
     last = entries.alias()
@@ -144,17 +147,21 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
     found = (
         sa.select(entries, last.c.link.label("before"))
         .select_from(entries.outerjoin(last, before))
-        .where(mine)
+        .where(is_entry)
     )
     ended = sa.select(entries.c.number).where(
-        mine,
+        is_entry,
         entries.c.of == sa.bindparam("of_number"),
         entries.c.of != 0,
-        entries.c.what.in_(several),
+        entries.c.what.in_(values_bound),
     )
-    read = [each for each in entries.c if each.name != "account"]
+    read = [column for column in entries.c if column.name != "account"]
     newest = (
-        sa.select(*read).where(mine).order_by(entries.c.number.desc()).limit(checked + 1).subquery()
+        sa.select(*read)
+        .where(is_entry)
+        .order_by(entries.c.number.desc())
+        .limit(checked + 1)
+        .subquery()
     )
     none = {name: sa.null().label(name) for name in ("key", "link", "note")}
     as_entry: dict[str, Any] = {
@@ -163,14 +170,16 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
         "made": limits.c.began,
     } | none
     as_entry |= {"epsilon": limits.c.most, "ldp": limits.c.spent, "infinite": sa.literal("")}
-    caps = [as_entry.get(each.name, sa.literal(0)) for each in read]
+    caps = [as_entry.get(column.name, sa.literal(0)) for column in read]
     state = sa.union_all(sa.select(newest), sa.select(*caps).where(limits.c.account == account))
 
     new = _parameters("new", read)
     entry = sa.insert(entries).values(new | {"account": account})
     grown = ("entries", "link", "seal", "epsilon", "ldp", "releases", "infinite")
-    totals = sa.update(accounts).where(own).values(_parameters("now", map(accounts.c.get, grown)))
-    values = _parameters("cap", [each for each in limits.c if each.name != "account"])
+    totals = (
+        sa.update(accounts).where(is_account).values(_parameters("now", map(accounts.c.get, grown)))
+    )
+    values = _parameters("cap", [column for column in limits.c if column.name != "account"])
     cap = inserted(limits, dialect).values(values | {"account": account})
     same = {name: cap.excluded[name] for name in ("most", "began", "spent")}
     cap = cap.on_conflict_do_update(index_elements=["account", "period"], set_=same)
@@ -179,10 +188,10 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
         one = totals.add_cte(entry.cte("entry"))
         append = (one,), (one.add_cte(cap.cte("cap")),)
     return LedgerStatements(
-        account=sa.select(accounts).where(own).with_for_update(),
+        account=sa.select(accounts).where(is_account).with_for_update(),
         state=state,
-        link=sa.select(entries.c.link).where(mine, number),
-        found={name: found.where(entries.c[name].in_(several)) for name in ("key", "number")},
+        link=sa.select(entries.c.link).where(is_entry, number),
+        found={name: found.where(entries.c[name].in_(values_bound)) for name in ("key", "number")},
         ended=ended,
         append=append,
         cap=cap,

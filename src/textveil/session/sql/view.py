@@ -106,8 +106,8 @@ def _codecs() -> dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]]:
 def _types() -> dict[str, tuple[Any, Any]]:
     """Returns the types of each kind's keys and values."""
     hints = get_type_hints(Facts)
-    found: dict[str, Any] = {name: get_args(hints[name]) for name in FACTS}
-    return found | {FORM: (str, KnownForm), BEGINNING: (str, int)}
+    types: dict[str, Any] = {name: get_args(hints[name]) for name in FACTS}
+    return types | {FORM: (str, KnownForm), BEGINNING: (str, int)}
 
 
 class StoredFacts(Mapping[Any, Any]):
@@ -132,10 +132,10 @@ class StoredFacts(Mapping[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         if key not in self._read:
             self.look_up([(self, [key])])
-        found = self._read[key]
-        if found is _ABSENT:
+        value = self._read[key]
+        if value is _ABSENT:
             raise KeyError("not there")
-        return found
+        return value
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._all())
@@ -172,7 +172,7 @@ class StoredFacts(Mapping[Any, Any]):
         """Returns the existing facts among some keys."""
         keys = list(keys)
         self.look_up([(self, keys)])
-        return {key: found for key in keys if (found := self._read[key]) is not _ABSENT}
+        return {key: value for key in keys if (value := self._read[key]) is not _ABSENT}
 
     def learn(self, facts: Mapping[Any, Any]) -> None:
         """Caches facts that were just written."""
@@ -205,7 +205,7 @@ class StoredFacts(Mapping[Any, Any]):
 
     def tagged(self, of: Iterable[str]) -> list[Any]:
         """Returns values of rows with some tags, in the order of discovery."""
-        rows = self.reader.tagged([self.tag(each) for each in of])
+        rows = self.reader.tagged([self.tag(name) for name in of])
         return [self.read(row)[1] for row in sorted(rows, key=lambda row: row.number)]
 
 
@@ -240,8 +240,12 @@ class StoredSnapshot(Snapshot):
     @classmethod
     def _made(cls, version: int, last: int, facts: Mapping[str, StoredFacts]) -> "StoredSnapshot":
         chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACTS}  # type: ignore[arg-type]
-        own: dict[str, Any] = {"standing": facts[FORM], "longest": facts[BEGINNING], "facts": facts}
-        return cls(version=version, last=last, **own, **chains)
+        extra: dict[str, Any] = {
+            "standing": facts[FORM],
+            "longest": facts[BEGINNING],
+            "facts": facts,
+        }
+        return cls(version=version, last=last, **extra, **chains)
 
     def with_written(self, rows: int, added: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
         """Returns the next snapshot, with newly written facts cached."""
@@ -259,25 +263,25 @@ class StoredSnapshot(Snapshot):
         rows: dict[str, list[SealedRow]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
         for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
             rows.setdefault(row.kind, []).append(row)  # links of conversations have another kind
-        known: dict[str, Any] = {
+        facts: dict[str, Any] = {
             kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS
         }
-        return Snapshot(version=self.version, **known)
+        return Snapshot(version=self.version, **facts)
 
     def given_as(self, names: Iterable[str]) -> list[Given]:
         """Returns the placeholders that begin with one of some names: `PERSON_1`."""
-        found: list[Given] = self.facts["placeholders"].tagged(names)
-        return found
+        placeholders: list[Given] = self.facts["placeholders"].tagged(names)
+        return placeholders
 
     def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
         """Returns a matcher of private values that may occur in some texts."""
-        known = self.standing.several(could_stand(texts, self.longest.several))
+        forms_found = self.standing.several(could_stand(texts, self.longest.several))
         # Values that the session knows already are not new, even where no form matches them.
-        said = ((each, texts[each.text][each.start : each.end]) for each in spans)
-        found = {PrivateValue(each.type, text, each.score).key for each, text in said}
-        forms: list[KnownForm] = sorted(known.values())
+        detected = ((span, texts[span.text][span.start : span.end]) for span in spans)
+        keys = {PrivateValue(span.type, text, span.score).key for span, text in detected}
+        forms: list[KnownForm] = sorted(forms_found.values())
         sought = Sought(PrivateValue(form.type, form.text, form.score) for form in forms)
-        for value in self.facts["private"].several(found).values():
+        for value in self.facts["private"].several(keys).values():
             sought.add(value)
         return sought
 
@@ -289,7 +293,7 @@ class StoredSnapshot(Snapshot):
         for kind, facts in added.items():
             stored = self.facts[kind]
             numbered = enumerate(facts.items(), len(rows) + 1)
-            rows += [stored.row(self.last + i, *each) for i, each in numbered]
+            rows += [stored.row(self.last + i, *fact) for i, fact in numbered]
         return rows, added
 
     def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, KnownForm], dict[str, int]]:
@@ -298,15 +302,15 @@ class StoredSnapshot(Snapshot):
         texts = [form.text for *_, form in forms]
         heads = [head for *_, form in forms for head in beginnings(form)]
         StoredFacts.look_up([(self.standing, texts), (self.longest, heads)])
-        known: dict[str, KnownForm] = self.standing.several(texts)
+        forms_known: dict[str, KnownForm] = self.standing.several(texts)
         longest: dict[str, int] = self.longest.several(heads)
-        now, reach = dict(known), dict(longest)
+        now, reach = dict(forms_known), dict(longest)
         for order, value, form in forms:
             if form.text not in now or now[form.text].gives_way(form.whole, value.type):
                 now[form.text] = KnownForm(order, value.type, value.text, value.score, form.whole)
                 for head in beginnings(form):
                     reach[head] = max(reach.get(head, 0), len(form.text))
-        return _select_new(now, known), _select_new(reach, longest)
+        return _select_new(now, forms_known), _select_new(reach, longest)
 
 
 def _select_new(now: Mapping[str, T], known: Mapping[str, T]) -> dict[str, T]:
