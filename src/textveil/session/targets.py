@@ -107,7 +107,7 @@ _ABSOLUTE = re.compile(r"(?i)\s*[\"'(]?\s*(?:[/\\]{2}|[a-z][a-z0-9+.\-]{1,30}:|\
 _START = re.compile(r"(?i)(?:[a-z][a-z0-9+.\-]*:[/\\]+|(?:https?|ftps?|wss?):|[/\\]{2,})?")
 _CLOSED = {quote: re.compile(rf"(?<!\\){quote}(?=[,:;)\]}}>\s])") for quote in "\"'`"}
 _CLOSED |= {f"\\{quote}": re.compile(rf"\\{quote}(?=[,:;)\]}}>\s\\])") for quote in "\"'`"}
-"""Patterns of the quotation mark that closes a string, by the opening one.
+"""Patterns of the mark that closes a string, by the opening one.
 
 It is written like the opening mark, and a character follows that may follow a string.
 """
