@@ -1,7 +1,9 @@
-"""The pipeline: text -> words -> protection -> budget -> mechanism -> released items -> text, with its statement.
+"""Pipeline: the whole way from a text to its release and statement.
+
+text -> words -> protection -> budget -> mechanism -> released items -> text, with its statement.
 
 In: texts and options. Out: one `Result` per text, from `Privatizer` or, for prompts, `Protector`.
-Not here: what any of the steps does; each has its own room.
+Not here: what any of the steps does; each has a separate room.
 """
 
 from textveil.pipeline.found import with_budget

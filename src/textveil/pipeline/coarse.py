@@ -1,6 +1,6 @@
-"""What a statement says where a table is looked at coarsely.
+"""Statement of a codebook: its description and caveats.
 
-In: a claim, and a coarse view. Out: the claim with what the book is, and what it hides.
+In: a claim, and a coarse view. Out: the claim with the book's properties, and what it hides.
 Not here: the view (`table`), and the mechanism that runs over it (`mechanism`).
 """
 
@@ -57,25 +57,26 @@ def coarsely(
     drawn_groups: bool,
     besides: bool,
 ) -> Claim:
-    """The claim of a mechanism that runs over the codes of a book.
+    """Adds a codebook's description and caveats to a claim.
 
     Args:
-        claim: the mechanism's, on the coarse view.
+        claim: claim of the mechanism, on the coarse view.
         table: the coarse view, or a projection of it.
-        named: how often the likeliest word of a code is named right at most, None where that is not known.
-        consistent: whether equal words are released alike.
-        drawn_groups: whether the group of a word is drawn at random.
-        besides: whether names or figures are drawn that are no codes.
+        named: bound on how often the likeliest word of a code is guessed right, None where that is
+            not known.
+        consistent: True if equal words are released alike.
+        drawn_groups: True if the group of a word is drawn at random.
+        besides: True if names or figures are drawn that are no codes.
     """
-    book, prior = table.root.book, shares(table.origin)  # the file of a book may say any shares
+    book, prior = table.root.book, shares(table.origin)  # a book's file may claim any shares
     assert book is not None, "it is a view by codes"
-    about, said = _about(book, prior)
+    about, description = _describe(book, prior)
     sizes = book.sizes if isinstance(book, Books) else (len(book),)
     first = OF_GROUP if isinstance(book, Books) else WITHIN
     notes = [DRAWN_GROUPS if drawn_groups else first, *about]
     nested = None if drawn_groups else book.nested
     if nested is not None:
-        notes.append(_of_nested(nested, max(sizes)))
+        notes.append(_describe_nested(nested, max(sizes)))
     also = {
         BESIDES: besides,
         BY_WORD: consistent,
@@ -91,26 +92,31 @@ def coarsely(
         claim,
         codes=sizes,
         nested="" if nested is None else nested.digest,
-        options={**claim.options, "book": said},
+        options={**claim.options, "book": description},
         caveats=(*claim.caveats, *notes),
     )
 
 
-def _of_nested(nested: Book, most: int) -> str:
-    """What holds at all levels of a nested book, of which the finest that is used has so many codes."""
+def _describe_nested(nested: Book, most: int) -> str:
+    """Returns the caveat that holds at all levels of a nested book.
+
+    Args:
+        nested: the nested book.
+        most: number of codes at the finest level that is used.
+    """
     finest = "" if most == len(nested) else FINEST.format(codes=len(nested))
     return NESTED.format(book=nested.digest[:16], codes=most, finest=finest)
 
 
-def _about(book: Book | Books, prior: Values) -> tuple[list[str], object]:
-    """What a statement says of a book, in words and as plain data; of several, of each for its groups."""
+def _describe(book: Book | Books, prior: Values) -> tuple[list[str], object]:
+    """Describes a book, or each of a list, in words and data."""
     if not isinstance(book, Books):
         head = book.shares_of_heads(prior)
         return [*book.facts(head)], book.to_json(head)
-    notes, said = [], []
+    notes, descriptions = [], []
     for at, part in enumerate(book.parts):
         head = part.shares_of_heads(prior)
         labels = [label for label, each in zip(GROUPS, book.of, strict=True) if each == at]
         notes += [f"{' and '.join(labels)} words: {fact}" for fact in part.facts(head)]
-        said.append({"groups": labels, **part.to_json(head)})
-    return notes, said
+        descriptions.append({"groups": labels, **part.to_json(head)})
+    return notes, descriptions

@@ -1,7 +1,8 @@
-"""Equal words are released alike, in a text and over a session.
+"""Consistent releases: equal words are released alike, in texts and sessions.
 
-In: what was drawn, and which words are equal. Out: the same, alike for equal words.
-Not here: which words are equal (`plan`), what may be consistent at all (`rules`), what is remembered (`session`).
+In: the draw, and which words are equal. Out: the draw, made alike for equal words.
+Not here: which words are equal (`plan`), what may be consistent at all (`rules`), what is
+remembered (`session`).
 """
 
 from collections import Counter
@@ -23,43 +24,44 @@ from textveil.text import Tokens
 def alike(
     parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, notes: Notes | None
 ) -> Ids:
-    """The rows with those of equal words made equal: to the first in the text, or in the session.
+    """Replaces rows of equal words by the first in text or session.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
         protection: their groups.
         plan: their classes and budgets.
         rows: int64 [N], as they were drawn.
-        notes: what the session knows; None without one.
+        notes: state of the session; None without one.
     """
     places = np.flatnonzero((plan.classes >= 0) & ~protection.moved)
-    made = rows.copy()
-    made[places] = rows[plan.classes[places]]
+    equal = rows.copy()
+    equal[places] = rows[plan.classes[places]]
     if notes is not None:
         keys = [(tokens.words[i], drawn_as(i, protection, plan.epsilon)) for i in places.tolist()]
-        made[places] = notes.consistent(_law(parts), keys, made[places].tolist())
-    return made
+        equal[places] = notes.consistent(_law(parts), keys, equal[places].tolist())
+    return equal
 
 
 def drawn_before(
     parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes
 ) -> Flags:
-    """The words for which nothing is drawn anew, because the same word was drawn before: in the session or batch.
+    """Says for which words an earlier draw is used, bool [N].
 
-    Dates never count: one number of days moves them all, but each tells how far it is from the others.
+    The same word was drawn before in the session or batch. Dates never count: one number of days
+    moves them all, but each reveals its distance from the others.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
         protection: their groups.
         plan: their classes and budgets.
-        notes: what the session knows.
+        notes: state of the session.
 
     Returns:
-        bool [N]; all false where equal words are not released alike.
+        bool [N]; all False where equal words are not released alike.
     """
-    found = np.zeros(len(tokens.words), np.bool_)
+    repeated = np.zeros(len(tokens.words), np.bool_)
     places: dict[str, list[tuple[int, tuple[str, str]]]] = {}
     for i in np.flatnonzero(plan.classes >= 0).tolist():
         if not protection.moved[i]:
@@ -69,26 +71,26 @@ def drawn_before(
         elif parts.figures is not None and i in plan.figures and protection.kind(i) not in DATES:
             law = parts.figures.law(protection.kind(i), seeded=parts.randomness.seeded)
             places.setdefault(law, []).append((i, (plan.figures[i].key, protection.kind(i))))
-    for law, several in places.items():
-        known, seen = notes.were_drawn(law, [key for _, key in several]), set[tuple[str, str]]()
-        for (i, (word, group)), was in zip(several, known, strict=True):
-            found[i] = was or (fold(word), group) in seen
+    for law, entries in places.items():
+        drawn, seen = notes.were_drawn(law, [key for _, key in entries]), set[tuple[str, str]]()
+        for (i, (word, group)), was in zip(entries, drawn, strict=True):
+            repeated[i] = was or (fold(word), group) in seen
             seen.add((fold(word), group))
-    return found
+    return repeated
 
 
 def recall(
     parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes, session: Session
 ) -> None:
-    """Note what was drawn for the words of a batch in any session of the same subject (`words.lasting`).
+    """Loads draws of the batch's words from the subject's sessions (`words.lasting`).
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
         protection: their groups.
         plan: their classes and budgets.
-        notes: what the session knows.
-        session: whose subject it is.
+        notes: state of the session, which the draws are added to.
+        session: session of the subject.
 
     Raises:
         ConfigError: the session is not in a database.
@@ -106,45 +108,47 @@ def moved_alike(
     steps: Ids,
     notes: Notes | None,
 ) -> Ids:
-    """What is added to words, with all dates moved alike and equal figures too: as the first in the text or session.
+    """Moves all dates by one step, and equal figures alike.
+
+    The step is that of the first in the text or session.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
         protection: their groups.
         plan: the figures among them.
         steps: int64 [N], as they were drawn.
-        notes: what the session knows; None without one.
+        notes: state of the session; None without one.
     """
     if parts.figures is None:
         return steps
-    made = steps.copy()
-    known = [notes or Notes(Snapshot()) for _ in tokens.texts]
+    equal = steps.copy()
+    notes_of = [notes or Notes(Snapshot()) for _ in tokens.texts]
     owner = tokens.owners
     for i, figure in plan.figures.items():
         type_ = protection.kind(i)
         key = ("", DATES[0]) if type_ in DATES else (figure.key, type_)
         law = parts.figures.law(type_, seeded=parts.randomness.seeded)
-        made[i] = known[owner[i]].consistent(law, [key], [int(steps[i])])[0]
-    return made
+        equal[i] = notes_of[owner[i]].consistent(law, [key], [int(steps[i])])[0]
+    return equal
 
 
 class Repeats:
-    """What was drawn for the words of the same texts before: they are released so again, whatever is drawn now.
+    """Replay of earlier draws for the words of the same texts.
 
-    A word is the same if its text is, and it is the same occurrence of it. So equality of texts over time is in the
-    mask, and nothing more.
+    A word is the same if its text is, and it is the same occurrence of it. So equality of texts
+    over time is in the mask, and nothing more.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
         protection: their groups.
-        plan: which of them are drawn.
-        notes: what the session knows.
+        plan: their roles, which say which of them are drawn.
+        notes: state of the session.
         repeats: see `Session.repeats`.
 
     Attributes:
-        words: bool [N], words for which nothing is drawn anew.
+        words: bool [N], words for which an earlier draw is used.
     """
 
     def __init__(
@@ -183,11 +187,11 @@ class Repeats:
         self._figures = [(f"{name} step", group) for name, group in names.values()]
         self.words = np.zeros(len(tokens.words), np.bool_)
         self.words[self._words] = notes.were_drawn(self._law, self._figures)
-        known = np.array(notes.were_drawn(self._law, self._keys), np.bool_)
-        self.words[unit_of[self._units[~known]]] = False
+        drawn_units = np.array(notes.were_drawn(self._law, self._keys), np.bool_)
+        self.words[unit_of[self._units[~drawn_units]]] = False
 
     def applied(self, release: Release) -> Release:
-        """A draw with what was drawn before in the place of what is known."""
+        """Replaces the draw by earlier draws where these are known."""
         rows, steps = release.rows.copy(), release.steps.copy()
         rows[self._units] = self._notes.recalled(self._law, self._keys, rows[self._units].tolist())
         steps[self._words] = self._notes.recalled(
@@ -196,13 +200,16 @@ class Repeats:
         return replace(release, rows=rows, steps=steps)
 
     def keep(self, rows: Ids, steps: Ids) -> None:
-        """Note what is released, for the next time. Not what was drawn and gave way to the draw of an equal word."""
+        """Stores what is released, for the next time.
+
+        Draws that were replaced by that of an equal word are not stored.
+        """
         self._notes.consistent(self._law, self._keys, rows[self._units].tolist())
         self._notes.consistent(self._law, self._figures, steps[self._words].tolist())
 
 
 def _law(parts: Parts) -> str:
-    """What a drawn row depends on besides the word, its group and its budget."""
+    """Describes what a draw depends on except word, group and budget."""
     claim, table = parts.claim, parts.table
     drawn = "seeded" if parts.randomness.seeded else "drawn"
     drawn = LASTING + drawn if parts.words.lasting else drawn

@@ -1,4 +1,4 @@
-"""The one random step: rows are drawn for protected words, and what each of them spent is counted.
+"""Draw: the one random step, with each word's spending.
 
 In: the parts of a privatizer, a `Protection`, a `Plan`. Out: a `Release`.
 Not here: how a row is drawn (`mechanism`), and how rows become text again (`release`).
@@ -20,21 +20,22 @@ from textveil.randomness import Flags, Ids, Values
 from textveil.session import Spend, micro
 
 ROUNDING = 1e-12
-"""How far floating point may carry what is spent past what was asked, before it counts."""
+"""Relative rounding error of spending that does not count as overspending."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Release:
-    """What came out of the draw.
+    """Outcome of the draw.
 
     Attributes:
         rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
-        steps: int64 [N], what is added to a number that is moved up, or to a figure.
+        steps: int64 [N], amount that is added to a number that a rule raises, or to a figure.
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
-        within: float64 [N], epsilon of each word under the mechanism's restricted promise; infinite without one.
-        most: float64 [n], what every protected unit loses at most in local DP.
-        capped: bool [n], whether that is less than its epsilon and the diameter say.
+        within: float64 [N], epsilon of each word under the mechanism's restricted claim; infinite
+            without one.
+        most: float64 [n], the largest local DP loss of every protected unit.
+        capped: bool [n], whether that is less than its epsilon and the diameter imply.
     """
 
     rows: Ids
@@ -47,26 +48,33 @@ class Release:
 
 
 def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
-    """Rows for the protected words of a batch, with what each of them spent.
+    """Draws rows for the protected words of a batch, and their spending.
 
     Raises:
-        MechanismError: a mechanism did not return a row and a bound for each protected word. BudgetError: nothing says
-            what a word may spend.
+        MechanismError: a mechanism did not return a row and a bound for each protected word.
+            BudgetError: neither a budget nor a parameter is set.
     """
     layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
-    asked, parameter = parameters(parts, plan)
-    # Names first: the mechanism may open as many streams as the longest text of the batch has words.
-    names, lost = _named(parts, protection, plan)
-    steps, lost_by_moving = _moved(parts, protection, plan)
+    budgets, parameter = parameters(parts, plan)
+    # Names first: the mechanism may open as many streams as the longest text of the batch has
+    # words.
+    names, lost = _draw_names(parts, protection, plan)
+    steps, lost_by_moving = _draw_steps(parts, protection, plan)
     rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
-    drawn, spent = _checked(rows, mechanism.spend(table, layout, parameter), len(asked), len(table))
-    within = np.full(len(asked), np.inf)
+    drawn, spent = _check_output(
+        rows, mechanism.spend(table, layout, parameter), len(budgets), len(table)
+    )
+    within = np.full(len(budgets), np.inf)
     if parts.claim.restricted is not None:
-        within = _bounds(cast(Restricting, mechanism).within(table, layout, parameter), len(asked))
-    spent = np.where(spent <= asked * (1 + ROUNDING), np.minimum(spent, asked), spent)
+        within = _check_bounds(
+            cast(Restricting, mechanism).within(table, layout, parameter), len(budgets)
+        )
+    spent = np.where(spent <= budgets * (1 + ROUNDING), np.minimum(spent, budgets), spent)
     bound = most = parts.claim.ldp(spent)
     if parts.claim.kind == "metric" and isinstance(mechanism, Capped):
-        most = np.minimum(bound, _bounds(mechanism.most(table, layout, parameter), len(asked)))
+        most = np.minimum(
+            bound, _check_bounds(mechanism.most(table, layout, parameter), len(budgets))
+        )
     whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
     whole[layout.positions] = drawn
     if oov.draws(parts.words):
@@ -74,7 +82,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         apart = oov.draw(rule, layout.documents, len(table), rng=parts.randomness)
         whole[rule == WordRule.UNIFORM] = apart[rule == WordRule.UNIFORM]
         steps[layout.unit_of[rule == WordRule.ADD]] = apart[rule == WordRule.ADD]
-    total = _per_word(plan, spent)
+    total = _sum_per_word(plan, spent)
     named = np.flatnonzero(protection.named)
     whole[named], total[named] = names[named], lost[named]
     total[protection.moved] = lost_by_moving[protection.moved]
@@ -83,62 +91,62 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
         steps=steps,
         spent=total,
         parameter=parameter,
-        within=_per_word(plan, within),
+        within=_sum_per_word(plan, within),
         most=most,
         capped=most < bound * (1 - ROUNDING),
     )
 
 
 def parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
-    """What each protected unit may spend at most, and the mechanism's parameter there, both float64 [n].
+    """Returns budget and mechanism parameter of each protected unit, float64 [n].
 
     Raises:
-        BudgetError: nothing says what a word may spend.
+        BudgetError: neither a budget nor a parameter is set.
     """
     layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
     parameter = mechanism.parameters(table, layout)
-    asked = np.full(len(layout.positions), np.inf)
+    budgets = np.full(len(layout.positions), np.inf)
     if parameter is None and plan.epsilon is not None:
-        asked = (plan.epsilon / plan.counts)[layout.words]
-        parameter = mechanism.calibrate(table, layout, asked)
+        budgets = (plan.epsilon / plan.counts)[layout.words]
+        parameter = mechanism.calibrate(table, layout, budgets)
     if parameter is None:
         raise BudgetError("the mechanism has neither a budget nor a parameter")
-    return asked, parameter
+    return budgets, parameter
 
 
 def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> list[Spend]:
-    """What a draw spends at most, said before it: of the words of the table, of names, and of figures.
+    """Bounds the spending of a draw before it, for words, names, figures.
 
-    Equal words that are replaced alike count once in each text. Words that pass because nothing was found in them, and
-    placeholders, spend nothing.
+    Equal words that are replaced alike count once in each text. Words that pass because nothing was
+    found in them, and placeholders, spend nothing.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         protection: the groups of words.
-        plan: what is decided about them.
+        plan: decisions about them.
         again: bool [N], words that are released as they were drawn before, and spend nothing.
     """
     new = ~again & plan.once
     seed = "the draws follow from a seed" if parts.randomness.seeded else ""
     return [
-        *_planned_words(parts, protection, plan, new, seed),
-        *_planned_names(parts, protection, new, seed),
-        *_planned_figures(parts, protection, new, seed),
+        *_plan_words(parts, protection, plan, new, seed),
+        *_plan_names(parts, protection, new, seed),
+        *_plan_figures(parts, protection, new, seed),
     ]
 
 
-def _planned_words(
+def _plan_words(
     parts: Parts, protection: Protection, plan: Plan, new: Flags, seed: str
 ) -> Iterator[Spend]:
-    """What words of the table spend, and labels of groups where they are drawn."""
-    claim, table, layout = parts.claim, _account(parts), plan.block.layout
+    """Yields the spending of table words, and of labels if drawn."""
+    claim, table, layout = parts.claim, _name_account(parts), plan.block.layout
     ruled = (new & (plan.rules != WordRule.HOUSE)).any()
     reasons = oov.reasons(parts.words) if ruled else []
     why = [*reasons, claim.reason, seed]
     if parts.drawn_groups:
         covered = int((~protection.public).sum())
-        each = covered * labels_cost(parts, claim, covered)  # no less than text by text
-        yield _spend("ldp", table, each, each, covered, why)
+        cost = covered * labels_cost(parts, claim, covered)  # at least the sum over the texts
+        yield _spend("ldp", table, cost, cost, covered, why)
         return
     drawn = np.unique(layout.words)
     drawn = drawn[new[drawn]]
@@ -152,15 +160,13 @@ def _planned_words(
     yield _spend(claim.metric or "ldp", table, epsilon, ldp, len(drawn), why)
 
 
-def _planned_names(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
+def _plan_names(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
     if parts.names is not None and (names := int((protection.named & new).sum())):
         epsilon = names * parts.names.options.epsilon
         yield _spend("ldp", "names", epsilon, epsilon, names, [seed])
 
 
-def _planned_figures(
-    parts: Parts, protection: Protection, new: Flags, seed: str
-) -> Iterator[Spend]:
+def _plan_figures(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
     places = np.flatnonzero(protection.moved & new).tolist()
     if parts.figures is not None and places:
         moved = [parts.figures.bound(protection.kind(i)) for i in places]
@@ -168,8 +174,11 @@ def _planned_figures(
         yield _spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed])
 
 
-def _account(parts: Parts) -> str:
-    """The table of the account: for local DP at levels of a nested book one for all of them, so that a limit holds."""
+def _name_account(parts: Parts) -> str:
+    """Returns the table name of the account.
+
+    For local DP, all levels of a nested book share one account, so that a limit holds.
+    """
     table, book = parts.table, parts.table.root.book
     if book is None or book.nested is None or parts.claim.kind != "ldp":
         return table.name
@@ -188,7 +197,10 @@ def _spend(
 
 
 def labels_cost(parts: Parts, claim: Claim, words: int) -> float:
-    """Local DP of a word where groups are drawn: the largest of a group, its own label, and those it can change."""
+    """Returns the local DP of a word where groups are drawn.
+
+    It is the largest of a group, plus the word's label and all labels that it can change.
+    """
     assert isinstance(parts.budget, Grouped), "options are checked"
     assert parts.grouping is not None, "or no group would be drawn"
     label = parts.grouping.options.label_epsilon or 0.0
@@ -196,8 +208,12 @@ def labels_cost(parts: Parts, claim: Claim, words: int) -> float:
     return float(claim.ldp(np.array(parts.budget.budgets)).max()) + places * label
 
 
-def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
-    """A row for every word that is replaced by a name, and its local DP; -1 and 0 for all others."""
+def _draw_names(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
+    """Draws a row for every word that a name replaces.
+
+    Returns:
+        The rows and their local DP; `PLACEHOLDER` and 0 for all other words.
+    """
     if parts.names is None:
         return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
     return parts.names.draw(
@@ -205,8 +221,12 @@ def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Value
     )
 
 
-def _moved(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
-    """What is added to every figure, and its local DP; 0 and 0 for all other words."""
+def _draw_steps(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
+    """Draws the step of every figure.
+
+    Returns:
+        The steps and their local DP; 0 and 0 for all other words.
+    """
     if parts.figures is None:
         return np.zeros(len(plan.roles), np.int64), np.zeros(len(plan.roles))
     return parts.figures.draw(
@@ -214,19 +234,19 @@ def _moved(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Value
     )
 
 
-def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:
-    """What a mechanism returned, if it is one row and one bound per protected position."""
+def _check_output(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:
+    """Returns a mechanism's output if it fits the number of positions."""
     if not (isinstance(rows, np.ndarray) and rows.shape == (n,) and rows.dtype.kind == "i"):
         raise MechanismError(
             f"a mechanism must release an array of {n} rows, one per protected word; nothing was released"
         )
     if ((rows < PLACEHOLDER) | (rows >= words)).any():
         raise MechanismError("a mechanism must release rows of the table; nothing was released")
-    return rows.astype(np.int64), _bounds(spent, n)
+    return rows.astype(np.int64), _check_bounds(spent, n)
 
 
-def _bounds(spent: object, n: int) -> Values:
-    """What a mechanism returned, if it is one bound per protected position."""
+def _check_bounds(spent: object, n: int) -> Values:
+    """Returns a mechanism's bounds if there is one per position."""
     if not (
         isinstance(spent, np.ndarray)
         and spent.shape == (n,)
@@ -239,8 +259,8 @@ def _bounds(spent: object, n: int) -> Values:
     return spent.astype(np.float64)
 
 
-def _per_word(plan: Plan, spent: Values) -> Values:
-    """Bounds of positions [n], summed to words [N]; infinite for words that pass."""
+def _sum_per_word(plan: Plan, spent: Values) -> Values:
+    """Sums bounds of positions [n] to words [N]; infinite for passing words."""
     total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(
         np.float64
     )

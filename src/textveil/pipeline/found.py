@@ -1,11 +1,13 @@
-"""What is found for a budget, or as one: the largest at which an attacker guesses at most a share of words; codes.
+"""Budget search (`--risk`) and choice of codebook (`--codes auto`).
 
-In: options with `risk`, or with codes that follow from the budget. Out: the same options with the epsilon that was
-found, or the number of codes; the prior, and what a statement says.
-Not here: how often a guess is right (`mechanism.guess`), and what an attacker makes of a release (`evaluate`).
+In: options with `risk`, or with codes that follow from the budget. Out: the same options with the
+largest epsilon that keeps the Bayes attacker below a success rate, or the number of codes; the
+prior, and the sentence for a statement.
+Not here: how often a guess is right (`mechanism.guess`), and what an attacker makes of a release
+(`evaluate`).
 
-All of it follows from public things: the mechanism's law, the table, and counts of public texts. No private text is
-looked at, so that the epsilon tells nothing of one.
+Everything is computed from public data: the mechanism's law, the table, and counts of public texts.
+No private text is read, so the epsilon reveals nothing about one.
 """
 
 import math
@@ -26,20 +28,23 @@ from textveil.table import FITTING, Book, EmbeddingTable, choice, load_table, sh
 from textveil.text import tokenize
 
 TOLERANCE = 0.01
-"""The epsilon that is found is at least the largest one divided by 1 + this."""
+"""Relative tolerance of the epsilon that is found.
+
+It is at least the largest one divided by 1 + this.
+"""
 
 LEAST, MOST = 1e-3, 1024.0
-"""Epsilons between which is searched."""
+"""Bounds of the search for epsilon."""
 
 GAIN = 0.001
-"""Where twice the epsilon adds less than this share to what is guessed, more budget gains a text nothing."""
+"""Relative gain in guesses below which doubling epsilon is not worthwhile."""
 
 
 def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Config:
-    """The options with the epsilon that `risk` asks for, or the codes that fit the budgets; else the same options.
+    """Sets the epsilon for `risk`, or the codes that fit the budgets.
 
     Args:
-        config: resolved options.
+        config: resolved options; returned unchanged where they ask for neither.
         table: takes the place of the configured one.
 
     Raises:
@@ -48,7 +53,7 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
         InputError: the public texts cannot be read, or hold no word.
     """
     if config.table.codes is not None and (books := choice(config.table.codes)):
-        return replace(config, table=replace(config.table, codes=_fitting(config, books)))
+        return replace(config, table=replace(config.table, codes=_choose_books(config, books)))
     if config.risk is None or config.epsilon is not None:
         return config
     _check(config)
@@ -58,24 +63,24 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
     mechanism: Mechanism = resolved(target(**config.mechanism.options), loaded)
     guessed = guessing(mechanism, loaded, prior(config, loaded.origin))
 
-    if not _takes(mechanism, loaded):
+    if not _can_calibrate(mechanism, loaded):
         raise ConfigError(
             f"risk needs a mechanism that keeps to any epsilon from {LEAST:g}, and {config.mechanism.name} does not "
             "with these options: choose another one, such as rankcape, or give epsilon"
         )
 
     def success(epsilon: float) -> float:
-        each = sorted({budget for budget in _budgets(config, epsilon) if budget > 0})
+        budgets = sorted({budget for budget in _budgets(config, epsilon) if budget > 0})
         parameters = [
-            mechanism.calibrate(loaded, Layout.of(1), np.array([budget]))[0] for budget in each
+            mechanism.calibrate(loaded, Layout.of(1), np.array([budget]))[0] for budget in budgets
         ]
         return max(guessed(float(parameter)) for parameter in parameters)
 
     return replace(config, epsilon=search(success, config.risk))
 
 
-def _fitting(config: Config, books: Mapping[str, Book]) -> str:
-    """The name of the book that tells most of a word at the budget of each group.
+def _choose_books(config: Config, books: Mapping[str, Book]) -> str:
+    """Names the book that keeps most information at each group's budget.
 
     Raises:
         ConfigError: there is no budget, or groups need books of one path with a comma.
@@ -98,13 +103,14 @@ def _fitting(config: Config, books: Mapping[str, Book]) -> str:
 
 
 def search(success: Callable[[float], float], risk: float) -> float:
-    """The largest epsilon, but for `TOLERANCE`, at which success is at most a risk; by bisection.
+    """Finds the largest epsilon whose success is within a risk, by bisection.
 
-    What it returns was tried: success is at most the risk there, also if it should not rise everywhere.
+    Up to `TOLERANCE`. The returned value was tried: success is at most the risk there, even if it
+    should not rise everywhere.
 
     Args:
-        success: the share of words that are guessed under an epsilon; it rises with it.
-        risk: what it may be.
+        success: the share of words that are guessed under an epsilon; it rises with epsilon.
+        risk: the largest share that is allowed.
 
     Raises:
         BudgetError: it is more under the least epsilon already.
@@ -118,7 +124,7 @@ def search(success: Callable[[float], float], risk: float) -> float:
     before = least
     while (now := success(high)) <= risk and high < MOST:
         if high > 16 and now - before <= GAIN * now:
-            return low  # it hardly gets farther
+            return low  # more budget gains almost nothing
         low, before, high = high, now, high * 2
     if now <= risk:
         return high
@@ -129,11 +135,10 @@ def search(success: Callable[[float], float], risk: float) -> float:
 
 
 def prior(config: Config, table: EmbeddingTable) -> Values:
-    """What the attacker expects of a protected word before looking: float64 [V], positive, summing to 1.
+    """Returns the attacker's prior of a word, float64 [V], summing to 1.
 
-    The table is the one in which words are looked up.
-
-    Shares of the words of the public file or of the packaged list; those of words that pass are left out.
+    It is positive, and over the table in which words are looked up: the shares of the words in the
+    public file or the packaged list, without those of words that pass.
     """
     listed = config.words.stopwords == "protect"
     if config.prior is None:
@@ -153,7 +158,7 @@ def prior(config: Config, table: EmbeddingTable) -> Values:
 
 
 def said(config: Config) -> str:
-    """What a statement says of a budget that was found; empty where it was given."""
+    """Returns the statement's sentence on a budget search; "" without one."""
     if config.risk is None:
         return ""
     whose = (
@@ -169,7 +174,7 @@ def said(config: Config) -> str:
 
 
 def _check(config: Config) -> None:
-    """Refuses options under which more is known of a word, or less of the law, than is counted here."""
+    """Raises `ConfigError` for options that the attacker's model does not cover."""
     words = config.words
     if (
         words.unit != "word"
@@ -198,8 +203,8 @@ def _check(config: Config) -> None:
         )
 
 
-def _takes(mechanism: Mechanism, table: EmbeddingTable) -> bool:
-    """Whether a mechanism keeps to the least epsilon that is tried."""
+def _can_calibrate(mechanism: Mechanism, table: EmbeddingTable) -> bool:
+    """Says whether a mechanism can be calibrated to the least epsilon."""
     try:
         mechanism.calibrate(table, Layout.of(1), np.array([LEAST]))
     except TextveilError:
@@ -208,7 +213,7 @@ def _takes(mechanism: Mechanism, table: EmbeddingTable) -> bool:
 
 
 def _budgets(config: Config, epsilon: float | None) -> tuple[float, ...]:
-    """What a word may spend: of each group, where they have budgets of their own."""
+    """Returns the epsilon of a word, or of each group."""
     if config.groups == GroupOptions():
         return () if epsilon is None else (epsilon,)
     return Grouped.of(config.groups, epsilon).budgets

@@ -1,6 +1,7 @@
-"""A paper's own parameters on a table that the paper did not have: a warning with what they keep there.
+"""Warning about a paper's budget on another table than the paper's.
 
-In: a privatizer's parts and the options they come from. Out: a warning, or none.
+In: a privatizer's parts and the options they come from. Out: a warning with the share of words that
+stay unchanged, or none.
 Not here: the profiles (`config`), and the mechanisms of papers (`mechanism`).
 """
 
@@ -20,19 +21,21 @@ from textveil.table import EmbeddingTable
 from textveil.text import tokenize
 
 PREFIX = "paper-"
-"""Profiles with this prefix hold a paper's own parameters."""
+"""Prefix of profiles with the parameters of a paper."""
 
 
 def warn_of_budget(parts: Parts, config: Config, *, stacklevel: int) -> None:
-    """Warns where a paper's budget is used on a table of another size than the paper's own."""
-    own = parts.budget is None or (isinstance(parts.budget, Grouped) and config.epsilon is None)
-    papers_own = config.profile is not None and config.profile.startswith(PREFIX) and own
+    """Warns where a paper's budget is used on another table than its."""
+    unscaled = parts.budget is None or (
+        isinstance(parts.budget, Grouped) and config.epsilon is None
+    )
+    papers_own = config.profile is not None and config.profile.startswith(PREFIX) and unscaled
     if not papers_own or _is_glove(parts.table):
         return
-    kept, words = _kept(parts)
+    same, words = _count_unchanged(parts)
     warnings.warn(
         f"the profile {config.profile} has a budget of the size that the paper used on its own table; on "
-        f"{parts.table.name} it keeps {kept} of the {words} protected words of a public sample: set epsilon instead",
+        f"{parts.table.name} it keeps {same} of the {words} protected words of a public sample: set epsilon instead",
         TextveilWarning,
         stacklevel=stacklevel + 1,
     )
@@ -42,10 +45,11 @@ def _is_glove(table: EmbeddingTable) -> bool:
     return "glove" in table.name.lower()
 
 
-def _kept(parts: Parts) -> tuple[int, int]:
-    """How many words of the packaged letter come out unchanged under the mechanism's own parameter, and of how many.
+def _count_unchanged(parts: Parts) -> tuple[int, int]:
+    """Counts unchanged words of the packaged letter, and its protected words.
 
-    The letter is public; it is drawn from a fixed seed, and with the default words, whatever the user's are.
+    They are drawn under the profile's parameter. The letter is public; it is drawn from a fixed
+    seed, and with the default words, whatever the user's are.
     """
     words = tokenize([(files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")]).words
     public = listed(words, WordsOptions())
@@ -58,7 +62,7 @@ def _kept(parts: Parts) -> tuple[int, int]:
             raise BudgetError(
                 "a profile without epsilon must set the mechanism's own parameter or groups.budgets"
             )
-        mean = float(np.mean([each for each in parts.budget.budgets if math.isfinite(each)]))
+        mean = float(np.mean([budget for budget in parts.budget.budgets if math.isfinite(budget)]))
         parameter = mechanism.calibrate(table, block.layout, np.full(len(rows), mean))
     released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))
     return int((released == rows).sum()), len(rows)

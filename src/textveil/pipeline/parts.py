@@ -1,7 +1,8 @@
-"""The parts of a privatizer, which decide together what its releases are and what they promise.
+"""Parts of a privatizer, which together determine its releases and its claim.
 
 In: a `Setup` that keeps the rules. Out: `Parts`.
-Not here: which options exclude which (`rules`), and what the parts do with a text (`plan`, `draw`, `release`).
+Not here: which options exclude which (`rules`), and what the parts do with a text (`plan`, `draw`,
+`release`).
 """
 
 import math
@@ -35,23 +36,23 @@ from textveil.table import Books, EmbeddingTable, WordPieces, load_table
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Parts:
-    """What a privatizer consists of.
+    """Components of a privatizer.
 
     Attributes:
-        table: whose words are released.
-        mechanism: what draws them.
-        words: how text becomes words.
-        claim: what is promised, with the notes of all parts.
-        budget: what a word may spend; None where the mechanism's own parameter says it.
-        rerank: whether drawn words give way to likelier ones near them.
-        grouping: what puts words into groups; None: nothing.
-        names: what replaces names by names; None: nothing.
-        figures: what moves dates, ages and amounts; None: nothing.
-        randomness: where draws come from.
+        table: table of the words that are released.
+        mechanism: draws the rows.
+        words: rules for cutting text into words.
+        claim: claim of the mechanism, with the notes of all parts.
+        budget: rule for the epsilon of each word; None where the mechanism's parameter decides.
+        rerank: options for replacing drawn words by likelier neighbours.
+        grouping: puts words into groups; None for no groups.
+        names: replaces names by names; None to replace none.
+        figures: moves dates, ages and amounts; None to move none.
+        randomness: source of the draws.
         pieces: the pieces of words; None where words are whole.
-        naming: of each text of a run, what names its placeholders without a session, where they are numbered; None:
-            they are counted in each text.
-        source: who wrote the texts, which a session remembers of the addresses in them.
+        naming: for each text of a run, the keyed names of its placeholders without a session, where
+            they are numbered; None to count them in each text.
+        source: writer of the texts, which a session stores with the addresses in them.
     """
 
     table: EmbeddingTable
@@ -70,19 +71,19 @@ class Parts:
 
     @property
     def drawn_groups(self) -> bool:
-        """Whether groups are drawn at random."""
+        """True if groups are drawn at random."""
         return self.grouping is not None and self.grouping.randomised
 
     def with_parts(self, **parts: Any) -> Self:
-        """A copy in which some parts are others; the claim is not made anew."""
+        """Returns a copy with some parts replaced; the claim stays."""
         copy = object.__new__(type(self))
         Parts.__init__(copy, **{**vars(self), **parts})
         return copy
 
     def remembering(self) -> Self:
-        """The same, which remembers what was found in texts, as long as it is there: equal ones are searched once.
+        """Returns a copy that caches findings, so equal texts are searched once.
 
-        Only what detectors find is remembered, which follows from a text alone; every draw is a draw of its own.
+        Only detections are cached, which depend on a text alone; every draw is fresh.
         """
         if self.grouping is None or self.grouping.detection.settings.memory is not None:
             return self
@@ -90,10 +91,10 @@ class Parts:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
-        """Where options hold a privatizer, it is taken as it is: its parts were checked when it was built."""
+        """Returns a schema that accepts privatizers unchanged; they are checked already."""
         return core_schema.is_instance_schema(cls)
 
-    # ---- pickling: named tables are loaded again, not carried --------------------------------------------------------
+    # ---- pickling: named tables are loaded again, not carried ------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
@@ -123,7 +124,7 @@ class Parts:
 
 
 def build(setup: Setup) -> Parts:
-    """The parts that the options ask for.
+    """Builds the parts that the options ask for.
 
     Raises:
         ConfigError, BudgetError, UnknownName: an option is wrong, or does not go with another one.
@@ -149,81 +150,82 @@ def build(setup: Setup) -> Parts:
 
 
 def _claim(setup: Setup) -> Claim:
-    """What the mechanism promises, with what re-ranking and groups add to it."""
+    """Returns the mechanism's claim, with notes on codes, re-ranking and groups."""
     claim, grouping = setup.claim, setup.grouping
     if setup.loaded.root.book is not None:
         claim = coarsely(
             claim,
             setup.loaded,
-            _named_at_most(setup),
+            _bound_guesses(setup),
             consistent=setup.words.consistent,
             drawn_groups=setup.randomised,
             besides=grouping is not None and bool(grouping.named or grouping.moved),
         )
     if setup.rerank.m > 1:
-        said = {**claim.options, "rerank": asdict(setup.rerank)}
+        options = {**claim.options, "rerank": asdict(setup.rerank)}
         note = NOTE if setup.loaded.root.book is None else SPELLED
-        claim = replace(claim, options=said, caveats=(*claim.caveats, note))
+        claim = replace(claim, options=options, caveats=(*claim.caveats, note))
     if grouping is not None:
-        claim = _grouped_claim(claim, grouping, setup.protect, setup.groups, setup.names)
+        claim = _describe_groups(claim, grouping, setup.protect, setup.groups, setup.names)
         if grouping.moved:
-            said = {**claim.options, "figures": asdict(setup.figures)}
+            options = {**claim.options, "figures": asdict(setup.figures)}
             notes = Figures(options=setup.figures).notes(grouping.moved)
-            claim = replace(claim, options=said, caveats=(*claim.caveats, *notes))
+            claim = replace(claim, options=options, caveats=(*claim.caveats, *notes))
     return claim
 
 
-def _named_at_most(setup: Setup) -> float | None:
-    """How often words are named from a released code, see `guessing`; None where that is not known.
+def _bound_guesses(setup: Setup) -> float | None:
+    """Bounds how often a word is guessed from a released code.
 
-    Under the largest finite budget of a word; a budget of one's own may give words any.
+    See `guessing`; None where that is not known. The bound holds for the largest finite budget of a
+    word; a user-defined budget may give any.
     """
     mechanism = single(setup.built)
     if setup.words.stopwords != "pass" or not setup.claim.alone or not isinstance(mechanism, Law):
         return None
-    found = []
+    rates = []
     for view, parameter in _parameters(setup, mechanism):
         block = Block(layout=Layout.of(1), rows=np.zeros(1, np.int64))
         if mechanism.log_probs(view, block, parameter) is None:
             return None
-        found.append(guessing(mechanism, view)(float(parameter[0])))
-    return max(found, default=None)
+        rates.append(guessing(mechanism, view)(float(parameter[0])))
+    return max(rates, default=None)
 
 
 def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingTable, Values]]:
-    """The view by each book, with the parameter under the largest finite budget of words that go through it."""
-    given, book = _epsilons(setup.spending), setup.loaded.root.book
+    """Yields each book's view with the parameter of its largest finite budget."""
+    epsilons, book = _epsilons(setup.spending), setup.loaded.root.book
     of = book.of if isinstance(book, Books) and isinstance(setup.spending, Grouped) else None
     for at, view in enumerate(setup.loaded.views):
-        own = [each for i, each in given.items() if of is None or of[i] == at]
+        of_view = [epsilon for i, epsilon in epsilons.items() if of is None or of[i] == at]
         if setup.parameter is not None:
             yield view, setup.parameter
-        elif own:
-            yield view, mechanism.calibrate(view, Layout.of(1), np.array([max(own)]))
+        elif of_view:
+            yield view, mechanism.calibrate(view, Layout.of(1), np.array([max(of_view)]))
 
 
 def _epsilons(chosen: Budget | None) -> dict[int, float]:
-    """The finite epsilons above 0 that a rule of the package gives to words, of groups by their number."""
-    given: Sequence[float] = chosen.budgets if isinstance(chosen, Grouped) else ()
-    given = (chosen.epsilon,) if type(chosen) is Uniform else given
-    return {i: each for i, each in enumerate(given) if 0 < each < math.inf}
+    """Returns a built-in rule's finite positive epsilons, by group number."""
+    budgets: Sequence[float] = chosen.budgets if isinstance(chosen, Grouped) else ()
+    budgets = (chosen.epsilon,) if type(chosen) is Uniform else budgets
+    return {i: budget for i, budget in enumerate(budgets) if 0 < budget < math.inf}
 
 
 NAMELESS = "of names only those behind a key are found: no tagger is among protect.detectors"
-"""Of detectors that level names asks for, none finds them."""
+"""Caveat where no detector of the options finds names."""
 
 
-def _grouped_claim(
+def _describe_groups(
     claim: Claim,
     grouping: Grouping,
     protect: ProtectOptions,
     groups: GroupOptions,
     names: NameOptions,
 ) -> Claim:
-    """The claim that says how words were grouped."""
-    said = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
+    """Adds the method of grouping to a claim."""
+    options = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
     if grouping.named:
-        said["names"] = asdict(names)
+        options["names"] = asdict(names)
     if grouping.randomised:
         note = "groups are drawn at random; the statement covers them"
     elif grouping.context_free:
@@ -231,16 +233,19 @@ def _grouped_claim(
     else:
         note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
     blind = () if grouping.detection.finds_names else (NAMELESS,)
-    return replace(claim, options=said, caveats=(*claim.caveats, note, *blind))
+    return replace(claim, options=options, caveats=(*claim.caveats, note, *blind))
 
 
 def _budget(setup: Setup) -> Budget | None:
-    """The one rule that decides what a word spends; None where the mechanism's own parameter does."""
+    """Returns the rule for the epsilon of each word, checked.
+
+    None where the mechanism's parameter decides.
+    """
     claim, chosen = setup.claim, setup.spending
     if setup.parameter is not None and claim.parameter is not None:
         in_range(setup.parameter, claim.parameter)
-    for each in sorted({*_epsilons(chosen).values()}):  # refuses now what it would refuse later
-        setup.built.calibrate(setup.loaded, Layout.of(1), np.array([each]))
+    for epsilon in sorted({*_epsilons(chosen).values()}):  # fails now rather than at the first text
+        setup.built.calibrate(setup.loaded, Layout.of(1), np.array([epsilon]))
     if chosen is not None and claim.kind == "none":
         warnings.warn(
             f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}",
@@ -249,5 +254,5 @@ def _budget(setup: Setup) -> Budget | None:
         )
     needs_none = setup.parameter is not None and claim.parameter is None
     if needs_none and not setup.grouped:
-        return setup.budget  # an epsilon neither weakens a placeholder nor makes one of a stencil
+        return setup.budget  # an epsilon changes neither placeholders nor stencils
     return chosen

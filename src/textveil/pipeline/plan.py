@@ -1,4 +1,4 @@
-"""Before the draw: which row stands for each word, what may be done with it, and what it may spend.
+"""Plan: the row, role and budget of each word before the draw.
 
 In: the parts of a privatizer, words. Out: their `Protection`, and a `Plan`.
 Not here: which words are protected (`protect`), and the draw (`draw`).
@@ -33,19 +33,22 @@ from textveil.text import Tokens
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """What is decided before the draw, for N words in T units.
+    """Decisions before the draw, for N words in T units.
 
     Attributes:
         block: the units' rows (secret) and layout (public).
-        originals: int64 [T], the units' rows in the table in which words are looked up; others than the block's where
-            the table is looked at coarsely. Secret.
+        originals: int64 [T], the units' rows in the table in which words are looked up; different
+            from the block's where a codebook is used. Secret.
         roles: int8 [N], a `Role` per word.
         counts: int64 [N], units of each word.
         unknown: bool [N], words outside the table that are not public.
-        rules: int8 [N], a `WordRule` per word: whether a paper's own rule takes it out of the mechanism's hands.
-        classes: int64 [N], the same number for words that are released alike because they are equal; -1 elsewhere.
-        epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets it.
-        figures: by word, those that are moved; secret.
+        rules: int8 [N], a `WordRule` per word: whether a paper's rule handles it instead of the
+            mechanism.
+        classes: int64 [N], the same number for words that are released alike because they are
+            equal; -1 elsewhere.
+        epsilon: float64 [N], the budget of each word, or None where the mechanism's parameter sets
+            it.
+        figures: figures to move, by word; secret.
     """
 
     block: Block
@@ -60,7 +63,7 @@ class Plan:
 
     @cached_property
     def once(self) -> Flags:
-        """The words that are no repetition of an equal one that is released alike, bool [N]."""
+        """Words that do not repeat an equal word, bool [N]."""
         once: Flags = (self.classes < 0) | (self.classes == np.arange(len(self.classes)))
         return once
 
@@ -68,17 +71,17 @@ class Plan:
 def detect(
     parts: Parts, tokens: Tokens, queries: Sequence[str] | None, *, once: bool = False
 ) -> Detections | None:
-    """Detects what is sensitive in texts; None where nothing makes groups.
+    """Detects sensitive parts in texts; None where nothing makes groups.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
-        queries: what each text is for; None where the options say it or nothing asks for it.
-        once: whether equal texts are looked at once, so that `Detections.whole` has those of the batch; not in a
-            session, where what stands in a text may have been found in those before it.
+        queries: the purpose of each text; None where the options set it or nothing needs it.
+        once: True to search equal texts once, so that `Detections.whole` has those of the batch;
+            not in a session, where a text's values may have been found in earlier texts.
 
     Raises:
-        InputError: queries are given and nothing asks for them, or the other way.
+        InputError: queries are given and nothing needs them, or the other way.
         DetectorError: a detector failed.
     """
     if parts.grouping is not None and once and queries is None:
@@ -99,21 +102,25 @@ def protect(
     *,
     first: int = 0,
 ) -> tuple[Tokens, Protection, Values | None, tuple[tuple[PrivateValue, ...], ...]]:
-    """The words as they are released, their groups and budgets, and for each text the private values that are new.
+    """Assigns groups and budgets to the words, joined as they are released.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
-        found: what was found in their texts.
+        found: detections in their texts.
         known: the session's snapshot; None without one.
         first: the number of the first text in its run.
+
+    Returns:
+        The words as they are released, their protection, their epsilons [N], and for each text the
+        private values that are new.
 
     Raises:
         BudgetError: a budget does not give one epsilon per word.
     """
     if parts.grouping is None or found is None:
         protection = ungrouped(listed(tokens.words, parts.words))
-        return tokens, protection, _epsilon(parts, protection), ()
+        return tokens, protection, _assign_epsilon(parts, protection), ()
     if known is None:
         found = parts.grouping.propagate(found, None)
     else:
@@ -134,10 +141,10 @@ def protect(
         protection = randomised(
             protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng
         )
-    return *join(tokens, protection, _epsilon(parts, protection), public), found.new_values
+    return *join(tokens, protection, _assign_epsilon(parts, protection), public), found.new_values
 
 
-def _epsilon(parts: Parts, protection: Protection) -> Values | None:
+def _assign_epsilon(parts: Parts, protection: Protection) -> Values | None:
     if parts.budget is None:
         return None
     epsilon = in_range(np.asarray(parts.budget.assign(protection), np.float64), "epsilon")
@@ -157,24 +164,24 @@ def make_plan(
     memo: dict[object, object] | None,
     whole: bool,
 ) -> Plan:
-    """What is decided about the words of a batch before the draw.
+    """Decides rows, roles and classes of a batch's words before the draw.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words, as they are released.
         protection: their groups.
         epsilon: their budgets [N]; None where the mechanism's parameter sets them.
-        memo: where what does not depend on the budget is kept for other budgets; secret.
-        whole: whether words whose row the mechanism does not look at have it looked up all the same.
+        memo: cache of results that do not depend on the budget; secret.
+        whole: True to look up rows also for words whose row the mechanism does not use.
 
     Raises:
         VocabularyError: a word is outside the table, and `words.oov` is `error`.
     """
     apart = protection.hidden | protection.named | protection.moved
-    idle = protection.hidden | protection.moved  # words whose row nobody looks at
+    idle = protection.hidden | protection.moved  # words whose row is not used
     if epsilon is not None:
         idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
-    rows, counts, known = _rows(
+    rows, counts, known = _look_up_rows(
         parts, tokens.words, np.zeros_like(idle) if whole or not parts.claim.alone else idle
     )
     unknown = ~known & ~protection.public & ~apart
@@ -188,7 +195,7 @@ def make_plan(
     roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
     if parts.words.oov in ("keep", "placeholder"):
         roles[left] = Role.PASS if parts.words.oov == "keep" else Role.HOLE
-    roles[rules != WordRule.HOUSE] = Role.HOLE  # for the mechanism there is no word
+    roles[rules != WordRule.HOUSE] = Role.HOLE  # the mechanism does not see them
     roles[apart] = Role.HOLE
     if epsilon is not None:
         protected = roles == Role.PROTECT
@@ -196,12 +203,12 @@ def make_plan(
         roles[protected & np.isinf(epsilon)] = Role.PASS
     unit_of = np.repeat(np.arange(len(roles)), counts)
     group = group_numbers(protection.labels)[protection.group][unit_of]
-    figures = _figures(tokens, protection)
+    figures = _parse_figures(tokens, protection)
     layout = Layout(
         roles=roles[unit_of],
         documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
         unit_of=unit_of,
-        verbatim=tuple(_passing(parts, tokens.words, roles)[unit_of]),
+        verbatim=tuple(_select_passing(parts, tokens.words, roles)[unit_of]),
         spaced=_apart(tokens, roles)[unit_of],
     )
     return Plan(
@@ -211,20 +218,20 @@ def make_plan(
         counts=counts,
         unknown=unknown,
         rules=rules,
-        classes=_classes(parts, tokens, protection, roles, epsilon, figures),
+        classes=_number_classes(parts, tokens, protection, roles, epsilon, figures),
         epsilon=epsilon,
         figures=figures,
     )
 
 
-def _figures(tokens: Tokens, protection: Protection) -> dict[int, Figure]:
-    """The figures that are moved, by word."""
+def _parse_figures(tokens: Tokens, protection: Protection) -> dict[int, Figure]:
+    """Parses the figures that are moved, by word."""
     places = np.flatnonzero(protection.moved).tolist()
     read = [(i, read_figure(protection.kind(i), tokens.words[i])) for i in places]
     return {i: figure for i, figure in read if figure is not None}
 
 
-def _classes(
+def _number_classes(
     parts: Parts,
     tokens: Tokens,
     protection: Protection,
@@ -232,39 +239,48 @@ def _classes(
     epsilon: Values | None,
     figures: Mapping[int, Figure],
 ) -> Ids:
-    """Where equal words of a group are released alike: the number of the first of them in their text, else -1."""
-    found = np.full(len(roles), -1, np.int64)
+    """Numbers words that are released alike because they are equal, int64 [N].
+
+    The number is the index of the first of them in their text; -1 for all other words.
+    """
+    classes = np.full(len(roles), -1, np.int64)
     if not parts.words.consistent:
-        return found
+        return classes
     seen: dict[tuple[int, str, str], int] = {}
     owner = tokens.owners.tolist()
     for i in np.flatnonzero((roles == Role.PROTECT) | protection.named | protection.moved).tolist():
         word = figures[i].key if i in figures else fold(tokens.words[i])
-        found[i] = seen.setdefault((owner[i], word, drawn_as(i, protection, epsilon)), i)
-    return found
+        classes[i] = seen.setdefault((owner[i], word, drawn_as(i, protection, epsilon)), i)
+    return classes
 
 
 def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
-    """The group of a word with its budget: equal words with the same are one draw."""
+    """Returns a word's group and budget, by which equal words share draws."""
     kind = protection.kind(word)
     if epsilon is None or protection.named[word] or protection.moved[word]:
         return kind
     return f"{kind} {epsilon[word]!r}"
 
 
-def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
-    """The words that pass as they are released, "" for others, [N]."""
+def _select_passing(
+    parts: Parts, words: Sequence[str], roles: NDArray[np.int8]
+) -> NDArray[np.object_]:
+    """Returns passing words as released, "" for all others, [N]."""
     lowered = parts.words.casing == "lower"
     passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
     shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
-    # one more, so that no words are an array of strings too
+    # one extra, so that an empty list is an array of strings, too
     return np.array([*shown, ""], object)[:-1]
 
 
-def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
-    """The rows of all units in order in the table of words, how many each word has, and whether a word is in it.
+def _look_up_rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
+    """Looks up the rows of all units.
 
-    A word outside the table that is idle wherever it stands is spared its surrogate; its row is 0.
+    A word outside the table that is idle everywhere is not given a surrogate; its row is 0.
+
+    Returns:
+        Rows in the table of words, in order; the number of units of each word; whether a word is in
+        the table.
     """
     distinct = list(dict.fromkeys(words))
     number = {word: i for i, word in enumerate(distinct)}
@@ -273,8 +289,8 @@ def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Fl
         origin = parts.table.origin
         rows = origin.find(distinct)
         known = rows >= 0
-        asked = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
-        rows[asked], _ = origin.lookup([distinct[i] for i in np.flatnonzero(asked).tolist()])
+        missing = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
+        rows[missing], _ = origin.lookup([distinct[i] for i in np.flatnonzero(missing).tolist()])
         return np.maximum(rows, 0)[which], np.ones(len(words), np.int64), known[which]
     cut, known = parts.pieces.cut(distinct)
     rows = np.concatenate([cut[i] for i in which]) if len(which) else np.empty(0, np.int64)
@@ -282,7 +298,10 @@ def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Fl
 
 
 def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> Flags:
-    """Whether whitespace stands before a word in the release: between two replaced words it always does."""
+    """Says before which words the release has whitespace, bool [N].
+
+    Between two replaced words it always has.
+    """
     spaced = tokens.spaced
     spaced[1:] |= (roles[1:] != Role.PASS) & (roles[:-1] != Role.PASS)
     return spaced

@@ -1,7 +1,9 @@
-"""The sentence: text -> words -> protection -> budget -> mechanism -> released items -> text, with its guarantee.
+"""Privatizer: the only place that knows the order of the steps.
 
-In: texts and a configuration. Out: one `Result` per text. The only place that knows the order.
-Not here: what any of the steps does; each has its own module or room.
+text -> words -> protection -> budget -> mechanism -> released items -> text, with its guarantee.
+
+In: texts and a configuration. Out: one `Result` per text.
+Not here: what any of the steps does; each has a separate module or room.
 """
 
 import math
@@ -57,26 +59,33 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Privatizer(Parts):
-    """Privatizes texts word by word; frozen, shareable between threads, and picklable.
+    """Privatizer of texts, word by word; frozen, picklable, shareable between threads.
 
     Args:
         mechanism: a registered name ("noise") or a `Mechanism`.
-        epsilon: the promised bound of the printed statement, per word: the largest epsilon_j. 0 replaces every
-            protected word by a placeholder, infinity lets it pass and says so.
+        epsilon: the promised bound of the printed statement, per word: the largest epsilon_j. 0
+            replaces every protected word by a placeholder, infinity lets it pass and says so.
         table: a registered name or an `EmbeddingTable`.
-        words: how text becomes words: `WordsOptions`, or a mapping of its fields ({"casing": "copy"}).
+        words: rules for cutting text into words: `WordsOptions`, or a mapping of its fields
+            ({"casing": "copy"}).
         budget: a rule for unequal budgets, in place of `epsilon`.
-        rerank: whether drawn words give way to likelier ones near them: `Rerank`, or a mapping of its fields.
-        protect: which words are sensitive and which matter to the task: `ProtectOptions`, or a mapping of its fields.
-        groups: what each group of words may spend: `GroupOptions`, or a mapping of its fields.
-        names: which names give way to names of their type: `NameOptions`, or a mapping of its fields.
-        figures: which dates, ages and amounts are moved: `FigureOptions`, or a mapping of its fields.
-        seed: repeatable draws: the same calls with the same texts and options give the same releases, others give
-            unrelated ones. The statement then says that nothing is protected from anyone who knows the seed.
-        **options: the mechanism's own options, `eta=100` or `L=4`.
+        rerank: options for replacing drawn words by likelier neighbours: `Rerank`, or a mapping of
+            its fields.
+        protect: options for sensitive and important words: `ProtectOptions`, or a mapping of its
+            fields.
+        groups: budgets of the groups: `GroupOptions`, or a mapping of its fields.
+        names: options for replacing names by names of their type: `NameOptions`, or a mapping of
+            its fields.
+        figures: options for moving dates, ages and amounts: `FigureOptions`, or a mapping of its
+            fields.
+        seed: repeatable draws: the same calls with the same texts and options give the same
+            releases, and different calls unrelated ones. The statement then says that nothing is
+            protected from anyone who knows the seed.
+        **options: options of the mechanism, `eta=100` or `L=4`.
 
     Raises:
-        ConfigError: an option is wrong; BudgetError: neither epsilon nor the mechanism's parameter is given, or both.
+        ConfigError: an option is wrong; BudgetError: neither epsilon nor the mechanism's parameter
+            is given, or both.
         TableError: the table cannot be loaded.
     """
 
@@ -114,10 +123,10 @@ class Privatizer(Parts):
 
     @classmethod
     def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
-        """A privatizer from resolved options; `table` takes the place of the configured one.
+        """Builds a privatizer from resolved options; `table` replaces the configured one.
 
-        Where they have a risk instead of a budget, the budget is found first (`with_budget`). Warns when a paper's
-        parameters are used on a table that the paper did not have.
+        Where they have a risk instead of a budget, the budget is found first (`with_budget`). Warns
+        when a paper's parameters are used on a table that the paper did not have.
         """
         config = with_budget(config, table=table)
         chosen = config.table
@@ -135,15 +144,17 @@ class Privatizer(Parts):
             **config.mechanism.options,
         )
         warn_of_budget(privatizer, config, stacklevel=2)
-        if found := said(config):
-            return privatizer.with_parts(claim=replace(privatizer.claim, found=found))
+        if sentence := said(config):
+            return privatizer.with_parts(claim=replace(privatizer.claim, found=sentence))
         return privatizer
 
     @classmethod
     def from_profile(
         cls, name: str, *, table: str | EmbeddingTable | None = None, **overrides: Any
     ) -> Self:
-        """A privatizer from a packaged profile ("paper-stencil") with some options changed (`epsilon=80`, `L=4`).
+        """Builds a privatizer from a packaged profile with some options changed.
+
+        `Privatizer.from_profile("paper-stencil", L=4)` changes one.
 
         Raises:
             UnknownName: no profile or option has this name.
@@ -152,7 +163,7 @@ class Privatizer(Parts):
             overrides["table"], table = table, None
         return cls.from_config(resolve(profile=name, overrides=keywords(**overrides)), table=table)
 
-    # ---- the sentence --------------------------------------------------------------------------------
+    # ---- the sentence ----------------------------------------------------------------------------
 
     def privatize(
         self, text: str, session: Session | None = None, *, query: str | None = None
@@ -162,10 +173,12 @@ class Privatizer(Parts):
         Args:
             text: any Unicode text; empty text gives an empty result.
             session: remembers placeholders, names and draws; without one nothing is kept.
-            query: what the text is for, where `protect.importance` is cosine and no task is set; it is not secret.
+            query: purpose of the text, where `protect.importance` is cosine and no task is set; it
+                is not secret.
 
         Raises:
-            InputError: the text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+            InputError: the text is not a string of valid Unicode. VocabularyError: `words.oov` is
+                `error`.
             DetectorError: a detector failed.
         """
         return self._batch([text], session, first=0, queries=None if query is None else [query])[0]
@@ -173,13 +186,13 @@ class Privatizer(Parts):
     async def aprivatize(
         self, text: str, session: Session | None = None, *, query: str | None = None
     ) -> Result:
-        """The same in a thread, so that an event loop goes on meanwhile.
+        """Runs `privatize` in a thread, so that the event loop continues.
 
-        Whoever is cancelled gets no result at once. A text whose turn had not come is then never looked at; one that
-        was begun is drawn to its end, which the session remembers and its ledger counts as spent, and thrown away.
-        Asking again is another release.
+        A cancelled caller gets no result at once. A text whose turn had not come is then never
+        read; one that was begun is drawn to its end, which the session remembers and its ledger
+        counts as spent, and the result is discarded. A second call is another release.
         """
-        import asyncio  # a command has no event loop, and loading it takes longer than short texts
+        import asyncio  # loading it takes longer than short texts; commands do not need it
 
         return await asyncio.to_thread(self.privatize, text, session, query=query)
 
@@ -191,15 +204,16 @@ class Privatizer(Parts):
         first: int | None = None,
         queries: Iterable[str] | None = None,
     ) -> Iterator[Result]:
-        """Privatizes texts as they come, in order, in batches; memory does not grow with their number.
+        """Privatizes texts in order and in batches, in constant memory.
 
         Args:
             texts: any number of texts.
             session: remembers placeholders; without one nothing is kept.
-            first: the number of the first text, where these are a part of a longer run. With a seed, a part's draws
-                then follow from the seed, this number, the texts and the options, whichever process draws it and when;
-                a number that returns with the same texts repeats them. Without a seed every call draws afresh.
-            queries: what each text is for, as many as texts; see `privatize`.
+            first: the number of the first text, where these are a part of a longer run. With a
+                seed, a part's draws then depend on the seed, this number, the texts and the
+                options, whichever process draws it and when; a repeated number with the same texts
+                repeats them. Without a seed every call draws afresh.
+            queries: the purpose of each text, as many as texts; see `privatize`.
         """
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError("privatize_many takes several texts; for one text use privatize")
@@ -244,7 +258,7 @@ class Privatizer(Parts):
         )
 
     def found_in(self, texts: Iterable[str]) -> Iterator[list[Finding]]:
-        """What is found in texts, each for itself: the parts that are sensitive, and what stays and why.
+        """Yields each text's findings: sensitive parts, and what stays and why.
 
         Raises:
             InputError: a text is not a string of valid Unicode. DetectorError: a detector failed.
@@ -253,22 +267,26 @@ class Privatizer(Parts):
             yield from self._guarded(self._found, [text for text, _ in batch])
 
     def _found(self, texts: Sequence[str]) -> list[list[Finding]]:
-        found = detect(self, tokenize(texts), None)
-        if found is None or self.grouping is None:
+        detections = detect(self, tokenize(texts), None)
+        if detections is None or self.grouping is None:
             return [[] for _ in texts]
-        return findings(self.grouping, self.grouping.propagate(found, None))
+        return findings(self.grouping, self.grouping.propagate(detections, None))
 
     def private_in(self, text: str) -> tuple[PrivateValue, ...]:
-        """What is found to be private in a text, which is not released; `Session.hide` makes a session hide it.
+        """Returns the private values of a text that is not released.
+
+        `Session.hide` makes a session hide them.
 
         Raises:
             InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
         """
-        found = detect(self, tokenize([text]), None)
-        if found is None or self.grouping is None:
+        detections = detect(self, tokenize([text]), None)
+        if detections is None or self.grouping is None:
             return ()
         return tuple(
-            value for news in self.grouping.propagate(found, None).new_values for value in news
+            value
+            for values in self.grouping.propagate(detections, None).new_values
+            for value in values
         )
 
     def rehearse(
@@ -279,16 +297,20 @@ class Privatizer(Parts):
         memo: dict[object, object] | None = None,
         queries: Sequence[str] | None = None,
     ) -> Rehearsal:
-        """Privatizes texts as one batch and keeps what attacks and measures are judged by; nothing of it may leave.
+        """Privatizes a batch and keeps its secrets for attacks and measures.
+
+        Nothing of the result may leave the process.
 
         Args:
             texts: any number of texts.
             session: remembers placeholders, names and draws; without one nothing is kept.
-            memo: where what does not depend on the budget is kept for the next rehearsal of the same texts; secret.
-            queries: what each text is for, see `privatize`.
+            memo: cache of results that do not depend on the budget, for the next rehearsal of the
+                same texts; secret.
+            queries: the purpose of each text, see `privatize`.
 
         Raises:
-            InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
+            InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is
+                `error`.
         """
         return self._guarded(self._sentence, texts, session, 0, memo, queries, True)
 
@@ -303,7 +325,7 @@ class Privatizer(Parts):
                 f"{self.claim.mechanism} failed with {type(error).__name__} "
                 f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
             )
-        # out here, because the error's message and chain may hold words
+        # raised out here, because the error's message and chain may hold words
         raise MechanismError(failure)
 
     def _sentence(
@@ -317,12 +339,12 @@ class Privatizer(Parts):
     ) -> Rehearsal:
         start = time.perf_counter()
         if self.words.lasting:
-            (session or Session()).lasting([])  # or it is refused
+            (session or Session()).lasting([])  # raises where the session does not last
         tokens = tokenize(texts, first=first)
         if (book := self.table.root.book) is not None:
             book.refuse(texts)
-        found = detect(self, tokens, queries, once=session is None)
-        release = partial(self._release, start, first, tokens, found, memo, whole, session)
+        detections = detect(self, tokens, queries, once=session is None)
+        release = partial(self._release, start, first, tokens, detections, memo, whole, session)
         return release(None)[0] if session is None else session.transaction(release)
 
     def _release(
@@ -336,8 +358,8 @@ class Privatizer(Parts):
         session: Session | None,
         known: Snapshot | None,
     ) -> tuple[Rehearsal, SessionDelta]:
-        """One release of what was found in texts, and what a session is to remember of it."""
-        tokens, protection, epsilon, news = protect(self, tokens, found, known, first=first)
+        """Releases texts once; returns the results and the session's delta."""
+        tokens, protection, epsilon, new_values = protect(self, tokens, found, known, first=first)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
         notes = None if known is None else Notes(known)
         again, here, repeats = self._known(tokens, protection, plan, notes, session)
@@ -369,7 +391,7 @@ class Privatizer(Parts):
             release,
             shown,
             notes,
-            news,
+            new_values,
             again,
             here,
             repeats,
@@ -384,7 +406,12 @@ class Privatizer(Parts):
         notes: Notes | None,
         session: Session | None,
     ) -> tuple[Flags, Flags, Repeats | None]:
-        """Words that are released as they were drawn before: anywhere, and in the session; and such of equal texts."""
+        """Finds words that are released as they were drawn before.
+
+        Returns:
+            bool [N], in any session of the subject or the same text; bool [N], in this session; the
+            earlier draws of equal texts, None where the session does not repeat texts.
+        """
         if notes is None or session is None:
             nothing = np.zeros(len(tokens.words), np.bool_)
             return nothing, nothing, None
@@ -398,25 +425,28 @@ class Privatizer(Parts):
         return again | (repeats.words & (not self.drawn_groups)), here, repeats
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
-        """The one random step."""
+        """Draws the release: the one random step."""
         return draw(self, protection, plan)
 
     def _reranked(self, releases: Sequence[Released], protection: Protection, rows: Ids) -> Ids:
-        """The rows to show in the place of those that were drawn: from the releases alone, so that it costs nothing.
+        """Re-ranks drawn rows from the releases alone, so it costs nothing.
 
-        They are rows of the table's origin: a code is shown as any of its words.
+        They become rows of the table's origin: a code is shown as any of its words.
         """
         shown = rows.copy()
         drawn = rows != PLACEHOLDER
         free = drawn.copy()
-        free[protection.named] = False  # names are drawn among words, and would be names no more
+        free[protection.named] = False  # re-ranking would replace names by ordinary words
         shown[free] = self.table.originals(rows[free])
         shown[drawn] = rerank(self.rerank, self.table, releases, shown[drawn])
         shown[protection.named] = rows[protection.named]
         return shown
 
     def unmeasured_in(self, texts: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Names the unmeasured scripts and languages of each text, where all other words pass and show them anyway."""
+        """Names each text's scripts and languages without measured detection.
+
+        Only where all other words pass and show them anyway.
+        """
         if self.grouping is None or not (
             isinstance(self.budget, Grouped) and math.isinf(self.budget.budgets[-1])
         ):
@@ -438,9 +468,9 @@ class Privatizer(Parts):
         repeats: Repeats | None,
         first: int,
     ) -> tuple[Rehearsal, SessionDelta]:
-        """What was drawn as texts with their statements, and what a session is to remember of them."""
+        """Spells the draw as results with statements; returns the session's delta."""
         drawn = release.rows
-        if self.words.consistent:  # and then nothing is re-ranked
+        if self.words.consistent:  # re-ranking is excluded then
             drawn = shown = alike(self, tokens, protection, plan, drawn, notes)
         steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
         if repeats is not None:
@@ -464,7 +494,7 @@ class Privatizer(Parts):
         same = self.words.consistent or repeats is not None
 
         def stated(span: slice, released: Released) -> tuple[Released, Guarantee]:
-            """A text with its statement, and with what its session has lost until then."""
+            """Returns a text with its statement and the session's losses so far."""
             lost: tuple[Loss, ...] = ()
             if notes is not None:
                 lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
@@ -472,10 +502,10 @@ class Privatizer(Parts):
                 released = released.showing_equality()
             return released, state(self, released, span, protection, plan, release, again, lost)
 
-        made = [stated(*each) for each in zip(tokens.spans, releases, strict=True)]
-        # finer digits would tell of the words
+        statements = [stated(*each) for each in zip(tokens.spans, releases, strict=True)]
+        # finer digits would reveal something about the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
-        each = zip(tokens.texts, tokens.spans, made, earlier, foreign, strict=True)
+        each = zip(tokens.texts, tokens.spans, statements, earlier, foreign, strict=True)
         rehearsal = Rehearsal(
             results=tuple(
                 Result(
@@ -499,8 +529,8 @@ class Privatizer(Parts):
         return rehearsal, SessionDelta(since=0) if notes is None else notes.delta()
 
     def __repr__(self) -> str:
-        """Name and table, no words."""
-        # seen while it is being built, as a debugger sees it
+        """Shows mechanism and table, no words."""
+        # a debugger may show it before it is built
         if not {"claim", "table"} <= vars(self).keys():
             return f"{type(self).__name__}(not built)"
         return f"{type(self).__name__}({self.claim.mechanism!r}, table={self.table.name!r})"
@@ -509,7 +539,7 @@ class Privatizer(Parts):
 def _batches(
     texts: Iterable[str], queries: Iterable[str | None]
 ) -> Iterator[list[tuple[str, str | None]]]:
-    """Texts with their queries, as many together as are looked at together."""
+    """Groups texts with their queries into batches."""
     batch: list[tuple[str, str | None]] = []
     characters = 0
     for text, query in zip(texts, queries, strict=not isinstance(queries, repeat)):
@@ -523,7 +553,7 @@ def _batches(
 
 
 def _section(name: str, section: Any, given: Any) -> Any:
-    """The options of a section: as they are, from a mapping, or the default ones."""
+    """Returns the options of a section, from a mapping or by default."""
     if given is None:
         return section()
     if isinstance(given, Mapping):

@@ -1,7 +1,7 @@
-"""Prompts: what is found in a text is hidden, the rest is sent as it stands, and answers can be restored.
+"""Prompts: findings are hidden, the rest is sent, and answers are restored.
 
-In: a prompt, and the session of its conversation. Out: a `Result`; or what was found, as `Finding`s.
-Not here: what is found (`protect`), how it is hidden (`privatizer`), and how answers are restored (`session`).
+In: a prompt, and the session of its conversation. Out: a `Result`; or the `Finding`s.
+Not here: detection (`detect`), hiding (`privatizer`), and restoring answers (`session`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,14 +19,15 @@ from textveil.table import EmbeddingTable
 
 @dataclass(frozen=True, init=False, eq=False)
 class Protector:
-    """Protects prompts: what is found in a text does not leave; nothing is claimed about words that pass.
+    """Protector of prompts: detected values stay here; passing words have no guarantee.
 
-    Names and identifiers become placeholders; with names.types, names of which the detector is certain give way to
-    other names of their type. What was found once is hidden in the whole text and in all further texts of a session.
-    Frozen, and shareable between threads.
+    Names and identifiers become placeholders; with names.types, names of which the detector is
+    certain are replaced by names of their type. A detected value is hidden in the whole text and in
+    all further texts of a session. Frozen, and shareable between threads.
 
     Args:
-        profile: a packaged profile that hides what it finds: "prompt", or "strict", which privatizes the rest too.
+        profile: a packaged profile that hides its findings: "prompt", or "strict", which privatizes
+            the rest too.
         table: a registered name or an `EmbeddingTable`, in place of the profile's.
         **overrides: options that differ from the profile's, `protect={"always": ["Alder"]}`.
 
@@ -34,7 +35,7 @@ class Protector:
         privatizer: does the work.
 
     Raises:
-        ConfigError: an option is wrong, or lets pass some of what is found.
+        ConfigError: an option is wrong, or lets some findings pass.
         UnknownName: no profile or option has this name.
     """
 
@@ -48,32 +49,34 @@ class Protector:
         **overrides: Any,
     ) -> None:
         privatizer = Privatizer.from_profile(profile, table=table, **overrides)
-        object.__setattr__(self, "privatizer", _hiding(privatizer))
+        object.__setattr__(self, "privatizer", _require_hiding(privatizer))
 
     @classmethod
     def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
-        """A protector from resolved options; `table` takes the place of the configured one.
+        """Builds a protector from resolved options; `table` replaces the configured one.
 
         Raises:
-            ConfigError: the options let pass some of what is found.
+            ConfigError: the options let some findings pass.
         """
-        made = object.__new__(cls)
+        protector = object.__new__(cls)
         privatizer = Privatizer.from_config(config, table=table)
-        object.__setattr__(made, "privatizer", _hiding(privatizer))
-        return made
+        object.__setattr__(protector, "privatizer", _require_hiding(privatizer))
+        return protector
 
     def protect(
         self, text: str, session: Session | None = None, *, source: Source = "user"
     ) -> Result:
-        """Hides what is private in a prompt.
+        """Hides private values in a prompt.
 
         Args:
             text: any Unicode text.
-            session: gives the same value the same placeholder in all texts of a conversation, and restores answers.
-                It remembers what was hidden before this returns. Without one nothing is kept.
-            source: who wrote the text: "user" for a user or a system message, "tool" for what a tool, a page or
-                somebody unknown said, "answer" for what a model said. Answers are restored into addresses that stood in
-                texts of users and tools, and into those of internal hosts that users named.
+            session: gives the same value the same placeholder in all texts of a conversation, and
+                restores answers. It stores what was hidden before this returns. Without one nothing
+                is kept.
+            source: writer of the text: "user" for a user or a system message, "tool" for a tool, a
+                page or an unknown writer, "answer" for a model. Answers are restored into addresses
+                that occurred in texts of users and tools, and into those of internal hosts that
+                users named.
 
         Raises:
             InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
@@ -84,44 +87,50 @@ class Protector:
     async def aprotect(
         self, text: str, session: Session | None = None, *, source: Source = "user"
     ) -> Result:
-        """The same in a thread; see `Privatizer.aprivatize` for what cancelling means."""
+        """Runs `protect` in a thread.
+
+        See `Privatizer.aprivatize` for what cancelling means.
+        """
         return await self._of(source).aprivatize(text, session)
 
     def protect_many(
         self, texts: Iterable[str], session: Session | None = None, *, source: Source = "user"
     ) -> Iterator[Result]:
-        """Hides what is private in each of many texts, in order and in batches, which is faster than one by one.
+        """Hides private values in each of many texts, in batches, in order.
 
-        The results are as those of `protect`; other names and figures are drawn anew. Without a session each text is
-        for itself; with one they are a conversation. Where a text of a batch spells a placeholder, the session
-        gives none of that name in the whole batch.
+        Batches are faster than single texts. The results are like those of `protect`; replacing
+        names and figures are drawn anew. Without a session each text stands alone; with one they
+        are a conversation. Where a text of a batch contains a placeholder, the session assigns none
+        of that name in the whole batch.
 
         Raises:
             InputError: it is one text. Then, as the texts come, the errors of `protect`.
         """
         privatizer = self._of(source)
-        return privatizer.privatize_many(_several(texts, "protect"), session)
+        return privatizer.privatize_many(_require_texts(texts, "protect"), session)
 
     def find(self, text: str) -> list[Finding]:
-        """Finds what is private in a text: what `protect` hides without a session, and what stays and why.
+        """Finds private values in a text, with reasons for hiding or staying.
+
+        They are those that `protect` hides without a session, and those that stay.
 
         Raises:
-            InputError: the text is not a string of valid Unicode, or parts of it were not measured and
-                `protect.unmeasured` is `refuse`. DetectorError: a detector failed.
+            InputError: the text is not a string of valid Unicode, or parts of it were not measured
+                and `protect.unmeasured` is `refuse`. DetectorError: a detector failed.
             ConfigError: draws decide what is hidden.
         """
         return next(self.find_many([text]))
 
     def find_many(self, texts: Iterable[str]) -> Iterator[list[Finding]]:
-        """Finds what is private in each of many texts, in order and in batches; see `find`."""
+        """Finds private values in each of many texts, in batches; see `find`."""
         if self.privatizer.drawn_groups:
             raise ConfigError(
                 "what is hidden cannot be told where groups are drawn: set protect.labels=detected"
             )
-        return self.privatizer.found_in(_several(texts, "find"))
+        return self.privatizer.found_in(_require_texts(texts, "find"))
 
     def unmeasured(self, text: str) -> tuple[str, ...]:
-        """Names the scripts and languages of a text for which it was not measured how much is found."""
+        """Names the scripts and languages of a text without measured detection."""
         return tuple(self.privatizer.unmeasured_in([text])[0])
 
     def _of(self, source: Source) -> Privatizer:
@@ -130,17 +139,19 @@ class Protector:
         return self.privatizer.with_parts(source=source)
 
 
-def _several(texts: Iterable[str], verb: str) -> Iterable[str]:
+def _require_texts(texts: Iterable[str], verb: str) -> Iterable[str]:
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise InputError(f"{verb}_many takes several texts; for one text use {verb}")
     return texts
 
 
-def _hiding(privatizer: Privatizer) -> Privatizer:
-    """The privatizer, if all that it finds becomes a placeholder or another name.
+def _require_hiding(privatizer: Privatizer) -> Privatizer:
+    """Returns the privatizer if it hides all findings.
+
+    They must become placeholders or names.
 
     Raises:
-        ConfigError: something passes, or is drawn from the table.
+        ConfigError: a finding passes, or is drawn from the table.
     """
     grouping, budget = privatizer.grouping, privatizer.budget
     if grouping is not None and grouping.detection.settings.detectors:

@@ -1,7 +1,7 @@
-"""Release: drawn rows become words, items, a mask and text again.
+"""Release: turns drawn rows into words, items, a mask and text.
 
-In: a batch's words, what was decided for each, and what was drawn. Out: one `Released` per text, and `Notes` for a
-session.
+In: a batch's words, the decision about each, and the draw. Out: one `Released` per text, and
+`Notes` for a session.
 Not here: the decisions (`plan`), the draw (`draw`), and the statement about them (`statement`).
 """
 
@@ -28,12 +28,15 @@ from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casi
 PLACEHOLDER_TYPE = "WORD"
 _KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER)
 _PASSES, _DRAWN, _HOLE, _NUMBER, _DROPPED = range(5)
-"""What becomes of a word: an item of one of these kinds, or none."""
+"""Treatment of a word: one of the item kinds, or dropped."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draft:
-    """The words of a batch as they will be shown, dropped ones not at all; `text` cuts one text out of it."""
+    """Words of a batch as shown, with dropped ones still marked.
+
+    `text` cuts one text out of it.
+    """
 
     tokens: Tokens = field(repr=False)
     protection: Protection
@@ -47,25 +50,25 @@ class Draft:
     drawn_groups: bool
 
     def text(self, b: int, span: slice) -> Released:
-        """Text b, whose words stand at `span` of the batch."""
-        own = self.kinds[span]
-        kept = own[own != _DROPPED]
-        places = np.flatnonzero(own != _DROPPED).tolist()
+        """Builds text b, whose words are at `span` of the batch."""
+        all_kinds = self.kinds[span]
+        shown_kinds = all_kinds[all_kinds != _DROPPED]
+        places = np.flatnonzero(all_kinds != _DROPPED).tolist()
         words = [span.start + i for i in places]
         texts = list(map(self.shown.__getitem__, words))
-        kinds = list(map(_KINDS.__getitem__, kept.tolist()))
+        kinds = list(map(_KINDS.__getitem__, shown_kinds.tolist()))
         names, groups = self.protection.labels, self.protection.group[words].tolist()
         labels = [names[group] for group in groups]
         casing, pieces, public = self.casing, self.pieces, self.protection.public[span]
         mask = Mask(
-            words=len(own),
-            verbatim=_places(kept, _PASSES),
+            words=len(all_kinds),
+            verbatim=_find_kind(shown_kinds, _PASSES),
             placeholders=tuple(
-                (i, type_of(self.protection, words[i])) for i in _places(kept, _HOLE)
+                (i, type_of(self.protection, words[i])) for i in _find_kind(shown_kinds, _HOLE)
             ),
-            numbers=_places(kept, _NUMBER),
-            dropped=_places(own, _DROPPED),
-            equal=_equal(texts, kinds, self.classes[words].tolist(), numbered=self.numbered),
+            numbers=_find_kind(shown_kinds, _NUMBER),
+            dropped=_find_kind(all_kinds, _DROPPED),
+            equal=_group_equal(texts, kinds, self.classes[words].tolist(), numbered=self.numbered),
             numbered=self.numbered,
             consistent=self.consistent,
             drawn_groups=self.drawn_groups,
@@ -74,16 +77,16 @@ class Draft:
             casing=None if casing is None else tuple(casing[i] for i in words),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
-        gaps = _spaced(_closed(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
+        gaps = _space_out(_close_gaps(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
         return Released(items=items, gaps=gaps, mask=mask)
 
 
-def _places(kinds: Ids, kind: int) -> tuple[int, ...]:
+def _find_kind(kinds: Ids, kind: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(kinds == kind).tolist())
 
 
 def type_of(protection: Protection, word: int) -> str:
-    """What a placeholder for a word shows: the type of the sensitive part that it is, or `WORD`."""
+    """Returns a placeholder's type: that of the sensitive part, or `WORD`."""
     entity = int(protection.entity[word])
     return PLACEHOLDER_TYPE if entity < 0 else protection.types[entity]
 
@@ -101,35 +104,38 @@ def spell(
     news: Sequence[Sequence[PrivateValue]] = (),
     done: int = 0,
 ) -> tuple[list[Released], list[int]]:
-    """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
+    """Spells the B texts: words, numbers and placeholders in place of rows.
 
-    The notes for a session say which names and dates stand for which, and which words pass: what it needs for the way
-    back. Where equal words are released alike, a name or date that stands for another original already, or that the
-    text says itself, gives way to a placeholder, so that each leads back. A date beyond the calendar does so too; ages
-    and amounts do not lead back, because in an answer their figures may mean anything. All that follows from what was
-    drawn and from the mask, which says which words are equal, so it costs nothing. Without notes nothing is remembered;
-    placeholders then have numbers where equal words are released alike, of each text's own or by a key
-    (`parts.naming`), else none.
+    The notes for a session say which names and dates stand for which, and which words pass: all
+    that restoring needs. Where equal words are released alike, a name or date that already stands
+    for another original, or that the text itself contains, becomes a placeholder, so that each can
+    be restored. A date beyond the calendar does so too; ages and amounts are not restored, because
+    in an answer their figures may mean anything. All that is computed from the draw and from the
+    mask, which shows which words are equal, so it costs nothing. Without notes nothing is
+    remembered; placeholders then have numbers where equal words are released alike, counted in each
+    text or derived from a key (`parts.naming`), else none.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words.
         protection: their groups.
         plan: their roles.
-        rows: int64 [T], what is shown.
-        words: those that rows of words that are no names stand for.
-        steps: int64 [N], what is added to numbers that are moved up, and to figures.
+        rows: int64 [T], rows to show.
+        words: vocabulary of the rows, except those of names.
+        steps: int64 [N], amounts that are added to numbers that a rule raises, and to figures.
         notes: for the session; None without one.
         news: for each text the values that were found for the first time.
-        done: how many texts of the run came before.
+        done: number of texts of the run that came before.
 
     Returns:
         The releases, and for each text how many of those values have passed in earlier texts.
     """
-    kinds = _kinds(plan, protection, rows)
+    kinds = _classify(plan, protection, rows)
     shown = list(tokens.words)
     drawn = np.flatnonzero(kinds == _DRAWN).tolist()
-    for i, word in zip(drawn, _spelled(parts, protection, plan, rows, drawn, words), strict=True):
+    for i, word in zip(
+        drawn, _look_up_words(parts, protection, plan, rows, drawn, words), strict=True
+    ):
         shown[i] = word
     _move(tokens, plan, shown, kinds, steps)
     casing = _case(tokens, shown, kinds) if parts.words.casing == "copy" else None
@@ -168,30 +174,30 @@ def _keep(
     names: Flags,
     source: Source,
 ) -> None:
-    """Notes the texts as they are released, with what their placeholders and names stand for."""
+    """Notes the released texts, with the originals of placeholders and names."""
     for released, values, span in zip(releases, hidden, tokens.spans, strict=True):
         places = (span.start + np.flatnonzero(names[span])).tolist()
         replaced = [Replaced(shown[i], tokens.words[i]) for i in places]
         notes.put(released.text, values, replaced, source)
 
 
-def _kinds(plan: Plan, protection: Protection, rows: Ids) -> Ids:
-    """What becomes of each word, by what was decided and whether a row was drawn for it, int64 [N]."""
+def _classify(plan: Plan, protection: Protection, rows: Ids) -> Ids:
+    """Classifies each word by decision and draw, int64 [N]."""
     drawn = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
-    drawn[drawn] = rows[_firsts(plan)[drawn]] != PLACEHOLDER
+    drawn[drawn] = rows[_find_firsts(plan)[drawn]] != PLACEHOLDER
     kinds = np.where(plan.roles == Role.PASS, _PASSES, np.where(drawn, _DRAWN, _HOLE))
     kinds[plan.rules == WordRule.ADD] = _NUMBER
     kinds[plan.rules == WordRule.DROP] = _DROPPED
     return kinds
 
 
-def _firsts(plan: Plan) -> Ids:
-    """The first unit of each word."""
+def _find_firsts(plan: Plan) -> Ids:
+    """Returns the index of each word's first unit, int64 [N]."""
     firsts: Ids = np.cumsum(plan.counts) - plan.counts
     return firsts
 
 
-def _spelled(
+def _look_up_words(
     parts: Parts,
     protection: Protection,
     plan: Plan,
@@ -199,8 +205,11 @@ def _spelled(
     drawn: Sequence[int],
     words: Sequence[str],
 ) -> list[str]:
-    """What is drawn for these words; names are no codes, and stand in the table's origin."""
-    first = _firsts(plan)
+    """Looks up the drawn words of these positions.
+
+    Names are no codes: their rows are those of the table's origin.
+    """
+    first = _find_firsts(plan)
     if parts.pieces is not None:
         return parts.pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in drawn])
     named, names = protection.named.tolist(), parts.table.origin.words
@@ -209,7 +218,7 @@ def _spelled(
 
 
 def _move(tokens: Tokens, plan: Plan, shown: list[str], kinds: Ids, steps: Ids) -> None:
-    """Moves figures, where they stay writable, and numbers that a paper's rule adds to."""
+    """Moves figures that stay writable, and numbers that a paper's rule raises."""
     for i, figure in plan.figures.items():
         if (moved := figure.write(figure.value + int(steps[i]))) is not None:
             kinds[i], shown[i] = _NUMBER, moved
@@ -218,7 +227,7 @@ def _move(tokens: Tokens, plan: Plan, shown: list[str], kinds: Ids, steps: Ids) 
 
 
 def _case(tokens: Tokens, shown: list[str], kinds: Ids) -> list[Casing]:
-    """Gives drawn words the casing of the words they stand for; the casing of all words, as the mask shows it."""
+    """Copies the casing of originals to drawn words; returns all casings."""
     kinds_of = zip(tokens.words, kinds.tolist(), strict=True)
     casing: list[Casing] = [
         "lower" if kind == _HOLE else casing_of(word) for word, kind in kinds_of
@@ -235,9 +244,13 @@ def _remember(
     notes: Notes,
     news: Sequence[Sequence[PrivateValue]],
 ) -> list[int]:
-    """Notes which words pass and what was found; of each text how much of that has passed in earlier texts."""
+    """Notes passing words and findings.
+
+    Returns:
+        For each text how many of its new values have passed in earlier texts.
+    """
     earlier = [0] * len(tokens.texts)
-    notes.spelled(_passing(tokens, shown, kinds, slice(None)))
+    notes.spelled(_join_passing(tokens, shown, kinds, slice(None)))
     for b, span in enumerate(tokens.spans):
         if news:
             earlier[b] = sum(map(notes.was_said, news[b]))
@@ -257,7 +270,10 @@ def _lead_back(
     *,
     consistent: bool,
 ) -> None:
-    """Notes which names and dates stand for which; those that would not lead back give way to placeholders."""
+    """Notes replaced names and dates.
+
+    Those that could not be restored become placeholders.
+    """
     names = np.flatnonzero(protection.named & (kinds == _DRAWN)).tolist()
     dates = [i for i in plan.figures if kinds[i] == _NUMBER and protection.kind(i) in DATES]
     for i in [*names, *dates]:
@@ -277,7 +293,7 @@ def _hide(
     notes: Notes | None,
     done: int,
 ) -> list[list[Original]]:
-    """Puts a placeholder in the place of each word that has one; what they stand for, by text."""
+    """Puts placeholders in place of hidden words; returns their originals by text."""
     hidden = []
     for b, span in enumerate(tokens.spans):
         places = (span.start + np.flatnonzero(kinds[span] == _HOLE)).tolist()
@@ -285,24 +301,24 @@ def _hide(
             Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i))
             for i in places
         ]
-        passing = partial(_passing, tokens, shown, kinds, span)
-        given = _given(parts, values, notes, passing, done + b)
+        passing = partial(_join_passing, tokens, shown, kinds, span)
+        placeholders = _make_placeholders(parts, values, notes, passing, done + b)
         opaque = ranges_without_entities(tokens.texts[b]) if places else None
-        for i, placeholder in zip(places, given, strict=True):
+        for i, placeholder in zip(places, placeholders, strict=True):
             in_markup = _reads_entities(opaque, int(tokens.starts[i]))
             shown[i] = html.escape(placeholder) if in_markup else placeholder
         hidden.append(values)
     return hidden
 
 
-def _given(
+def _make_placeholders(
     parts: Parts,
     values: Sequence[Original],
     notes: Notes | None,
     passing: Callable[[], str],
     number: int,
 ) -> Sequence[str]:
-    """The placeholders for what is hidden in a text of this number in its run, beside what passes there."""
+    """Returns the placeholders of one text's values, by session, key or count."""
     if not values:
         return ()
     if notes is not None:
@@ -311,13 +327,13 @@ def _given(
         return [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values]
     if parts.naming is not None:
         return [parts.naming[number].given(value).shown for value in values]
-    own = Notes(Snapshot())
-    own.spelled(passing())
-    return own.placeholders(values)
+    notes_of_text = Notes(Snapshot())
+    notes_of_text.spelled(passing())
+    return notes_of_text.placeholders(values)
 
 
 def _reads_entities(opaque: Sequence[tuple[int, int]] | None, at: int) -> bool:
-    """Whether a place of a text is in markup, where a placeholder as such would be a tag."""
+    """Says whether an offset is in markup, where a placeholder needs entities."""
     if opaque is None:
         return False
     before = bisect_right(opaque, at, key=itemgetter(0))
@@ -325,7 +341,10 @@ def _reads_entities(opaque: Sequence[tuple[int, int]] | None, at: int) -> bool:
 
 
 def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
-    """Whether a word is a number or date of JSON, code, settings or SQL: there its placeholder has to be a string."""
+    """Says whether a figure's placeholder must be a quoted string.
+
+    So in JSON, code, settings and SQL, where a bare placeholder would break the syntax.
+    """
     text, start, end = tokens.texts[b], int(tokens.starts[word]), int(tokens.ends[word])
     if not _FIGURE.fullmatch(tokens.words[word]):
         return False
@@ -334,26 +353,26 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     before = max(0, start - 200)
     if value := _VALUE.search(text, before, start):
         return not _is_open(text, value.start() + 1, start, text[value.start()])
-    found = _ARGUMENT.search(text, before, start) or _row(text, before, start, end)
-    return found is not None and not _in_string(text, found.start() + 1, start)
+    opening = _ARGUMENT.search(text, before, start) or _find_row(text, before, start, end)
+    return opening is not None and not _is_in_string(text, opening.start() + 1, start)
 
 
 def _is_open(text: str, begin: int, at: int, mark: str) -> bool:
-    """Whether a quotation mark, or either kind of it, is open since a place behind a key."""
+    """Says whether a quotation mark is open between key and value."""
     marks = (mark,) if mark in "\"'" else ('"', "'")
     since = _ESCAPED.sub("", text[begin:at])
-    return any(since.count(each) % 2 for each in marks)
+    return any(since.count(quote) % 2 for quote in marks)
 
 
-def _row(text: str, before: int, start: int, end: int) -> re.Match[str] | None:
-    """What stands before a number that is one of several values in brackets, as in rows of SQL."""
+def _find_row(text: str, before: int, start: int, end: int) -> re.Match[str] | None:
+    """Finds the opening bracket of a row of values, as in SQL."""
     row = _ROW.search(text, before, start)
-    several = row is not None and "," in row[0].rpartition("(")[2]
-    return row if several or text[end : end + 9].lstrip().startswith(",") else None
+    has_more = row is not None and "," in row[0].rpartition("(")[2]
+    return row if has_more or text[end : end + 9].lstrip().startswith(",") else None
 
 
-def _in_string(text: str, opened: int, at: int) -> bool:
-    """Whether a quotation mark is open in a line, or since what opened; also where the line is too long to tell."""
+def _is_in_string(text: str, opened: int, at: int) -> bool:
+    """Says whether a quotation mark is open; True in too long lines."""
     begin = text.rfind("\n", max(0, at - LONGEST_LINE), at) + 1
     if not begin and at > LONGEST_LINE:
         return True
@@ -368,18 +387,18 @@ _VALUE = re.compile(
     r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+(?:\[(?:[^\[\]{}]*,)?\s*)?\Z"""
 )
 _ARGUMENT = re.compile(r"\{(?:[^{}]*,)?\s*\w+\s*:\s*\Z|\w\((?:[^()]*,)?\s*\w+=\Z")
-"""{key: ...} and call(key=...)."""
+"""Arguments by name: {key: ...} and call(key=...)."""
 _ROW = re.compile(r"(?i)(?:\A|\n|[,:=(\[]|\bvalues)\s*\((?:[^()]*,)?\s*\Z")
-"""(..., ...) as a line, behind a sign of code, or behind VALUES."""
+"""Rows of values, (..., ...): on a line, behind code or VALUES."""
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _MARKS = re.compile(r'(?<!\\)"'), re.compile(r"(?<!\\)(?<!\w)'|(?<!\\)'(?!\w)")
 LONGEST_LINE = 2000
-"""Characters of a line before a number that are looked at for an open quotation mark."""
+"""Characters before a number that are searched for an open quotation mark."""
 _ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 
-def _passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> str:
-    """What passes of some words, with its spaces, and a break in the place of every other word."""
+def _join_passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> str:
+    """Joins passing words with their spaces; a break replaces all others."""
     words = (
         word if kind == _PASSES else "\0"
         for word, kind in zip(shown[which], kinds[which].tolist(), strict=True)
@@ -391,8 +410,11 @@ def _passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> 
     return "".join(spaced)
 
 
-def _closed(gaps: list[str], places: Sequence[int]) -> list[str]:
-    """The gaps around the words at these places: where others vanished, the widest that was there, a space at least."""
+def _close_gaps(gaps: list[str], places: Sequence[int]) -> list[str]:
+    """Merges the gaps around dropped words, keeping the widest of each run.
+
+    Between two words that remain, at least a space.
+    """
     if len(places) == len(gaps) - 1:
         return gaps
     if not places:
@@ -407,10 +429,11 @@ def _widest(gaps: Sequence[str]) -> str:
     return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)))
 
 
-def _spaced(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[str, ...]:
-    """The gaps, with a space where two replaced words stood side by side (Chinese characters, emoji).
+def _space_out(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[str, ...]:
+    """Adds a space between two replaced words without one (Chinese characters, emoji).
 
-    Placeholders with a session's numbers need none: they have brackets, and restoring must give what stood there.
+    Placeholders with a session's numbers need none: they have brackets, and restoring must give the
+    original text.
     """
     apart = (Kind.VERBATIM, Kind.PLACEHOLDER) if numbered else (Kind.VERBATIM,)
     for i in range(1, len(kinds)):
@@ -419,10 +442,10 @@ def _spaced(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[
     return tuple(gaps)
 
 
-def _equal(
+def _group_equal(
     texts: Sequence[str], kinds: Sequence[Kind], classes: Sequence[int], *, numbered: bool
 ) -> tuple[tuple[int, ...], ...]:
-    """Which placeholders show the same number, and which words are released alike because they are equal."""
+    """Groups positions that show the same number, or are released alike."""
     places: dict[object, list[int]] = {}
     for i, kind in enumerate(kinds):
         if kind is Kind.PLACEHOLDER and numbered:

@@ -1,9 +1,11 @@
-"""Re-ranking: each drawn word gives way to the one of its nearest words that a masked language model expects there.
+"""Re-ranking: a masked language model chooses among each drawn word's neighbours.
 
-Where codes of a book are drawn, each is spelled by the one of its most frequent words that the model expects.
+Where codes of a book are drawn, it chooses among the most frequent words of each.
 
-In: releases as they were drawn, and the rows of their drawn words. Out: the rows that are shown in their place.
-Not here: private words. Whatever follows from the releases alone is post-processing and costs no epsilon.
+In: releases as they were drawn, and the rows of their drawn words. Out: the rows that are shown in
+their place.
+Not here: private words. All that is computed from the releases alone is post-processing and costs
+no epsilon.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from textveil.table import Book, EmbeddingTable, shares
 from textveil.text import Kind, Released, is_public
 
 CELLS = 1 << 25
-"""Logits or distances that are held at once: 128 or 256 MiB."""
+"""Logits or distances in memory together: 128 or 256 MiB."""
 
 NOTE = "released words are re-ranked by a masked language model that sees the release only: post-processing"
 SPELLED = (
@@ -29,22 +31,25 @@ SPELLED = (
 
 
 def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released], rows: Ids) -> Ids:
-    """The row of each drawn word's m nearest, itself among them, that the model expects most among the words around.
+    """Replaces each drawn row by the candidate that the model expects most.
 
-    Where a code was drawn, of the code's m most frequent words, the one that spells it among them.
+    The candidates are the word and its nearest, m in all; for a code, its m most frequent words
+    with its spelling.
 
-    The words around are those that were drawn, and those that pass; a placeholder is hidden. The word itself is
-    hidden too, so that it has no advantage but to be the nearest where two are expected alike. Every word is judged
-    among words as they were drawn, not as they are shown in the end, so that their order plays no part.
+    The context is the drawn and passing words; placeholders are masked. The word itself is masked
+    too, so that its only advantage is to come first where two candidates tie. Every word is judged
+    in the context as it was drawn, not as it is shown in the end, so that their order has no
+    effect.
 
     Args:
-        options: how many candidates, and the model.
-        table: whose rows were drawn.
+        options: number of candidates, and the model.
+        table: table of the drawn rows.
         releases: the texts with the drawn words.
-        rows: int64 [n], the rows of these words in the table's origin, those of kind `Kind.WORD` in order.
+        rows: int64 [n], the rows of these words in the table's origin, those of kind `Kind.WORD` in
+            order.
 
     Returns:
-        int64 [n], rows of the origin; whatever they follow from is in the releases.
+        int64 [n], rows of the origin, computed from the releases alone.
 
     Raises:
         ModelError: there is no such model.
@@ -72,10 +77,10 @@ def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released],
 
 @lru_cache(maxsize=8)
 def _frequent(table: EmbeddingTable, m: int) -> Ids:
-    """The m most frequent words of each code in general public text, its spelling first, int64 [C, m].
+    """Returns each code's m most frequent words, spelling first, int64 [C, m].
 
-    Other words of the public list are none of them, so that a word that stands for a code is not taken for one that
-    passed. Where a code has fewer words, its spelling stands for the rest.
+    Words of the public list are left out, so that a word for a code is not mistaken for one that
+    passed. Where a code has fewer words, its spelling fills the rest.
     """
     book, origin = table.book, table.origin
     assert isinstance(book, Book), "it is a view by one book"
@@ -85,10 +90,10 @@ def _frequent(table: EmbeddingTable, m: int) -> Ids:
     rows = rows[np.lexsort((-shares(origin)[rows], ~first[rows], book.codes[rows]))]
     sizes = np.bincount(book.codes[rows])
     rank = np.arange(min(m, int(sizes.max())))
-    found: Ids = rows[
+    frequent: Ids = rows[
         (np.cumsum(sizes) - sizes)[:, None] + np.where(rank < sizes[:, None], rank, 0)
     ]
-    return found
+    return frequent
 
 
 @lru_cache(maxsize=2)

@@ -1,7 +1,7 @@
-"""Results: one privatized text with its statement, and what an evaluation needs besides.
+"""Results: one privatized text with its statement, and secrets for evaluation.
 
-In: what the pipeline made. Out: `Result`, `Private`, `Rehearsal`.
-Not here: how they come about (`pipeline`).
+In: outputs of the pipeline. Out: `Result`, `Private`, `Rehearsal`.
+Not here: how they are computed (`pipeline`).
 """
 
 from dataclasses import dataclass, field
@@ -18,37 +18,38 @@ from textveil.text import Released
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Private:
-    """What never leaves: the original text and its words. Empty after pickling."""
+    """Original text and words, which never leave. Empty after pickling."""
 
     text: str = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
     kept: bool = True
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Leaves the originals behind: a pickled result may go to a file or another process."""
+        """Drops the originals: a pickled result may go elsewhere."""
         return partial(Private, text="", words=(), kept=False), ()
 
     def __copy__(self) -> Self:
-        """Itself: it is frozen, and a copy stays in the process."""
+        """Returns the object itself: it is frozen, and stays in the process."""
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Itself, as a copy."""
+        """Returns the object itself, like a copy."""
         return self
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """One privatized text with its statement.
+    """Privatized text with its statement.
 
     Attributes:
         released: the public output; `text` is its text.
-        guarantee: what holds for it.
+        guarantee: statement about it.
         private: the originals; not in the repr, and in JSON only when asked for.
-        seconds: time of the batch that the text was in, divided by its number of texts.
-        sent_earlier: how many of the values that were found here for the first time stand, whole or in part, in
-            earlier texts of the session, where nothing found them; what was sent is not changed any more.
-        unmeasured: scripts and languages of the text for which it was not measured how much is found, "Thai".
+        seconds: time of the text's batch, divided by its number of texts.
+        sent_earlier: number of values found here for the first time that occur, whole or in part,
+            in earlier texts of the session, where nothing found them; what was sent cannot be
+            changed any more.
+        unmeasured: scripts and languages of the text for which detection was not measured, "Thai".
     """
 
     released: Released
@@ -65,11 +66,15 @@ class Result:
 
     @property
     def oov_share(self) -> float:
-        """Share of the words not on the public list that are outside the table."""
+        """Share of words outside the table among those not listed as public."""
         return self.guarantee.oov_share
 
     def to_json(self, *, with_original: bool = False) -> dict[str, object]:
-        """Text, items, what was hidden by type and number, guarantee, and more; the original only if asked for."""
+        """Returns the result as plain data.
+
+        That is text, items, counts of hidden values by type, guarantee, and more; the original only
+        if asked for.
+        """
         out: dict[str, object] = {
             "text": self.text,
             "items": [item._asdict() for item in self.released.items],
@@ -91,18 +96,19 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rehearsal:
-    """One batch with everything that an evaluation needs to judge it. Secret: it holds the originals and their rows.
+    """Evaluation run of one batch, with originals and rows. Secret.
 
     Attributes:
         results: one per text.
-        words: the N words of all texts, as they stand there.
-        protection: which of them are public, and their groups, [N].
+        words: the N words of all texts, unchanged.
+        protection: their groups, and which of them are public, [N].
         plan: their roles and budgets, and the block with its secret rows.
         drawn: the rows that the mechanism drew for the n protected positions, int64 [n].
-        shown: the rows of the words that are shown there, in the table's origin, int64 [n]: others than those of
-            `drawn` only where words were re-ranked.
+        shown: the rows of the words that are shown there, in the table's origin, int64 [n]:
+            different from those of `drawn` only where words were re-ranked.
         parameter: the mechanism's parameter there, float64 [n].
-        named: the rows that were drawn for words that are replaced by names, int64 [m], in the order of the words.
+        named: the rows that were drawn for words that are replaced by names, int64 [m], in the
+            order of the words.
     """
 
     results: tuple[Result, ...] = field(repr=False)

@@ -1,7 +1,8 @@
-"""Which options exclude which: one table, read from top to bottom.
+"""Exclusions of options: one table, read from top to bottom.
 
-In: a `Setup`, the options of a privatizer. Out: nothing, or the error of the first rule that is broken.
-Not here: what an option may be by itself (`config`, and the parts that have it), and the parts that are made (`parts`).
+In: a `Setup`, the options of a privatizer. Out: nothing, or the error of the first broken rule.
+Not here: the range of each option (`config`, and the parts that have it), and the parts that are
+built (`parts`).
 """
 
 import math
@@ -30,11 +31,11 @@ from textveil.table import Books, EmbeddingTable, load_table, shipped
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setup:
-    """What a privatizer is asked to be: its options, and what follows from them, made when it is first asked for.
+    """Options of a privatizer, with lazily built parts that follow from them.
 
     Attributes:
         mechanism: a registered name or a mechanism.
-        options: the mechanism's own, where it is given by name.
+        options: options of the mechanism, where it is given by name.
         epsilon: one bound for every protected word.
         table: a registered name or a table.
         words, budget, rerank, protect, groups, names, figures, seed: as `Privatizer` takes them.
@@ -60,65 +61,72 @@ class Setup:
 
     @cached_property
     def built(self) -> Mechanism:
-        """The mechanism; `UnknownName` where there is none of the name, or it has no such option."""
+        """The mechanism, resolved for the table's book or books.
+
+        Raises:
+            UnknownName: there is no mechanism of this name, or it has no such option.
+        """
         return resolved(self._alone, self.loaded) if _is_mechanism(self._alone) else self._alone
 
     @cached_property
     def _alone(self) -> Mechanism:
-        """The mechanism, as it is over one book."""
+        """The mechanism for a single book."""
         if not isinstance(self.mechanism, str):
             return self.mechanism
         target = registry.load("mechanism", self.mechanism)
-        known = registry.signature(target)
+        signature = registry.signature(target)
         for option in self.options:
-            if option not in known.known and not known.open:
-                raise UnknownName(f"option of {self.mechanism}", option, known.known)
-        made: Mechanism = target(**self.options)
-        return made
+            if option not in signature.known and not signature.open:
+                raise UnknownName(f"option of {self.mechanism}", option, signature.known)
+        mechanism: Mechanism = target(**self.options)
+        return mechanism
 
     @cached_property
     def claim(self) -> Claim:
-        """What the mechanism promises by itself."""
+        """The claim of the mechanism alone."""
         return self.built.claim(self.loaded)
 
     @cached_property
     def grouping(self) -> Grouping | None:
-        """What groups the words; None: nothing."""
+        """Rule that groups the words; None for no groups."""
         return Grouping.of(self.protect, self.names, self.figures)
 
     @property
     def grouped(self) -> bool:
-        """Whether groups have budgets of their own."""
+        """True if groups have separate budgets."""
         return self.groups != GroupOptions()
 
     @cached_property
     def spending(self) -> Budget | None:
-        """What a word may spend; None where the mechanism's own parameter decides, or nothing does."""
+        """Rule for the budget of a word.
+
+        None where the mechanism's parameter decides, or nothing does.
+        """
         if self.grouped:
             return Grouped.of(self.groups, self.epsilon)
         return self.budget if self.epsilon is None else Uniform(self.epsilon)
 
     @cached_property
     def parameter(self) -> Values | None:
-        """The mechanism's own parameter, where it is set."""
+        """The mechanism's parameter, where it is set."""
         return self.built.parameters(self.loaded, Layout.of(1))
 
     @property
     def randomised(self) -> bool:
-        """Whether groups are drawn at random."""
+        """True if groups are drawn at random."""
         return self.grouping is not None and self.protect.labels == "randomised"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exclusion:
-    """One rule about options that do not all go together.
+    """Rule about options that cannot all be combined.
 
     Attributes:
-        name: in a few words.
-        when: the setups that it is about.
-        must: what has to hold of them.
-        say: the message where it does not: what must hold, what was given, what to do.
-        error: how it is raised.
+        name: the rule in a few words.
+        when: selects the setups that it applies to.
+        must: the condition on them.
+        say: builds the message of a violation: the condition, the given values, the remedy.
+        error: type of the error that is raised.
     """
 
     name: str
@@ -440,7 +448,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
 
 
 def check(setup: Setup) -> None:
-    """Refuses options that do not go together.
+    """Raises the error of the first rule that the options break.
 
     Raises:
         TextveilError: the first rule of the table that is broken, or a part that cannot be made.

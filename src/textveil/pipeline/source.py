@@ -1,10 +1,12 @@
-"""What draws can be repeated for: the same texts under the same law, and nothing else.
+"""Random streams of calls: a seed repeats identical calls only.
 
-In: the parts of a privatizer, the words of a batch, what was decided about each. Out: the `Randomness` of one release.
+In: the parts of a privatizer, the words of a batch, the decision about each. Out: the `Randomness`
+of one release.
 Not here: streams and their keys (`randomness`), and the decisions (`plan`).
 
-One noise under two budgets gives a word away: from y1 = x + r / eta1 and y2 = x + r / eta2 follows
-x = (eta2 y2 - eta1 y1) / (eta2 - eta1). So what a seed or a key draws depends on a digest of all that decides the law.
+One noise under two budgets reveals a word: from y1 = x + r / eta1 and y2 = x + r / eta2 follows x =
+(eta2 y2 - eta1 y1) / (eta2 - eta1). So the draws from a seed or key depend on a digest of all that
+decides the law.
 """
 
 import json
@@ -20,7 +22,7 @@ from textveil.randomness import Randomness, Values
 from textveil.text import Tokens
 
 Step = Literal["labels", "words"]
-"""What is drawn: groups, or what replaces the words."""
+"""Step of a release that draws: groups, or replacements of words."""
 
 
 def source(
@@ -32,21 +34,21 @@ def source(
     first: int,
     step: Step,
 ) -> Randomness:
-    """The randomness of one release, or of the groups in it.
+    """Derives the randomness of one release, or of its groups.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         tokens: the words of a batch.
-        protection: what was decided about each before the draw.
+        protection: decisions about each before the draw.
         epsilon: their budgets [N]; None where nothing sets them word by word.
         first: the number of the first text in its run.
-        step: what is drawn.
+        step: the step that draws.
     """
 
     def digests() -> list[bytes]:
         law = _law(parts, step)
         return [
-            _digest(law, *_decided(text, span, tokens, protection, epsilon))
+            _digest(law, *_serialize_decisions(text, span, tokens, protection, epsilon))
             for text, span in zip(tokens.texts, tokens.spans, strict=True)
         ]
 
@@ -54,29 +56,29 @@ def source(
 
 
 def _law(parts: Parts, step: Step) -> bytes:
-    """What draws depend on besides the text and the decisions about its words."""
-    claim, own = parts.claim, parts.mechanism.parameters(parts.table, Layout.of(1))
-    said = {
+    """Serializes what draws depend on except texts and decisions."""
+    claim, parameter = parts.claim, parts.mechanism.parameters(parts.table, Layout.of(1))
+    law = {
         "step": step,
         "mechanism": claim.mechanism,
         "parameter": None
-        if own is None
-        else own.tolist(),  # a mechanism of somebody else may not have it in its claim
-        # re-ranking reads what was drawn, and costs nothing for the same draws
+        if parameter is None
+        else parameter.tolist(),  # a third-party claim may lack it
+        # re-ranking reads the draw only, and costs nothing for the same draws
         "options": {name: value for name, value in claim.options.items() if name != "rerank"},
         "table": [claim.table, parts.table.metric, parts.table.digest],
-        # who remembers a draw does not change its law
+        # storing a draw does not change its law
         "words": {name: value for name, value in asdict(parts.words).items() if name != "lasting"},
         "names": None if parts.names is None else asdict(parts.names.options),
         "figures": None if parts.figures is None else asdict(parts.figures.options),
     }
-    return json.dumps(said, sort_keys=True).encode()
+    return json.dumps(law, sort_keys=True).encode()
 
 
-def _decided(
+def _serialize_decisions(
     text: str, span: slice, tokens: Tokens, protection: Protection, epsilon: Values | None
 ) -> Iterator[bytes]:
-    """A text, where its words are, and what was decided about each."""
+    """Yields a text, the offsets of its words, and their decisions."""
     yield text.encode(errors="surrogatepass")
     decided = (protection.public, protection.hidden, protection.named, protection.moved)
     for values in (tokens.starts, tokens.ends, *decided):
@@ -86,7 +88,10 @@ def _decided(
 
 
 def _digest(*parts: bytes) -> bytes:
-    """32 bytes; no two lists of parts give the same."""
+    """Hashes parts to 32 bytes.
+
+    Each part is prefixed with its length, so no two lists of parts are hashed alike.
+    """
     digest = blake2b(digest_size=32, person=b"textveil/text")
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)

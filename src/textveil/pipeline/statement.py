@@ -1,4 +1,4 @@
-"""From a plan and what was drawn to the statement: what every word of a text spends, by group, and why.
+"""Statement of a text: each word's spending, by group, with reasons.
 
 In: the parts of a privatizer, one batch's plan and release. Out: a `Guarantee` per text.
 Not here: what a mechanism promises (`mechanism`), and how a statement reads (`guarantee`).
@@ -34,17 +34,17 @@ def state(
     again: Flags,
     per_person: tuple[Loss, ...],
 ) -> Guarantee:
-    """The statement about one text.
+    """Returns the statement about one text.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         released: the text.
         span: its words among those of the batch.
-        protection: of the batch.
-        plan: of the batch.
-        release: of the batch.
+        protection: protection of the batch.
+        plan: plan of the batch.
+        release: draw of the batch.
         again: bool [N], words that are released as they were drawn before.
-        per_person: what the session has lost until then; see `note_losses`.
+        per_person: losses of the session up to now; see `note_losses`.
     """
     covered = ~protection.public[span]
     once = covered & plan.once[span]
@@ -54,8 +54,8 @@ def state(
     claim, spent = _claim(parts, released, span, plan, release, drawn), release.spent[span]
     groups: tuple[Group, ...] = ()
     if parts.grouping is not None:
-        claim, spent, groups = _grouped(parts, protection, plan, span, claim, spent)
-    own = once & _drawn(parts, protection, plan, span)
+        claim, spent, groups = _claim_groups(parts, protection, plan, span, claim, spent)
+    once_drawn = once & _find_drawn(parts, protection, plan, span)
     return Guarantee(
         claim=claim,
         epsilon_per_word=spent[once],
@@ -65,14 +65,14 @@ def state(
         punctuation=sum(
             item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in released.items
         ),
-        # a name or figure that gave way to one was drawn, and spent its epsilon
+        # a name or figure that became a placeholder was drawn, and spent its epsilon
         placeholders=sum(
             item.kind is Kind.PLACEHOLDER and not replaced[item.start] for item in released.items
         ),
         mask=(*released.mask.fields, UNKNOWN_SHARE),
         passed=sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in released.items),
         dropped=len(released.mask.dropped),
-        drawn=int((own & ~again[span]).sum()),
+        drawn=int((once_drawn & ~again[span]).sum()),
         seeded=parts.randomness.seeded,
         oov=parts.words.oov,
         infinite=tuple(_reasons(parts, protection, span, plan)),
@@ -81,7 +81,7 @@ def state(
         groups=groups,
         consistent=parts.words.consistent,
         repeated=int((covered & ~once).sum()),
-        drawn_before=int((own & again[span]).sum()),
+        drawn_before=int((once_drawn & again[span]).sum()),
         per_person=per_person,
         lasting=parts.words.lasting,
     )
@@ -90,7 +90,7 @@ def state(
 def _claim(
     parts: Parts, released: Released, span: slice, plan: Plan, release: Release, drawn: slice
 ) -> Claim:
-    """What is promised of one text, whose protected units stand at `drawn`."""
+    """Returns the claim about one text, whose protected units are at `drawn`."""
     claim, consistent = parts.claim, parts.words.consistent
     if parts.table.root.book is not None and released.mask.consistent and not consistent:
         claim = replace(claim, caveats=(*claim.caveats, RETURNED))
@@ -98,19 +98,23 @@ def _claim(
         claim = replace(claim, most=float(release.most[drawn].max()))
     if oov.draws(parts.words):
         claim = replace(claim, draws=True)
-    if parts.words.unit == "wordpiece":  # each piece of a word pays what is lost besides
+    if parts.words.unit == "wordpiece":  # each piece of a word pays the additional loss
         claim = claim.times(int(plan.counts[span].max(initial=1)))
     return claim
 
 
-def _grouped(
+def _claim_groups(
     parts: Parts, protection: Protection, plan: Plan, span: slice, claim: Claim, spent: Values
 ) -> tuple[Claim, Values, tuple[Group, ...]]:
-    """The claim about words in groups, what each of them spends under it, and what each group spends in local DP."""
+    """Returns the claim about grouped words, and their spending under it.
+
+    Returns:
+        The claim, the epsilon of each word, and the spending of each group in local DP.
+    """
     covered, replaced = ~protection.public[span], (protection.named | protection.moved)[span]
     lost = np.where(replaced, spent, claim.ldp(spent))
     if parts.drawn_groups:
-        # the neighbour's words may be of other groups, and under their budgets other bounds hold
+        # a neighbouring text's words may be in other groups, with other budgets and bounds
         cost = labels_cost(parts, replace(claim, most=math.inf), int(covered.sum()))
         lost = np.full(len(spent), cost)
     groups = tuple(_groups(parts, protection, plan, span, lost))
@@ -121,20 +125,20 @@ def _grouped(
     return claim, spent, groups
 
 
-def _drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Flags:
-    """The words, names and figures of a text that are released by a draw, bool [N]; placeholders never are."""
+def _find_drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Flags:
+    """Says which words of a text are drawn, bool [N]; no placeholders."""
     by_mechanism = (plan.roles[span] == Role.PROTECT) & parts.claim.draws
-    replaced = _by_rule(plan, span) | protection.named[span] | protection.moved[span]
+    replaced = _find_ruled(plan, span) | protection.named[span] | protection.moved[span]
     labels = ~protection.public[span] & parts.drawn_groups
-    found: Flags = by_mechanism | replaced | labels
-    return found
+    drawn: Flags = by_mechanism | replaced | labels
+    return drawn
 
 
-def _by_rule(plan: Plan, span: slice) -> Flags:
-    """The words of a text that a paper's own rule draws, bool [N]."""
+def _find_ruled(plan: Plan, span: slice) -> Flags:
+    """Says which words a paper's rule draws, bool [N]."""
     rules = plan.rules[span]
-    found: Flags = (rules == WordRule.UNIFORM) | (rules == WordRule.ADD)
-    return found
+    ruled: Flags = (rules == WordRule.UNIFORM) | (rules == WordRule.ADD)
+    return ruled
 
 
 def note_losses(
@@ -148,54 +152,58 @@ def note_losses(
     *,
     alike: bool,
 ) -> tuple[Loss, ...]:
-    """Note in a session what the drawn words of one text lose, by their type.
+    """Notes what one text's drawn words lose, by type, in a session.
 
     Args:
-        parts: of the privatizer.
+        parts: parts of the privatizer.
         span: the words of the text among those of the batch.
-        protection: of the batch.
-        plan: of the batch.
-        release: of the batch.
-        again: bool [N], words that this session has released before, as they were drawn; they lose nothing more.
-        notes: of the session.
-        alike: whether this release and others of the session show which words are equal.
+        protection: protection of the batch.
+        plan: plan of the batch.
+        release: draw of the batch.
+        again: bool [N], words that this session has released before, as they were drawn; they lose
+            nothing more.
+        notes: notes of the session.
+        alike: True if this release and earlier ones of the session show which words are equal.
 
     Returns:
-        What the session has lost until then; nothing where the text draws nothing.
+        The session's losses up to now; empty where the text draws nothing.
     """
     words = plan.block.layout.words
-    own = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
+    units = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
     lost = np.bincount(
-        words[own] - span.start, release.most[own], minlength=span.stop - span.start
+        words[units] - span.start, release.most[units], minlength=span.stop - span.start
     ).astype(np.float64)
-    lost[_by_rule(plan, span)] = math.inf
+    lost[_find_ruled(plan, span)] = math.inf
     besides = protection.named[span] | protection.moved[span]
     lost[besides] = release.spent[span][besides]
     if parts.drawn_groups:
         covered = ~protection.public[span]
         lost[covered] = labels_cost(parts, parts.claim, int(covered.sum()))
-    found: dict[tuple[str, str], tuple[list[float], int]] = {}
+    losses: dict[tuple[str, str], tuple[list[float], int]] = {}
     for at in np.flatnonzero((lost > 0) & plan.once[span]).tolist():
         i = span.start + at
         of = (
             protection.kind(i),
             "name" if protection.named[i] else "figure" if protection.moved[i] else "word",
         )
-        spent, released = found.get(of, ([], 0))
+        spent, released = losses.get(of, ([], 0))
         spent += [] if again[i] else [float(lost[at])]
-        found[of] = spent, released + 1
-    for (label, by), (spent, released) in found.items():
+        losses[of] = spent, released + 1
+    for (label, by), (spent, released) in losses.items():
         notes.lost(label, by, spent, released, alike=alike)
-    return notes.losses() if found else ()
+    return notes.losses() if losses else ()
 
 
 def _reasons(parts: Parts, protection: Protection, span: slice, plan: Plan) -> Iterator[str]:
-    """Why no finite bound holds for all words of a text, besides the claim's own reason."""
+    """Yields reasons why a text has no finite bound.
+
+    The claim's reason is not among them.
+    """
     yield from oov.reasons(parts.words)
     passes = (plan.roles[span] == Role.PASS) & ~protection.public[span]
     if (passes & ~(plan.unknown[span] & (parts.words.oov == "keep"))).any():
         yield _passing_reason(parts, [protection.labels[i] for i in protection.group[span][passes]])
-    yield from _unbounded(protection, span)
+    yield from _unbounded_reasons(protection, span)
 
 
 def _passing_reason(parts: Parts, groups: Sequence[str]) -> str:
@@ -205,8 +213,8 @@ def _passing_reason(parts: Parts, groups: Sequence[str]) -> str:
     return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
 
 
-def _unbounded(protection: Protection, span: slice) -> Iterator[str]:
-    """Why no finite bound holds for figures that are moved without a largest distance."""
+def _unbounded_reasons(protection: Protection, span: slice) -> Iterator[str]:
+    """Yields reasons why moved figures have no finite bound."""
     types = {
         protection.kind(span.start + i) for i in np.flatnonzero(protection.moved[span]).tolist()
     }
@@ -219,7 +227,10 @@ def _unbounded(protection: Protection, span: slice) -> Iterator[str]:
 def _groups(
     parts: Parts, protection: Protection, plan: Plan, span: slice, lost: Values
 ) -> Iterator[Group]:
-    """What each group of a text spends in local DP; placeholders, names and figures count by their type."""
+    """Yields each group's spending in local DP.
+
+    Placeholders, names and figures count by their type.
+    """
     roles, named, moved = plan.roles[span], protection.named[span], protection.moved[span]
     by = np.where(
         named | moved,

@@ -1,4 +1,4 @@
-"""Several privatizers on the same texts: what a language model says of them is computed once.
+"""Sweep: privatizers on the same texts, sharing a language model's output.
 
 In: privatizers, texts. Out: rehearsals, part by part.
 Not here: how one text is privatized (`privatizer`).
@@ -11,7 +11,7 @@ from textveil.pipeline.results import Rehearsal
 from textveil.text import tokenize
 
 SWEPT = 1024
-"""Words whose logits are held for several budgets: 90 MB at 21,719 candidates."""
+"""Words whose logits are held together: 90 MB at 21,719 candidates."""
 
 
 def sweep(
@@ -21,39 +21,41 @@ def sweep(
     *,
     part: int = SWEPT,
 ) -> Iterator[tuple[Rehearsal, ...]]:
-    """Rehearses the same texts with several privatizers: what a language model says of them is computed once.
+    """Rehearses the same texts with each privatizer, part by part.
 
-    It is shared by all budgets of mechanisms whose context does not depend on what was released (`original`,
-    `public`), on the same table.
+    The output of the language model is computed once. All budgets of mechanisms whose context does
+    not depend on the release (`original`, `public`), on the same table, share it.
 
     Args:
         privatizers: at least one.
         texts: any number.
-        queries: what each text is for, see `Privatizer.privatize`.
-        part: words of a part; the logits of all of them are held at once, 4 bytes a candidate.
+        queries: the purpose of each text, see `Privatizer.privatize`.
+        part: words of a part; the logits of all of them are held together, 4 bytes a candidate.
 
     Yields:
-        for every part of the texts, in order, a rehearsal by each privatizer. A part has so many words or is one text.
+        For every part of the texts, in order, a rehearsal by each privatizer. A part has up to this
+        number of words or is one text.
     """
     first = words = 0
     for stop, text in enumerate(texts):
-        own = len(tokenize([text]).words)
-        if first < stop and words + own > part:
-            yield _swept(privatizers, texts, queries, slice(first, stop))
+        count = len(tokenize([text]).words)
+        if first < stop and words + count > part:
+            yield _rehearse_part(privatizers, texts, queries, slice(first, stop))
             first, words = stop, 0
-        words += own
+        words += count
     if first < len(texts):
-        yield _swept(privatizers, texts, queries, slice(first, len(texts)))
+        yield _rehearse_part(privatizers, texts, queries, slice(first, len(texts)))
 
 
-def _swept(
+def _rehearse_part(
     privatizers: Sequence[Privatizer],
     texts: Sequence[str],
     queries: Sequence[str] | None,
     part: slice,
 ) -> tuple[Rehearsal, ...]:
     memo: dict[object, object] = {}
-    asked = None if queries is None else queries[part]
+    part_queries = None if queries is None else queries[part]
     return tuple(
-        privatizer.rehearse(texts[part], memo=memo, queries=asked) for privatizer in privatizers
+        privatizer.rehearse(texts[part], memo=memo, queries=part_queries)
+        for privatizer in privatizers
     )

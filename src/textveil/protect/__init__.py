@@ -1,6 +1,7 @@
-"""Protection: which group each word of a text is in, and how much budget a group gets.
+"""Protection: the group of each word, and the budget of each group.
 
-In: the words of a batch of texts, and options. Out: `Protection`, one decision per word; `Budget`, epsilon per word.
+In: the words of a batch of texts, and options. Out: `Protection`, one decision per word; `Budget`,
+epsilon per word.
 Not here: what is private (`detect`), and what replaces a protected word (`mechanism`).
 """
 

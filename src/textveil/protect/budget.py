@@ -1,7 +1,8 @@
-"""The budget: how much epsilon each protected word gets.
+"""Budget: the epsilon of each protected word.
 
-In: a protection. Out: epsilon per word; 0 means a placeholder, infinity that the word passes, on record.
-Not here: which words are protected (`protection`), and what an epsilon buys (`mechanism`).
+In: a protection. Out: epsilon per word; 0 means a placeholder, infinity that the word passes, on
+record.
+Not here: which words are protected (`protection`), and the effect of an epsilon (`mechanism`).
 """
 
 import math
@@ -16,20 +17,23 @@ from textveil.protect.protection import GROUPS, Protection
 from textveil.randomness import Values
 
 SMALLEST, LARGEST = 1e-6, 1e6
-"""Range of finite budgets. Beyond it floating point cannot carry the noise, and no real setting goes there."""
+"""Range of finite budgets.
+
+Beyond it floating point cannot carry the noise, and no real setting needs it.
+"""
 
 
 class Budget(Protocol):
-    """A rule that gives each word its epsilon."""
+    """Rule that gives each word its epsilon."""
 
     def assign(self, protection: Protection) -> Values:
-        """Epsilon per word, float64 [N]; values at public words are ignored."""
+        """Returns epsilon per word, float64 [N]; values at public words are ignored."""
         ...
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """The same epsilon for every protected word.
+    """Rule with one epsilon for every protected word.
 
     Args:
         epsilon: 0, infinity, or between 1e-6 and 1e6.
@@ -44,7 +48,7 @@ class Uniform:
         in_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
 
     def assign(self, protection: Protection) -> Values:
-        """The same epsilon for each word."""
+        """Returns the one epsilon for every word, float64 [N]."""
         return np.full(len(protection.public), float(self.epsilon))
 
 
@@ -57,22 +61,22 @@ RULES: dict[str, Four] = {
     "private-low": (math.inf, 1, math.inf, math.inf),
     "all-but-important": (1, 1, math.inf, 1),
 }
-"""Multiples of the base for the four groups; infinity lets a group pass.
+"""Multiples of the base for the four groups; infinity means passing.
 
-2:1:4:3 is STAMP's (section 3.1); `private-low`, `private-only`, `all-but-important` and `uniform` are its growing sets
-of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).
+2:1:4:3 is STAMP's (section 3.1); `private-low`, `private-only`, `all-but-important` and `uniform`
+are its growing sets of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).
 """
 
 TABLE1: dict[str, Four] = {
     f"table1.{row}": (100.0 + 50 * row, 50.0 * row, 400.0 + 50 * row, 300.0 + 50 * row)
     for row in range(1, 6)
 }
-"""The five settings of STAMP's table 1."""
+"""Five settings of table 1 in STAMP."""
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """An epsilon for each of the four groups of STAMP's paper, in its order.
+    """Rule with one epsilon for each of STAMP's four groups, in order.
 
     Any other group gets 0: an unknown group is never protected less.
 
@@ -97,7 +101,7 @@ class Grouped:
 
     @classmethod
     def of(cls, options: GroupOptions, epsilon: float | None) -> Self:
-        """The budgets for these options: the largest finite one is `epsilon`, or the base is `options.base`.
+        """Builds the budgets: largest finite one `epsilon`, or base `options.base`.
 
         Raises:
             UnknownName: there is no such rule.
@@ -123,15 +127,15 @@ class Grouped:
         return cls(_times(ratios, base * scale))
 
     def assign(self, protection: Protection) -> Values:
-        """The epsilon of every word's group."""
-        own = dict(zip(GROUPS, self.budgets, strict=True))
-        return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[
+        """Returns the epsilon of every word's group, float64 [N]."""
+        epsilons = dict(zip(GROUPS, self.budgets, strict=True))
+        return np.array([epsilons.get(label, 0.0) for label in protection.labels], np.float64)[
             protection.group
         ]
 
 
 def tells_important(options: GroupOptions) -> bool:
-    """Whether a word that matters to the task may get another budget than one that does not.
+    """Says whether important words may get another budget than unimportant ones.
 
     Raises:
         UnknownName: there is no such rule.
@@ -149,20 +153,20 @@ def _ratios(chosen: str | Four) -> Four:
 
 
 def _times(numbers: Four, factor: float) -> Four:
-    one, two, three, four = (each * factor for each in numbers)
+    one, two, three, four = (number * factor for number in numbers)
     return one, two, three, four
 
 
 def in_range(values: Values, name: str) -> Values:
-    """The values, if each is 0, infinite, or in range.
+    """Returns the values if each is 0, infinite, or in range.
 
     Raises:
         BudgetError: one is negative, NaN or out of range.
     """
     wrong = ~((values == 0) | (values == math.inf) | ((values >= SMALLEST) & (values <= LARGEST)))
     if wrong.any():
-        given = float(values[wrong][0])
+        value = float(values[wrong][0])
         raise BudgetError(
-            f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {given:g}"
+            f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {value:g}"
         )
     return values

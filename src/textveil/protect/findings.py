@@ -1,7 +1,9 @@
-"""Findings: what was found in a text, with the reason why it is hidden or stays, for the owner of the text.
+"""Findings: detected values with the reason why they are hidden or stay.
 
-In: what detectors found in texts, with all places where it stands again. Out: the findings of each text.
-Not here: what is found (`textveil.detect`), and what is hidden (`grouping`).
+They are for the owner of the text.
+
+In: detections in texts, with all further occurrences. Out: the findings of each text.
+Not here: detection (`textveil.detect`), and what is hidden (`grouping`).
 """
 
 import math
@@ -14,17 +16,19 @@ from textveil.protect.grouping import FAILED, Grouping, sensitive
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that was found in a text. Its place is as private as the text; it holds no word of it.
+    """Detected part of a text, without its words; its place is private.
 
     Attributes:
-        type: what it is: "PERSON", "EMAIL".
+        type: type of the value: "PERSON", "EMAIL".
         start: first character, in code points of the text.
         end: one past the last character.
         score: the detector's confidence, from 0 to 1.
-        private: how probable it is that it belongs to somebody private, and to nothing public, from 0 to 1.
-        source: the detector's name; "spread" where something stands again that was found elsewhere in the text.
-        hidden: whether `Protector.protect` hides it.
-        reason: why it is hidden or stays, in a few words.
+        private: probability that it belongs to a private person, and to nothing public, from 0 to
+            1.
+        source: the detector's name; "spread" for a further occurrence of a value that was found
+            elsewhere in the text.
+        hidden: True if `Protector.protect` hides it.
+        reason: reason why it is hidden or stays, in a few words.
     """
 
     type: str
@@ -37,35 +41,36 @@ class Finding:
     reason: str
 
     def to_json(self) -> dict[str, object]:
-        """All of it."""
+        """Returns all fields as plain data."""
         return asdict(self)
 
 
 def findings(grouping: Grouping, found: Detections) -> list[list[Finding]]:
-    """The findings of each text, in order; none overlaps another.
+    """Returns the findings of each text, in order, without overlaps.
 
-    Hidden are the parts that a release hides. What was found besides stays, as far as it is in none of them.
+    Hidden findings are the parts that a release hides. A detection that stays is listed where it
+    overlaps none of them.
 
     Args:
-        grouping: what found it.
-        found: what was found, propagated.
+        grouping: the grouping that decides.
+        found: detections, propagated.
     """
     tokens = found.tokens
-    made: list[list[Finding]] = [[] for _ in tokens.texts]
+    by_text: list[list[Finding]] = [[] for _ in tokens.texts]
     for first, stop, span in sensitive(found):
         place = int(tokens.starts[first]), int(tokens.ends[stop - 1])
-        made[span.text].append(_finding(span, *place, True, _why_hidden(span)))
-    hidden = [[*each] for each in made]
+        by_text[span.text].append(_make_finding(span, *place, True, _explain_hidden(span)))
+    hidden = [[*text_findings] for text_findings in by_text]
     for span in grouping.detection.staying(found):
         parts = hidden[span.text]
         at = bisect_right(parts, span.start, key=lambda part: part.end)
         if at == len(parts) or span.end <= parts[at].start:
-            stays = _finding(span, span.start, span.end, False, _why_stays(span, grouping))
-            made[span.text].append(stays)
-    return [sorted(each, key=lambda finding: finding.start) for each in made]
+            stays = _make_finding(span, span.start, span.end, False, _explain_stays(span, grouping))
+            by_text[span.text].append(stays)
+    return [sorted(text_findings, key=lambda finding: finding.start) for text_findings in by_text]
 
 
-def _finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Finding:
+def _make_finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Finding:
     return Finding(
         type=span.type,
         start=start,
@@ -78,12 +83,12 @@ def _finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Fin
     )
 
 
-def _why_hidden(span: Span) -> str:
+def _explain_hidden(span: Span) -> str:
     again = {REPEATED: "stands again", FAILED: "a detector failed"}
     return f"hidden: {again.get(span.source) or f'found by {span.source}'}"
 
 
-def _why_stays(span: Span, grouping: Grouping) -> str:
+def _explain_stays(span: Span, grouping: Grouping) -> str:
     if grouping.detection.is_at_level(span):
         return "stays: listed in protect.never"
     if span.private >= PRIVATE:

@@ -1,8 +1,12 @@
-"""Grouping: puts each word into one of four groups, sensitive or not, important to the task or not.
+"""Grouping: puts each word into one of four groups, sensitive and important.
 
-In: words with their places, what was detected in their texts, how relevant each word is to the task.
-Out: `Protection`; and the words of a sensitive part joined where one item is released for all of them.
-Not here: what is found (`textveil.detect`), the scores (`importance`), and the budget of a group (`budget`).
+Sensitive or not, important to the task or not.
+
+In: words with their places, detections in their texts, the relevance of each word to the task.
+Out: `Protection`; and the words of a sensitive part joined where one item is released for all of
+them.
+Not here: detection (`textveil.detect`), the scores (`importance`), and the budget of a group
+(`budget`).
 """
 
 from collections.abc import Sequence
@@ -37,19 +41,31 @@ from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Late, Tokens, load_names, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
-"""Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
-that the public list of names gives it."""
+"""Labels of the words of a person's name.
+
+Of more than one word the last is the family name; a single word has the kind that the public list
+of names gives it.
+"""
 
 
 SURE = 0.9
-"""From this score on a name may be replaced by another name; others become placeholders, which a reader can see."""
+"""Least score at which a name may be replaced by a name.
+
+Below it a name becomes a placeholder, which a reader can see.
+"""
 
 SURE_FIGURE = 0.8
-"""From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
+"""Least score at which a date, age or amount may be moved.
+
+It is that of patterns with context words beside them.
+"""
 
 
 _PATH = Late(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
-"""The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
+"""Word before a backslash of a path.
+
+Such a backslash stands for itself, and is not the rest of an escape.
+"""
 
 _WORDLY = (
     r"[[\p{L}\p{M}\p{N}\u200C\u200D]--"
@@ -58,27 +74,30 @@ _WORDLY = (
 _GLUED_BEFORE = Late(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
 _GLUED_BEHIND = Late(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
 _UNCASED = Late(r"(?![ªº])\p{Lo}")
-"""A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
+"""Letter of a script without capitals.
+
+The lists have no names in such scripts, and Latin ones would not read as names.
+"""
 
 
 LITERAL = "LITERAL"
-"""The type of what a text itself spells as a placeholder that a session has given to something else."""
+"""Type of a text's literal placeholder that a session already uses."""
 
 
 class Scorer(Protocol):
-    """Scores how relevant each word is to a task."""
+    """Scorer of each word's relevance to a task."""
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """One score per word [N], of B texts with their queries."""
+        """Returns one score per word [N] for B texts with their queries."""
         ...
 
 
 FAILED = "failure"
-"""The source of the one part that a text is where a detector failed."""
+"""Source of the span that covers a text where a detector failed."""
 
 
 class WordRange(NamedTuple):
-    """The words [start, stop) of a sensitive part, and the span that says what it is."""
+    """Words [start, stop) of a sensitive part, with its span."""
 
     start: int
     stop: int
@@ -87,11 +106,11 @@ class WordRange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
-    """Decides the group of each word. Make one with `of`.
+    """Rule that decides the group of each word. Make one with `of`.
 
     Attributes:
         options: the options it was made from.
-        detection: finds what is sensitive.
+        detection: detects sensitive parts.
         scorer: scores a word's relevance to the task; None: no word is important.
         hidden: types that always become placeholders, whatever their budget; None for all.
         named: types that are replaced by names.
@@ -109,7 +128,7 @@ class Grouping:
     def of(
         cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None
     ) -> Self | None:
-        """Makes the grouping for these options; None if they ask for no groups.
+        """Builds the grouping for these options; None if they need no groups.
 
         Raises:
             UnknownName: there is no such detector or type.
@@ -125,17 +144,17 @@ class Grouping:
         )
         if not named <= {*NAMES}:
             raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
-        moved = _figures(() if figures is None else figures.types)
+        moved = _expand_figures(() if figures is None else figures.types)
         if not options.asked:
             return None
-        if options.labels == "randomised":  # a type would tell the label
+        if options.labels == "randomised":  # a type would reveal the label
             hidden = frozenset()
         if hidden is not None and options.unmeasured == "strict":
             hidden |= {WHOLE}
         return cls(
             options=options,
             detection=Detection.of(options, moves_ages=AGE in moved),
-            scorer=_scorer(options),
+            scorer=_make_scorer(options),
             hidden=hidden,
             named=named,
             moved=moved,
@@ -147,17 +166,20 @@ class Grouping:
         return Grouping.of, (self.options, NameOptions(types=names), FigureOptions(types=figures))
 
     def remembering(self) -> Self:
-        """The same grouping, which remembers what detectors found, see `Detection.remembering`."""
+        """Returns a copy that caches detections, see `Detection.remembering`."""
         return replace(self, detection=self.detection.remembering())
 
     @property
     def randomised(self) -> bool:
-        """Whether groups are drawn at random."""
+        """True if groups are drawn at random."""
         return self.options.labels == "randomised"
 
     @property
     def context_free(self) -> bool:
-        """Whether a word's group depends on the word (and a task) alone, so that it reveals nothing about others."""
+        """True if a word's group depends on the word (and task) alone.
+
+        Then it reveals nothing about its context.
+        """
         options = self.options
         patterns = options.always_matching or options.never_matching
         if (
@@ -170,29 +192,30 @@ class Grouping:
         listed = (*options.always, *options.never)
         return len(tokenize(listed).words) <= len(
             listed
-        )  # an entry may be several words, as 北京 is
+        )  # an entry may be more than one word, such as 北京
 
     def detect(self, tokens: Tokens, queries: Sequence[str] | None) -> Detections:
-        """Finds what is sensitive and what is important in the texts of a batch.
+        """Detects sensitive and important words in the texts of a batch.
 
         Args:
             tokens: the words and their texts.
-            queries: B queries, what each text is for; None if the options say it or importance is off.
+            queries: B queries, the purpose of each text; None if the options set it or importance
+                is off.
 
         Raises:
             DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
-            InputError: queries are missing, or not one per text; or a text has parts in a script or language that was
-                not measured, and `protect.unmeasured` is `refuse`.
+            InputError: queries are missing, or not one per text; or a text has parts in a script or
+                language that was not measured, and `protect.unmeasured` is `refuse`.
         """
         self.detection.check_measured(tokens.texts)
-        return self.detection.detect(tokens, self._important(tokens, queries))
+        return self.detection.detect(tokens, self._find_important(tokens, queries))
 
     def propagate(
         self, found: Detections, known: Sought | None, reserved: Sequence[Span] = ()
     ) -> Detections:
-        """Finds all other places where what was found stands, see `Detection.propagate`.
+        """Finds further occurrences of detected values, see `Detection.propagate`.
 
-        Nothing is added where groups are drawn, or follow from each word alone.
+        Nothing is added where groups are drawn, or depend on each word alone.
         """
         if self.randomised or self.context_free:
             return found
@@ -201,15 +224,15 @@ class Grouping:
     def assign(self, found: Detections, public: Flags) -> Protection:
         """Assigns each of the N words of a batch to a group.
 
-        Each part found by a detector is one group: all the words it touches, public ones too.
+        Each detected part is one group: all the words it touches, public ones too.
 
         Args:
-            found: what was found in the texts.
+            found: detections in the texts.
             public: bool [N], words on the public list.
         """
         tokens, important = found.tokens, found.important
         if found.failed:
-            return self._failed(tokens, important)
+            return self._protect_all(tokens, important)
         parts = sensitive(found)
         entity = np.full(len(tokens.words), -1, np.int64)
         for i, part in enumerate(parts):
@@ -227,7 +250,7 @@ class Grouping:
                 labels=(PUBLIC, *GROUPS),
             )
         group[public & ~inside] = 0
-        labels, hidden, named, moved = self._labelled(tokens, parts, entity, group)
+        labels, hidden, named, moved = self._label(tokens, parts, entity, group)
         return Protection(
             public=public & ~inside,
             group=group.astype(np.int16),
@@ -239,8 +262,12 @@ class Grouping:
             moved=moved,
         )
 
-    def _failed(self, tokens: Tokens, important: Flags) -> Protection:
-        """Protects at least as much as any spans: public words and punctuation may be parts of names and numbers."""
+    def _protect_all(self, tokens: Tokens, important: Flags) -> Protection:
+        """Protects every word of a batch in which a detector failed.
+
+        That is at least as much as any spans would: public words and punctuation may be parts of
+        names and numbers.
+        """
         count, hides = (
             len(tokens.words),
             self.hidden is None or bool(self.hidden | self.named | self.moved),
@@ -255,7 +282,7 @@ class Grouping:
             hidden=np.full(count, hides),
         )
 
-    def _important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
+    def _find_important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
         if self.scorer is None:
             if queries is not None:
                 raise InputError(
@@ -272,18 +299,21 @@ class Grouping:
                 )
             queries = texts if task == SELF or task is None else (task,) * len(texts)
         if queries is None or len(queries) != len(texts):
-            given = "none" if queries is None else str(len(queries))
+            count = "none" if queries is None else str(len(queries))
             raise InputError(
-                f"importance needs one query per text: {len(texts)} texts, {given} given; or set protect.task"
+                f"importance needs one query per text: {len(texts)} texts, {count} given; or set protect.task"
             )
         scores = self.scorer.scores(tokens.words, tokens.documents, queries)
-        found: Flags = scores >= self.options.tau  # NaN counts as not important
-        return found
+        important: Flags = scores >= self.options.tau  # NaN counts as not important
+        return important
 
-    def _labelled(
+    def _label(
         self, tokens: Tokens, parts: Sequence[WordRange], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags, Flags]:
-        """Labels, extended by types; which words are hidden, named, moved. Writes types into `group`."""
+        """Returns labels extended by types, and hidden, named, moved words.
+
+        Writes the types into `group`.
+        """
         labels = [PUBLIC, *GROUPS]
         hidden, named, moved = (np.zeros(len(entity), bool) for _ in range(3))
 
@@ -295,13 +325,18 @@ class Grouping:
         for start, stop, span in parts:
             type_, score = span.type, span.score
             cased = not any(map(_UNCASED.search, tokens.words[start:stop]))
-            if type_ in self.named and score >= SURE and cased and not _glued(tokens, start, stop):
+            if (
+                type_ in self.named
+                and score >= SURE
+                and cased
+                and not _is_glued(tokens, start, stop)
+            ):
                 named[start:stop] = True
                 group[start:stop] = number(type_)
                 if type_ == "PERSON" and stop - start > 1:
                     group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
                 elif type_ == "PERSON":
-                    group[start] = number(_person(tokens.words[start]))
+                    group[start] = number(_label_person(tokens.words[start]))
             elif (
                 type_ in self.moved
                 and score >= SURE_FIGURE
@@ -316,10 +351,10 @@ class Grouping:
 
 
 def sensitive(found: Detections) -> list[WordRange]:
-    """The sensitive parts of texts, in order; where a detector failed, each text as a whole."""
+    """Returns sensitive parts in order; whole texts where a detector failed."""
     tokens = found.tokens
     if not found.failed:
-        return _with_backslashes(_words(found.spans, tokens), tokens)
+        return _include_backslashes(_words(found.spans, tokens), tokens)
     return [
         WordRange(first, stop, Span(b, 0, len(tokens.texts[b]), WHOLE, 1.0, FAILED))
         for b, (first, stop) in enumerate(pairwise(tokens.documents.tolist()))
@@ -330,22 +365,23 @@ def sensitive(found: Detections) -> list[WordRange]:
 def join(
     tokens: Tokens, protection: Protection, epsilon: Values | None, public: Flags
 ) -> tuple[Tokens, Protection, Values | None]:
-    """Joins the words of a sensitive part that is released as one item, so that their number stays hidden.
+    """Joins words of a sensitive part that is released as one item.
 
-    These are parts that become a placeholder, because of their type or a budget of 0, places and organizations that are
-    replaced by a name, and figures. In all other parts punctuation still passes.
+    So their number stays hidden. These are parts that become a placeholder, because of their type
+    or a budget of 0, places and organizations that are replaced by a name, and figures. In all
+    other parts punctuation still passes.
 
     Args:
         tokens: the N words.
-        protection: what was decided for them.
-        epsilon: float64 [N], or None if the mechanism's own parameter is set.
+        protection: decisions about them.
+        epsilon: float64 [N], or None if the mechanism's parameter is set.
         public: bool [N], words on the public list, including those in sensitive parts.
     """
     entity = protection.entity
     inside = entity >= 0
     if not inside.any():
         return tokens, protection, epsilon
-    whole = protection.hidden | protection.moved | (protection.named & ~_persons(protection))
+    whole = protection.hidden | protection.moved | (protection.named & ~_find_persons(protection))
     if epsilon is not None:
         whole |= inside & ~protection.named & (epsilon == 0)
     goes_on = np.append(False, whole[1:] & whole[:-1] & (entity[1:] == entity[:-1]))
@@ -362,22 +398,25 @@ def join(
     )
     if not goes_on.any():
         return tokens, protection, epsilon
-    kept = ~goes_on
+    first_words = ~goes_on
     return (
         tokens.joined(goes_on),
         replace(
             protection,
             **{
-                name: getattr(protection, name)[kept]
+                name: getattr(protection, name)[first_words]
                 for name in ("public", "group", "entity", "hidden", "named", "moved")
             },
         ),
-        None if epsilon is None else epsilon[kept],
+        None if epsilon is None else epsilon[first_words],
     )
 
 
-def _person(word: str) -> str:
-    """The label of a one-word name: its kind on the public list, which the label reveals."""
+def _label_person(word: str) -> str:
+    """Returns the label of a one-word name.
+
+    It is the name's kind on the public list, which the label reveals.
+    """
     kinds = {"given": PERSON_LABELS[0], "family": PERSON_LABELS[1]}
     return kinds.get(_kinds().get(word.lower(), ""), PERSON_LABELS[2])
 
@@ -388,34 +427,34 @@ def _kinds() -> dict[str, str]:
     return {word.lower(): kind for word, kind in zip(names.words, names.kinds, strict=True)}
 
 
-def _persons(protection: Protection) -> Flags:
-    found: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[
+def _find_persons(protection: Protection) -> Flags:
+    persons: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[
         protection.group
     ]
-    return found & protection.named
+    return persons & protection.named
 
 
-def _figures(given: Sequence[object]) -> frozenset[str]:
-    """Types of figures that are moved, with "all" expanded."""
-    found = {*DATES, AGE} if "all" in given else set()
-    for each in given:
-        own = (
-            isinstance(each, str)
-            and TYPE_NAME.fullmatch(each)
-            and each not in {*TYPES} - {LISTED, *DATES, AGE}
+def _expand_figures(given: Sequence[object]) -> frozenset[str]:
+    """Returns types of figures that are moved, with "all" expanded."""
+    types = {*DATES, AGE} if "all" in given else set()
+    for type_ in given:
+        is_valid = (
+            isinstance(type_, str)
+            and TYPE_NAME.fullmatch(type_)
+            and type_ not in {*TYPES} - {LISTED, *DATES, AGE}
         )
-        if each != "all" and not own:
-            raise UnknownName("type for figures.types", str(each), ("all", *DATES, AGE))
-    return frozenset(found | {str(each) for each in given if each != "all"})
+        if type_ != "all" and not is_valid:
+            raise UnknownName("type for figures.types", str(type_), ("all", *DATES, AGE))
+    return frozenset(types | {str(type_) for type_ in given if type_ != "all"})
 
 
 def _joined(tokens: Tokens, start: int, stop: int) -> str:
-    """The text of the words [start, stop) of one text, with the whitespace between."""
+    """Returns the text of the words [start, stop), with their whitespace."""
     text = tokens.texts[int(np.searchsorted(tokens.documents, start, side="right")) - 1]
     return text[int(tokens.starts[start]) : int(tokens.ends[stop - 1])]
 
 
-def _scorer(options: ProtectOptions) -> Scorer | None:
+def _make_scorer(options: ProtectOptions) -> Scorer | None:
     if options.importance == "cosine":
         return Cosine()
     if options.importance == "list":
@@ -424,7 +463,10 @@ def _scorer(options: ProtectOptions) -> Scorer | None:
 
 
 def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
-    """The words that spans touch, as ranges of the batch; ranges that share a word become one of the first's type."""
+    """Converts spans to ranges of words.
+
+    Ranges that share a word are merged, with the type of the first.
+    """
     if not spans:
         return []
     lengths = np.array(
@@ -439,22 +481,25 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
         np.searchsorted(ends, begins, side="right"),
         np.searchsorted(starts, stops, side="left"),
     )
-    found: list[WordRange] = []
+    ranges: list[WordRange] = []
     for start, stop, span in sorted(zip(first.tolist(), last.tolist(), spans, strict=True)):
         if start >= stop:
             continue
-        if found and start < found[-1].stop:
-            found[-1] = found[-1]._replace(stop=max(found[-1].stop, stop))
+        if ranges and start < ranges[-1].stop:
+            ranges[-1] = ranges[-1]._replace(stop=max(ranges[-1].stop, stop))
         else:
-            found.append(WordRange(start, stop, span))
-    return found
+            ranges.append(WordRange(start, stop, span))
+    return ranges
 
 
-def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
-    """The parts, each with a backslash before it that would be taken for an escape of its placeholder's bracket."""
-    found: list[WordRange] = []
+def _include_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
+    """Extends parts by a backslash before them.
+
+    Only where it would be read as an escape of the placeholder's bracket.
+    """
+    extended: list[WordRange] = []
     for part in parts:
-        least = found[-1].stop if found else 0
+        least = extended[-1].stop if extended else 0
         first = part.start
         while (
             first > least
@@ -466,12 +511,15 @@ def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRa
         passes = first > least and tokens.ends[first - 1] == tokens.starts[first]
         if odd and not (passes and _PATH.search(tokens.words[first - 1])):
             part = part._replace(start=part.start - 1)
-        found.append(part)
-    return found
+        extended.append(part)
+    return extended
 
 
-def _glued(tokens: Tokens, start: int, stop: int) -> bool:
-    """Whether what stands beside or between the words, as in Anna_1, would keep other names from being found again."""
+def _is_glued(tokens: Tokens, start: int, stop: int) -> bool:
+    """Says whether letters or underscores at a name would hinder restoring.
+
+    So in Anna_1: another name in its place would not be found in an answer.
+    """
     text = tokens.texts[int(np.searchsorted(tokens.documents, start, "right")) - 1]
     first, end = int(tokens.starts[start]), int(tokens.ends[stop - 1])
     before, behind = text[max(0, first - 4) : first], text[end : end + 4]

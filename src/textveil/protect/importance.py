@@ -1,7 +1,8 @@
-"""Importance: how relevant each word is to the purpose of its text.
+"""Importance: the relevance of each word to the purpose of its text.
 
 In: words of texts, and the purpose of each text. Out: one score per word.
-Not here: the score from which a word counts as important (`grouping`), and the classifier (`models.saliency`).
+Not here: the score from which a word counts as important (`grouping`), and the classifier
+(`models.saliency`).
 """
 
 from collections.abc import Sequence
@@ -17,21 +18,25 @@ from textveil.table import EmbeddingTable, load_table
 from textveil.text import check_texts, counts, is_public, tokenize
 
 SMOOTHING = 1e-3
-"""Share of public text above which a query word gets less than half weight: a in Arora, Liang and Ma."""
+"""Smoothing a of query weights (Arora, Liang and Ma).
+
+A query word gets less than half weight if its share of public text is above this.
+"""
 
 CELLS = 1 << 22
-"""Elements of a product in memory at once: 16 MiB."""
+"""Elements of a product in memory together: 16 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cosine:
-    """The cosine between a word's vector and the query of its text, as in STAMP (section 3.1).
+    """Cosine of a word's vector with its text's query (STAMP, section 3.1).
 
-    A word's vector is its row of a public table minus the mean row, which would make all cosines alike. The vector
-    of a query is the mean over its words, each weighted by a / (a + its share of public text); public words are left
-    out. A word outside the table has the row of its surrogate.
+    A word's vector is its row of a public table minus the mean row, which would make all cosines
+    alike. The vector of a query is the mean over its words, each weighted by a / (a + its share of
+    public text); public words are left out. A word outside the table has the row of its surrogate.
 
-    The weights: Arora, Liang, Ma, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings" (2017), section 3.
+    The weights: Arora, Liang, Ma, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings"
+    (2017), section 3.
 
     Attributes:
         table: the table of vectors; None for the default table.
@@ -40,13 +45,13 @@ class Cosine:
     table: EmbeddingTable | None = field(default=None, repr=False)
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N], from -1 to 1.
+        """Returns the scores of N words, float32 [N], from -1 to 1.
 
         Args:
             words: N words, text by text.
             documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
-            queries: B texts: a task, a question, or the texts themselves. If a query has no words, or only public
-                ones, all scores of its text are 0.
+            queries: B texts: a task, a question, or the texts themselves. If a query has no words,
+                or only public ones, all scores of its text are 0.
 
         Raises:
             InputError: the arguments do not match.
@@ -54,25 +59,25 @@ class Cosine:
         _check(words, documents, queries)
         table = load_table() if self.table is None else self.table
         distinct = {query: i for i, query in enumerate(dict.fromkeys(queries))}
-        asked = _queries(table, list(distinct))
+        query_vectors = _embed_queries(table, list(distinct))
         numbers = {word: i for i, word in enumerate(dict.fromkeys(words))}
-        vectors = _vectors(table, list(numbers))
+        vectors = _take_vectors(table, list(numbers))
         word = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
         query = np.repeat(
             np.fromiter(map(distinct.__getitem__, queries), np.int64, len(queries)),
             np.diff(documents),
         )
-        found = np.empty(len(words), np.float32)
+        scores = np.empty(len(words), np.float32)
         step = max(1, CELLS // table.dimension)
         for start in range(0, len(words), step):
             part = slice(start, start + step)
-            found[part] = np.einsum("nd,nd->n", vectors[word[part]], asked[query[part]])
-        return found.clip(-1, 1)
+            scores[part] = np.einsum("nd,nd->n", vectors[word[part]], query_vectors[query[part]])
+        return scores.clip(-1, 1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Saliency:
-    """How much a user's classifier relies on each word, see `models.saliency`.
+    """Reliance of a user's classifier on each word, see `models.saliency`.
 
     Attributes:
         source: a folder or hub id of a transformers model for sequence classification.
@@ -81,7 +86,9 @@ class Saliency:
     source: str
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N], from 0 to 1; the queries are not used.
+        """Returns the scores of N words, float32 [N], from 0 to 1.
+
+        The queries are not used.
 
         Raises:
             InputError: the arguments do not match.
@@ -94,7 +101,9 @@ class Saliency:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Listed:
-    """Membership in a public word list, so that a word's group depends on the word alone (context-free STAMP).
+    """Membership in a public word list (context-free STAMP).
+
+    A word's group then depends on the word alone.
 
     Attributes:
         words: single words, in any casing.
@@ -116,7 +125,7 @@ class Listed:
             )
 
     def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
-        """The scores of N words of B texts, float32 [N]: 1 for listed words, minus infinity for all others."""
+        """Returns 1 for listed words, minus infinity otherwise, float32 [N]."""
         _check(words, documents, queries)
         listed = self._folded
         return np.array(
@@ -143,38 +152,44 @@ def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None
         raise InputError("documents must rise from 0 to the number of words, without steps down")
 
 
-def _vectors(table: EmbeddingTable, words: list[str]) -> Floats:
-    """Unit vectors of words relative to the table's mean, float32 [n, d]; zero for a row equal to the mean."""
+def _take_vectors(table: EmbeddingTable, words: list[str]) -> Floats:
+    """Returns unit vectors of words, float32 [n, d].
+
+    Relative to the table's mean; zero for a row equal to it.
+    """
     rows, _ = table.lookup(words)
-    return _unit(table.take(rows) - _mean(table))
+    return _normalize(table.take(rows) - _compute_mean(table))
 
 
-def _queries(table: EmbeddingTable, queries: list[str]) -> Floats:
-    """Unit vectors of queries, float32 [n, d]; zero for a query without words that count."""
+def _embed_queries(table: EmbeddingTable, queries: list[str]) -> Floats:
+    """Returns unit vectors of queries, float32 [n, d].
+
+    Zero for a query without words that count.
+    """
     tokens = tokenize(queries)
     counted = [i for i, word in enumerate(tokens.words) if not is_public(word)]
     words = [tokens.words[i] for i in counted]
     home = np.repeat(np.arange(len(queries)), tokens.sizes)[counted]
     public = counts()
-    share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _running_words()
-    found = np.zeros((len(queries), table.dimension), np.float32)
-    np.add.at(found, home, _vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
-    return _unit(found)
+    share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _count_words()
+    sums = np.zeros((len(queries), table.dimension), np.float32)
+    np.add.at(sums, home, _take_vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
+    return _normalize(sums)
 
 
-def _unit(vectors: Floats) -> Floats:
+def _normalize(vectors: Floats) -> Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit
 
 
 @lru_cache(maxsize=16)
-def _mean(table: EmbeddingTable) -> Floats:
+def _compute_mean(table: EmbeddingTable) -> Floats:
     sums = [slab.sum(axis=0, dtype=np.float64) for slab in table.slabs()]
     mean: Floats = (np.sum(sums, axis=0) / len(table)).astype(np.float32)
     return mean
 
 
 @lru_cache(maxsize=1)
-def _running_words() -> int:
+def _count_words() -> int:
     return sum(counts().values())

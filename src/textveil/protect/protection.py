@@ -1,4 +1,4 @@
-"""Protection: which words are public, which are protected, and in which group.
+"""Protection: the group of each word, public or protected.
 
 In: the words of a batch of texts and the options. Out: `Protection`, one decision per word.
 Not here: the budget of a protected word (`budget`), and what replaces it (`mechanism`).
@@ -21,15 +21,18 @@ GROUPS = ("sensitive-important", "sensitive", "important", "other")
 
 
 def group_numbers(labels: Sequence[str]) -> Ids:
-    """Which of the four groups each label names, from 0 to 3, int64; any other counts as sensitive."""
+    """Maps labels to the four groups, 0 to 3, int64.
+
+    Any other label counts as sensitive.
+    """
     return np.array(
-        [GROUPS.index(each if each in GROUPS else "sensitive") for each in labels], np.int64
+        [GROUPS.index(label if label in GROUPS else "sensitive") for label in labels], np.int64
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Protection:
-    """One decision per word; the mask shows what of it is released.
+    """Decisions about the N words of a batch; the mask shows part.
 
     Attributes:
         public: bool [N], words that pass because they are on a public list.
@@ -39,7 +42,8 @@ class Protection:
         types: the type of each of those parts.
         hidden: bool [N], words that become a typed placeholder whatever their budget.
         named: bool [N], words that are replaced by a name of their group's type.
-        moved: bool [N], dates, ages and amounts that are replaced by one near them, in the same form.
+        moved: bool [N], dates, ages and amounts that are replaced by one near them, in the same
+            form.
     """
 
     public: Flags
@@ -58,23 +62,26 @@ class Protection:
                 object.__setattr__(self, name, np.full(count, value))
 
     def number(self, label: str) -> int:
-        """The index of a label in `labels`; -1 if it is not there."""
+        """Returns the index of a label in `labels`; -1 if missing."""
         return self.labels.index(label) if label in self.labels else -1
 
     def kind(self, word: int) -> str:
-        """The group of a word; for a name just its type."""
+        """Returns the group of a word; for a name just its type."""
         label: str = self.labels[self.group[word]]
         return label.partition(" ")[0] if self.named[word] else label
 
 
 def listed(words: Sequence[str], options: WordsOptions) -> Flags:
-    """Which words are on the public list, bool [N]; none if `words.stopwords` is `protect`."""
+    """Says which words are on the public list, bool [N].
+
+    None if `words.stopwords` is `protect`.
+    """
     if options.stopwords == "protect":
         return np.zeros(len(words), bool)
-    known = {word: is_public(word) for word in set(words)}
-    return np.fromiter(map(known.__getitem__, words), bool, len(words))
+    public = {word: is_public(word) for word in set(words)}
+    return np.fromiter(map(public.__getitem__, words), bool, len(words))
 
 
 def ungrouped(public: Flags) -> Protection:
-    """Public words, and a single group for all others."""
+    """Builds a protection with public words and one group of all others."""
     return Protection(public=public, group=np.where(public, 0, 1).astype(np.int16))

@@ -1,4 +1,6 @@
-"""Randomised response: draws each word's group at random, the true one most often, so that labels reveal little.
+"""Randomised response: draws each word's group, so that labels reveal little.
+
+The true group is the likeliest.
 
 In: a protection, a budget. Out: a protection whose groups are drawn.
 Not here: what this adds to a statement (`pipeline`), and the true groups (`grouping`).
@@ -12,7 +14,7 @@ from textveil.protect.protection import GROUPS, Protection
 from textveil.randomness import Ids, Randomness, weighted_choice
 
 SCALE = 1 << 50
-"""The weight of the true group; weights are integers to make the draw exact."""
+"""Weight of the true group; weights are integers for exact draws."""
 
 _CHUNK = 1 << 16
 
@@ -20,14 +22,16 @@ _CHUNK = 1 << 16
 def randomised(
     protection: Protection, epsilon: float, documents: Ids, *, rng: Randomness
 ) -> Protection:
-    """Draws the group of each non-public word: the true one with weight exp(epsilon), each other with weight 1.
+    """Draws the group of each non-public word by randomised response.
 
-    The label alone is locally DP with at most epsilon: the other weights are rounded up.
+    The true group has weight exp(epsilon), each of the three others weight 1. The label alone is
+    locally DP with at most epsilon: the other weights are rounded up.
 
     Args:
-        protection: with groups 1 to 4; no sensitive part may be marked, as marks would reveal the group.
+        protection: with groups 1 to 4; no sensitive part may be marked, as marks would reveal the
+            group.
         epsilon: the budget of a label, above 0.
-        documents: int64 [B + 1], where each text starts.
+        documents: int64 [B + 1], the offset of each text's words.
         rng: one stream is opened, whatever the texts contain.
 
     Source: Warner 1965 for two values; Kairouz, Oh and Viswanath 2016 for more.

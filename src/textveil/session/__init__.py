@@ -1,4 +1,4 @@
-"""Sessions: what has been replaced by what, kept between calls, so that answers can be restored.
+"""Sessions: placeholders and their originals, kept between calls to restore answers.
 
 In: what releases add; answers that mention what was replaced. Out: the originals, put back.
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).

@@ -1,14 +1,19 @@
-"""Conversations that a client sends again with every request: each message is released once, and sent again as it was.
+"""Conversations that clients resend with every request; each message is released once.
 
-In: the messages of a request, an account, what releases depend on. Out: a `MessageChain`: what of them was released
-before, and a session that knows what those messages have assigned, in which the others are released.
-Not here: how a message is released (`pipeline`), what a request is (`gateway`), rows in a database (`sql.links`).
+It is sent again as it was.
 
-A conversation needs no name. Each message is a link, and the name of a link is an HMAC of the link before it, the role
-and the texts: conversations that begin alike share the links of what is alike, and a message that was changed begins a
-branch that knows nothing of the other. Answers are links, too: a restored answer that the client sends back is sent on
-as it came. Where no link is found (a clock in the first message, old messages that were dropped), what was drawn for
-the same message of the same account is used again, and what was private in it is hidden again.
+In: the messages of a request, an account, a digest of the configuration. Out: a `MessageChain`: the
+earlier releases of its messages, and a session with the assignments of those messages, in which the
+new ones are released.
+Not here: how a message is released (`pipeline`), what a request is (`gateway`), rows in a database
+(`sql.links`).
+
+A conversation needs no name. Each message is a link, and the name of a link is an HMAC of the link
+before it, the role and the texts: conversations that begin alike share the links of their common
+part, and a message that was changed begins a branch that knows nothing of the other. Answers are
+links, too: a restored answer that the client sends back is sent on as the model wrote it. Where no
+link is found (a clock in the first message, old messages that were dropped), earlier draws for the
+same message of the same account are used again, and its private values are hidden again.
 """
 
 import json
@@ -33,19 +38,19 @@ if TYPE_CHECKING:
     from textveil.session.sql.ledger import Ledger, Reservation
 
 AGAIN = "again "
-"""How the laws begin that draws of a message are kept under, by the digest of its text."""
+"""Prefix of laws whose draws are stored by the message text's digest."""
 
 KEEP = 86_400
-"""Seconds for which links in memory are kept after they were used."""
+"""Seconds that unused links stay in memory."""
 
 MOST = 100_000
-"""Links in memory; those that were used longest ago go first."""
+"""Most links in memory; those least recently used go first."""
 
 HEADS = 200
-"""Conversations in memory as they were read."""
+"""Most parsed conversations in memory."""
 
 USERS = ("user", "human", "system", "developer", "besides")
-"""Roles of messages that a user wrote, or who wrote the program."""
+"""Roles of messages by a user, or by the program's author."""
 
 MODELS = ("assistant", "ai", "model", "reasoning")
 """Roles of answers."""
@@ -55,10 +60,10 @@ class Utterance(NamedTuple):
     """A message. Secret.
 
     Args:
-        role: who says it.
-        texts: what is said, part by part.
-        forms: how each text is written, "" for plain text; none at all where all are plain.
-        sources: who wrote each text; none at all where the role says it of all.
+        role: role of the speaker.
+        texts: its texts, part by part.
+        forms: how each text is written, "" for plain text; empty where all are plain.
+        sources: the writer of each text; empty where the role decides it for all.
     """
 
     role: str
@@ -70,7 +75,10 @@ class Utterance(NamedTuple):
         return f"Utterance({len(self.texts)} texts)"
 
     def source(self, i: int) -> Source:
-        """Who wrote a text: what the role says, and somebody unknown where it says nothing."""
+        """Returns the writer of a text; by default, the role decides.
+
+        An unknown role counts as a tool.
+        """
         if self.sources:
             return self.sources[i]
         role = self.role.lower()
@@ -80,7 +88,7 @@ class Utterance(NamedTuple):
 
     @property
     def canonical(self) -> bytes:
-        """The same bytes for the same message."""
+        """Canonical bytes, equal for equal messages."""
         forms = [list(self.forms)] if any(self.forms) else []
         return json.dumps([self.role, *self.texts, *forms]).encode()
 
@@ -89,8 +97,8 @@ class Signed(NamedTuple):
     """A text that only its author may change. Secret.
 
     Args:
-        signature: the author's.
-        text: what is signed, or what became of it.
+        signature: the author's signature.
+        text: the text that is signed, or its restored form.
     """
 
     signature: str
@@ -101,17 +109,17 @@ class Signed(NamedTuple):
 
 
 class Links(Protocol):
-    """Where the links of an account lie."""
+    """Store of the links of one account."""
 
     @property
     def ledger(self) -> "Ledger | None":
-        """Counts what is spent; None where nothing does."""
+        """Ledger that counts spending; None where nothing does."""
 
     def name(self, *parts: bytes) -> bytes:
-        """A name that follows from parts, and says nothing about them."""
+        """Derives a row name from parts, without revealing them."""
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What lies under some names, where something does."""
+        """Returns the existing rows among some names."""
 
     def add(
         self,
@@ -119,21 +127,23 @@ class Links(Protocol):
         anew: Mapping[bytes, bytes],
         reserved: Sequence["Reservation"] = (),
     ) -> None:
-        """Keep rows, and confirm what was reserved for them, in one transaction.
+        """Stores rows and confirms their reservations in one transaction.
 
         Args:
-            once: rows that stay as they are where they exist.
-            anew: rows that take the place of what was there.
-            reserved: what was charged for them.
+            once: rows to add where the name is free.
+            anew: rows that replace an earlier content.
+            reserved: charges of the releases in these rows.
         """
 
     def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
-        """Keep a row in place of what was there, in one transaction; false, and nothing is kept, where it is not.
+        """Replaces a row if its content is as expected; False if not.
+
+        One transaction; where it returns False, nothing is stored.
 
         Args:
-            name: of the row.
-            before: what was there, as `get` gave it; None for nothing.
-            content: what is there from now on, and may be already.
+            name: name of the row.
+            before: expected content, as `get` returned it; None for no row.
+            content: new content, which may be there already.
         """
 
 
@@ -141,10 +151,10 @@ class MemoryLinks:
     """Links in this process.
 
     Args:
-        key: what names are made with.
-        rows: where they lie, of all accounts; those that were used last are at the end.
-        lock: of the rows.
-        ledger: counts what is spent; None where nothing does.
+        key: HMAC key of the names.
+        rows: rows of all accounts, the most recently used ones at the end.
+        lock: lock of the rows.
+        ledger: counts spending; None where nothing does.
     """
 
     def __init__(
@@ -162,14 +172,14 @@ class MemoryLinks:
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """See `Links`."""
-        found = {}
+        contents = {}
         with self._lock:
             self._forget()
             for name in names:
                 if name in self._rows:
-                    found[name] = self._rows.pop(name)[1]
-                    self._rows[name] = time.monotonic(), found[name]
-        return found
+                    contents[name] = self._rows.pop(name)[1]
+                    self._rows[name] = time.monotonic(), contents[name]
+        return contents
 
     def add(
         self,
@@ -180,19 +190,19 @@ class MemoryLinks:
         """See `Links`."""
         with self._lock:
             for name, content in {**once, **anew}.items():
-                known = self._rows.pop(name, None)
-                kept = known[1] if known is not None and name in once else content
-                self._rows[name] = time.monotonic(), kept
+                former = self._rows.pop(name, None)
+                stored = former[1] if former is not None and name in once else content
+                self._rows[name] = time.monotonic(), stored
             self._forget()
-        for each in reserved:
+        for reservation in reserved:
             assert self.ledger is not None, "or nothing was charged"
-            self.ledger.confirm(each)
+            self.ledger.confirm(reservation)
 
     def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
         """See `Links`."""
         with self._lock:
-            known = self._rows.get(name, (0.0, None))[1]
-            if known not in (before, content):
+            former = self._rows.get(name, (0.0, None))[1]
+            if former not in (before, content):
                 return False
             self._rows.pop(name, None)
             self._rows[name] = time.monotonic(), content
@@ -207,20 +217,21 @@ class MemoryLinks:
 
 
 class ChainSession(Session):
-    """The session of one request: it knows what the messages before have assigned, and notes what is new.
+    """Session of one request, with earlier messages' assignments; collects the deltas.
 
     Args:
         owner: the account.
-        known: what is known.
-        ledger: counts what is spent; None where nothing does.
-        summed: whether the sum over all kinds is charged, too, to an account of its own.
+        known: state after the earlier messages.
+        ledger: counts spending; None where nothing does.
+        summed: True to charge the sum over all kinds, too, to a separate account.
 
     Attributes:
-        new: what the message that is being released has added.
-        reserved: what was charged for it.
-        spent: what all messages of the request spend that were released in it.
-        key: what it is charged under, so that it is charged once; it follows from the message and all before. What is
-            drawn for several parts of a message is charged part by part, in their order.
+        new: deltas of the message that is being released.
+        reserved: charges for that message.
+        spent: spending of all messages that this request released.
+        key: idempotency key of the charge, derived from the message and all before it, so that it
+            is charged once. Draws for the parts of a message are charged part by part, in their
+            order.
     """
 
     def __init__(
@@ -235,38 +246,45 @@ class ChainSession(Session):
         self.key: str | None = None
 
     def _commit(self, delta: SessionDelta) -> bool:
-        made = super()._commit(delta)
-        if made and delta:
+        committed = super()._commit(delta)
+        if committed and delta:
             self.new.append(delta)
-        return made
+        return committed
 
     def learn(self, facts: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Know some more facts."""
+        """Adds facts to the session."""
         self.commit(delta_of(facts, self.snapshot().version))
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """See `Session`. Requests that draw the same message at the same time are charged once: one draw is sent."""
+        """See `Session`. Concurrent requests with the same message are charged once.
+
+        Only one of their draws is sent.
+        """
         if self._ledger is None:
             self.spent += spends
             return
         charged = [*spends, total(spends)] if self._summed and spends else spends
-        # As the ledger takes them; parts that spend alike are several.
+        # In the ledger's order; a counter in the key tells apart parts with equal spending.
         ordered = sorted(charged, key=lambda spend: (spend.metric, spend.table))
         key = None if self.key is None else f"{self.key} {len(self.reserved)}"
-        made = self._ledger.reserve_all(self.owner, ordered, key=key)
-        self.reserved += made
-        new = [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
+        reservations = self._ledger.reserve_all(self.owner, ordered, key=key)
+        self.reserved += reservations
+        new = [
+            spend
+            for spend, reservation in zip(ordered, reservations, strict=True)
+            if not reservation.repeated
+        ]
         self.spent += [spend for spend in new if spend.table != ALL]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """What became of a message. Secret.
+    """Stored release of a message. Secret.
 
     Attributes:
         released: its texts as they were sent.
-        promise: what was said about that; None for an answer.
-        facts: what it added to the session, by kind.
+        promise: the statement about the release; None for an answer.
+        facts: additions to the session, by kind.
     """
 
     released: tuple[str, ...] = field(repr=False)
@@ -274,34 +292,34 @@ class Link:
     facts: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict, repr=False)
 
     def written(self) -> bytes:
-        """As bytes."""
+        """Serializes the link."""
         return json.dumps([self.released, self.promise, written(self.facts)]).encode()
 
     @classmethod
     def read(cls, content: bytes) -> "Link":
-        """As it was written."""
-        released, promise, facts = _link().validate_json(content)
+        """Parses a link that `written` serialized."""
+        released, promise, facts = _link_codec().validate_json(content)
         return cls(released=released, promise=promise, facts=_by_key(facts))
 
 
 class Heads:
-    """Conversations as requests found them, so that the next request of one reads only what is new in it.
+    """Cache of parsed conversations, so that a request reads only new rows.
 
-    They are found by the rows that they were read from, so that they say nothing else than those do.
+    Entries match by the rows that they were read from, so they never disagree with them.
 
     Args:
-        most: how many are kept; those that were used longest ago go first.
+        most: number of entries; those least recently used go first.
     """
 
     def __init__(self, most: int = HEADS) -> None:
         self._most, self._heads, self._lock = most, OrderedDict[bytes, _Head](), Lock()
 
     def find(self, names: Sequence[bytes], rows: Sequence[bytes]) -> "_Head":
-        """The longest beginning of a conversation that is known.
+        """Finds the longest cached prefix of a conversation.
 
         Args:
-            names: of its links.
-            rows: what it is read from: one for each link, behind what was there before them.
+            names: names of its links.
+            rows: the rows it is read from: one for each link, after those that precede them.
         """
         with self._lock:
             for i in range(len(names), 0, -1):
@@ -312,7 +330,7 @@ class Heads:
         return _Head((), (), Snapshot())
 
     def keep(self, name: bytes, head: "_Head") -> None:
-        """Know the beginning of a conversation, by the name of its last link."""
+        """Caches a conversation prefix by the name of its last link."""
         with self._lock:
             self._heads[name] = head
             self._heads.move_to_end(name)
@@ -321,7 +339,7 @@ class Heads:
 
 
 class _Head(NamedTuple):
-    """The beginning of a conversation: the rows that it was read from, its links, and what is known with them."""
+    """A conversation prefix: its rows, links, and session state."""
 
     rows: Sequence[bytes]
     links: "Sequence[Link]"
@@ -332,26 +350,28 @@ class _Head(NamedTuple):
 
 
 class MessageChain:
-    """The messages of one request, those that were released before and those that are new.
+    """Messages of one request, released before or new.
 
     Args:
-        links: where the links of the account lie.
-        account: whose they are; what is spent is charged to it.
-        basis: all that releases depend on besides messages: a release under another basis is another one.
-        messages: all of them, in order.
-        besides: what else is said with the last message, and is no part of the conversation.
-        after: the upstream's name of what it remembers itself, and these messages go on from; None where it remembers
-            nothing.
-        heads: conversations that were read before; None to read all of it.
-        summed: whether what is spent is also charged in sum, to an account of the table `ALL`, which can be limited.
+        links: store of the account's links.
+        account: the account, which spending is charged to.
+        basis: digest of all that releases depend on except messages: another basis, another
+            release.
+        messages: all messages, in order.
+        besides: context that is sent with the last message, and is no part of the conversation.
+        after: the upstream's name of the conversation that it stores itself, and that these
+            messages continue; None where it stores nothing.
+        heads: cache of parsed conversations; None to parse everything.
+        summed: True to charge the sum, too, to an account of the table `ALL`, which can be limited.
 
     Attributes:
-        continues: whether it is known what `after` stands for, or there is none; else nothing must be sent.
-        session: knows what the messages have assigned; restores the answer.
-        links: what became of the messages, in order, and of what is said besides; before `release` only of those that
-            are known.
-        drawn: in how many of them `release` has drawn something.
-        repeated: how many were released before, here or in another conversation, and in which nothing was drawn now.
+        continues: True if there is no `after`, or its state is known; else nothing must be sent.
+        session: state with the assignments of the messages; restores the answer.
+        links: releases of the messages, in order, and of `besides`; before `release` only those
+            that are known.
+        drawn: number of messages in which `release` has drawn something.
+        repeated: number of messages that were released before, here or in another conversation, and
+            in which nothing was drawn now.
     """
 
     def __init__(
@@ -368,10 +388,10 @@ class MessageChain:
     ) -> None:
         self._links, self._account, self._basis = links, account, basis
         self._messages = [*messages, *besides]
-        before = [] if after is None else [self._remembered(after)]
+        before = [] if after is None else [self._name_remembered(after)]
         self._before = links.get(before)
         since = [self._before[name] for name in before if name in self._before]
-        # What is remembered grows: so do placeholders.
+        # The upstream's state grows, and its placeholders with it: the names depend on its content.
         names = [links.name(b"chain", account.encode(), basis.encode(), *before, *since)]
         for message in messages:
             names.append(links.name(b"link", names[-1], message.canonical))
@@ -379,54 +399,61 @@ class MessageChain:
         for message in besides:
             names.append(links.name(b"besides", names[-1], message.canonical))
         self._names = names[1:]
-        found = links.get(self._names)
+        contents = links.get(self._names)
         self.continues = len(since) == len(before)
         self.links: list[Link] = []
-        known = Snapshot()
+        state = Snapshot()
         if self.continues:
-            rows = since + [found[name] for name in takewhile(found.__contains__, self._names)]
-            known = self._read(rows, len(before), heads)
-        self.session = ChainSession(account, known, links.ledger, summed=summed)
+            rows = since + [
+                contents[name] for name in takewhile(contents.__contains__, self._names)
+            ]
+            state = self._read(rows, len(before), heads)
+        self.session = ChainSession(account, state, links.ledger, summed=summed)
         self.drawn, self.repeated = 0, len(self.links)
 
     def _read(self, rows: Sequence[bytes], before: int, heads: Heads | None) -> Snapshot:
-        """What is known with the links that are known, which are read.
+        """Reads the known links and returns the session state after them.
 
         Args:
-            rows: what they are read from; first what the upstream remembers, if it does.
-            before: how many of them are no links.
-            heads: conversations that were read before.
+            rows: their rows; first the upstream's state, if there is one.
+            before: number of rows at the beginning that are no links.
+            heads: cache of parsed conversations.
         """
-        said = rows[: before + self._said]
+        conversation = rows[: before + self._said]
         heads = Heads(0) if heads is None else heads
-        head = heads.find(self._names[: len(said) - before], said)
-        links, known = [*head.links], head.known
+        head = heads.find(self._names[: len(conversation) - before], conversation)
+        links, state = [*head.links], head.known
         for row in rows[len(head.rows) :]:
             link = Link.read(row)
             links.append(link)
-            known = known.after(delta_of(link.facts, known.version))
-            if len(links) == len(said) > before:
-                _ = known.sought  # what is added to it later is added to copies
-                heads.keep(self._names[len(said) - before - 1], _Head(said, tuple(links), known))
+            state = state.after(delta_of(link.facts, state.version))
+            if len(links) == len(conversation) > before:
+                _ = state.sought  # computed now; later snapshots extend copies of it
+                heads.keep(
+                    self._names[len(conversation) - before - 1],
+                    _Head(conversation, tuple(links), state),
+                )
         self.links = links[before:]
-        return known
+        return state
 
     def release(
         self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]"
     ) -> None:
-        """Release the messages that are new, one after the other; each is kept before the next is released.
+        """Releases the new messages in order; each is stored before the next.
 
         Args:
-            release: makes the texts of a message and what is promised about them, in a session.
+            release: returns the texts of a message and the statement about them, in a session.
         """
         assert self.continues, "or placeholders that are remembered would be given to others"
         first = len(self.links)
-        news = list(zip(self._messages[first:], self._names[first:], strict=True))
+        new_messages = list(zip(self._messages[first:], self._names[first:], strict=True))
         basis = self._basis.encode()
-        same = [self._links.name(b"message", basis, message.canonical) for message, _ in news]
-        known = self._links.get(same)
-        for (message, name), again in zip(news, same, strict=True):
-            self._release(release, message, name, again, known.get(again))
+        same = [
+            self._links.name(b"message", basis, message.canonical) for message, _ in new_messages
+        ]
+        rows = self._links.get(same)
+        for (message, name), again in zip(new_messages, same, strict=True):
+            self._release(release, message, name, again, rows.get(again))
 
     def _release(
         self,
@@ -439,11 +466,11 @@ class MessageChain:
         """Releases one message.
 
         Args:
-            release: makes its texts.
-            message: which.
-            name: of its link.
-            again: the name of what is known of it wherever it stands.
-            row: what that is; None for nothing.
+            release: returns its texts and statement.
+            message: the message.
+            name: name of its link.
+            again: name of the row for this message in any conversation.
+            row: content of that row; None if there is none.
         """
         before, session = self.session.snapshot(), self.session
         session.new, session.reserved = [], []
@@ -451,93 +478,97 @@ class MessageChain:
         repeated = {} if row is None else read(row)
         session.learn(repeated)
         texts, promise = release(message, session)
-        facts = _merged([repeated, *(vars(delta) for delta in session.new)])
-        own = _draws(facts, again=True)
-        facts["drawn"] = _draws(facts, again=False)
-        made = Link(released=tuple(texts), promise=promise, facts=facts)
-        standing, known_draws = self._standing(message.texts), repeated.get("drawn", {})
-        link, anew = {name: made.written()}, {again: _row(standing, known_draws)}
+        facts = _merge([repeated, *(vars(delta) for delta in session.new)])
+        text_draws = _select_draws(facts, again=True)
+        facts["drawn"] = _select_draws(facts, again=False)
+        link_made = Link(released=tuple(texts), promise=promise, facts=facts)
+        standing, known_draws = self._find_private(message.texts), repeated.get("drawn", {})
+        link, anew = {name: link_made.written()}, {again: _serialize_row(standing, known_draws)}
         once, anew = (link | anew, {}) if row is None else (link, anew)
         self._links.add(once, anew, session.reserved)
-        kept = Link.read(self._links.get([name]).get(name, made.written()))
-        # The same message was released at the same time: there is one release.
-        lost = kept.released != made.released
+        stored = Link.read(self._links.get([name]).get(name, link_made.written()))
+        # A concurrent request released the same message first: use its release.
+        lost = stored.released != link_made.released
         if lost:
-            made = kept
-            session.adopt(before.after(delta_of(made.facts, before.version)))
-        elif own != known_draws:  # only now: draws that were thrown away must not be released later
-            self._links.add({}, {again: _row(standing, own)})
+            link_made = stored
+            session.adopt(before.after(delta_of(link_made.facts, before.version)))
+        elif text_draws != known_draws:  # only now: discarded draws must never be released
+            self._links.add({}, {again: _serialize_row(standing, text_draws)})
         draws = promise.get("drawn", 0) > 0 and not lost
         self.drawn += draws
         self.repeated += not draws and (row is not None or lost)
-        self.links.append(made)
+        self.links.append(link_made)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many messages are new, in how many something was drawn, and how many are sent again as they were."""
+        """Numbers of messages: new, drawn, and repeated unchanged."""
         new = len(self.links) - self.repeated
         return {"new": new, "drawn": self.drawn, "repeated": self.repeated}
 
     @staticmethod
     def is_retry(links: Links, key: str, request: bytes) -> bool:
-        """Whether a client's name of a request is new, or was given to this request before; it is kept.
+        """Says whether a request may use an idempotency key, and stores it.
+
+        True if the key is new, or was stored for this request before.
 
         Args:
             links: those of the account.
-            key: the name.
-            request: all that what is sent depends on.
+            key: the client's idempotency key.
+            request: all that the outgoing request depends on.
         """
-        own = links.name(b"body", request).hex().encode()
+        body = links.name(b"body", request).hex().encode()
         name = links.name(b"request", key.encode())
-        links.add({name: own}, {})
-        return links.get([name]).get(name, own).strip() == own
+        links.add({name: body}, {})
+        return links.get([name]).get(name, body).strip() == body
 
     def remember(self, name: str) -> None:
-        """Keep what is known so far, since the upstream remembers it, too; a later chain goes on `after` it.
+        """Stores the state under the upstream's name, to continue `after` it.
 
         Args:
-            name: the upstream's.
+            name: the upstream's name of its conversation.
         """
-        self._links.add({}, {self._remembered(name): self._known()})
+        self._links.add({}, {self._name_remembered(name): self._serialize_state()})
 
     def grow(self, name: str) -> bool:
-        """The same for what grows with each request, before one is sent; false where another one came between.
+        """Stores the state before sending; False if another request came between.
 
-        Then nothing is kept, and nothing may be sent: a placeholder could stand for two values.
+        Then nothing is stored, and nothing may be sent: a placeholder could stand for two values.
 
         Args:
-            name: what the chain goes on `after`, or a new one.
+            name: the name that the chain continues `after`, or a new one.
         """
-        row = self._remembered(name)
-        return self._links.swap(row, self._before.get(row), self._known())
+        row = self._name_remembered(name)
+        return self._links.swap(row, self._before.get(row), self._serialize_state())
 
-    def _known(self) -> bytes:
-        known = self.session.snapshot()
-        facts = {kind: dict(getattr(known, kind)) for kind in FACTS}
-        facts["drawn"] = _draws(facts, again=False)
+    def _serialize_state(self) -> bytes:
+        snapshot = self.session.snapshot()
+        facts = {kind: dict(getattr(snapshot, kind)) for kind in FACTS}
+        facts["drawn"] = _select_draws(facts, again=False)
         return Link(released=(), promise=None, facts=facts).written()
 
-    def _remembered(self, name: str) -> bytes:
+    def _name_remembered(self, name: str) -> bytes:
         return self._links.name(b"remembered", self._account.encode(), name.encode())
 
     def as_came(self, signed: Sequence[Signed]) -> list[str | None]:
-        """Texts that a model signed as they came, in any conversation of the account.
+        """Returns signed texts as the model sent them, in any conversation.
 
         Args:
-            signed: each as it was restored.
+            signed: the texts as they were restored.
 
         Returns:
-            None for a text that is not known, or that would say something else in this conversation.
+            None for a text that is unknown, or that would restore differently in this conversation.
         """
-        names = [self._signed(each) for each in signed]
-        known = self._links.get(names) if names else {}
-        found = [json.loads(known[name]) if name in known else None for name in names]
+        names = [self._name_signed(text) for text in signed]
+        rows = self._links.get(names) if names else {}
+        originals = [json.loads(rows[name]) if name in rows else None for name in names]
         return [
-            came if came is not None and self.session.restore(came) == each.text else None
-            for came, each in zip(found, signed, strict=True)
+            original
+            if original is not None and self.session.restore(original) == text.text
+            else None
+            for original, text in zip(originals, signed, strict=True)
         ]
 
-    def _signed(self, signed: Signed) -> bytes:
+    def _name_signed(self, signed: Signed) -> bytes:
         return self._links.name(
             b"signed", self._account.encode(), signed.signature.encode(), signed.text.encode()
         )
@@ -549,72 +580,76 @@ class MessageChain:
         *,
         in_turn: bool = False,
     ) -> None:
-        """Keep answers of the model, so that they are sent on as they came when the client sends them back.
+        """Stores answers, so that they are sent on unchanged when they return.
 
         Args:
-            answers: each as it came, and as it was restored.
-            signed: the same of what the model signed in them.
-            in_turn: whether they are said one after the other; else the client goes on with one of them.
+            answers: pairs of the answer as the model wrote it, and as it was restored.
+            signed: the same pairs for the signed texts in them.
+            in_turn: True if the answers follow one another; else the client continues with one of
+                them.
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
-        # Or nobody would know them in the next turn.
-        facts = _merged([link.facts for link in self.links[self._said :]])
+        # The context messages are not sent again, so the answer's link keeps their facts.
+        facts = _merge([link.facts for link in self.links[self._said :]])
         last = self._last
-        for came, message in answers:
+        for original, message in answers:
             name = self._links.name(b"link", last, message.canonical)
-            once[name] = Link(released=came.texts, promise=None, facts=facts).written()
+            once[name] = Link(released=original.texts, promise=None, facts=facts).written()
             last = name if in_turn else last
             again = self._links.name(b"message", self._basis.encode(), message.canonical)
-            anew[again] = _row(self._standing(message.texts), {})
-        for came_signed, made in signed:
-            once[self._signed(made)] = json.dumps(came_signed.text).encode()
+            anew[again] = _serialize_row(self._find_private(message.texts), {})
+        for came_signed, restored in signed:
+            once[self._name_signed(restored)] = json.dumps(came_signed.text).encode()
         if once:
             self._links.add(once, anew)
 
-    def _standing(self, texts: Sequence[str]) -> dict[Any, Any]:
-        """What of all that is private stands in texts."""
+    def _find_private(self, texts: Sequence[str]) -> dict[Any, Any]:
+        """Returns the known private values that occur in these texts."""
         sought = self.session.snapshot().sought
         return {value.key: value for text in texts for value in sought.standing(text)}
 
 
 def digest(repeats: str, text: str) -> str:
-    """What draws of a text are kept under; see `Session.repeats`. Secret."""
+    """Hashes a text with its repeat marker, to look up its draws.
+
+    See `Session.repeats`. The digest is secret.
+    """
     return sha256(f"{repeats}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def delta_of(facts: Mapping[str, Mapping[Any, Any]], since: int) -> SessionDelta:
-    """Facts by kind as what a release adds."""
+    """Builds the delta that adds facts by kind."""
     return SessionDelta(since=since, **{kind: ChainMap(dict(more)) for kind, more in facts.items()})
 
 
 def written(facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
-    """Facts by kind, as plain data."""
+    """Converts facts by kind to plain data."""
     pairs: dict[str, Any] = {kind: list(more.items()) for kind, more in facts.items() if more}
-    return _pairs().model_construct(**pairs).model_dump(mode="json", exclude_unset=True)
+    return _facts_model().model_construct(**pairs).model_dump(mode="json", exclude_unset=True)
 
 
 def read(content: bytes) -> dict[str, dict[Any, Any]]:
-    """Facts by kind, as they were written, in JSON."""
-    return _by_key(_pairs().model_validate_json(content))
+    """Parses facts by kind from JSON."""
+    return _by_key(_facts_model().model_validate_json(content))
 
 
-def _row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:
-    """What is known of a message wherever it stands: what in it is private, and what was drawn for it."""
+def _serialize_row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:
+    """Serializes a message's private values and draws, for any conversation."""
     return json.dumps(written({"private": private, "drawn": drawn})).encode()
 
 
-def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
-    made: dict[str, dict[Any, Any]] = {}
+def _merge(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
+    merged: dict[str, dict[Any, Any]] = {}
     for facts in several:
         for kind in FACTS:
             if facts.get(kind):
-                made.setdefault(kind, {}).update(facts[kind])
-    return made
+                merged.setdefault(kind, {}).update(facts[kind])
+    return merged
 
 
-def _draws(facts: Mapping[str, Mapping[Any, Any]], *, again: bool) -> dict[Any, Any]:
-    """Gives draws that are kept by the text of a message, or all others."""
+def _select_draws(facts: Mapping[str, Mapping[Any, Any]], *, again: bool) -> dict[Any, Any]:
+    """Selects draws that are stored by message text, or all others."""
     drawn = facts.get("drawn", {}).items()
     return {key: row for key, row in drawn if key[0].startswith(AGAIN) is again}
 
@@ -624,8 +659,8 @@ def _by_key(facts: BaseModel) -> dict[str, dict[Any, Any]]:
 
 
 @cache
-def _pairs() -> type[BaseModel]:
-    """What reads facts by kind as pairs."""
+def _facts_model() -> type[BaseModel]:
+    """Builds the model that parses facts by kind from pairs."""
     hints = get_type_hints(Facts).items()
     pairs = {kind: tuple.__class_getitem__(get_args(hint)) for kind, hint in hints}
     kinds: dict[str, Any] = {kind: (list[pair], ()) for kind, pair in pairs.items()}  # type: ignore[valid-type]
@@ -633,6 +668,6 @@ def _pairs() -> type[BaseModel]:
 
 
 @cache
-def _link() -> TypeAdapter[Any]:
-    written: Any = tuple.__class_getitem__((tuple[str, ...], dict[str, Any] | None, _pairs()))
+def _link_codec() -> TypeAdapter[Any]:
+    written: Any = tuple.__class_getitem__((tuple[str, ...], dict[str, Any] | None, _facts_model()))
     return TypeAdapter(written)

@@ -1,10 +1,12 @@
-"""Quoting: inside which string of which language a place in an answer stands, and how an original is spelled there.
+"""Quoting: the string and language around a place, and escaping for it.
 
-In: the answer, piece by piece, as it is written. Out: `Place`s; originals as they must be written at them.
-Not here: what is looked for in the answer (`restore`), and targets of links (`targets`).
+In: the answer, piece by piece, as it is written. Out: `Place`s; originals as they must be written
+at them.
+Not here: which keys are looked for in the answer (`restore`), and targets of links (`targets`).
 
-Strings are followed where the language is certain: in fenced code, in JSON, and in lines that are code by their form.
-Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a string of JSON is followed, too.
+Strings are followed where the language is certain: in fenced code, in JSON, and in lines that are
+code by their form. Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a
+string of JSON is followed, too.
 """
 
 import html
@@ -18,22 +20,25 @@ from typing import NamedTuple, Self
 from textveil.text import Late
 
 BEHIND = 48
-"""Characters before a place that may decide what is there."""
+"""Characters before a place that may decide its kind."""
 
 PROSE = "prose"
 UNCLEAR = "unclear"
-"""A place where quotation marks or code are, of which the language is not known."""
+"""Kind of a place with quotes or code in an unknown language."""
 MARKUP = {"markup": "", 'markup "': '"', "markup '": "'"}
-"""Places in documents of XML and HTML where entities are read, and the quotation mark of the attribute around them."""
+"""Kinds of places in XML and HTML, with the attribute's quotation mark.
+
+Entities are read there.
+"""
 
 HELD = 200
-"""Characters at the start of a line that may say in which language it is."""
+"""Characters at a line's start that may decide its language."""
 
 BUFFERED = 1 << 14
-"""Characters that are kept before they are followed."""
+"""Characters that are buffered before they are scanned."""
 
 LEVELS = 3
-"""How deep strings in strings of JSON are followed."""
+"""Depth to which strings in strings of JSON are followed."""
 
 LANGUAGES = {
     **dict.fromkeys(("json", "jsonc", "json5", "jsonl", "ndjson", "geojson", "ipynb"), "json"),
@@ -44,14 +49,14 @@ LANGUAGES = {
     **dict.fromkeys(("shell", "sh", "bash", "zsh", "ksh", "dash", "dotenv", "env"), "shell"),
     **dict.fromkeys(("yaml", "yml"), "yaml"),
 }
-"""The languages whose strings are followed, by the names that stand at fences."""
+"""Languages whose strings are followed, by their names in code fences."""
 
 
 class Literal(NamedTuple):
     """A kind of string.
 
     Args:
-        language: of the string.
+        language: language of the code that contains it.
         prefix: letters before its quotation marks that change it (`r`, `f`), or `flow` in YAML.
         quote: its quotation marks; "" for a word without any, "|" for a block of YAML.
     """
@@ -65,13 +70,13 @@ class Literal(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where in an answer an original is put.
+    """Syntax around the place of an original in an answer.
 
     Args:
         literals: the strings around it, from the outermost; none in prose.
-        unclear: whether there is no string, but no prose either.
-        begins: whether a plain value of YAML begins there.
-        indent: of the line in YAML.
+        unclear: True if there is no string, but no prose either.
+        begins: True if a plain value of YAML begins there.
+        indent: indent of the line in YAML.
     """
 
     literals: tuple[Literal, ...] = ()
@@ -81,45 +86,50 @@ class Place(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """How the place is remembered."""
+        """The place's kind, as sessions store it."""
         return "/".join(map(str, self.literals)) or (UNCLEAR if self.unclear else PROSE)
 
     @property
     def asks(self) -> bool:
-        """Whether what comes behind decides how an original is spelled: where a value of YAML has no quotes."""
+        """True if the following text decides how an original is written.
+
+        That is so where a value of YAML has no quotation marks.
+        """
         return self.begins and len(self.literals) == 1 and self.literals[0].quote == ""
 
 
-# ---- where a place is ------------------------------------------------------------------------------------------------
+# ---- where a place is ----------------------------------------------------------------------------
 
 
 class Quoting:
-    """Follows an answer. What it says of a place follows from the text before it alone, however that was cut.
+    """Incremental scanner of an answer's strings, independent of where it is cut.
+
+    The place depends on the text before it alone.
 
     Args:
-        levels: how many strings in strings are followed.
+        levels: depth to which strings in strings are followed.
     """
 
     def __init__(self, levels: int = LEVELS) -> None:
         self._levels = levels
         self._pieces: list[str] = []
         self._buffered = 0
-        self._held = ""  # of the line, while it is not decided what it is
-        self._line: _Scanner | None = None  # what follows the rest of the line
-        self._doc: _Scanner | None = None  # what goes on in the next line
+        self._held = ""  # start of the line, while its scanner is undecided
+        self._line: _Scanner | None = None  # scanner of the rest of the line
+        self._doc: _Scanner | None = None  # scanner that continues in the next line
         self._fence = ""
         self._first = True  # no line has ended yet
-        self._dashes = True  # none has, or the last one is ---: YAML may begin
+        self._dashes = True  # at the start or behind ---: YAML may begin
 
     def feed(self, text: str) -> None:
-        """Go on behind this text."""
+        """Reads the next piece of the answer."""
         self._pieces.append(text)
         self._buffered += len(text)
         if self._buffered > BUFFERED:
             self._follow()
 
     def place(self) -> Place:
-        """Where the answer is now."""
+        """Returns the place at the end of the text so far."""
         self._follow()
         if self._line is not None:
             return self._line.place()
@@ -130,13 +140,13 @@ class Quoting:
         return Place(unclear=bool(self._fence) or '"' in self._held)
 
     def copy(self) -> Self:
-        """Another one at the same place."""
-        made = type(self)(self._levels)
-        vars(made).update(vars(self))
-        made._pieces = self._pieces.copy()
-        made._doc = self._doc and self._doc.copy()
-        made._line = made._doc if self._line is self._doc else self._line and self._line.copy()
-        return made
+        """Returns an independent copy at the same place."""
+        twin = type(self)(self._levels)
+        vars(twin).update(vars(self))
+        twin._pieces = self._pieces.copy()
+        twin._doc = self._doc and self._doc.copy()
+        twin._line = twin._doc if self._line is self._doc else self._line and self._line.copy()
+        return twin
 
     def _follow(self) -> None:
         text = "".join(self._pieces)
@@ -162,18 +172,22 @@ class Quoting:
             self._line, self._first, self._dashes = None, False, dashes
 
     def _begin_line(self, text: str, ended: bool) -> tuple[str, bool]:
-        """Gives what of the line may be followed, once it is decided what follows it; and whether it is ---."""
+        """Chooses the scanner of a new line from its start.
+
+        Returns:
+            The text to scan, "" while the choice is open; whether the line is ---.
+        """
         self._held += text
         if self._first:
             self._held = self._held.removeprefix("\ufeff")
-        self._line = self._decided(ended)
+        self._line = self._choose_scanner(ended)
         if self._line is None and not ended:
             return "", False
         text, self._held = self._held, ""
         return text, ended and text.rstrip() == "---"
 
-    def _decided(self, ended: bool) -> "_Scanner | None":
-        """What follows the line whose start is held; None while that is not decided, or if nothing does."""
+    def _choose_scanner(self, ended: bool) -> "_Scanner | None":
+        """Returns the scanner for the held line; None while undecided or unneeded."""
         held = self._held + "\n" * ended
         if self._may_be_fence(held, ended):
             return None
@@ -184,15 +198,15 @@ class Quoting:
         start = len(held) - len(_NUMBERED.sub("", held, count=1))
         if _JSON.match(held, start, HELD) or (ended and held[start:].strip() in ("{", "[")):
             return _Code("json", self._levels, strict=True)
-        return self._by_marks(held, start, ended or len(held) >= HELD)
+        return self._choose_by_marks(held, start, ended or len(held) >= HELD)
 
     def _may_be_fence(self, held: str, ended: bool) -> bool:
-        """Says whether the line turns a fence, or may yet do so."""
+        """Says whether the line is a fence, or may yet become one."""
         fence = _FENCE.fullmatch(self._held, partial=not ended) if len(held) <= HELD else None
-        return fence is not None and (not ended or self._turned(fence[1], fence[2]))
+        return fence is not None and (not ended or self._turn_fence(fence[1], fence[2]))
 
-    def _by_marks(self, held: str, start: int, full: bool) -> "_Scanner | None":
-        """Gives what follows the line, by its first quotation mark and what stands before it; see `_decided`."""
+    def _choose_by_marks(self, held: str, start: int, full: bool) -> "_Scanner | None":
+        """Chooses the scanner by the line's first quotation mark; see `_choose_scanner`."""
         key = _KEY.match(held, start, HELD, partial=not full)
         if key is not None:
             return (
@@ -201,13 +215,13 @@ class Quoting:
         mark = _MARK.search(held, start, HELD)
         if mark is None:
             return _Words(bool(self._fence)) if full else None
-        language = _language(held[start : mark.start()], mark[0])
+        language = _guess_language(held[start : mark.start()], mark[0])
         if language is None:
             return _Words(bool(self._fence))
         return _Yaml() if language == "yaml" else _Code(language, self._levels)
 
-    def _turned(self, marks: str, name: str) -> bool:
-        """Open or close a fence; false if the line does neither."""
+    def _turn_fence(self, marks: str, name: str) -> bool:
+        """Opens or closes a fence; False if the line does neither."""
         if self._fence:
             if name.strip() or not marks.startswith(self._fence):
                 return False
@@ -257,59 +271,65 @@ _LINES: Sequence[tuple[str, str, re.Pattern[str]]] = [
     }.items()
     for pattern in patterns
 ]
-"""How a line of code begins before its first quotation mark: the language, the marks that may follow, the form."""
+"""Forms of code lines before their first quotation mark.
+
+The language, the marks that may follow, the pattern.
+"""
 
 
-def _language(header: str, mark: str) -> str | None:
-    """The language of a line of which it is evident, by what stands before its first quotation mark."""
+def _guess_language(header: str, mark: str) -> str | None:
+    """Returns the evident language of a line, by its first quotation mark."""
     return next(
         (name for name, marks, form in _LINES if mark in marks and form.match(header)), None
     )
 
 
 class _Scanner:
-    """Follows text in one language."""
+    """Base of scanners, which read text in one language."""
 
     def copy(self) -> Self:
-        """Another one at the same place."""
-        made = type(self).__new__(type(self))
-        vars(made).update(vars(self))
-        return made
+        """Returns a copy at the same place."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
 
     def feed(self, text: str) -> str | None:
-        """Go on behind this text; gives the rest that is no more in the language, None where all is."""
+        """Reads text; returns the rest that is in no such language.
+
+        None where all of it is in the language.
+        """
         raise NotImplementedError
 
     def place(self) -> Place:
-        """Where the text is now."""
+        """Returns the place at the end of the text so far."""
         raise NotImplementedError
 
     def goes_on(self) -> bool:
-        """Whether the next line is in the language, too."""
+        """Says whether the next line is in the language, too."""
         return False
 
 
 class _Words(_Scanner):
-    """Follows a line of prose, in which nothing opens a string."""
+    """Scanner of a line of prose, in which nothing opens a string."""
 
     def __init__(self, fenced: bool) -> None:
-        self._fenced, self._marks = fenced, 0
+        self._fenced, self._compile_marks = fenced, 0
 
     def feed(self, text: str) -> str | None:
-        self._marks += text.count('"')
+        self._compile_marks += text.count('"')
         return None
 
     def place(self) -> Place:
-        return Place(unclear=self._fenced or self._marks % 2 == 1)
+        return Place(unclear=self._fenced or self._compile_marks % 2 == 1)
 
 
 class _Open(NamedTuple):
-    """What is open in code: a string, a comment, or code in a string.
+    """An open string, comment, or code in a string.
 
     Args:
-        literal: which string; None for others.
-        ends: how a comment or code in a string ends.
-        depth: of brackets in code in a string.
+        literal: the string; None for comments and code.
+        ends: end mark of a comment or of code in a string.
+        depth: number of open brackets in code in a string.
     """
 
     literal: Literal | None
@@ -318,13 +338,13 @@ class _Open(NamedTuple):
 
 
 class _Code(_Scanner):
-    """Follows code of JSON, Python, JavaScript or a shell.
+    """Scanner of JSON, Python, JavaScript or shell code.
 
     Args:
-        language: which.
-        levels: how many strings in strings are followed.
-        strict: whether JSON ends where its brackets are closed, or where something is none.
-        lasting: whether all further lines are in it, and not only those of a string that is open.
+        language: language of the code.
+        levels: depth to which strings in strings are followed.
+        strict: True if JSON ends where its brackets are closed, or where something is no JSON.
+        lasting: True if all further lines are code, and not only those of an open string.
     """
 
     def __init__(
@@ -333,21 +353,21 @@ class _Code(_Scanner):
         self.language, self._levels = language, levels
         self._strict, self._lasting = strict, strict or lasting
         self._open: list[_Open] = []
-        self._rest = ""  # what may become a longer mark
+        self._rest = ""  # text that may become a longer mark
         self._before = ""  # the last character that was no space, in code
         self._depth = 0
         self._inner: Quoting | None = None
-        self._here: list[str] = []  # what ends documents that begin in the next line
+        self._here: list[str] = []  # end marks of here-documents that begin in the next line
 
     def copy(self) -> Self:
-        made = super().copy()
-        made._open, made._here = self._open.copy(), self._here.copy()
-        made._inner = self._inner and self._inner.copy()
-        return made
+        twin = super().copy()
+        twin._open, twin._here = self._open.copy(), self._here.copy()
+        twin._inner = self._inner and self._inner.copy()
+        return twin
 
     @property
     def _top(self) -> _Open:
-        """Gives what is open here."""
+        """The innermost open string, comment or code."""
         return self._open[-1] if self._open else _Open(None)
 
     def goes_on(self) -> bool:
@@ -373,27 +393,27 @@ class _Code(_Scanner):
         text, at, self._rest = self._rest, 0, ""
         while at < len(text):
             top = self._top
-            found = _marks(self.language, top.literal, top.ends).search(text, at)
-            begin = len(text) if found is None else found.start()
-            if self._passed(text[at:begin], top):
+            mark = _compile_marks(self.language, top.literal, top.ends).search(text, at)
+            begin = len(text) if mark is None else mark.start()
+            if self._pass_text(text[at:begin], top):
                 return text[at:]
-            if found is None:
+            if mark is None:
                 return None
-            if found.end() == len(text) and not final and found[0] != "\n":
+            if mark.end() == len(text) and not final and mark[0] != "\n":
                 self._rest = text[begin:]
                 return None
-            at = found.end()
-            self._step(found, top)
-            if self._is_over(found[0]):
+            at = mark.end()
+            self._step(mark, top)
+            if self._is_over(mark[0]):
                 return text[at:]
         return None
 
     def _is_over(self, mark: str) -> bool:
-        """Says whether JSON that may end has done so with a bracket."""
+        """Says whether a bracket has ended strict JSON."""
         return self._strict and not self._open and not self._depth and mark in "}]"
 
-    def _passed(self, text: str, top: _Open) -> bool:
-        """Step over text without marks; whether it shows that this is no JSON."""
+    def _pass_text(self, text: str, top: _Open) -> bool:
+        """Reads text without marks; True if it cannot be JSON."""
         if top.literal is not None:
             if self._inner is not None:
                 self._inner.feed(text)
@@ -409,7 +429,7 @@ class _Code(_Scanner):
         elif top.ends not in ("", "}", ")"):
             if mark.strip() == top.ends.strip() or (top.ends == "/" and mark == "\n"):
                 self._open.pop()
-                self._documents(mark)
+                self._begin_document(mark)
         else:
             self._step_code(found, top)
 
@@ -420,17 +440,17 @@ class _Code(_Scanner):
         elif mark in ("${", "$(", "{"):
             self._open.append(_Open(None, ")" if mark == "$(" else "}"))
         elif self._inner is not None:
-            self._inner.feed(_unescaped("json", mark) or "")
+            self._inner.feed(_unescape("json", mark) or "")
 
     def _step_code(self, found: re.Match[str], top: _Open) -> None:
         mark, groups = found[0], found.groupdict()
         before, self._before = self._before, mark.strip()[-1:] or self._before
         if mark == "\n":
-            self._documents(mark)
+            self._begin_document(mark)
         elif groups.get("here"):
             self._here.append(groups["here"])
         elif groups.get("quote"):
-            if literal := self._opened(groups["quote"], groups.get("word") or ""):
+            if literal := self._open_literal(groups["quote"], groups.get("word") or ""):
                 self._begin(literal)
         elif mark in _COMMENTS:
             self._open.append(_Open(None, _COMMENTS[mark]))
@@ -439,9 +459,9 @@ class _Code(_Scanner):
         else:
             self._step_bracket(mark, top)
 
-    def _opened(self, quote: str, word: str) -> Literal | None:
-        """Gives the string that a quotation mark opens behind a word; None where it opens none."""
-        if quote in ('""', "''"):  # an empty one, at the end
+    def _open_literal(self, quote: str, word: str) -> Literal | None:
+        """Returns the string that a quotation mark opens, if any."""
+        if quote in ('""', "''"):  # an empty string, at the end
             return None
         if self.language == "javascript" and quote == "`":
             return Literal(self.language, "r" if word == "raw" else "", quote)
@@ -465,17 +485,17 @@ class _Code(_Scanner):
             Quoting(self._levels - 1) if literal.language == "json" and self._levels else None
         )
 
-    def _documents(self, mark: str) -> None:
-        """Begin the next of the documents of a shell that were announced in a line that has ended."""
+    def _begin_document(self, mark: str) -> None:
+        """Begins the next here-document that the ended line announced."""
         if "\n" in mark and self._here:
             self._open.append(_Open(None, f"\n{self._here.pop(0)}\n"))
 
 
 _PREFIXES = ("", "r", "b", "u", "f", "t", "br", "rb", "fr", "rf", "tr", "rt")
 _BEFORE_STRING = ("", "return", "case", "typeof", "in", "of", "await", "yield")
-"""Words behind which a quotation mark opens a string, and that are no part of it."""
+"""Words before a quotation mark that still let it open a string."""
 _COMMENTS = {"#": "\n", "//": "\n", "/*": "*/"}
-"""How comments begin and end."""
+"""End marks of comments, by their beginning."""
 _BEFORE_REGEX = ("", *"(,=:[!&|?{};+-*%~^")
 _NO_JSON = re.compile(r"[^\w\s{}\[\],:.+\-<>→]")
 
@@ -486,11 +506,11 @@ def _is_one_line(literal: Literal) -> bool:
 
 
 @lru_cache
-def _marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
-    """What changes something in a string, a comment, or code."""
+def _compile_marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
+    """Returns the pattern of marks in a string, comment or code."""
     if literal is not None:
         return re.compile("|".join(_string_marks(literal)), re.DOTALL)
-    if len(ends) > 1 and ends[0] == "\n":  # a document of a shell: line by line
+    if len(ends) > 1 and ends[0] == "\n":  # a here-document: line by line
         return re.compile(r"[^\n]*\n|[^\n]+\Z")
     return _ENDS.get(ends) or _CODE[language]
 
@@ -515,7 +535,7 @@ _ENDS = {
     "*/": re.compile(r"\*/|\*\Z"),
     "\n": re.compile("\n"),
 }
-"""What changes something in a regular expression and in comments, by how these end."""
+"""Marks that matter in regular expressions and comments, by their end."""
 
 _CODE = {
     "json": re.compile(r"""(?P<quote>")|//|/\*|/\Z|[{}\[\]]"""),
@@ -532,19 +552,20 @@ _CODE = {
 
 
 class _Yaml(_Scanner):
-    """Follows YAML, line by line.
+    """Line scanner of YAML.
 
     Args:
-        lasting: whether all further lines are YAML, else those that have a form of it; None for one line.
+        lasting: True if all further lines are YAML; False for only those with a form of YAML; None
+            for one line.
     """
 
     def __init__(self, *, lasting: bool | None = None) -> None:
         self._lasting = lasting
-        self._text = ""  # of the line
-        self._at = 0  # how far it was followed
-        self._value = 0  # where the value before `_at` begins
-        self._quote = ""  # of a string that is open
-        self._flow = 0  # how many brackets are open
+        self._text = ""  # text of the line
+        self._at = 0  # offset up to which it was scanned
+        self._value = 0  # offset of the value before `_at`
+        self._quote = ""  # quotation mark of an open string
+        self._flow = 0  # number of open brackets
         self._block = -1  # the indent of the key of a block of text
 
     def goes_on(self) -> bool:
@@ -563,8 +584,8 @@ class _Yaml(_Scanner):
     def place(self) -> Place:
         probe = self.copy()
         probe._scan(final=True)
-        value, indent = probe._text[probe._value :], _indent(self._text)
-        if self._in_block():
+        value, indent = probe._text[probe._value :], _count_indent(self._text)
+        if self._is_in_block():
             return Place((Literal("yaml", "", "|"),), indent=indent)
         if probe._quote:
             return Place((Literal("yaml", "", probe._quote),), indent=indent)
@@ -575,35 +596,37 @@ class _Yaml(_Scanner):
             (Literal("yaml", "flow" if probe._flow else "", ""),), begins=begins, indent=indent
         )
 
-    def _in_block(self) -> bool:
-        return self._block >= 0 and (not self._text.strip() or _indent(self._text) > self._block)
+    def _is_in_block(self) -> bool:
+        return self._block >= 0 and (
+            not self._text.strip() or _count_indent(self._text) > self._block
+        )
 
     def _fits(self) -> bool:
-        if self._quote or self._flow or self._in_block():
+        if self._quote or self._flow or self._is_in_block():
             return True
         return _YAML_LINE.match(self._text) is not None
 
     def _end(self) -> None:
         self._scan(final=True)
-        if self._block >= 0 and not self._in_block():
+        if self._block >= 0 and not self._is_in_block():
             self._block = -1
         if self._block < 0 and not self._quote and _BLOCK.search(self._text):
-            self._block = _indent(self._text)
+            self._block = _count_indent(self._text)
         self._text, self._at, self._value = "", 0, 0
 
     def _scan(self, *, final: bool) -> None:
-        """Follow the line; its last character only if nothing comes behind it."""
+        """Scans the line; its last character only if nothing follows it."""
         limit = len(self._text) - (not final)
-        while self._at < limit and not self._in_block():
+        while self._at < limit and not self._is_in_block():
             if self._quote:
                 self._pass_string(limit)
             else:
                 self._step(limit)
 
     def _pass_string(self, limit: int) -> None:
-        found = _YAML_STRINGS[self._quote].search(self._text, self._at)
-        self._at = limit if found is None or found.start() >= limit else found.end()
-        if found is not None and self._at == found.end() and found[0] == self._quote:
+        mark = _YAML_STRINGS[self._quote].search(self._text, self._at)
+        self._at = limit if mark is None or mark.start() >= limit else mark.end()
+        if mark is not None and self._at == mark.end() and mark[0] == self._quote:
             self._quote, self._value = "", self._at
 
     def _step(self, limit: int) -> None:
@@ -620,13 +643,13 @@ class _Yaml(_Scanner):
             self._value, self._at = at, limit
 
     def _ends_word(self, char: str, following: str, blank: bool) -> bool:
-        """Says whether what comes behind a character is a value."""
+        """Says whether a value begins behind a character."""
         if char == ":" or (char == "-" and blank):
             return following in ("", " ", "\t")
         return bool(self._flow) and char in "[{,"
 
 
-def _indent(text: str) -> int:
+def _count_indent(text: str) -> int:
     return len(text) - len(text.lstrip(" "))
 
 
@@ -638,56 +661,62 @@ _YAML_LINE = re.compile(
 _YAML_STRINGS = {'"': re.compile(r'\\.?|"', re.DOTALL), "'": re.compile(r"''|'")}
 
 
-# ---- how an original is spelled there --------------------------------------------------------------------------------
+# ---- how an original is spelled there ------------------------------------------------------------
 
 
 def spelled(
     original: str, place: Place, stood: Sequence[str], *, exact: bool = False, whole: bool = False
 ) -> str:
-    """An original as it is written at a place: as it stood, unless that would mean something else there.
+    """Writes an original at a place, escaped only if necessary.
+
+    It stays unchanged where it means the same.
 
     Args:
-        original: as it stood in the text that came.
+        original: the value as it was written in the protected text.
         place: where it is put.
-        stood: the kinds of places where it stood, the first one first; none where that is not known.
-        exact: whether it stays as it stood wherever it breaks nothing: in arguments of tools, which may name the
-            bytes of a file.
-        whole: whether nothing stands beside it in a plain value of YAML.
+        stood: kinds of places where it occurred, the first one first; empty where that is not
+            known.
+        exact: True to leave it unchanged wherever it breaks nothing: in arguments of tools, which
+            may name the bytes of a file.
+        whole: True if nothing is beside it in a plain value of YAML.
     """
     if place.kind in stood:
         return original
-    came = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
-    meaning = _meaning(original, came)
+    first_kind = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
+    meaning = _decode_meaning(original, first_kind)
     if not place.literals:
         return original if exact else meaning
     here = _read(place.literals, original)
-    if here == meaning or (came is None and here is not None):
+    if here == meaning or (first_kind is None and here is not None):
         return original
-    made = meaning
+    written = meaning
     for literal in reversed(place.literals):
-        made = _write(literal, made, place, whole=whole)
-    return made
+        written = _write(literal, written, place, whole=whole)
+    return written
 
 
-def _meaning(original: str, came: str | None) -> str:
-    """Gives what a value meant where it stood; itself where it broke the string around it."""
-    read = _read(_literals(came), original)
+def _decode_meaning(original: str, came: str | None) -> str:
+    """Decodes a value by its first place; unchanged if undecodable there."""
+    read = _read(_parse_literals(came), original)
     return original if read is None else read
 
 
 def markup(before: str) -> str:
-    """The kind of a place in XML or HTML, given the characters before it, `BEHIND` at most."""
+    """Returns the kind of a place in XML or HTML.
+
+    The argument is the text before it, at most `BEHIND` characters.
+    """
     attribute = _ATTRIBUTE.search(before)
     return f"markup {attribute[1]}" if attribute else "markup"
 
 
 def with_entities(original: str, kind: str, stood: Sequence[str]) -> str:
-    """An original as it is written where entities are read: as it stood, unless that would break the document.
+    """Writes an original with entities, unchanged if the document stays intact.
 
     Args:
-        original: as it stood in the text that came.
-        kind: of the place (`markup`).
-        stood: the kinds of places where it stood.
+        original: the value as it was written in the protected text.
+        kind: kind of the place (`markup`).
+        stood: kinds of places where it occurred.
     """
     if kind in stood:
         return original
@@ -701,12 +730,15 @@ _NO_MARKUP = re.compile(r"<|&(?!#?\w+;)")
 
 
 def is_plain(original: str) -> bool:
-    """Whether a value is written alike everywhere; quick, and never wrongly true."""
+    """Says whether a value is written alike everywhere; quick, never wrongly True."""
     return _SPECIAL.search(original) is None
 
 
 def tells(original: str, kind: str) -> bool:
-    """Whether it must be remembered that a value stood at a place of this kind."""
+    """Says whether a value's occurrence at this kind of place is stored.
+
+    It is where the value could be written differently elsewhere.
+    """
     if kind in MARKUP:
         return with_entities(original, kind, ()) != original
     return not is_plain(original) and (
@@ -718,23 +750,23 @@ _SPECIAL = re.compile(
     r"[^\w .,@+/=~:\-]|:(?:\s|\Z)|\A[^\w./+]|\s\Z|\A\s|[\x00-\x1f\x7f\x85\u2028\u2029]"
 )
 _READABLE = re.compile(r"[\\{}]|''")
-"""What a language may read as something else."""
+"""Characters that a language may read as escapes."""
 
 
-def _literals(kind: str | None) -> list[Literal]:
+def _parse_literals(kind: str | None) -> list[Literal]:
     if kind in (None, PROSE):
         return []
-    found = []
-    for each in kind.split("/"):
-        language, written = each.split(" ", 1)
+    literals = []
+    for part in kind.split("/"):
+        language, written = part.split(" ", 1)
         match = re.fullmatch(r"(flow|\$|[a-z]*)(.*)", written, re.DOTALL)
         assert match is not None
-        found.append(Literal(language, match[1], match[2]))
-    return found
+        literals.append(Literal(language, match[1], match[2]))
+    return literals
 
 
 def _read(literals: Sequence[Literal], text: str) -> str | None:
-    """What a text means inside of strings; None where it breaks one of them."""
+    """Decodes a text through nested strings; None where it breaks one."""
     read: str | None = text
     for literal in literals:
         read = None if read is None else _read_one(literal, read)
@@ -748,7 +780,7 @@ def _read_one(literal: Literal, text: str) -> str | None:
     if quote == "'" and not prefix and language in _APOSTROPHES:
         return _read_doubled(language, text)
     bare = re.sub(r"(?s)\\.", "", text)
-    if _breaks(literal).search(bare):
+    if _compile_breaks(literal).search(bare):
         return None
     if "f" in prefix:
         if re.search(r"[{}]", re.sub(r"\{\{|\}\}", "", bare)):
@@ -756,11 +788,11 @@ def _read_one(literal: Literal, text: str) -> str | None:
         text = text.replace("{{", "{").replace("}}", "}")
     if "r" in prefix:
         return None if quote[0] in text else text
-    return _unescaped(language + prefix.strip("bfut"), text)
+    return _unescape(language + prefix.strip("bfut"), text)
 
 
 _APOSTROPHES = {"yaml": "''", "shell": r"'\''"}
-"""How an apostrophe is written in a string between apostrophes that has no other escapes."""
+"""Escapes of an apostrophe in single-quoted strings without further escapes."""
 
 
 def _read_doubled(language: str, text: str) -> str | None:
@@ -770,8 +802,8 @@ def _read_doubled(language: str, text: str) -> str | None:
 
 
 @lru_cache
-def _breaks(literal: Literal) -> re.Pattern[str]:
-    """Gives what breaks a string in a text without its escapes."""
+def _compile_breaks(literal: Literal) -> re.Pattern[str]:
+    """Returns the pattern of what breaks a string, escapes removed."""
     language, prefix, quote = literal
     breaks = [r"\\\Z", re.escape(quote)]
     if len(quote) == 3:
@@ -800,7 +832,7 @@ def _read_word(literal: Literal, text: str) -> str | None:
 
 
 def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
-    """A text as it is written inside of a string."""
+    """Escapes a text for a string."""
     language, prefix, quote = literal
     if language == "json":
         return json.dumps(text, ensure_ascii=False)[1:-1]
@@ -815,16 +847,16 @@ def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
     if quote == "`":
         return re.sub(r"\\|`|\$(?=\{)", r"\\\g<0>", text)
     multiline = r"" if len(quote) == 3 else r"\n"
-    return _escaped(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
+    return _escape(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
 
 
 def _write_yaml(quote: str, text: str, place: Place, *, whole: bool) -> str:
     if not quote:
-        return f'"{_escaped(_YAML_BREAKS, text)}"' if whole and place.asks else text
+        return f'"{_escape(_YAML_BREAKS, text)}"' if whole and place.asks else text
     if quote == "|":
         return text.replace("\n", "\n" + " " * place.indent)
     if quote == '"':
-        return _escaped(_YAML_BREAKS, text)
+        return _escape(_YAML_BREAKS, text)
     return text.replace("'", "''").replace("\n", "\n\n" + " " * (place.indent + 4))
 
 
@@ -839,7 +871,7 @@ def _write_shell(quote: str, text: str) -> str:
 _YAML_BREAKS = r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]'
 
 
-def _escaped(breaks: str, text: str) -> str:
+def _escape(breaks: str, text: str) -> str:
     def escaped(match: re.Match[str]) -> str:
         char = match[0]
         if char in _NAMED:
@@ -855,7 +887,10 @@ _NAMED = {"\n": "n", "\r": "r", "\t": "t"}
 
 
 def _joined(literal: Literal, text: str) -> str:
-    """A text in a string that reads no escapes: what would end it stands in a string of its own beside it."""
+    """Writes a text in raw strings.
+
+    A character that would end the string is put in a second string beside it.
+    """
     script = literal.language == "javascript"
     quote = literal.quote[0]
     ends = "" if len(literal.quote) == 3 else r"|\n"
@@ -905,29 +940,35 @@ _KNOWN: dict[str, tuple[str, dict[str, str], str]] = {
         "kept",
     ),
 }
-"""By language: the forms of numbers, the letters, and what becomes of the backslash of any other character."""
+"""Escapes by language: numeric forms, letters, and unknown ones.
+
+The last entry says what becomes of the backslash before any other character: kept, dropped, or none
+allowed.
+"""
 
 
-def _unescaped(language: str, text: str) -> str | None:
-    """A text with its backslashes read; None where one means nothing in the language."""
+def _unescape(language: str, text: str) -> str | None:
+    """Decodes backslash escapes; None where one is unknown to the language."""
     if "\\" not in text:
         return text
     forms, letters, others = _KNOWN[language]
     read, at = [], 0
     for match in _ESCAPE.finditer(text):
-        char = _meant(match, forms, letters, others)
+        char = _decode_escape(match, forms, letters, others)
         if char is None:
             return None
         read += [text[at : match.start()], char]
         at = match.end()
-    made = "".join([*read, text[at:]])
-    try:  # two halves of a character are one
-        return made.encode("utf-16", "surrogatepass").decode("utf-16")
+    text_read = "".join([*read, text[at:]])
+    try:  # joins surrogate pairs
+        return text_read.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        return made
+        return text_read
 
 
-def _meant(match: re.Match[str], forms: str, letters: dict[str, str], others: str) -> str | None:
+def _decode_escape(
+    match: re.Match[str], forms: str, letters: dict[str, str], others: str
+) -> str | None:
     form = match.lastgroup or ""
     if form in forms:
         try:

@@ -1,7 +1,7 @@
-"""Reading: an answer as units, each one character with the way it is written, and how characters are compared.
+"""Escape reader: an answer as units, one character with its written form.
 
 In: text, with escapes of JSON, HTML and Markdown. Out: `Unit`s; folded text.
-Not here: what is looked for among them (`restore`).
+Not here: which keys are looked for among them (`restore`).
 """
 
 import html
@@ -19,10 +19,10 @@ _UNSPACED = Late(
 _WORDLY = Late(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
 
 Escaped = Literal["", "json", "html", "markdown"]
-"""What kind of writing one character is."""
+"""Kind of escape that a character is written with; "" for none."""
 
-# Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides nothing.
-# A backslash before a placeholder with entities is one of the text: it escapes no `&`.
+# No complete escape is the beginning of a longer one, so it does not matter where a piece is cut.
+# A backslash before a placeholder with entities belongs to the text: it escapes no `&`.
 JSON = re.compile(
     r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<letter>["\\/bfnrt]) | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})?)\Z""",
     re.VERBOSE,
@@ -37,14 +37,14 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def fold(text: str) -> str:
-    """A text as it is compared: without case, composition, kinds of apostrophes and widths of whitespace."""
-    if text.isascii():  # the same, and quick
+    """Normalizes text for comparison: case, composition, apostrophes and whitespace."""
+    if text.isascii():  # same result, but faster
         return " ".join(text.lower().split())
-    return " ".join("".join(_folded(char) for char in normalize("NFC", text)).split())
+    return " ".join("".join(_fold_char(char) for char in normalize("NFC", text)).split())
 
 
 @lru_cache(4096)
-def _folded(char: str) -> str:
+def _fold_char(char: str) -> str:
     if char.isspace():
         return " "
     return normalize("NFD", normalize("NFD", char).casefold()).translate(_TYPOGRAPHIC)
@@ -52,7 +52,12 @@ def _folded(char: str) -> str:
 
 @lru_cache(4096)
 def script(char: str) -> str:
-    """The kind of script of a letter or digit, with or without spaces between words; "" for all other characters."""
+    """Classifies the script of a letter or digit; "" for other characters.
+
+    "unspaced" for scripts without spaces between words, "spaced" for all others.
+
+    Unspaced scripts write no spaces between words: Han, Kana, Hangul, Thai, Lao, Khmer, Myanmar.
+    """
     if not _WORDLY.match(char):
         return ""
     return "unspaced" if _UNSPACED.match(char) else "spaced"
@@ -62,11 +67,11 @@ class Unit(NamedTuple):
     """One character of the answer.
 
     Args:
-        char: which.
-        folded: how it is compared; one letter may become several.
-        raw: how it is written: `&lt;` for <.
-        read: how it is written where the answer is no JSON.
-        escape: what kind of writing that is.
+        char: the character that is meant.
+        folded: its form for comparison; one letter may become several.
+        raw: its written form: `&lt;` for <.
+        read: its written form where the answer is no JSON.
+        escape: kind of escape.
     """
 
     char: str
@@ -81,19 +86,22 @@ class Unit(NamedTuple):
 
 @lru_cache(4096)
 def plain(char: str) -> Unit:
-    """A character that stands for itself."""
-    return Unit(char, _folded(char), char, char, "")
+    """Wraps a character that stands for itself."""
+    return Unit(char, _fold_char(char), char, char, "")
 
 
 class Escapes:
-    """Reads escapes of one level in a stream of units: what `&lt;` stands for becomes one unit."""
+    """Streaming reader of one level of escapes: `&lt;` becomes one unit."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
         self._cut: list[Unit] = []
 
     def read(self, units: list[Unit], final: bool) -> list[Unit]:
-        """The units that are certain after these; at the end of the answer, all."""
+        """Returns the units that are certain; all at the answer's end.
+
+        An escape that the end of the piece may cut is held back.
+        """
         units = self._cut + units
         self._cut = []
         read: list[Unit] = []
@@ -103,31 +111,31 @@ class Escapes:
             done = match.end()
             whole = units[match.start() : done]
             if match["cut"] is None:
-                read.append(self._unit(match, whole))
+                read.append(self._make_unit(match, whole))
             elif final:
                 read += whole
             else:
                 self._cut = whole
         return read + units[done:]
 
-    def _unit(self, match: re.Match[str], whole: list[Unit]) -> Unit:
-        char, escape = self._meant(match)
+    def _make_unit(self, match: re.Match[str], whole: list[Unit]) -> Unit:
+        char, escape = self._decode(match)
         read = char if self._pattern is JSON else "".join([unit.char for unit in whole])
-        return Unit(char, _folded(char), "".join([unit.raw for unit in whole]), read, escape)
+        return Unit(char, _fold_char(char), "".join([unit.raw for unit in whole]), read, escape)
 
-    def _meant(self, match: re.Match[str]) -> tuple[str, Escaped]:
-        found = match.groupdict()
-        if found["hex"]:
-            return chr(int(found["hex"], 16)), "json" if self._pattern is TEXT else ""
-        if letter := found.get("letter"):
+    def _decode(self, match: re.Match[str]) -> tuple[str, Escaped]:
+        groups = match.groupdict()
+        if groups["hex"]:
+            return chr(int(groups["hex"], 16)), "json" if self._pattern is TEXT else ""
+        if letter := groups.get("letter"):
             return _LETTERS.get(letter, letter), ""
-        if mark := found.get("mark"):
+        if mark := groups.get("mark"):
             return mark, "markdown"
-        return html.unescape(f"&{found['entity']};")[:1] or "\ufffd", "html"
+        return html.unescape(f"&{groups['entity']};")[:1] or "\ufffd", "html"
 
 
 def decoded(text: str) -> str:
-    """A text with its escapes read, folded as answers are, each whitespace as it stands."""
+    """Decodes the escapes of a text and folds it, whitespace unchanged."""
     return "".join(
         [unit.folded for unit in Escapes(TEXT).read([plain(char) for char in text], True)]
     )

@@ -1,6 +1,7 @@
-"""Restore: placeholders and replaced names in an answer become what they stood for, in whole answers and in streams.
+"""Restoring: placeholders and replaced names in answers become originals, whole or streamed.
 
-In: what stands for what, and the answer in pieces of any size. Out: the answer with the originals.
+In: a tree of keys with their originals, and the answer in pieces of any size. Out: the answer with
+the originals.
 Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on the disk (`store`).
 """
 
@@ -39,22 +40,33 @@ from textveil.session.targets import (
 from textveil.text import casing_of, is_public, lexicon
 
 Escape = Literal["none", "json"]
-"""How the answer is written: as it is read, or as the inside of a JSON string."""
+"""Escaping of the answer: none, or the inside of a JSON string."""
 
 SPACES = 8
-"""How much more whitespace may stand where a key has a space, or between a placeholder and its brackets."""
+"""Most extra whitespace in a key's space, or inside a placeholder's brackets."""
 
 UNDERSCORES = 3
-"""How many underscores may emphasise a word: _Elena_, __Elena__, ___Elena___; in my_Elena, they join it."""
+"""Most underscores that emphasise a word: _Elena_, __Elena__, ___Elena___.
+
+In my_Elena, they join it to the word before.
+"""
 
 SENTENCE = 300
-"""Characters of a sentence on either side of a part of a name that are looked at; in a longer sentence it stays."""
+"""Most characters of a sentence to read on either side of names.
+
+In a longer sentence the name is left unchanged.
+
+In a longer sentence the name is left as it is.
+"""
 
 LONGEST = 40
-"""Letters of a word beside a name that is looked at."""
+"""Most letters of a word beside a name to consider."""
 
 Where = Literal["text", "everywhere"]
-"""Where originals are put: not where they are joined into an address in which they did not stand, or there as well."""
+"""Places for originals: outside of foreign addresses, or everywhere.
+
+An address is foreign to an original that did not occur in it when the text was protected.
+"""
 
 _LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _POSSESSIVE = re.compile(r"['’ʼ]+[sS]?\Z|\A['’ʼ]+")
@@ -63,17 +75,18 @@ _NUMBERED = re.compile(r"_\d")
 _DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 
 
-# ---- what stands for what --------------------------------------------------------------------------------------------
+# ---- what stands for what ------------------------------------------------------------------------
 
 
 class Key(NamedTuple):
-    """Something to look for. Secret: it holds an original.
+    """A released form to look for, with its original. Secret.
 
     Args:
-        shown: how it was released.
-        original: what it stands for; None where that is ambiguous, and the answer's own words stay.
-        kind: a placeholder stands anywhere, others only as whole words; `bare` is a placeholder without brackets, which
-            must be written as it was released; a plural has a determiner before it.
+        shown: the released form.
+        original: the original; None where that is ambiguous, and the answer's words stay.
+        kind: "placeholder" matches anywhere, all others only as whole words; "bare" is a
+            placeholder without brackets, which must be written as it was released; "plural" needs a
+            determiner before it.
     """
 
     shown: str
@@ -90,12 +103,12 @@ class Key(NamedTuple):
 
     @property
     def is_placeholder(self) -> bool:
-        """Says whether it is one, with brackets or without."""
+        """True for a placeholder, with brackets or without."""
         return self.kind in ("placeholder", "bare")
 
 
 class Node:
-    """A node in the tree of all folded keys; `key` is the key that ends here."""
+    """Node in the trie of folded keys; `key` ends here, if any."""
 
     __slots__ = ("children", "key")
 
@@ -105,12 +118,14 @@ class Node:
 
 
 def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[str]) -> Node:
-    """The tree of keys to look for.
+    """Builds the trie of keys to look for.
 
     Args:
-        placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for what had no quotation marks.
+        placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for values that had
+            no quotation marks.
         names: the replaced names; no two have the same `shown` when folded.
-        said: folded words that were released as they stood, so that they cannot be the plural of a name.
+        said: folded words that were released unchanged, so that they cannot be the plural of a
+            name.
     """
     root = Node()
     names = list(names)
@@ -119,9 +134,9 @@ def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[
         _grow(root, key)
         shown, original = key.shown, key.original
         if original is not None and shown.isalpha():
-            plural = fold(_plural(shown))
+            plural = fold(_pluralize(shown))
             if plural not in taken and plural not in said:
-                _grow(root, Key(_plural(shown), _plural(original), "plural"))
+                _grow(root, Key(_pluralize(shown), _pluralize(original), "plural"))
     for placeholder, value in placeholders.items():
         _grow(root, Key(placeholder, value, "placeholder"))
         if placeholder.startswith("<"):
@@ -140,14 +155,16 @@ def _grow(root: Node, key: Key) -> None:
 
 
 def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) -> Node:
-    """A tree with the placeholders of some types, however many there are: each is loaded when its number is spelled.
+    """Adds placeholders of some types, loaded when their number is read.
+
+    So the trie stays small however many placeholders there are.
 
     Args:
-        root: the tree of other keys; it is changed.
-        types: of placeholders.
-        loaded: the tree of the placeholders whose names begin with this: `PERSON_1`.
+        root: the trie of all other keys; it is changed.
+        types: types of placeholders.
+        loaded: loads the trie of the placeholders that begin with a name: `PERSON_1`.
     """
-    for type_ in sorted(types):  # EMAIL before EMAIL_ADDRESS, which goes on behind it
+    for type_ in sorted(types):  # EMAIL before EMAIL_ADDRESS, which extends its node
         for begin in ("<", '"<', ""):
             written = fold(f"{begin}{type_}_")
             node = root
@@ -158,7 +175,7 @@ def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) ->
 
 
 class _Numbered(Node):
-    """A node behind the type of placeholders, `<person_`, and behind each digit of a number."""
+    """Node behind a placeholder type, `<person_`, or a digit of its number."""
 
     __slots__ = ()
 
@@ -174,7 +191,7 @@ class _Numbered(Node):
 
 
 class _Digits(dict[str, Node]):
-    """The nodes behind a node that a digit may follow."""
+    """Child nodes that are created when a digit asks for them."""
 
     def __init__(
         self,
@@ -188,7 +205,7 @@ class _Digits(dict[str, Node]):
         self._of = type_, written, digits, loaded
 
     def get(self, char: str, default: Any = None) -> Any:
-        """The node behind one more character."""
+        """Returns the child node of a character, creating it for a digit."""
         type_, written, digits, loaded = self._of
         begins = char in "0123456789" and (digits or char != "0")
         if begins and char not in self and len(digits) < DIGITS:
@@ -199,44 +216,46 @@ class _Digits(dict[str, Node]):
         return True
 
 
-def _plural(name: str) -> str:
+def _pluralize(name: str) -> str:
     ending = "es" if name.lower().endswith(("s", "x", "z", "ch", "sh")) else "s"
     return name + (ending.upper() if casing_of(name) == "upper" else ending)
 
 
-# ---- the answer ------------------------------------------------------------------------------------------------------
+# ---- the answer ----------------------------------------------------------------------------------
 
 
 class Restorer:
-    r"""Restores an answer that comes in pieces; the outputs, joined, do not depend on where it was cut.
+    r"""Restorer of an answer in pieces, independent of where it is cut.
 
-    An original that would be joined into an address in which it did not stand is left out, because what stands there
-    may be fetched without being asked for; `targets` says what that is.
+    An original that would be joined into an address in which it did not occur is left out, because
+    a client may fetch that address without being asked; `targets` defines those addresses.
 
-    It holds back what may yet become a key or a known target, at most the longest of them and a few characters, and
-    shows no text in its repr. For one answer and one thread.
+    It holds back what may yet become a key or a known target, at most the longest of them and a few
+    characters, and shows no text in its repr. For one answer and one thread.
 
-    A replaced name with a word beside it that the session never released, and that may be another part of a name, is
-    another name, and stays: "Stuart Picasso" is not the "Stuart" who stands for Robert. A name of one word that is not
-    beside another one of the session stays wherever its sentence has such a word. So the rest of the sentence is waited
-    for, at most `SENTENCE` characters.
+    A replaced name beside a word that the session never released, and that may be another part of a
+    name, is another name, and stays: "Stuart Picasso" is not the "Stuart" who replaces Robert. A
+    one-word name that is not beside another name of the session stays wherever its sentence has
+    such a word. So the restorer waits for the rest of the sentence, at most `SENTENCE` characters.
 
     Args:
-        root: what is looked for.
-        escape: with "json", the answer is the inside of a JSON string, and originals are written as such.
-        where: with "everywhere", originals are put in targets of others, too.
+        root: trie of the keys to look for.
+        escape: with "json", the answer is the inside of a JSON string, and originals are escaped
+            for it.
+        where: with "everywhere", originals are put in foreign targets, too.
         trusted: targets and hosts into which originals may be joined.
-        said: folded words that were released as they stood.
-        stood: the kinds of places (`quoting`) where originals stood that are not written alike everywhere.
-        exact: whether originals stay as they stood wherever that breaks no string, as arguments of tools need it, which
-            name the bytes of files; else what came from an escape, `Ren\u00e9`, comes back as characters in prose. By
-            default with "json".
-        value: whether the answer is one value, an argument of a tool, which is an address as a whole if it begins like
-            one.
+        said: folded words that were released unchanged.
+        stood: by value, the kinds of places (`quoting`) where it occurred, for values whose
+            spelling depends on the place.
+        exact: True if originals keep their first spelling wherever that breaks no string: arguments
+            of tools need it, because they name the bytes of files. Otherwise an escape,
+            `Ren\u00e9`, comes back as characters in prose. By default True with "json".
+        value: True if the answer is one value, an argument of a tool, which is an address as a
+            whole if it begins like one.
 
     Attributes:
-        left: how many placeholders and names were left in targets so far.
-        longer: how many names were left because they are a part of another name.
+        left: number of placeholders and names that were left in targets so far.
+        longer: number of names that were left because they are a part of another name.
     """
 
     def __init__(
@@ -259,20 +278,20 @@ class Restorer:
         self._said = said
         self._stood, self._exact = stood, escape == "json" if exact is None else exact
         self._quoting = Quoting()
-        self._dropped = False  # whether units that are out are no longer there
-        # The end of the last key, from which on a word begins that is no stranger.
+        self._dropped = False  # whether units before the present ones were dropped
+        # The end of the last key; a word that ends there is known.
         self._key_end = -1
         self._root = root
         self._json = Escapes(JSON) if escape == "json" else None
         self._text = Escapes(TEXT)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._units: list[Unit] = []
-        self._at = 0  # units before it are read already, and stay for their neighbours' sake
+        self._at = 0  # units before it are read, and stay as context
         self._final = False
-        # What was read: as it came, and restored.
+        # Output that is not decided yet: its insertion, received and restored form.
         self._waiting = deque[tuple[Insertion | None, str, str]]()
-        # What is a target in the text as it is written, or with its escapes read, is one; they differ from the first
-        # escape on, and so do the finders.
+        # The text with its escapes as written, and with its escapes read, may have different
+        # targets; so a second finder reads the other form from the first escape on.
         self._finders: list[TargetFinder] = []
         if where == "text" and root.children:
             self._finders = [self._made(trusted or Trusted())]
@@ -287,7 +306,7 @@ class Restorer:
         return f"Restorer({held} characters held back)"
 
     def feed(self, piece: str) -> str:
-        """The restored text that is certain after this piece, without what was returned before.
+        """Returns the newly certain part of the restored text.
 
         Raises:
             InputError: the piece is no string.
@@ -299,21 +318,25 @@ class Restorer:
         return self._read(piece)
 
     def feed_bytes(self, piece: bytes) -> str:
-        """The same for a piece of the answer's UTF-8, cut anywhere; `InputError` if it is not UTF-8."""
-        return self._read(self._decoded(piece))
+        """Returns the newly certain text after UTF-8 bytes, cut anywhere.
+
+        Raises:
+            InputError: the bytes are not UTF-8.
+        """
+        return self._read(self._decode(piece))
 
     def close(self) -> str:
-        """The rest of the restored text, at the end of the answer."""
-        rest = self._decoded(b"", final=True)
+        """Returns the rest of the restored text, at the answer's end."""
+        rest = self._decode(b"", final=True)
         self._final = True
         return self._read(rest)
 
-    def _decoded(self, piece: bytes, *, final: bool = False) -> str:
+    def _decode(self, piece: bytes, *, final: bool = False) -> str:
         try:
             return self._decoder.decode(piece, final)
         except UnicodeDecodeError:
             pass
-        # Raised out here, because the other error holds the bytes.
+        # Raised out here, because the decoder's error holds the bytes.
         raise InputError("the answer is not UTF-8; decode it first")
 
     def _read(self, piece: str) -> str:
@@ -331,11 +354,11 @@ class Restorer:
         del self._units[:excess]
         self._at -= excess
         self._key_end -= excess
-        return "".join(self._decided())
+        return "".join(self._pop_decided())
 
     def _pass_dull(self) -> bool:
-        """Reads all characters that stand for themselves; false where there is none."""
-        end = self._dull(self._at)
+        """Reads characters that can begin no key; False if there are none."""
+        end = self._find_dull_end(self._at)
         if passed := self._units[self._at : end]:
             text = "".join([unit.char for unit in passed])
             self._waiting.append((None, "", "".join([unit.raw for unit in passed])))
@@ -345,22 +368,25 @@ class Restorer:
         return bool(passed)
 
     def _pass_next(self) -> bool:
-        """Reads what stands at the next unit; not if further text decides what that is, or how it is written."""
-        end, key, certain = self._next(self._at)
-        found = self._units[self._at : end]
+        """Reads a key or character; False if further text decides about it."""
+        end, key, certain = self._find_next(self._at)
+        units = self._units[self._at : end]
         if not certain:
             return False
         if key is None or key.original is None:
-            self._leave(found)
-        elif not self._take(key, key.original, found):
+            self._leave(units)
+        elif not self._take(key, key.original, units):
             return False
-        self._pass(found, "".join([unit.read for unit in found]))
+        self._pass(units, "".join([unit.read for unit in units]))
         self._key_end = self._key_end if key is None else end
         self._at = end
         return True
 
     def _find(self, text: str, passed: list[Unit]) -> None:
-        """Look for targets in text; a quotation mark of JSON begins or ends a value, which is a text of its own."""
+        """Passes text to the target finders, split at quotation marks of JSON.
+
+        A quotation mark of JSON begins or ends a value, which is a separate text.
+        """
         begin = 0
         for i, unit in enumerate(passed if self._json is not None and '"' in text else ()):
             if unit.raw == '"':
@@ -372,7 +398,7 @@ class Restorer:
             finder.pass_text(text[begin:])
 
     def _leave(self, found: list[Unit]) -> None:
-        """Reads what is no key, and stays as it came."""
+        """Reads units that are no key and stay unchanged."""
         self._fork(found)
         texts = "".join([unit.read for unit in found]), "".join([unit.char for unit in found])
         for finder, text in zip(self._finders, texts, strict=False):
@@ -380,7 +406,11 @@ class Restorer:
         self._waiting.append((None, "", "".join([unit.raw for unit in found])))
 
     def _take(self, key: Key, original: str, found: list[Unit]) -> bool:
-        """Reads a key, which stays if it is a part of another name; not if further text decides how it is written."""
+        """Reads a key and restores it, unless another name contains it.
+
+        Returns:
+            False if further text decides that, or how the original is written.
+        """
         alone = self._stands_alone(key, self._at, self._at + len(found))
         if alone is False:
             self._leave(found)
@@ -393,7 +423,7 @@ class Restorer:
             return False
         self._fork(found)
         if self._finders and found[0].escape == "markdown":
-            self._finders[0].pass_text("\\")  # a reader of addresses takes it for a slash
+            self._finders[0].pass_text("\\")  # readers of addresses take a backslash for a slash
         place = Insertion(key.type)
         for finder in self._finders:
             finder.pass_original(original, place)
@@ -401,37 +431,40 @@ class Restorer:
         return True
 
     def _fork(self, found: list[Unit]) -> None:
-        """Begins to look for targets in the text as it is written, and with its escapes read, at the first of those."""
+        """Adds a second target finder at the first escaped unit.
+
+        From there on, the text as it is written and the text with its escapes read differ.
+        """
         if len(self._finders) == 1 and any(unit.read != unit.char for unit in found):
             self._finders.append(self._finders[0].fork())
 
-    def _decided(self) -> Iterator[str]:
-        """What is certain of what was read."""
+    def _pop_decided(self) -> Iterator[str]:
+        """Yields text up to the first undecided place."""
         while self._waiting and not ((place := self._waiting[0][0]) and place.waits):
-            place, came, restored = self._waiting.popleft()
+            place, received, restored = self._waiting.popleft()
             left = place is not None and not place.allowed
             self.left += left
-            yield came if left else restored
+            yield received if left else restored
 
-    def _dull(self, at: int) -> int:
-        """The end of the characters from a unit on that stand for themselves, and at which no key can begin."""
-        begins, word = self._root.children, at > 0 and _in_word(self._units[at - 1].char)
+    def _find_dull_end(self, at: int) -> int:
+        """Finds the end of the characters at which no key can begin."""
+        begins, word = self._root.children, at > 0 and _is_word_char(self._units[at - 1].char)
         for i in range(at, len(self._units)):
             char, folded, _, _, escape = self._units[i]
-            before, word = word, _in_word(char)
+            before, word = word, _is_word_char(char)
             if escape or (folded[0] in begins and not (word and before)):
                 return i
         return len(self._units)
 
-    def _next(self, at: int) -> tuple[int, Key | None, bool]:
-        """What stands at a unit: where it ends, which key it is, and whether no further text changes that."""
+    def _find_next(self, at: int) -> tuple[int, Key | None, bool]:
+        """Finds the key at a unit: its end, the key, and certainty."""
         first = self._units[at]
         if first.folded[0] in self._root.children and (first.char == "<" or self._begins(at)):
-            return self._longest(at)
+            return self._find_longest(at)
         return at + 1, None, True
 
-    def _longest(self, at: int) -> tuple[int, Key | None, bool]:
-        """The longest key that stands at a unit: where it ends, which it is, and whether no further text changes that.
+    def _find_longest(self, at: int) -> tuple[int, Key | None, bool]:
+        """Finds the longest key at a unit: its end, key, and certainty.
 
         Without one, the end is after one unit.
         """
@@ -455,7 +488,7 @@ class Restorer:
         return end, key, True
 
     def _fits(self, key: Key, at: int, end: int) -> bool | None:
-        """Whether the units from `at` to `end` are this key, and not a part of something else; None if uncertain."""
+        """Says whether units match a key as whole words; None if uncertain."""
         if key.kind == "placeholder":
             return True
         if key.kind == "bare" and "".join([unit.char for unit in self._units[at:end]]) != key.shown:
@@ -465,29 +498,29 @@ class Restorer:
         return self._ends(end)
 
     def _begins(self, at: int) -> bool:
-        """Whether a word can begin at a unit."""
+        """Says whether a word can begin at a unit."""
         i = at
         while i > 0 and at - i < UNDERSCORES and self._units[i - 1].char == "_":
             i -= 1
-        return i == 0 or not _glued(self._units[at].char, self._units[i - 1].char)
+        return i == 0 or not _is_glued(self._units[at].char, self._units[i - 1].char)
 
     def _ends(self, end: int) -> bool | None:
-        """Whether a word can end before `end`; None if that is not certain."""
-        i = self._behind(end, UNDERSCORES - 1, "_".__eq__)
+        """Says whether a word can end before `end`; None if uncertain."""
+        i = self._find_end(end, UNDERSCORES - 1, "_".__eq__)
         if i == len(self._units):
             return True if self._final else None
-        return not _glued(self._units[end - 1].char, self._units[i].char)
+        return not _is_glued(self._units[end - 1].char, self._units[i].char)
 
     def _is_determined(self, at: int) -> bool:
         before = self._units[max(0, at - BEHIND) : at]
         return _DETERMINED.search("".join([unit.folded for unit in before])) is not None
 
     def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
-        """Whether a key is no part of another name; None if further text decides that."""
+        """Says whether a key is in no other name; None if uncertain."""
         if key.kind not in ("name", "plural"):
             return True
         shouted = all(unit.char == unit.char.upper() for unit in self._units[at:end])
-        before = self._before(at)
+        before = self._word_before(at)
         if self._is_behind_name(before, key, shouted):
             return False
         beside = self._is_before_none(end, shouted)
@@ -496,40 +529,45 @@ class Restorer:
         return self._is_alone_in_sentence(at, end, shouted)
 
     def _is_behind_name(self, before: str, key: Key, shouted: bool) -> bool:
-        """Says whether the word before a key makes it a part of another name."""
-        known = self._was_said(before) and not is_public(before)  # everybody says "will"
-        if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
+        """Says whether the word before makes a key part of another name."""
+        is_known = self._was_said(before) and not is_public(
+            before
+        )  # a public word such as "will" says nothing
+        if before[:1].isupper() and not is_known and sentences.may_be_given(before, key.shown):
             return True
         if not self._is_stranger(before, shouted):
             return False
         return bool(_marks(before) & (lexicon.NAME | lexicon.PUBLIC))
 
     def _is_alone_in_sentence(self, at: int, end: int, shouted: bool) -> bool | None:
-        """Whether no word in the sentence of a key may be a part of another name; None if further text decides that."""
+        """Says whether a key's sentence has no unknown name; None if uncertain."""
         sentence = self._sentence(at, end)
         if sentence is None:
             return None
         text, start, alone = sentence
-        done, own = start, self._word(at, end)
+        done, name = start, self._word(at, end)
         for place, word in sentences.capitalised(text):
             begin = start + place
             if begin < done or begin == at:
                 continue
-            stop, other, certain = self._next(begin)
+            stop, other, certain = self._find_next(begin)
             if not certain:
                 return None
             if other is not None:
                 done = stop
                 if _is_joined(self._word(min(end, done), max(at, begin))):
                     return True  # the name is whole
-            elif not self._is_word(word, own, shouted):
+            elif not self._is_word(word, name, shouted):
                 beside = begin >= end and _is_joined(self._word(end, begin))
                 first, language = sentences.is_first(text, place), sentences.language(text)
                 alone &= not sentences.is_name_word(word, language, first=first, beside=beside)
         return alone
 
     def _sentence(self, at: int, end: int) -> tuple[str, int, bool] | None:
-        """Gives the sentence of a key, where it begins, whether all of it is there; None if later text decides it."""
+        """Returns a key's sentence, its offset, and whether it is whole.
+
+        None if later text decides where the sentence ends.
+        """
         before, behind = self._word(max(0, at - SENTENCE), at), self._word(end, end + SENTENCE + 1)
         start, stop = sentences.began(before), sentences.ends(behind)
         if stop < 0 and not self._final and len(behind) <= SENTENCE:
@@ -540,43 +578,49 @@ class Restorer:
         return before + self._word(at, end) + behind, at - len(before), not long
 
     def _is_word(self, word: str, own: str, shouted: bool) -> bool:
-        """Says whether a capitalised word is no other name: it is in capitals, was said, or is a genitive of German."""
+        """Says whether a capitalised word is known or no name.
+
+        It is in capitals, was released before, or is a German genitive of the name.
+        """
         return _is_loud(word, shouted) or self._was_said(word) or fold(word) == fold(own) + "s"
 
     def _was_said(self, word: str) -> bool:
         return fold(word) in self._said or fold(_POSSESSIVE.sub("", word)) in self._said
 
     def _is_before_none(self, end: int, shouted: bool) -> bool | None:
-        """Says whether no other part of a name stands behind a key; None if further text decides that."""
-        begin = self._behind(end, SPACES, _joins_names)
+        """Says whether no unknown name follows a key; None if uncertain."""
+        begin = self._find_end(end, SPACES, _can_join_names)
         if begin == len(self._units):
             return self._final or None
         if begin == end or not self._units[begin].char.isupper():
             return True
-        stop = self._behind(begin, LONGEST, _of_name)
+        stop = self._find_end(begin, LONGEST, _is_in_name)
         if stop == len(self._units) and not self._final:
             return None
         if not self._is_stranger(_POSSESSIVE.sub("", self._word(begin, stop)), shouted):
             return True
-        _, other, certain = self._next(begin)
+        _, other, certain = self._find_next(begin)
         return None if not certain else other is not None
 
-    def _behind(self, begin: int, most: int, fits: Callable[[str], bool]) -> int:
-        """Finds where characters of a kind end that begin at a unit, at the latest after one more than some."""
+    def _find_end(self, begin: int, most: int, fits: Callable[[str], bool]) -> int:
+        """Finds the end of fitting characters, after more than `most` at latest."""
         end = begin
         while end < len(self._units) and end - begin <= most and fits(self._units[end].char):
             end += 1
         return end
 
-    def _before(self, at: int) -> str:
-        """The word before a key, if nothing but spaces or a hyphen is between; "" where that is a key, too."""
+    def _word_before(self, at: int) -> str:
+        """Returns the word before a key, joined by spaces or a hyphen.
+
+        "" where that is a key, too.
+        """
         stop = at
-        while stop > 0 and at - stop <= SPACES and _joins_names(self._units[stop - 1].char):
+        while stop > 0 and at - stop <= SPACES and _can_join_names(self._units[stop - 1].char):
             stop -= 1
         if stop in (at, self._key_end):
             return ""
         begin = stop
-        while begin > 0 and _of_name(self._units[begin - 1].char):
+        while begin > 0 and _is_in_name(self._units[begin - 1].char):
             begin -= 1
         word = self._word(begin, stop)
         return "" if _POSSESSIVE.search(word) else word
@@ -585,11 +629,11 @@ class Restorer:
         return "".join([unit.char for unit in self._units[begin:stop]])
 
     def _is_stranger(self, word: str, shouted: bool) -> bool:
-        """Whether a word beside a key may be another part of a name that the session does not know.
+        """Says whether a word may be part of a name unknown here.
 
         Args:
-            word: which.
-            shouted: whether the key is written in capitals throughout.
+            word: the word beside a key.
+            shouted: True if the key is written in capitals throughout.
         """
         if not word[:1].isupper() or len(word) > LONGEST or fold(word) in self._said:
             return False
@@ -598,14 +642,14 @@ class Restorer:
         return may_be_name(word) and not _marks(word) & lexicon.ORDINARY
 
     def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
-        """How an original is written in the place of a key; None if further text decides that."""
+        """Writes an original in place of a key; None if uncertain."""
         if key.kind in ("name", "plural"):
-            original = _cased(original, key.shown, "".join([unit.char for unit in found]))
+            original = _match_case(original, key.shown, "".join([unit.char for unit in found]))
         place, escapes = Place(), {unit.escape for unit in found}
         slash = "\\" if key.is_placeholder and self._is_in_path(found[0]) else ""
         if not is_plain(original):
             place = self._quoting.place()
-            quoted = self._quoted(original, place, "html" in escapes, len(found))
+            quoted = self._quote(original, place, "html" in escapes, len(found))
             if quoted is None:
                 return None
             original = quoted
@@ -614,8 +658,8 @@ class Restorer:
             original = json.dumps(original, ensure_ascii=False)[1:-1]
         return original
 
-    def _quoted(self, original: str, place: Place, in_html: bool, length: int) -> str | None:
-        """Says how an original is written that is not written alike everywhere; None if further text decides that."""
+    def _quote(self, original: str, place: Place, in_html: bool, length: int) -> str | None:
+        """Writes an original that strings or HTML escape; None if uncertain."""
         stood = self._stood.get(original, ())
         whole = place.asks and self._is_whole(self._at + length)
         if whole is None:
@@ -627,20 +671,20 @@ class Restorer:
         return spelled(original, place, stood, exact=self._exact, whole=whole)
 
     def _is_in_path(self, first: Unit) -> bool:
-        r"""Says whether the backslash that a unit begins with is one of a path, C:\Users\<PERSON_1>, and no escape."""
+        r"""Says whether a unit's backslash belongs to a path, C:\Users\<PERSON_1>."""
         before = self._units[self._at - 1].char if self._at > 0 else ""
         inside = before != "" and (before in ":\\" or script(before) != "")
         return inside and first.escape == "markdown"
 
     def _is_whole(self, end: int) -> bool | None:
-        """Whether a plain value of YAML ends at a unit; None if further text decides that."""
+        """Says whether a plain YAML value ends here; None if uncertain."""
         behind = self._word(end, end + BEHIND)
         if not behind.strip(" \t\r") and not self._final and len(behind) < BEHIND:
             return None
         return _ENDS_VALUE.match(behind) is not None
 
     def _pass(self, units: Sequence[Unit], text: str) -> None:
-        """Follow the quoting over units that are read as `text`; each string of an outer JSON is a text of its own."""
+        """Updates the quoting state; each string of outer JSON is separate."""
         if self._json is None or '"' not in text:
             self._quoting.feed(text)
             return
@@ -652,14 +696,14 @@ class Restorer:
 
 
 class _Collector(Restorer):
-    """Finds the targets of a release into which originals are joined.
+    """Collector of targets in a release that originals join.
 
     Args:
-        root: what is looked for.
+        root: trie of the keys to look for.
     """
 
     def find(self, text: str) -> set[str]:
-        """The targets, with their originals."""
+        """Returns the targets, with their originals."""
         self._final = True
         self._read(text)
         return set().union(
@@ -671,10 +715,10 @@ class _Collector(Restorer):
 
 
 class KeyFinder(Restorer):
-    """Finds the places of a text that restoring would change, in targets too.
+    """Finder of the places that restoring would change, also in targets.
 
     Args:
-        root: what is looked for.
+        root: trie of the keys to look for.
     """
 
     def __init__(self, root: Node) -> None:
@@ -682,7 +726,7 @@ class KeyFinder(Restorer):
         self.found: list[tuple[int, int]] = []
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Where they begin and end, in characters."""
+        """Returns the places as start and end offsets in characters."""
         self._final = True
         units = self._text.read([plain(char) for char in text], True)
         self._starts = [0]
@@ -694,13 +738,14 @@ class KeyFinder(Restorer):
     def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
         return True
 
-    # In the release the words that underscores join a key to may be placeholders, and join it no more.
+    # In the release, words that underscores join to a key may become placeholders, and no longer
+    # belong to its word.
 
     def _begins(self, at: int) -> bool:
-        return at == 0 or not _together(self._units[at].char, self._units[at - 1].char)
+        return at == 0 or not _are_joined(self._units[at].char, self._units[at - 1].char)
 
     def _ends(self, end: int) -> bool | None:
-        return end == len(self._units) or not _together(
+        return end == len(self._units) or not _are_joined(
             self._units[end - 1].char, self._units[end].char
         )
 
@@ -710,7 +755,7 @@ class KeyFinder(Restorer):
 
 
 def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] = ()) -> set[str]:
-    """The targets of a release into which originals are joined, with these originals.
+    """Finds the targets of a release that contain originals, restored.
 
     Args:
         text: the release.
@@ -721,40 +766,46 @@ def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] 
     if not (placeholders or names) or not may_hold_target(text):
         return set()
     root = tree(placeholders, names, frozenset())
-    found = _Collector(root).find(text)
-    # It may come back in quotation marks, as a value of JSON or an argument.
+    targets = _Collector(root).find(text)
+    # The release may return in quotation marks, as a JSON value or an argument.
     if "\n" not in text and " " in text:
-        found |= _Collector(root).find(f'"{text}"')
-    return found
+        targets |= _Collector(root).find(f'"{text}"')
+    return targets
 
 
 @lru_cache(4096)
 def _marks(word: str) -> int:
-    """The marks of one word."""
+    """Looks up the lexicon marks of one word."""
     return int(lexicon.marks([word], np.array([0, 1]))[0])
 
 
-def _in_word(char: str) -> bool:
-    """Whether no key begins behind this character at another one like it; false only means that it must be tried."""
+def _is_word_char(char: str) -> bool:
+    """Says whether a character glues a following letter to its word.
+
+    Quick and for ASCII only; False means that a key must be tried.
+    """
     return char.isascii() and char.isalnum()
 
 
-def _joins_names(char: str) -> bool:
-    """Whether a character may stand between two parts of a name: on one line, and no comma."""
+def _can_join_names(char: str) -> bool:
+    """Says whether a character may join two parts of a name.
+
+    A space or hyphen on one line does, a comma does not.
+    """
     return char in "-\u2010\u2011" or (char.isspace() and char not in _LINES)
 
 
 def _is_loud(word: str, shouted: bool) -> bool:
-    """Says whether a word is in capitals throughout, beside a name that is not."""
+    """Says whether a word is in capitals throughout, unlike its name."""
     return not shouted and len(word) > 1 and word == word.upper()
 
 
 def _is_joined(text: str) -> bool:
-    """Whether what stands between two words joins them to one name."""
-    return 0 < len(text) <= SPACES and all(map(_joins_names, text))
+    """Says whether the text between two words joins them to one name."""
+    return 0 < len(text) <= SPACES and all(map(_can_join_names, text))
 
 
-def _of_name(char: str) -> bool:
+def _is_in_name(char: str) -> bool:
     return script(char) == "spaced" or char in "'’ʼ"
 
 
@@ -768,22 +819,25 @@ def _step(node: Node, folded: str) -> Node | None:
 
 
 def _may_be_wider(node: Node, last: str) -> bool:
-    """Says whether more whitespace may stand here than in the key: where it has some, and inside the brackets."""
+    """Says whether the key allows more whitespace here than it has.
+
+    That is behind its spaces, and inside its brackets.
+    """
     return last in ("<", " ") or ">" in node.children
 
 
-def _glued(edge: str, neighbour: str) -> bool:
-    """Whether the character beside a key, past any underscores, makes the key part of a longer word."""
-    return neighbour == "_" or _together(edge, neighbour)
+def _is_glued(edge: str, neighbour: str) -> bool:
+    """Says whether a neighbour, past underscores, makes a key a longer word."""
+    return neighbour == "_" or _are_joined(edge, neighbour)
 
 
-def _together(edge: str, neighbour: str) -> bool:
-    """Whether two characters are letters or digits of one word."""
+def _are_joined(edge: str, neighbour: str) -> bool:
+    """Says whether two characters belong to one word."""
     return script(edge) == script(neighbour) != ""
 
 
-def _cased(original: str, shown: str, found: str) -> str:
-    r"""The original as it stood if the answer wrote the name as it was released, else in the answer's case."""
+def _match_case(original: str, shown: str, found: str) -> str:
+    r"""Returns the original unchanged if the released case was kept, else recased."""
     casing = casing_of(found)
     if casing == casing_of(shown):
         return original

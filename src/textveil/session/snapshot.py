@@ -1,8 +1,9 @@
-"""What a session knows, and what one release adds to it.
+"""State of a session, and the delta that one release adds.
 
-In: values that became placeholders, names that were replaced, words that passed, rows that were drawn. Out: the
-same placeholder for the same value, the same row for the same word; a `SessionDelta` with what is new.
-Not here: who keeps it and lets threads take turns (`state`), and how an answer is searched (`restore`).
+In: values that became placeholders, names that were replaced, words that passed, rows that were
+drawn. Out: the same placeholder for the same value, the same row for the same word; a
+`SessionDelta`.
+Not here: how threads take turns (`state`), and how an answer is searched (`restore`).
 """
 
 import math
@@ -24,18 +25,20 @@ from textveil.session.targets import Trusted, internal_hosts, is_internal
 from textveil.text import RELEASED, is_public
 
 _Same = tuple[str, str]
-"""A type, and a value as it is compared."""
+"""A type, and a value normalized for comparison."""
 
 Source = Literal["user", "tool", "answer"]
-"""Who wrote a text: the user or the system, a tool or somebody unknown, or a model. Only users name hosts that are
-trusted, and nothing in an answer is a reason to restore anything."""
+"""Writer of a text: user or system, tool or unknown, or model.
+
+Only users name hosts that are trusted, and no answer is a reason to restore a value.
+"""
 
 AMBIGUOUS = 0
-"""In place of a number: a part that fits several names."""
+"""Number of a name part that fits more than one name."""
 
 
 class Replaced(NamedTuple):
-    """A released name and the original that it stands for, both as they were first written. Secret."""
+    """A released name and its original, as first written. Secret."""
 
     shown: str
     original: str
@@ -46,28 +49,31 @@ class Replaced(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Facts:
-    """What is remembered, by how it is compared (`fold`). Secret: it holds originals.
+    """State of a session, by normalized keys (`fold`). Secret: it holds originals.
 
-    What is committed does not change any more.
+    Once committed, facts do not change any more.
 
     Attributes:
         placeholders: by value, to the character.
-        values: the number and part of each value, by (type, value as it is compared); see `detect.alike`.
-        parts: the number and part of whatever may stand for a name, in the same way.
-        forms: how many spellings there are, by (type, number, part).
-        counts: the last number of each type, or how many there are where numbers follow from a key.
-        private: what was found to be private, by (type, value as it is compared).
-        targets: addresses of protected texts with their originals, where something was hidden in them; those of
-            earlier versions with placeholders.
+        values: the number and part of each value, by (type, normalized value); see `detect.alike`.
+        parts: the number and part of every form that may stand for a name, with the same keys.
+        forms: number of spellings, by (type, number, part).
+        counts: the last number of each type, or the count of values where numbers follow from a
+            key.
+        private: values that were found to be private, by (type, normalized value).
+        targets: addresses of protected texts with their originals, where something was hidden in
+            them; those of earlier versions with placeholders.
         hosts: internal hosts that a user or a system message named.
-        stood: the kinds of places (`quoting`) where a value stood, the first one first, by value, to the character;
-            of those values alone whose writing depends on the place.
+        stood: the kinds of places (`quoting`) where a value occurred, the first one first, by
+            value, to the character; only for values whose spelling depends on the place.
         replaced: by (shown, original).
-        owners: for released names that must lead back, the one original that they stand for.
-        said: words that were released as they stood, as keys: in an answer they are themselves.
-        spelled: names of placeholders that a text spelled itself, as keys; no value gets one of those.
-        losses: what the values of each type have lost, by (type, what replaces them).
-        drawn: table rows of words that are released alike, and what figures are moved by, by (law, word, group).
+        owners: the one original of each released name that must be restored.
+        said: words that were released unchanged, as keys: in an answer they are not replaced.
+        spelled: names of placeholders that occurred in a text before protection, as keys; no value
+            gets one of those.
+        losses: losses of the values of each type, by (type, kind of replacement).
+        drawn: table rows of words that are released alike, and the shifts of figures, by (law,
+            word, group).
     """
 
     placeholders: ChainMap[Original, Given] = field(default_factory=ChainMap, repr=False)
@@ -92,10 +98,10 @@ FACTS = tuple(each.name for each in fields(Facts))
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SessionDelta(Facts):
-    """What one release adds to a session; false where it adds nothing.
+    """Facts that one release adds to a session; False if empty.
 
     Attributes:
-        since: the version of the snapshot that the release was made from.
+        since: version of the snapshot that the release was built from.
     """
 
     since: int
@@ -106,37 +112,40 @@ class SessionDelta(Facts):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Snapshot(Facts):
-    """What a session knew at one moment.
+    """State of a session at one moment.
 
     Attributes:
-        version: how many deltas came before.
+        version: number of deltas before it.
     """
 
     version: int = 0
 
     def after(self, delta: SessionDelta) -> "Snapshot":
-        """The next snapshot, which knows what the delta adds."""
+        """Returns the next snapshot, with the facts of a delta."""
         added = {name: getattr(delta, name) for name in FACTS}
-        known = {name: _grown(getattr(self, name), new) for name, new in added.items() if new}
-        made = replace(self, version=self.version + 1, **known)
-        if "sought" in vars(self):  # or each release would go through all values again
-            vars(made)["sought"] = sought = self.sought.copy()
+        grown = {name: _merge_maps(getattr(self, name), new) for name, new in added.items() if new}
+        following = replace(self, version=self.version + 1, **grown)
+        if "sought" in vars(self):  # copied, or each release would rebuild it from all values
+            vars(following)["sought"] = sought = self.sought.copy()
             for value in delta.private.values():
                 sought.add(value)
-        return made
+        return following
 
     def at(self, version: int) -> "Snapshot":
-        """The same under another version."""
+        """Returns the same state under another version."""
         return replace(self, version=version)
 
     @cached_property
     def tree(self) -> Node:
-        """The keys to look for in an answer; those of placeholders grow when an answer spells their numbers."""
+        """Trie of the keys to look for in an answer.
+
+        Placeholders are loaded when an answer contains their numbers.
+        """
         loaded = cache(lambda name: tree(self.originals(self.given_as([name])), (), frozenset()))
         return numbered(tree({}, self.names(), self.said), self.counts, loaded)
 
     def names(self) -> list[Key]:
-        """The names that were released in place of others, as keys to look for."""
+        """Lists the names that replaced private names, as keys."""
         originals: dict[str, list[Replaced]] = {}
         for (shown, _), pair in self.replaced.items():
             originals.setdefault(shown, []).append(pair)
@@ -148,55 +157,73 @@ class Snapshot(Facts):
 
     @cached_property
     def trusted(self) -> Trusted:
-        """Addresses of protected texts and hosts that users named, into which originals may be joined."""
-        known = set(self.targets)
+        """Targets and hosts into which originals may be joined.
+
+        They occurred in protected texts, or a user named them.
+        """
+        restored = set(self.targets)
         for target in self.targets:
             if spelled_in(target):
                 restorer = Restorer(self.tree, where="everywhere")
-                known.add(restorer.feed(target) + restorer.close())
-        return Trusted(targets=sorted(known), hosts=frozenset(self.hosts))
+                restored.add(restorer.feed(target) + restorer.close())
+        return Trusted(targets=sorted(restored), hosts=frozenset(self.hosts))
 
     @cached_property
     def sought(self) -> Sought:
-        """What was found to be private, as it is looked for in further texts."""
+        """Private values, as a matcher for further texts."""
         return Sought(self.private.values())
 
     def literals(self, text: str) -> list[tuple[int, int]]:
-        """Where a text has placeholders of this session of its own: an answer would be restored wrongly there."""
-        given = self.given_as(spelled_in(text))
-        return KeyFinder(tree(self.originals(given), (), frozenset())).find(text) if given else []
+        """Finds placeholders of this session that a text already contains.
+
+        An answer would be restored wrongly there.
+
+        Returns:
+            Start and end offsets.
+        """
+        placeholders = self.given_as(spelled_in(text))
+        return (
+            KeyFinder(tree(self.originals(placeholders), (), frozenset())).find(text)
+            if placeholders
+            else []
+        )
 
     def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
-        """What of all that was found to be private may stand in some texts; more can be added to it.
+        """Returns a matcher of private values that may occur in some texts.
+
+        More values can be added to it.
 
         Args:
             texts: any number of texts.
-            spans: what detectors found in them.
+            spans: findings of the detectors in them.
         """
         return self.sought.copy()
 
     def given_as(self, names: Iterable[str]) -> list[Given]:
-        """The placeholders whose names begin with some of these: `PERSON_1`."""
+        """Returns the placeholders that begin with one of some names: `PERSON_1`."""
         return [given for name in names for given in self._names.get(name, ())]
 
     def hidden_in(self, text: str) -> Counter[str]:
-        """How many values of each type have placeholders in a released text."""
+        """Counts the values of each type that have placeholders in a release."""
         released = {match[1] for match in RELEASED.finditer(text)}
         return Counter(
             given.type for given in self.placeholders.values() if given.inner in released
         )
 
     def originals(self, placeholders: Collection[Given]) -> dict[str, str]:
-        """What placeholders stand for; also those of parts of names, which an answer may use unasked."""
-        found = {given.shown: given.value for given in placeholders}
-        found |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
+        """Maps placeholders to values, with parts of names.
+
+        An answer may use the placeholder of a part on its initiative.
+        """
+        values = {given.shown: given.value for given in placeholders}
+        values |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
         for given in placeholders:
             for shown, word in self._parts_of(given):
-                found.setdefault(shown, word)
-        return found
+                values.setdefault(shown, word)
+        return values
 
     def _parts_of(self, given: Given) -> Iterable[tuple[str, str]]:
-        """Gives the placeholders of the parts of a name, given that of the whole."""
+        """Yields the placeholders of a name's parts, given that of the whole."""
         for word in () if given.part or given.form > 1 else given.value.split():
             key = given.type, alike(given.type, word)
             number, part = self.parts.get(key, (AMBIGUOUS, ""))
@@ -213,29 +240,30 @@ class Snapshot(Facts):
 
 
 class Notes:
-    """What one release adds to a snapshot, noted while the release is spelled. For one thread.
+    """Facts that one release adds to a snapshot. For one thread.
 
     Args:
-        known: the snapshot. It stays as it is.
+        known: the snapshot. It stays unchanged.
     """
 
     def __init__(self, known: Snapshot) -> None:
         self._since, self._given_as = known.version, known.given_as
-        # What is new is written to the children.
+        # New facts are written to the children.
         self._facts = Facts(**{name: getattr(known, name).new_child() for name in FACTS})
 
     def placeholder(self, type_: str, value: str) -> str:
-        """The placeholder of a value; see `placeholders`."""
+        """Returns the placeholder of a value; see `placeholders`."""
         return self.placeholders([Original(type_, value)])[0]
 
     def placeholders(self, values: Sequence[Original]) -> list[str]:
-        """The placeholders of the values of one text: `<TYPE_1>`, `<TYPE_2>`, ... in order of first appearance.
+        """Returns the placeholders of one text's values, in order of appearance.
 
-        A part of a name gets the number of the whole, if only one name has it, and says which part it is; what is
-        the same but written otherwise gets a letter. So each placeholder stands for exactly one string.
+        A part of a name gets the number of the whole, if only one name has it, and the part's kind;
+        another spelling of a value gets a letter. So each placeholder stands for exactly one
+        string.
 
         Args:
-            values: in order.
+            values: the values, in order.
         """
         facts = self._facts
         keys = [(type_, alike(type_, value)) for type_, value, _ in values]
@@ -254,7 +282,10 @@ class Notes:
         return [self._given(value).shown for value in values]
 
     def _divide(self, values: Iterable[Original]) -> None:
-        """Number the values that are new. The longest decide first which are whole names and which are parts."""
+        """Numbers new values and assigns parts to whole names.
+
+        The longest values come first, so that parts find their whole.
+        """
         facts = self._facts
         new: dict[_Same, str] = {}
         for type_, value, _ in values:
@@ -263,8 +294,8 @@ class Notes:
         owners: dict[_Same, tuple[int | _Same, str]] = {}
         inside: dict[_Same, tuple[int | _Same, str]] = {}
         for key in sorted(new, key=lambda key: -len(core(key[0], new[key]))):
-            found = {facts.parts.get(key), inside.get(key)} - {None}
-            owners[key] = (found.pop() if len(found) == 1 else None) or (AMBIGUOUS, "")
+            candidates = {facts.parts.get(key), inside.get(key)} - {None}
+            owners[key] = (candidates.pop() if len(candidates) == 1 else None) or (AMBIGUOUS, "")
             if owners[key][0] == AMBIGUOUS:
                 owners[key] = key, ""
                 _divide_name(inside, key[0], new[key], key)
@@ -273,12 +304,12 @@ class Notes:
             owner, part = owners[key]
             if not isinstance(owner, int):
                 if owner not in numbers:
-                    numbers[owner] = self._next_number(owner[0])
+                    numbers[owner] = self._take_number(owner[0])
                     _divide_name(facts.parts, owner[0], new[owner], numbers[owner])
                 owner = numbers[owner]
             facts.values[key] = owner, part
 
-    def _next_number(self, type_: str) -> int:
+    def _take_number(self, type_: str) -> int:
         number = self._facts.counts.get(type_, 0) + 1
         while named(type_, number) in self._facts.spelled:
             number += 1
@@ -300,10 +331,11 @@ class Notes:
         return facts.placeholders[value]
 
     def take(self, given: Sequence[Given]) -> None:
-        """Note placeholders that were given elsewhere; those that are known change nothing.
+        """Adds placeholders that were assigned elsewhere; known ones change nothing.
 
         Raises:
-            InputError: one stands for another value, or its value has another one.
+            InputError: a placeholder already stands for another value, or its value already has
+                another placeholder.
         """
         facts = self._facts
         _expect_given(facts, given)
@@ -322,16 +354,17 @@ class Notes:
                 _enter(facts, each)
 
     def spelled(self, released: str) -> None:
-        """Note placeholders that a text itself spells: no value gets one of those from now on.
+        """Reserves placeholder names that occur in a text: no value gets them.
 
         Args:
-            released: what of the text passes. Of words that do not, a placeholder's number would tell.
+            released: the text without the words that do not pass; a placeholder's number would
+                reveal something about those.
         """
         for name in sorted(spelled_in(released)):
             self._facts.spelled.setdefault(name, None)
 
     def found(self, values: Iterable[PrivateValue]) -> None:
-        """Note what was found to be private: it is hidden in all further texts."""
+        """Adds private values; all further texts hide them."""
         values = list(values)
         expect(self._facts, private=[value.key for value in values])
         for value in values:
@@ -344,20 +377,21 @@ class Notes:
         names: Iterable[Replaced] = (),
         source: Source = "user",
     ) -> None:
-        """Note the addresses of a text in which something was hidden, and the internal hosts that its writer named.
+        """Adds a release's targets with originals, and internal hosts its writer named.
 
         Args:
             text: the release.
-            values: those of its placeholders.
-            names: those that were replaced in it.
-            source: who wrote it. Of an answer nothing is noted: whoever wrote it may want originals sent away.
+            values: values of its placeholders.
+            names: names that were replaced in it.
+            source: its writer. Of an answer no target is stored: an attacker who wrote it may want
+                originals sent away.
         """
         given = list(map(self._given, values))
         self.stand(places_of(text, given))
         if source == "answer":
             return
-        keys = [Key(each.shown, each.original, "name") for each in names]
-        self.put_in(targets_in(text, {each.shown: each.value for each in given}, keys))
+        keys = [Key(name.shown, name.original, "name") for name in names]
+        self.put_in(targets_in(text, {name.shown: name.value for name in given}, keys))
         if source == "user":
             hosts = internal_hosts(text).union(*(internal_hosts(value.text) for value in values))
             hosts |= {
@@ -369,12 +403,12 @@ class Notes:
                 self._facts.hosts.setdefault(host, None)
 
     def put_in(self, targets: Iterable[str]) -> None:
-        """Note addresses in which something was hidden."""
+        """Adds addresses that contain hidden values."""
         for target in sorted(targets):
             self._facts.targets.setdefault(target, None)
 
     def stand(self, places: Iterable[tuple[str, str]]) -> None:
-        """Note kinds of places where values stood, so that they go back to such places as they stood.
+        """Adds kinds of places of values, to restore them unchanged there.
 
         Args:
             places: values with kinds of places.
@@ -382,36 +416,37 @@ class Notes:
         places = list(places)
         expect(self._facts, stood=[value for value, _ in places])
         for value, kind in places:
-            known = self._facts.stood.get(value, ())
-            if kind not in known:
-                self._facts.stood[value] = (*known, kind)
+            kinds = self._facts.stood.get(value, ())
+            if kind not in kinds:
+                self._facts.stood[value] = (*kinds, kind)
 
     def was_said(self, value: PrivateValue) -> bool:
-        """Whether a word that tells of a value passed earlier."""
+        """Says whether a word that reveals a value was released earlier."""
         return any(fold(word) in self._facts.said for word in value.telling)
 
     def stands(self, original: str, shown: str) -> bool:
-        """Whether a name may stand for this original: if it has stood for no other yet, and was not said.
+        """Says whether a name may stand for this original, and assigns it.
 
-        That tells which originals are equal, so it may be asked only where the mask says that too: where equal words
-        are released alike.
+        It may if it has stood for no other, and was not released unchanged. The answer reveals
+        which originals are equal, so it may be asked only where the mask shows that too: where
+        equal words are released alike.
         """
         if _is_said(fold(shown), self._facts.said):
             return False
         return self._facts.owners.setdefault(fold(shown), fold(original)) == fold(original)
 
     def replaced(self, original: str, shown: str) -> None:
-        """Note that a released name stands for another one.
+        """Adds a name that was released in place of a private one.
 
         Args:
             original: the private name.
-            shown: the name that is released in its place. It is restored as long as it stands for one original only,
-                was not said, and is no word of the public list.
+            shown: the name that is released in its place. It is restored as long as it stands for
+                one original only, was not released unchanged, and is no word of the public list.
         """
         self._facts.replaced.setdefault((fold(shown), fold(original)), Replaced(shown, original))
 
     def said(self, words: Iterable[str]) -> None:
-        """Note words that were released as they stood: in an answer they are themselves and no replacement."""
+        """Adds words that were released unchanged; an answer keeps them."""
         keys = list(map(fold, words))
         expect(self._facts, said=keys)
         for key in keys:
@@ -420,10 +455,10 @@ class Notes:
     def consistent(
         self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]
     ) -> list[int]:
-        """The row of each word: the one first drawn in this session, or the given one for words that are new.
+        """Returns each word's first row in this session, or its new row.
 
         Args:
-            law: what the rows were drawn by; rows of another law do not count.
+            law: the law that the rows were drawn by; rows of another law do not count.
             keys: (word, group) of each; letter case is ignored.
             rows: the rows to take for words that are new.
         """
@@ -432,40 +467,40 @@ class Notes:
         return [drawn.setdefault(key, row) for key, row in pairs]
 
     def learn(self, drawn: Mapping[tuple[str, str, str], int]) -> None:
-        """Note rows that other sessions of the same subject have drawn; what this one has drawn stays."""
+        """Adds rows that other sessions of the subject drew; keeps existing rows."""
         expect(self._facts, drawn=drawn)
         for key, row in drawn.items():
             self._facts.drawn.setdefault(key, row)
 
     def recalled(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
-        """As `consistent`, but rows of words that are new are not noted."""
+        """Looks rows up like `consistent`, without storing new ones."""
         drawn = self._facts.drawn
         return [drawn.get(key, row) for key, row in zip(self._draws(law, keys), rows, strict=True)]
 
     def were_drawn(self, law: str, keys: Sequence[tuple[str, str]]) -> list[bool]:
-        """Whether `consistent` has a row for each of these already."""
+        """Says for each key whether it has a row already."""
         return [key in self._facts.drawn for key in self._draws(law, keys)]
 
     def _draws(self, law: str, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
-        """The keys of draws, which are looked up at once."""
-        found = [(law, fold(word), group) for word, group in keys]
-        expect(self._facts, drawn=found)
-        return found
+        """Builds the keys of draws and prefetches them together."""
+        draws = [(law, fold(word), group) for word, group in keys]
+        expect(self._facts, drawn=draws)
+        return draws
 
     def lost(
         self, label: str, by: str, spent: Sequence[float], released: int, *, alike: bool
     ) -> None:
-        """Note what words of one type lose in one text.
+        """Adds the losses of one type's words in one text.
 
         Args:
             label: the type.
-            by: what replaces them; see `Loss`.
+            by: kind of replacement; see `Loss`.
             spent: local DP of each word that was drawn for it.
-            released: how many are released in it, also those that were drawn before.
-            alike: whether equal ones are released alike.
+            released: number of its released words, with those that were drawn before.
+            alike: True if equal words are released alike.
         """
         before = self._losses.get((label, by), Loss(label, by))
-        finite = [micro(each) for each in spent if math.isfinite(each)]
+        finite = [micro(loss) for loss in spent if math.isfinite(loss)]
         self._losses[label, by] = self._facts.losses[label, by] = Loss(
             label,
             by,
@@ -478,7 +513,7 @@ class Notes:
         )
 
     def losses(self) -> tuple[Loss, ...]:
-        """What the values of each type have lost until now."""
+        """Returns the losses of each type so far."""
         return tuple(self._losses[of] for of in sorted(self._losses))
 
     @cached_property
@@ -486,26 +521,26 @@ class Notes:
         return dict(self._facts.losses)
 
     def delta(self) -> SessionDelta:
-        """What is new."""
+        """Returns the new facts as a delta."""
         new = {name: ChainMap(dict(getattr(self._facts, name).maps[0])) for name in FACTS}
         return SessionDelta(since=self._since, **new)
 
 
 def expect(facts: Facts, **keys: Iterable[Any]) -> None:
-    """Look several facts up at once that are asked for next, where each look-up would cost (`sql`).
+    """Prefetches facts that are looked up next, in one query (`sql`).
 
     Args:
-        facts: what is known, with a child for what is new.
-        **keys: which, by the names of facts.
+        facts: known facts, with a child for new ones.
+        **keys: their keys, by the names of facts.
     """
-    asked = [(getattr(facts, kind).maps[-1], found) for kind, found in keys.items()]
-    look_up = getattr(asked[0][0], "look_up", None)
+    lookups = [(getattr(facts, kind).maps[-1], found) for kind, found in keys.items()]
+    look_up = getattr(lookups[0][0], "look_up", None)
     if look_up is not None:
-        look_up(asked)
+        look_up(lookups)
 
 
 def _expect_given(facts: Facts, given: Sequence[Given]) -> None:
-    """Looks up what is asked when placeholders are noted that were given elsewhere."""
+    """Prefetches the facts that `take` looks up."""
     names = [(each.type, joined) for each in given for joined, _ in parts(each.type, each.value)]
     expect(
         facts,
@@ -518,16 +553,16 @@ def _expect_given(facts: Facts, given: Sequence[Given]) -> None:
 
 
 def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
-    """What follows from placeholders that were given: facts about their values, parts and spellings."""
+    """Derives facts from assigned placeholders: values, parts and spellings."""
     facts = Facts()
-    for each in given:
-        _enter(facts, each)
+    for placeholder in given:
+        _enter(facts, placeholder)
     names = ("placeholders", "values", "forms", "counts", "parts")
     return {name: getattr(facts, name) for name in names}
 
 
 def _enter(facts: Facts, given: Given) -> None:
-    """Enter a placeholder that was given, and what follows from it."""
+    """Adds an assigned placeholder, and the facts derived from it."""
     type_, number, value, part, *_ = given
     facts.placeholders[given.stands_for] = given
     facts.values.setdefault((type_, alike(type_, value)), (number, part))
@@ -544,19 +579,20 @@ def _enter(facts: Facts, given: Given) -> None:
 def _divide_name(
     into: MutableMapping[_Same, tuple[Any, str]], type_: str, value: str, owner: int | _Same
 ) -> None:
-    """Enter what may stand for a name; what may stand for two names stands for neither."""
+    """Adds the parts of a name; one of two names becomes ambiguous."""
     for joined, part in parts(type_, value):
-        known = into.get((type_, joined))
-        if known is None:
+        owned = into.get((type_, joined))
+        if owned is None:
             into[type_, joined] = owner, part
-        elif known[0] != owner:
+        elif owned[0] != owner:
             into[type_, joined] = AMBIGUOUS, ""
 
 
-def _grown(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
-    """Both maps as one, without copying what is known: there are few maps, each at least twice as large as the next.
+def _merge_maps(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
+    """Merges maps without copying large ones.
 
-    So a session of n entries costs n log n in all, and snapshots stay as they are.
+    There are few maps, each at least twice as large as the next. So a session of n entries costs n
+    log n in all, and snapshots stay unchanged.
     """
     maps = [*new.maps, *known.maps]
     while len(maps) > 1 and 2 * len(maps[0]) > len(maps[1]):
@@ -565,28 +601,30 @@ def _grown(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, 
 
 
 def places_of(text: str, given: Sequence[Given]) -> list[tuple[str, str]]:
-    """The kinds of places where values stood, where that must be remembered; so for the words of each.
+    """Finds the kinds of places that values and their words occur at.
+
+    Only where they must be stored (`quoting.tells`).
 
     Args:
         text: the release.
         given: its placeholders, in order.
     """
-    found: list[tuple[str, str]] = []
+    places: list[tuple[str, str]] = []
     quoting, fed, awaited = Quoting(), 0, deque(given)
     for released in RELEASED.finditer(text):
         if not awaited or released[1] != awaited[0].inner:
             continue
-        each, in_markup = awaited.popleft(), released[0][0] == "&"
-        if is_plain(each.value):
+        placeholder, in_markup = awaited.popleft(), released[0][0] == "&"
+        if is_plain(placeholder.value):
             continue
-        begin = released.start() - each.quoted * len("&quot;" if in_markup else '"')
+        begin = released.start() - placeholder.quoted * len("&quot;" if in_markup else '"')
         quoting.feed(text[fed:begin])
         fed, kinds = begin, [quoting.place().kind]
         if in_markup:
             kinds.append(markup(text[max(0, begin - BEHIND) : begin]))
-        words = {each.value, *each.value.split()}
-        found += [(word, kind) for word in words for kind in kinds if tells(word, kind)]
-    return found
+        words = {placeholder.value, *placeholder.value.split()}
+        places += [(word, kind) for word in words for kind in kinds if tells(word, kind)]
+    return places
 
 
 def _is_said(shown: str, said: Container[str]) -> bool:

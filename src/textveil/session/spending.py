@@ -1,7 +1,8 @@
-"""What a release spends, in whole millionths of an epsilon.
+"""Spending of a release, in whole millionths of an epsilon.
 
 In: bounds of drawn words. Out: `Spend`.
-Not here: which accounts there are and what they may spend (`sql.ledger`), and the bounds (`pipeline`).
+Not here: which accounts there are and what they may spend (`sql.ledger`), and the bounds
+(`pipeline`).
 """
 
 import math
@@ -14,25 +15,28 @@ from textveil.guarantee import MICRO
 __all__ = ["ALL", "MICRO", "Spend", "micro", "total"]
 
 ALL = "all tables"
-"""The table of an account that counts the sum of all others of its subject, in local DP."""
+"""Table name of the account that sums all tables of a subject.
+
+That account counts in local DP.
+"""
 
 
 def micro(epsilon: float) -> int:
-    """A finite epsilon in millionths, rounded up."""
+    """Converts a finite epsilon to millionths, rounded up."""
     return math.ceil(Fraction(epsilon) * MICRO)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
-    """What one release spends of one kind.
+    """Spending of one release, for one metric and table.
 
     Attributes:
-        metric: what its epsilon is per unit of; "ldp" for local DP.
+        metric: the unit of distance that the epsilon is per; "ldp" for local DP.
         table: the table whose words are protected.
         epsilon: the sum over the drawn words, in millionths.
-        ldp: the sum of the local DP that it amounts to, in millionths.
-        words: how many words were drawn.
-        infinite: why no finite bound holds; "" where one does. Then the sums are 0.
+        ldp: the equivalent local DP, summed, in millionths.
+        words: number of drawn words.
+        infinite: reason why no finite bound holds; "" where one does. Then the sums are 0.
     """
 
     metric: str
@@ -47,23 +51,28 @@ class Spend:
             raise ValueError("a spend must not be negative")
 
     def beyond(self, charged: "Iterable[Spend]") -> "Spend | None":
-        """What of this is not charged yet; None where all of it is.
+        """Returns the part that is not charged yet; None if all is.
 
         Args:
-            charged: what was charged for the same release, of any kind.
+            charged: earlier charges for the same release, of any metric and table.
         """
-        same = [each for each in charged if (each.metric, each.table) == (self.metric, self.table)]
+        same = [
+            spend for spend in charged if (spend.metric, spend.table) == (self.metric, self.table)
+        ]
         if self.infinite:
-            return None if any(each.infinite for each in same) else self
+            return None if any(spend.infinite for spend in same) else self
         names = ("epsilon", "ldp", "words")
-        sums = {name: sum(getattr(each, name) for each in same) for name in names}
+        sums = {name: sum(getattr(spend, name) for spend in same) for name in names}
         rest = {name: max(0, getattr(self, name) - spent) for name, spent in sums.items()}
         return replace(self, **rest) if any(rest.values()) else None
 
 
 def total(spends: Sequence[Spend]) -> Spend:
-    """What several spends of one release come to, in local DP, for the account of the sum."""
-    infinite = next((each.infinite for each in spends if each.infinite), "")
-    ldp = 0 if infinite else sum(each.ldp for each in spends)
-    words = sum(each.words for each in spends)
+    """Sums the spending of one release in local DP.
+
+    The result is for the account of all tables (`ALL`).
+    """
+    infinite = next((spend.infinite for spend in spends if spend.infinite), "")
+    ldp = 0 if infinite else sum(spend.ldp for spend in spends)
+    words = sum(spend.words for spend in spends)
     return Spend(metric="ldp", table=ALL, epsilon=ldp, ldp=ldp, words=words, infinite=infinite)

@@ -1,8 +1,8 @@
-"""A session: the only object that remembers anything between calls.
+"""Sessions: the only objects that remember anything between calls.
 
-In: what a release adds. Out: what is known now, for the next release, and the way back for answers.
-Not here: what is known and how it is asked (`snapshot`), how an answer is searched (`restore`), sessions on the disk
-(`store`), and what is replaced (`pipeline`).
+In: what a release adds. Out: a snapshot for the next release, and the way back for answers.
+Not here: the snapshot and its queries (`snapshot`), how an answer is searched (`restore`), sessions
+on the disk (`store`), and what is replaced (`pipeline`).
 """
 
 from collections import ChainMap
@@ -26,48 +26,58 @@ from textveil.session.spending import Spend
 T = TypeVar("T")
 
 VERSION: Literal[6] = 6
-"""Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
+"""Version of the session format.
+
+It is raised when older versions cannot read a change.
+"""
 
 LASTING = "lasting "
-"""How the laws begin whose draws are kept for all sessions of a subject (`words.lasting`)."""
+"""Prefix of laws whose draws all sessions of a subject share (`words.lasting`)."""
 
 UNFOUND = ("LITERAL", "TEXT", "WORD")
-"""Types of placeholders for what no detector found."""
+"""Placeholder types for values that no detector found."""
 
 ATTEMPTS = 3
-"""How often a release is spelled anew because another thread was faster; after that, the others wait."""
+"""Optimistic attempts at a release before it takes the lock.
+
+An attempt fails where another thread committed in between; with the lock, the other threads wait.
+"""
 
 LONGEST = 200
-"""Characters of the longest name of a subject or a session."""
+"""Most characters in the name of a subject or a session."""
 
 
 def check(subject: str, session: str) -> None:
-    """`ConfigError` where a name is none."""
+    """Raises `ConfigError` unless both names have 1 to `LONGEST` printable characters."""
     for what, name in (("subject", subject), ("session", session)):
         if not 0 < len(name) <= LONGEST or not name.isprintable():
             raise ConfigError(f"the name of a {what} must have 1 to {LONGEST} printable characters")
 
 
 class Session:
-    """Placeholder numbers, replaced names, consistent draws and the way back, in memory, for one owner.
+    """Placeholder numbers, replaced names, draws and originals in memory, for one owner.
 
-    Within a session the same value gets the same placeholder, so which placeholders are equal is released with the
-    text. Names are compared without case, accents, hyphens and spaces. What is the same but written otherwise has a
-    placeholder of its own, `<PERSON_1_B>`, and so do parts of a name, `<PERSON_1_FAMILY>`: each restores to exactly
-    what stood there. What was found to be private is hidden in all further texts. Two sessions never share a map. Safe
-    to use from several threads: what a release adds is committed in one step, before the release is handed out, and
-    nothing of a release that fails.
+    Within a session the same value gets the same placeholder, so which placeholders are equal is
+    released with the text. Names are compared without case, accents, hyphens and spaces. A
+    different spelling of the same name has another placeholder, `<PERSON_1_B>`, and so do parts of
+    a name, `<PERSON_1_FAMILY>`: each restores to exactly the original characters. A value that was
+    found to be private is hidden in all further texts. Two sessions never share a map. Safe to use
+    from concurrent threads: what a release adds is committed in one step, before the release is
+    handed out, and nothing of a release that fails.
 
     Args:
-        owner: whose session it is; any label, never released.
+        owner: label of the person or client that the session belongs to; never released.
     """
 
     repeats = ""
-    """Where clients send texts again: what tells equal texts apart, such as who says them. A text that was released is
-    then released by the same draws. "" where each release is drawn anew."""
+    """Marker of who says a text, where clients send texts again.
+
+    A text that was released before under the same marker is released by the same draws. "" where
+    each release is drawn anew.
+    """
 
     counts_spending = False
-    """Whether `reserve` counts what releases spend: where a session lies in a store with a ledger."""
+    """True if `reserve` counts spending: the session's store has a ledger."""
 
     def __init__(self, owner: str = "") -> None:
         self.owner = owner
@@ -75,35 +85,39 @@ class Session:
         self._snapshot = Snapshot()
 
     def __repr__(self) -> str:
-        """Only how much there is."""
-        known = self.snapshot()
-        names = len({shown for shown, _ in known.replaced})
-        return f"Session({len(known.placeholders)} placeholders, {names} replacements)"
+        """Shows counts only, no contents."""
+        snapshot = self.snapshot()
+        names = len({shown for shown, _ in snapshot.replaced})
+        return f"Session({len(snapshot.placeholders)} placeholders, {names} replacements)"
 
     def __enter__(self) -> Self:
-        """Itself. The end of the block commits nothing: what a release adds is committed before it is handed out."""
+        """Returns the session.
+
+        The end of the block commits nothing: what a release adds is committed before it is handed
+        out.
+        """
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Nothing is left to do."""
+        """Does nothing; there is nothing to close."""
 
-    # ---- what is remembered ------------------------------------------------------------------------------------------
+    # ---- what is remembered ----------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """What the session knows now; it stays as it is."""
+        """Returns the session's present state; later commits do not change it."""
         return self._snapshot
 
     def adopt(self, known: Snapshot) -> None:
-        """Know this from now on, in place of what was known."""
+        """Replaces the session's state by another snapshot."""
         with self._lock:
             self._snapshot = known
 
     def commit(self, delta: SessionDelta) -> bool:
-        """Remember what a release adds, all of it or nothing.
+        """Commits what a release adds, all of it or nothing.
 
         Returns:
-            Whether it is remembered: not if something else was committed since the snapshot that the release was made
-            from. A delta that adds nothing always is.
+            True if it is committed; False if something else was committed since the snapshot that
+            the release was built from. An empty delta always succeeds.
         """
         with self._lock:
             return self._commit(delta)
@@ -116,7 +130,7 @@ class Session:
         return True
 
     def hide(self, values: Iterable[PrivateValue]) -> None:
-        """Know that values are private, so that they are hidden in all that is released from now on."""
+        """Marks values as private, so that all further releases hide them."""
         several = tuple(values)
 
         def hidden(known: Snapshot) -> tuple[None, SessionDelta]:
@@ -127,14 +141,22 @@ class Session:
         self.transaction(hidden)
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """Charge what the release that is being made spends at most, before it is drawn, where that is counted.
+        """Charges the most that a release can spend, before it draws.
+
+        Does nothing where the store keeps no ledger.
 
         Raises:
             LimitReached: it would spend more than its account may; nothing was charged.
         """
 
     def lasting(self, words: Sequence[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], int]:
-        """What any session of the same subject has drawn for some words, by (law, word, group), where one has.
+        """Returns earlier draws of words by any session of the subject.
+
+        Args:
+            words: by law, word and group.
+
+        Returns:
+            The drawn rows of those words that were drawn before.
 
         Raises:
             ConfigError: sessions of this kind do not last.
@@ -145,32 +167,35 @@ class Session:
         )
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
-        """Make a release from what the session knows, and remember what it adds, in one step.
+        """Builds a release from a snapshot and commits it in one step.
 
         Args:
-            release: makes it from a snapshot, and says what it adds. It is called again where another thread committed
-                in between; after some attempts the other threads wait for it. If it raises, nothing is remembered.
+            release: builds the release from a snapshot and returns it with the delta that it adds.
+                It is called again where another thread committed in between; after `ATTEMPTS` it
+                runs under the lock, and other threads wait. If it raises, nothing is committed.
         """
         for _ in range(ATTEMPTS):
-            made, delta = release(self._snapshot)
+            result, delta = release(self._snapshot)
             if self.commit(delta):
-                return made
+                return result
         with self._lock:
-            made, delta = release(self._snapshot)
+            result, delta = release(self._snapshot)
             self._commit(delta)
-            return made
+            return result
 
     def keep(self, given: Iterable[Given], targets: Iterable[str] = ()) -> None:
-        """Know placeholders that were given elsewhere (`KeyedNames`), so that this session restores them.
+        """Adds placeholders that were assigned elsewhere (`KeyedNames`), so that answers restore.
 
-        To keep them again changes nothing. Their values are hidden in all that this session releases from now on.
+        Adding them again changes nothing. Their values are hidden in all that this session releases
+        from now on.
 
         Args:
             given: the placeholders.
-            targets: targets of links, attributes and URLs in which they stand.
+            targets: targets of links, attributes and URLs in which they occur.
 
         Raises:
-            InputError: one stands for another value here, or its value has another one; nothing is kept.
+            InputError: a placeholder already stands for another value here, or its value already
+                has another placeholder; nothing is kept.
         """
         several, put = list(given), list(targets)
 
@@ -186,7 +211,7 @@ class Session:
 
     @contextmanager
     def noting(self) -> Iterator[Notes]:
-        """Notes to be written by hand: the session remembers them, all at once, when the block ends without an error.
+        """Yields notes to fill by hand; commits them when the block succeeds.
 
         Raises:
             InputError: another thread committed in between; nothing of the notes is remembered.
@@ -196,7 +221,7 @@ class Session:
         if not self.commit(notes.delta()):
             raise InputError("the session changed while a release was written down; try again")
 
-    # ---- the way back ------------------------------------------------------------------------------------------------
+    # ---- the way back ----------------------------------------------------------------------------
 
     def restore(
         self,
@@ -207,18 +232,21 @@ class Session:
         hosts: Collection[str] = (),
         value: bool = False,
     ) -> str:
-        """An answer with the originals in place of placeholders, and of names that stand for one original only.
+        """Returns an answer with placeholders and unambiguous replaced names restored to originals.
 
-        In strings of JSON, Python, JavaScript, shells and YAML that the answer has, fenced or evident, an original that
-        would break the string is escaped.
+        In strings of JSON, Python, JavaScript, shells and YAML in the answer, fenced or evident, an
+        original that would break the string is escaped.
 
         Args:
-            text: what came back.
-            escape: "json" if the text is JSON, or the inside of a JSON string: the originals are then escaped.
-            where: "text" leaves out an original that would be joined into an address in which it did not stand when it
-                was protected, since whoever made the model write that would get it; "everywhere" leaves out nothing.
-            hosts: into addresses of these hosts originals may be joined; `*.example.org` for all below a name.
-            value: whether the text is one value, such as an argument of a tool.
+            text: the answer.
+            escape: "json" if the text is JSON, or the inside of a JSON string: the originals are
+                then escaped.
+            where: "text" leaves out an original that would be joined into an address in which it
+                did not occur in a protected text, since an attacker who made the model write that
+                address would receive it; "everywhere" leaves out nothing.
+            hosts: into addresses of these hosts originals may be joined; `*.example.org` for all
+                below a name.
+            value: True if the text is one value, such as an argument of a tool.
         """
         restorer = self.restorer(escape=escape, where=where, hosts=hosts, value=value)
         return restorer.feed(text) + restorer.close()
@@ -232,72 +260,81 @@ class Session:
         value: bool = False,
         exact: bool | None = None,
     ) -> Restorer:
-        """The same for an answer that comes in pieces; it knows what the session knows now, and counts what it left.
+        """Returns a streaming `Restorer` for an answer that comes in pieces.
+
+        It uses the session's present state, and counts the keys that it left as they were.
 
         Args:
             escape: see `restore`.
             where: see `restore`.
             hosts: see `restore`.
             value: see `restore`.
-            exact: whether an original that came from an escape stays one in prose, too: in arguments of tools, which
-                may name the bytes of a file. By default with "json".
+            exact: True to keep the escapes of an original in prose, too: for arguments of tools,
+                which may name the bytes of a file. By default only with "json".
         """
-        known = self.snapshot()
-        trusted = known.trusted
+        snapshot = self.snapshot()
+        trusted = snapshot.trusted
         if hosts:
             trusted = replace(trusted, hosts={*trusted.hosts, *(host.lower() for host in hosts)})
         return Restorer(
-            known.tree, escape, where, trusted, known.said, known.stood, exact, value=value
+            snapshot.tree, escape, where, trusted, snapshot.said, snapshot.stood, exact, value=value
         )
 
-    # ---- to be kept --------------------------------------------------------------------------------------------------
+    # ---- to be kept ------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """All of it as one JSON object, with the originals in clear."""
-        known = self.snapshot()
+        """Serializes the session as one JSON object, with the originals in clear."""
+        snapshot = self.snapshot()
         draws: dict[str, list[_Draw]] = {}
-        for (law, word, group), row in known.drawn.items():
+        for (law, word, group), row in snapshot.drawn.items():
             draws.setdefault(law, []).append(_Draw(word=word, group=group, row=row))
         return _Kept(
             owner=self.owner,
-            placeholders=[_Placeholder(**given._asdict()) for given in known.placeholders.values()],
-            replacements=[
-                _Replacement(**pair._asdict(), owns=known.owners.get(shown) == original)
-                for (shown, original), pair in known.replaced.items()
+            placeholders=[
+                _Placeholder(**placeholder._asdict())
+                for placeholder in snapshot.placeholders.values()
             ],
-            said=sorted(known.said),
-            spelled=sorted(known.spelled),
+            replacements=[
+                _Replacement(**pair._asdict(), owns=snapshot.owners.get(shown) == original)
+                for (shown, original), pair in snapshot.replaced.items()
+            ],
+            said=sorted(snapshot.said),
+            spelled=sorted(snapshot.spelled),
             private=[
                 _Private(type=each.type, text=each.text, score=each.score)
-                for each in known.private.values()
+                for each in snapshot.private.values()
             ],
-            targets=sorted(known.targets),
-            hosts=sorted(known.hosts),
-            stood={value: list(kinds) for value, kinds in sorted(known.stood.items())},
+            targets=sorted(snapshot.targets),
+            hosts=sorted(snapshot.hosts),
+            stood={value: list(kinds) for value, kinds in sorted(snapshot.stood.items())},
             draws=draws,
-            losses=[_Loss(**loss._asdict()) for loss in known.losses.values()],
+            losses=[_Loss(**loss._asdict()) for loss in snapshot.losses.values()],
         ).model_dump_json(indent=1)
 
     @classmethod
     def from_json(cls, content: str | bytes) -> Self:
-        """The session that `to_json` wrote, also by an earlier version; `InputError` where it did not."""
+        """Reads a session that `to_json` wrote, also in an earlier version.
+
+        Raises:
+            InputError: the content is no session file, or a damaged one.
+        """
         try:
-            kept = _Kept.model_validate_json(content)
+            parsed = _Kept.model_validate_json(content)
         except ValidationError:
-            kept = None
-        if kept is None:  # raised out here, because the other error holds the values
+            parsed = None
+        if parsed is None:  # raised out here, because pydantic's error holds the values
             raise InputError(
                 f"not a textveil session file (versions 1 to {VERSION}), or a damaged one; give one that --session "
                 "wrote"
             )
-        session = cls(kept.owner)
-        session._snapshot = kept.snapshot()
+        session = cls(parsed.owner)
+        session._snapshot = parsed.snapshot()
         return session
 
 
 class _Part(BaseModel, strict=True, extra="forbid", frozen=True):
     def __repr_args__(self) -> list[tuple[str | None, object]]:
-        return []  # what it holds is private
+        return []  # the fields are private
 
 
 class _Placeholder(_Part):
@@ -345,50 +382,57 @@ class _Kept(_Part):
     placeholders: list[_Placeholder]
     replacements: list[_Replacement]
     said: list[str]
-    spelled: list[str] = []  # version 1 forgot them
-    private: list[_Private] | None = None  # versions 1 and 2 had only what became of it
-    targets: list[str] = []  # versions 1 to 5 had placeholders in them
-    hosts: list[str] = []  # versions 1 to 5 did not know who wrote a text
-    stood: dict[str, list[str]] = {}  # versions 1 to 5 did not know them
+    spelled: list[str] = []  # not stored by version 1
+    private: list[_Private] | None = (
+        None  # versions 1 and 2 stored only placeholders and replacements
+    )
+    targets: list[str] = []  # versions 1 to 5 stored them with placeholders
+    hosts: list[str] = []  # versions 1 to 5 did not know a text's writer
+    stood: dict[str, list[str]] = {}  # not stored by versions 1 to 5
     draws: dict[str, list[_Draw]]
-    losses: list[_Loss] = []  # versions 1 to 4 did not count them
+    losses: list[_Loss] = []  # not stored by versions 1 to 4
 
     def snapshot(self) -> Snapshot:
-        given = [Given(**dict(each)) for each in self.placeholders]
-        values, shown = {each.stands_for for each in given}, {each.shown for each in given}
-        if not len(given) == len(values) == len(shown):
+        placeholders = [Given(**dict(each)) for each in self.placeholders]
+        values, shown = (
+            {each.stands_for for each in placeholders},
+            {each.shown for each in placeholders},
+        )
+        if not len(placeholders) == len(values) == len(shown):
             raise InputError(
                 "the session file is damaged: a placeholder must stand for one value, and one value for it"
             )
         return Snapshot(
             version=0,
-            **remembered(given),
-            **self._names(),
-            private=ChainMap({value.key: value for value in self._private(given)}),
+            **remembered(placeholders),
+            **self._read_names(),
+            private=ChainMap({value.key: value for value in self._read_private(placeholders)}),
             targets=ChainMap(dict.fromkeys(self.targets)),
             stood=ChainMap({value: tuple(kinds) for value, kinds in self.stood.items()}),
             hosts=ChainMap(dict.fromkeys(self.hosts)),
             said=ChainMap(dict.fromkeys(map(fold, self.said))),
             spelled=ChainMap(dict.fromkeys(each.strip("<>") for each in self.spelled)),
             losses=ChainMap({(each.label, each.by): Loss(**dict(each)) for each in self.losses}),
-            drawn=ChainMap(self._drawn()),
+            drawn=ChainMap(self._read_draws()),
         )
 
-    def _names(self) -> dict[str, ChainMap[Any, Any]]:
+    def _read_names(self) -> dict[str, ChainMap[Any, Any]]:
         names = [(fold(each.shown), fold(each.original), each) for each in self.replacements]
         replaced = {(a, b): Replaced(each.shown, each.original) for a, b, each in names}
         owners = {shown: original for shown, original, each in names if each.owns}
         return {"replaced": ChainMap(replaced), "owners": ChainMap(owners)}
 
-    def _drawn(self) -> dict[tuple[str, str, str], int]:
-        several = self.draws.items()
-        return {(law, fold(own.word), own.group): own.row for law, each in several for own in each}
+    def _read_draws(self) -> dict[tuple[str, str, str], int]:
+        laws = self.draws.items()
+        return {
+            (law, fold(draw.word), draw.group): draw.row for law, draws in laws for draw in draws
+        }
 
-    def _private(self, given: Sequence[Given]) -> list[PrivateValue]:
-        """Gives what was found to be private; of early versions, what became placeholders and was replaced."""
+    def _read_private(self, given: Sequence[Given]) -> list[PrivateValue]:
+        """Returns the private values; old versions stored only placeholders and replacements."""
         if self.private is not None:
             return [PrivateValue(each.type, each.text, each.score) for each in self.private]
-        found = [
+        values = [
             PrivateValue(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND
         ]
-        return found + [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]
+        return values + [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]

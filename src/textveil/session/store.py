@@ -1,4 +1,4 @@
-"""Sessions on the disk: a file with the way back, for its owner only.
+"""Session files: one session on the disk, for its owner only.
 
 In: a session, or the name of its file. Out: the file, whole or as it was before; the session.
 Not here: what a session holds (`session`), and how files are written (`files`).
@@ -22,13 +22,14 @@ else:
     fcntl = None
 
 FILE = "the session file"
-"""What messages call it."""
+"""Name of the file in messages."""
 
 
 def save(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write a session to a file that only its owner can read, in place of what was there.
+    """Writes a session to a file that only its owner can read.
 
-    The originals are in it in clear. Delete it when no answer is expected any more.
+    It replaces what was there. The originals are in it in clear. Delete it when no answer is
+    expected any more.
 
     Raises:
         OutputError: it cannot be written; the file is then as it was.
@@ -38,7 +39,7 @@ def save(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Session:
-    """The session of a file that `save` wrote.
+    """Reads the session from a file that `save` wrote.
 
     Raises:
         InputError: the file is missing, damaged, or something else.
@@ -48,13 +49,15 @@ def load(path: str | os.PathLike[str]) -> Session:
 
 @contextmanager
 def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
-    """The session of a file, or a new one where there is none; it is saved at the end.
+    """Yields the session of a file, or a new one; saves it.
 
-    It is saved after a failure too, if it remembers more than before: what is released may have gone out.
+    It is saved after a failure too, if it remembers more than before: what is released may have
+    gone out.
 
     Raises:
-        InputError: the file is damaged, or something else.
-        OutputError: it cannot be written, or another process wrote it meanwhile, which would lose what that one knows.
+        InputError: the file is damaged, or no session file.
+        OutputError: it cannot be written, or another process wrote it meanwhile, whose changes
+            would be lost.
     """
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise OutputError(
@@ -62,12 +65,12 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
         )
     before = content(path) if os.path.lexists(path) else None
     session = Session() if before is None else Session.from_json(before)
-    known = session.to_json()
+    before_json = session.to_json()
     with streams.signals_as_exits():
         try:
             yield session
         except BaseException:
-            if session.to_json() != known:
+            if session.to_json() != before_json:
                 _replace(path, before, session)
             raise
         _replace(path, before, session)
@@ -83,7 +86,10 @@ def _replace(path: str | os.PathLike[str], before: bytes | None, session: Sessio
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Holds back other processes that use this too, by a file beside it that stays."""
+    """Holds an exclusive lock against other processes, by a file beside it.
+
+    The lock file stays: to remove it would let two processes hold different files.
+    """
     folder, name = os.path.split(os.path.realpath(path))
     with streams.writing(FILE):
         stream = open(os.path.join(folder, f".{name}.lock"), "a")  # noqa: SIM115 - closed below
@@ -93,20 +99,22 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def hold(stream: IO[Any], *, shared: bool = False) -> None:
-    """Waits until no other process holds an open file, and holds it until it is closed.
+    """Locks an open file until it is closed; waits for other processes.
 
     Args:
         stream: the file.
-        shared: whether others may hold it at the same time, who share it, too.
+        shared: True to share the lock with other processes that share it, too.
     """
     if fcntl is not None:
         fcntl.flock(stream, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def content(path: str | os.PathLike[str]) -> bytes:
-    """What is in a session file; `InputError` where it cannot be read."""
+    """Reads the bytes of a session file; raises `InputError` where it cannot."""
     try:
-        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
+        if os.path.exists(path) and not os.path.isfile(
+            path
+        ):  # reading a device or pipe may never end
             raise InputError(
                 f"the session file cannot be read: {quote_file(path)} is not a regular file"
             )

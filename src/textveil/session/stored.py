@@ -1,7 +1,8 @@
-"""Sessions in a database: opened, added to and forgotten, by any number of processes at once.
+"""Sessions in a database, shared by any number of processes.
 
-In: a URL, keys, how long sessions are kept. Out: `SQLStore`, which gives `StoredSession`s.
-Not here: how rows are sealed (`sql.seal`), looked up (`sql.view`), and transactions (`sql.database`).
+In: a URL, keys, how long sessions are kept. Out: `SQLStore`, which opens `StoredSession`s.
+Not here: how rows are sealed (`sql.seal`), looked up (`sql.view`), and transactions
+(`sql.database`).
 """
 
 import json
@@ -34,37 +35,42 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SWEPT = 20
-"""Sessions that are forgotten at most when one is opened, because their time is over."""
+"""Most expired sessions to delete when one is opened."""
 
 CONVERSATIONS = "conversations"
-"""The session of a store in which the links of an account lie."""
+"""Name of the session that holds the links of an account."""
 
 WORDS = "lasting words"
-"""The session of a subject that holds the draws which all its sessions share."""
+"""Name of the session that holds the draws a subject's sessions share."""
 
 PROOF = b"textveil"
-"""What is sealed in the store to tell whether a key is the right one."""
+"""Plaintext that is sealed in the store to check the deployment key."""
 
 
 class SQLStore(Database, SessionStore):
     """Sessions in SQLite or PostgreSQL, encrypted; for any number of processes, with PostgreSQL on several machines.
 
-    What a session knows is encrypted with a key of its own, which lies in the key folder or keyring, sealed with the
-    key of the deployment. The database shows how many sessions and rows there are, of which kinds, and when they came.
-    To forget a session destroys its key first: copies of the database that remain cannot be read any more.
+    What a session knows is encrypted with a key of its own, which lies in the key folder or
+    keyring, sealed with the key of the deployment. The database shows how many sessions and rows
+    there are, of which kinds, and when they came. To forget a session destroys its key first:
+    copies of the database that remain cannot be read any more.
 
     Args:
         url: `sqlite:///veil.db`, or `postgresql://USER@HOST/NAME`.
-        keys: where keys lie: a folder, or "keyring"; else what the environment variable TEXTVEIL_KEYS says, or
-            `~/.local/share/textveil/keys`. The key of the deployment is that of TEXTVEIL_STORE_KEY, where it is set.
-        session_keys: "apart", where the key of the deployment lies; or "database", for several machines without a
-            folder in common: then a session that is forgotten can still be read in backups made before.
+        keys: where keys lie: a folder, or "keyring"; else what the environment variable
+            TEXTVEIL_KEYS says, or `~/.local/share/textveil/keys`. The key of the deployment is that
+            of TEXTVEIL_STORE_KEY, where it is set.
+        session_keys: "apart", where the key of the deployment lies; or "database", for several
+            machines without a folder in common: then a session that is forgotten can still be read
+            in backups from before.
         keep: how long a session is kept after something was added; None for ever.
 
-    The last two may stand in the URL, too, keep in days: `sqlite:///veil.db?keep=30&session_keys=database`.
+    The last two may be in the URL, too, keep in days:
+    `sqlite:///veil.db?keep=30&session_keys=database`.
 
     Raises:
-        StoreError: the database cannot be opened, or the key is missing or another one; nothing was written.
+        StoreError: the database cannot be opened, or the key is missing or wrong; nothing was
+            written.
     """
 
     def __init__(
@@ -76,8 +82,8 @@ class SQLStore(Database, SessionStore):
         keep: timedelta | None = None,
     ) -> None:
         require("sqlalchemy", "alembic", "cryptography")
-        url, said = _options(url)
-        session_keys, keep = said.get("session_keys", session_keys), said.get("keep", keep)
+        url, options = _split_options(url)
+        session_keys, keep = options.get("session_keys", session_keys), options.get("keep", keep)
         if session_keys not in ("apart", "database"):
             raise ConfigError("session_keys must be apart or database")
         if keep is not None and keep <= timedelta(0):
@@ -92,25 +98,25 @@ class SQLStore(Database, SessionStore):
 
     @property
     def ledger(self) -> Ledger:
-        """What releases have spent, and may spend."""
+        """Ledger of what releases have spent, and may spend."""
         return self._ledger
 
-    # ---- sessions ----------------------------------------------------------------------------------------------------
+    # ---- sessions --------------------------------------------------------------------------------
 
     def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> "StoredSession":
         """See `SessionStore`."""
         check(subject, session)
-        account, place = self._account(subject), self._place(subject, session)
+        account, place = self._derive_account(subject), self._derive_place(subject, session)
         with failures("opened"), self.reading_often():
             self._sweep(place)
-            found = self._found(place)
-            if found is None and not new:
+            number = self._find_number(place)
+            if number is None and not new:
                 raise no_session(subject, session)
-            key = self._key(account, place, make=found is None)
-            if found is None:
-                found = self._make(subject, session)
-        seal = Seal(self.name, account, place, self._account_key(subject), key)
-        return StoredSession(self, subject, found, seal)
+            key = self._open_key(account, place, make=number is None)
+            if number is None:
+                number = self._create(subject, session)
+        seal = Seal(self.name, account, place, self._derive_account_key(subject), key)
+        return StoredSession(self, subject, number, seal)
 
     def sessions(self) -> list[KeptSession]:
         """See `SessionStore`."""
@@ -119,7 +125,7 @@ class SQLStore(Database, SessionStore):
         table = self.tables.sessions
         with failures("read"), self.reading() as connection:
             rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
-        return [self._kept(row) for row in rows]
+        return [self._read_metadata(row) for row in rows]
 
     def ping(self) -> None:
         """See `SessionStore`."""
@@ -134,9 +140,9 @@ class SQLStore(Database, SessionStore):
 
         check(subject, session or DEFAULT)
         table = self.tables.sessions
-        which = table.c.account == self._account(subject)
+        which = table.c.account == self._derive_account(subject)
         if session is not None:
-            which &= table.c.place == self._place(subject, session)
+            which &= table.c.place == self._derive_place(subject, session)
         with failures("changed"):
             with self.reading() as connection:
                 places = connection.execute(sa.select(table.c.place).where(which)).scalars().all()
@@ -150,43 +156,48 @@ class SQLStore(Database, SessionStore):
         return StoredLinks(self, self.ledger, session.number, session.seal)
 
     def pseudonym(self, secret: bytes) -> str:
-        """See `SessionStore`; all processes with the key of the deployment give the same."""
+        """See `SessionStore`; all processes with the deployment key return the same."""
         return derived(self._deployment, b"pseudonym", self.name, secret).hex()[:16]
 
     def take(self, content: str | bytes, subject: str, session: str = DEFAULT) -> "StoredSession":
-        """Take in a session that `Session.to_json` wrote, such as a session file, under a name that is free.
+        """Imports a session that `Session.to_json` wrote, under a free name.
 
         Raises:
-            InputError: it is no session, or the name is taken.
+            InputError: the content is no session, or the name is taken.
         """
         read = Session.from_json(content).snapshot()
         opened = self.open(subject, session)
-        known = opened.snapshot()
-        delta = SessionDelta(since=known.version, **{kind: getattr(read, kind) for kind in FACTS})
-        if known.version or not opened.commit(delta):
+        snapshot = opened.snapshot()
+        delta = SessionDelta(
+            since=snapshot.version, **{kind: getattr(read, kind) for kind in FACTS}
+        )
+        if snapshot.version or not opened.commit(delta):
             raise InputError(
                 "there is a session of this name already; choose another name, or forget that one first"
             )
         return opened
 
-    # ---- keys --------------------------------------------------------------------------------------------------------
+    # ---- keys ------------------------------------------------------------------------------------
 
-    def _account(self, subject: str) -> bytes:
+    def _derive_account(self, subject: str) -> bytes:
         return derived(self._deployment, b"account", self.name, subject.encode())[:NAME]
 
-    def _account_key(self, subject: str) -> bytes:
+    def _derive_account_key(self, subject: str) -> bytes:
         return derived(self._deployment, b"key of account", self.name, subject.encode())
 
-    def _place(self, subject: str, session: str) -> bytes:
-        return derived(self._account_key(subject), b"session", session.encode())[:NAME]
+    def _derive_place(self, subject: str, session: str) -> bytes:
+        return derived(self._derive_account_key(subject), b"session", session.encode())[:NAME]
 
-    def _key(self, account: bytes, place: bytes, *, make: bool) -> bytes:
-        """The key of a session.
+    def _open_key(self, account: bytes, place: bytes, *, make: bool) -> bytes:
+        """Returns the key of a session, opened with the deployment key.
 
         Args:
-            account: whose it is.
-            place: which.
-            make: whether one is made where there is none.
+            account: derived name of the subject.
+            place: derived name of the session.
+            make: True to create a key where there is none.
+
+        Raises:
+            StoreError: the key is missing.
         """
         cipher = Cipher(derived(self._deployment, b"keys", self.name), self.name, account)
         name = f"{self.name.hex()}/{place.hex()}"
@@ -212,76 +223,80 @@ class SQLStore(Database, SessionStore):
             connection.execute(sa.delete(facts).where(facts.c.session == number))
             connection.execute(sa.delete(sessions).where(sessions.c.number == number))
 
-    # ---- rows --------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Learn the name of the store and the key of the deployment, and bring the tables to where they should be."""
+        """Reads the store's name, checks the deployment key, and migrates the tables."""
         import sqlalchemy as sa
 
         store = self.tables.store
         with self.reading() as connection:
             revision = schema.revision(connection)
-            known = None if revision is None else connection.execute(sa.select(store)).first()
-        self._deployment = deployment(self.drawer, make=known is None)
-        if known is not None:
-            self._unlock(known)
-        if known is None or revision != schema.HEAD:
+            stored = None if revision is None else connection.execute(sa.select(store)).first()
+        self._deployment = deployment(self.drawer, make=stored is None)
+        if stored is not None:
+            self._unlock(stored)
+        if stored is None or revision != schema.HEAD:
             with self.writing() as connection:
                 former = schema.prepare(connection)
-                found = connection.execute(sa.select(store)).first()
-                if found is None:
+                row = connection.execute(sa.select(store)).first()
+                if row is None:
                     name = os_entropy(NAME)
                     proof = Cipher(derived(self._deployment, b"proof"), name).seal(PROOF)
-                    made = sa.insert(store).values(name=name, proof=proof, made=self.now())
-                    found = connection.execute(made.returning(store)).one()
-                self._unlock(found)
+                    statement = sa.insert(store).values(name=name, proof=proof, made=self.now())
+                    row = connection.execute(statement.returning(store)).one()
+                self._unlock(row)
                 if former in schema.UNSEALED:
                     self._ledger.bind(connection)
-        # So that the file itself has the name, not what lies beside it alone.
+        # So that the name is in the file itself, and not only in the write-ahead log.
         if self._file is not None:
             with self.reading() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
 
     def _unlock(self, known: Any) -> None:
-        """Use the key of the deployment; an error where it is that of another store."""
+        """Checks the deployment key against the store's proof, and opens the ledger.
+
+        Raises:
+            StoreError: the key is that of another store.
+        """
         Cipher(derived(self._deployment, b"proof"), known.name).open(known.proof)
         self.name = known.name
         self._ledger = Ledger(self, self._deployment)
 
-    def _found(self, place: bytes) -> int | None:
+    def _find_number(self, place: bytes) -> int | None:
         import sqlalchemy as sa
 
         table = self.tables.sessions
         with self.reading() as connection:
-            found: int | None = connection.execute(
+            number: int | None = connection.execute(
                 sa.select(table.c.number).where(table.c.place == place)
             ).scalar()
-        return found
+        return number
 
-    def _make(self, subject: str, session: str) -> int:
-        account, place = self._account(subject), self._place(subject, session)
-        label = self._labels().seal(json.dumps([subject, session]).encode(), account, place)
+    def _create(self, subject: str, session: str) -> int:
+        account, place = self._derive_account(subject), self._derive_place(subject, session)
+        label = self._label_cipher().seal(json.dumps([subject, session]).encode(), account, place)
         values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
         with self.writing() as connection:
-            made = {"made": self.now(), "used": self.now(), "expires": self.expiry()}
-            row = inserted(self.tables.sessions, self.dialect).values(values | made)
+            times = {"made": self.now(), "used": self.now(), "expires": self.expiry()}
+            row = inserted(self.tables.sessions, self.dialect).values(values | times)
             connection.execute(row.on_conflict_do_nothing())
-        found = self._found(place)
-        if found is None:
+        number = self._find_number(place)
+        if number is None:
             raise StoreError("the session was forgotten while it was made; try again")
-        return found
+        return number
 
-    def _labels(self) -> Cipher:
+    def _label_cipher(self) -> Cipher:
         return Cipher(derived(self._deployment, b"labels", self.name), self.name)
 
-    def _kept(self, row: Any) -> KeptSession:
-        subject, session = json.loads(self._labels().open(row.label, row.account, row.place))
+    def _read_metadata(self, row: Any) -> KeptSession:
+        subject, session = json.loads(self._label_cipher().open(row.label, row.account, row.place))
         return KeptSession(
             subject=subject, session=session, made=row.made, used=row.used, expires=row.expires
         )
 
     def _sweep(self, first: bytes) -> None:
-        """Forget sessions whose time is over: this one, and some others."""
+        """Deletes expired sessions: the one being opened, and at most `SWEPT` more."""
         import sqlalchemy as sa
 
         table = self.tables.sessions
@@ -296,26 +311,26 @@ class SQLStore(Database, SessionStore):
 
 
 class Charged(local):
-    """What a thread has charged for the release that it is making, and the transaction in which it does."""
+    """Charges and transaction of the release in progress, one set per thread."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Begin another release."""
+        """Starts the next release with no charges."""
         self.spends: list[Spend] = []
         self.reserved: list[Reservation] = []
         self.connection: Any = None
 
 
 class StoredSession(Session):
-    """A session of a `SQLStore`. Nothing is read before it is needed, and each release adds only what is new.
+    """A session of a `SQLStore`, read on demand, extended row by row.
 
     Args:
-        store: where it lies.
-        subject: whose it is.
-        number: which.
-        seal: of its rows.
+        store: the store that holds it.
+        subject: the person or client it belongs to.
+        number: its row number.
+        seal: cipher of its rows.
     """
 
     counts_spending = True
@@ -331,9 +346,9 @@ class StoredSession(Session):
         return "StoredSession()"
 
     def snapshot(self) -> StoredSnapshot:
-        """See `Session`. It looks up what it is asked for."""
+        """See `Session`. The snapshot looks up rows on demand."""
         with failures("read"), self._store.reading() as connection:
-            return self._seen(*self._store.version(connection, self.number))
+            return self._update_view(*self._store.version(connection, self.number))
 
     def restore(self, text: str, **options: Any) -> str:
         """See `Session`."""
@@ -345,9 +360,13 @@ class StoredSession(Session):
         return self._commit_after(self.snapshot(), delta)
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """See `Session`. A release that is made again, because another process was faster, pays what it spends more.
+        """See `Session`. A repeated release pays only what it spends in addition.
 
-        What was charged for the first try stays charged, also where the other process has drawn some of its words.
+        A release is repeated because another process committed first. What was charged for the
+        first try stays charged, also where the other process has drawn some of its words.
+
+        What was charged for the first try stays charged, also where the other process has drawn
+        some of its words.
         """
         charged = self._charged
         missing = [rest for spend in spends if (rest := spend.beyond(charged.spends)) is not None]
@@ -366,53 +385,53 @@ class StoredSession(Session):
 
     def _transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         for _ in range(ATTEMPTS):
-            known = self.snapshot()
-            made, delta = release(known)
-            if self._commit_after(known, delta):
-                return made
+            snapshot = self.snapshot()
+            result, delta = release(snapshot)
+            if self._commit_after(snapshot, delta):
+                return result
         with failures("changed"), self._store.writing() as connection:
             self._charged.connection = connection
             if self._words is not None:
                 self._words.alone(connection)
-            known = self._seen(*self._store.version(connection, self.number, alone=True))
-            made, delta = release(known)
-            rows, added = known.rows(delta)
-            self._store.add(connection, self.number, known.version, rows)
-            self._keep(connection, self._shared(delta))
+            snapshot = self._update_view(*self._store.version(connection, self.number, alone=True))
+            result, delta = release(snapshot)
+            rows, added = snapshot.rows(delta)
+            self._store.add(connection, self.number, snapshot.version, rows)
+            self._keep(connection, self._select_shared(delta))
             self._confirm(connection)
-        self._view = known.with_written(len(rows), added)
-        return made
+        self._view = snapshot.with_written(len(rows), added)
+        return result
 
     def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
-        """See `Session`. A release is made again where another session was faster to draw one of its words."""
+        """See `Session`. The release is repeated where another session drew first."""
         if self._words is None:
-            kept = self._store.open(self.owner, WORDS)
-            self._words = StoredLinks(self._store, self._store.ledger, kept.number, kept.seal)
-        names = {_name(self._words, key): key for key in words}
+            session = self._store.open(self.owner, WORDS)
+            self._words = StoredLinks(self._store, self._store.ledger, session.number, session.seal)
+        names = {_name_row(self._words, key): key for key in words}
         return {names[name]: int(row) for name, row in self._words.get(list(names)).items()}
 
-    def _shared(self, delta: SessionDelta) -> dict[bytes, int]:
-        """What of a delta all sessions of the subject share, by the names of its rows."""
+    def _select_shared(self, delta: SessionDelta) -> dict[bytes, int]:
+        """Selects the draws that all sessions of the subject share, by row."""
         shared = {key: row for key, row in delta.drawn.items() if key[0].startswith(LASTING)}
         if self._words is None:
             return {}
-        return {_name(self._words, key): row for key, row in shared.items()}
+        return {_name_row(self._words, key): row for key, row in shared.items()}
 
     def _keep(self, connection: "Connection", shared: Mapping[bytes, int]) -> None:
         if self._words is not None and shared:
             self._words.put(connection, {name: b"%d" % row for name, row in shared.items()})
 
     def _confirm(self, connection: "Connection") -> None:
-        for each in self._charged.reserved:
-            self._store.ledger.confirm(each, connection)
+        for reservation in self._charged.reserved:
+            self._store.ledger.confirm(reservation, connection)
 
     def to_json(self) -> str:
-        """See `Session`. All of it is read."""
+        """See `Session`. Reads all rows."""
         session = Session(self.owner)
         session.adopt(self.snapshot().whole())
         return session.to_json()
 
-    def _seen(self, version: int, last: int) -> StoredSnapshot:
+    def _update_view(self, version: int, last: int) -> StoredSnapshot:
         view = self._view
         if view is None or view.version != version or view.full:
             view = StoredSnapshot.of(version, last, self.seal, self._store.reader(self.number))
@@ -428,10 +447,10 @@ class StoredSession(Session):
         if delta.since != known.version:
             return False
         rows, added = known.rows(delta)
-        shared = self._shared(delta)
+        shared = self._select_shared(delta)
         with failures("changed"), self._store.writing() as connection:
             if self._words is not None and shared:
-                # Before the session, as everywhere, so that nobody waits in a ring.
+                # Locked before the session, as everywhere, so that two processes never deadlock.
                 self._words.alone(connection)
                 if any(
                     int(row) != shared[name] for name, row in self._words.get(list(shared)).items()
@@ -445,8 +464,8 @@ class StoredSession(Session):
         return True
 
 
-def _name(words: StoredLinks, key: tuple[str, str, str]) -> bytes:
-    """The name of the row of a word: by law, word and group."""
+def _name_row(words: StoredLinks, key: tuple[str, str, str]) -> bytes:
+    """Derives the name of a word's row from law, word and group."""
     return words.name(*(part.encode("utf-8", "surrogatepass") for part in key))
 
 
@@ -454,7 +473,7 @@ class Shelf(Drawer):
     """Sealed keys in the database itself; see `Drawer`.
 
     Args:
-        store: whose they are.
+        store: the store that holds them.
     """
 
     def __init__(self, store: SQLStore) -> None:
@@ -466,9 +485,9 @@ class Shelf(Drawer):
         import sqlalchemy as sa
 
         with self._store.reading() as connection:
-            asked = sa.select(self._table.c.content).where(self._table.c.name == name)
-            found: bytes | None = connection.execute(asked).scalar()
-        return found
+            statement = sa.select(self._table.c.content).where(self._table.c.name == name)
+            content: bytes | None = connection.execute(statement).scalar()
+        return content
 
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
@@ -493,19 +512,19 @@ class Shelf(Drawer):
             connection.execute(sa.delete(self._table).where(self._table.c.name == name))
 
 
-def _options(url: str) -> tuple[str, dict[str, Any]]:
-    """A URL without what it says for `SQLStore`, and that."""
+def _split_options(url: str) -> tuple[str, dict[str, Any]]:
+    """Splits a URL into the database address and the options of `SQLStore`."""
     address, _, query = url.partition("?")
-    own: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     rest: list[tuple[str, str]] = []
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "keep":
             try:
-                own["keep"] = timedelta(days=float(value))
+                options["keep"] = timedelta(days=float(value))
             except (ValueError, OverflowError):
-                own["keep"] = timedelta(0)  # which is refused
+                options["keep"] = timedelta(0)  # the constructor refuses it
         elif name == "session_keys":
-            own["session_keys"] = value
+            options["session_keys"] = value
         else:
             rest.append((name, value))
-    return address + ("?" + urlencode(rest) if rest else ""), own
+    return address + ("?" + urlencode(rest) if rest else ""), options

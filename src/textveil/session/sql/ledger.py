@@ -1,13 +1,15 @@
-"""The ledger: what releases have spent, for each subject, metric and table, and what they may spend.
+"""Ledger: spending and limits for each subject, metric and table.
 
-In: `Spend`s, before anything is drawn. Out: reservations, totals, `LimitReached` where a limit would be passed.
+In: `Spend`s, before anything is drawn. Out: reservations, totals, `LimitReached` where a limit
+would be passed.
 Not here: what a release spends (`session.spending`), and sessions (`store`).
 
-Entries are only ever added. Each carries a link, an HMAC of the entry and the link before, so that none can be changed
-or taken out. A seal, an HMAC of the newest link, binds the totals and limits of the account: whatever changes them adds
-an entry, so an older seal is that of an older link. Accounts are entries of an account themselves, the register. The
-newest link is kept where the keys lie, so that a ledger that vanished or that was put back from an older copy is
-noticed. For pure epsilon a sum against a limit is exact, also if what is asked next depends on what came out.
+Entries are only ever added. Each carries a link, an HMAC of the entry and the link before, so that
+none can be changed or removed. A seal, an HMAC of the newest link, binds the totals and limits of
+the account: whatever changes them adds an entry, so an older seal is that of an older link.
+Accounts are entries of an account themselves, the register. The newest link is stored in the key
+store, so that a ledger that vanished or that was replaced by an older copy is noticed. For pure
+epsilon a sum against a limit is exact, also if the next query depends on earlier outputs.
 """
 
 import hmac
@@ -32,37 +34,40 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 NEWEST = 16
-"""Links of an account that are checked whenever it is opened; `entries` checks all."""
+"""Newest links to check when an account is opened; `entries` checks all."""
 
 REMEMBERED = 4_096
-"""Links that a process remembers, so that those it has checked cost nothing."""
+"""Most links in a process's cache of checked links."""
 
 LISTED = 8
-"""Accounts of a subject that are looked up at once."""
+"""Accounts of a subject that are looked up together."""
 
 DAY = 86_400
 
 LIFETIME = 0
-"""The period of a limit that is never reset."""
+"""Period of a limit that is never reset."""
 
 REGISTER = ("", "", "")
-"""The label of the account whose entries are the accounts."""
+"""Label of the account whose entries are the accounts."""
 
 What = Literal["reserve", "confirm", "release", "limit", "open"]
 
 SIGNS: Mapping[What, int] = {"reserve": 1, "release": -1}
-"""How an entry counts in the totals; others do not."""
+"""Sign of an entry in the totals; other kinds count nothing."""
 
 TOTALS = ("epsilon", "ldp", "releases", "infinite")
 
 
 NOTHING = Spend(metric="", table="", epsilon=0, ldp=0, words=0)
 FIRST = SimpleNamespace(number=0, link=bytes(32))
-"""What the first entry of an account follows."""
+"""Predecessor of an account's first entry."""
 
 
 class Cap(NamedTuple):
-    """The limit of a period, as it is stored."""
+    """Stored limit of a period, in millionths of an epsilon.
+
+    The period began at `began`, in seconds since 1970.
+    """
 
     most: int
     began: int
@@ -71,7 +76,7 @@ class Cap(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """An account, checked, as it is in a transaction.
+    """An account in a transaction, checked.
 
     Attributes:
         label: its subject, metric and table.
@@ -88,12 +93,12 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """What was charged for a release before it was drawn.
+    """Charge for a release before it is drawn.
 
     Attributes:
-        account: the name of the account.
-        number: of the entry.
-        repeated: whether the idempotency key was known, so that nothing was charged.
+        account: name of the account.
+        number: number of the entry.
+        repeated: True if the idempotency key was known, so that nothing was charged.
     """
 
     account: bytes
@@ -103,12 +108,12 @@ class Reservation:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """What an account may spend.
+    """Limit on an account's spending.
 
     Attributes:
-        days: of the period; None for ever.
-        most: in epsilons of the account.
-        left: of this period.
+        days: length of the period; None for ever.
+        most: the limit, in epsilons of the account.
+        left: the rest in this period.
     """
 
     days: float | None
@@ -118,17 +123,19 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What was spent on a subject, of one kind, ever. A reset of a period is a policy and changes nothing here.
+    """Total spending on a subject, for one metric and table.
+
+    A reset of a period is a policy and changes nothing here.
 
     Attributes:
-        subject: whose account it is.
-        metric: what epsilon is per unit of; "ldp" for local DP.
+        subject: the subject.
+        metric: the unit of distance that epsilon is per; "ldp" for local DP.
         table: the table of words.
-        epsilon: the sum of all releases, unless some are infinite.
-        ldp: the local DP that it amounts to.
-        releases: how many there were; those that nobody saw, because their process died, count.
-        infinite: how many of them have no finite bound, and are in no sum.
-        limits: what may be spent.
+        epsilon: the sum of all releases with a finite bound.
+        ldp: the equivalent local DP.
+        releases: number of releases, also of those that nobody saw, because their process died.
+        infinite: number of those without a finite bound, which are in no sum.
+        limits: limits on its spending.
     """
 
     subject: str
@@ -141,16 +148,16 @@ class Account:
     limits: tuple[Limit, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """As plain data."""
+        """Returns the fields as plain data."""
         return {**vars(self), "limits": [dict(vars(each)) for each in self.limits]}
 
 
 class Ledger:
-    """The ledger of a `SQLStore`.
+    """Ledger of a `SQLStore`.
 
     Args:
-        store: which.
-        key: of the deployment; entries are linked under a key that follows from it.
+        store: database of the store.
+        key: deployment key, from which the key of the links is derived.
     """
 
     def __init__(self, store: Database, key: bytes) -> None:
@@ -158,11 +165,11 @@ class Ledger:
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
         self._known: set[bytes] = set()
-        # The newest links are checked again and again.
+        # The newest links are checked at every access.
         self._linked = lru_cache(REMEMBERED)(self._hmac)
         self._statements = of_ledger(store.tables, store.dialect, NEWEST)
 
-    # ---- spending ----------------------------------------------------------------------------------------------------
+    # ---- spending --------------------------------------------------------------------------------
 
     def reserve(
         self,
@@ -172,27 +179,27 @@ class Ledger:
         key: str | None = None,
         connection: "Connection | None" = None,
     ) -> Reservation:
-        """Charge what a release is going to spend at most. Call it before anything is drawn.
+        """Charges the most a release can spend. Call it before drawing.
 
         Args:
             subject: whose texts it is made from.
-            spend: at most.
-            key: an idempotency key: a second reservation with the same key charges nothing, unless the first one was
-                released. Whoever uses it must release the same bytes.
+            spend: the most that it can spend.
+            key: an idempotency key: a second reservation with the same key charges nothing, unless
+                the first one was released. The caller must release the same bytes.
             connection: a transaction that is open already.
 
         Raises:
-            LimitReached: the account may not spend so much; nothing was charged. StoreError: the ledger was changed,
-                is older than it was, or vanished.
+            LimitReached: it exceeds a limit of the account; nothing was charged. StoreError: the
+                ledger was changed, is older than it was, or vanished.
         """
         check(subject, "ledger")
         if connection is None:
-            with self._writing() as opened:
+            with self._write() as opened:
                 return self.reserve(subject, spend, key=key, connection=opened)
         account = self._opened(connection, [subject, spend.metric, spend.table])
-        sealed, known = (None, None) if key is None else self._by_key(connection, account, key)
-        if known is not None:
-            return Reservation(account=account.row.name, number=known, repeated=True)
+        sealed, number = (None, None) if key is None else self._find_key(connection, account, key)
+        if number is not None:
+            return Reservation(account=account.row.name, number=number, repeated=True)
         caps = self._check_limits(account.caps, spend)
         return self._append(connection, account, "reserve", spend=spend, caps=caps, key=sealed)
 
@@ -204,35 +211,40 @@ class Ledger:
         key: str | None = None,
         connection: "Connection | None" = None,
     ) -> list[Reservation]:
-        """Charge all that one release is going to spend, or nothing of it; see `reserve`.
+        """Charges all that one release can spend, or nothing; see `reserve`.
 
         Args:
             subject: whose texts it is made from.
             spends: one for each metric and table.
-            key: an idempotency key; another sum under it is another reservation.
+            key: an idempotency key; a different sum under it is a different reservation.
             connection: a transaction that is open already.
         """
         if not spends:
             return []
         if connection is None:
-            with self._writing() as opened:
+            with self._write() as opened:
                 return self.reserve_all(subject, spends, key=key, connection=opened)
         check(subject, "ledger")
         self._register(connection, [(subject, each.metric, each.table) for each in spends])
-        made = []
-        for spend in sorted(spends, key=_order):  # so that nobody waits in a ring
+        reservations = []
+        for spend in sorted(
+            spends, key=_sort_key
+        ):  # in a fixed order, so that two processes never deadlock
             sums = f" {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
-            own = None if key is None else key + sums
-            made.append(self.reserve(subject, spend, key=own, connection=connection))
-        return made
+            own_key = None if key is None else key + sums
+            reservations.append(self.reserve(subject, spend, key=own_key, connection=connection))
+        return reservations
 
     def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:
-        """Note that the release was made, in the transaction that remembers it where there is one."""
+        """Records that the release was made.
+
+        Call it in the transaction that stores the release, if there is one.
+        """
         if not reservation.repeated:
             self._close(reservation, "confirm", connection)
 
     def release(self, reservation: Reservation) -> None:
-        """Give back what was reserved. Only for a release that failed before anything was drawn.
+        """Cancels a reservation of a release that failed before any draw.
 
         Raises:
             StoreError: the release was confirmed, or given back already.
@@ -249,23 +261,28 @@ class Ledger:
         days: float | None = None,
         alone: bool = False,
     ) -> None:
-        """Limit what may be spent from now on; what was spent before counts for the limit without a period.
+        """Limits further spending; a limit without a period counts the past, too.
 
-        A limit with the same period as before goes on counting where that one was.
+        A limit with the same period as an earlier one continues its count.
 
         Args:
-            subject: whose account.
+            subject: subject of the account.
             metric: its metric; "ldp" for local DP.
             table: its table.
             epsilon: the most, in epsilons; None lifts the limit of this period.
             days: the period after which counting begins again; None for never.
-            alone: whether limits with other periods are lifted; where it is as it should be, nothing is written.
+            alone: True to lift limits with other periods; where nothing changes, nothing is
+                written.
         """
         check(subject, "ledger")
-        most, period, label = _most_of(epsilon), _period_of(days), [subject, metric, table]
-        if alone and self._limits(label) == ({} if most is None else {period: most}):
+        most, period, label = (
+            _convert_most(epsilon),
+            _convert_period(days),
+            [subject, metric, table],
+        )
+        if alone and self._read_limits(label) == ({} if most is None else {period: most}):
             return
-        with self._writing() as connection:
+        with self._write() as connection:
             account = self._opened(connection, label)
             caps = {} if alone else dict(account.caps)
             caps.pop(period, None)
@@ -276,33 +293,33 @@ class Ledger:
                 note = json.dumps([period, most]).encode()
                 self._append(connection, account, "limit", caps=caps, note=note)
 
-    def _limits(self, label: Sequence[str]) -> dict[int, int]:
-        """Gives the limits of an account by period, as they are stored."""
+    def _read_limits(self, label: Sequence[str]) -> dict[int, int]:
+        """Returns the limits of an account by period, in millionths."""
         import sqlalchemy as sa
 
         limits = self._store.tables.limits
-        asked = sa.select(limits).where(limits.c.account == self._name(label))
+        statement = sa.select(limits).where(limits.c.account == self._name(label))
         with self._reading() as connection:
-            return {row.period: row.most for row in connection.execute(asked)}
+            return {row.period: row.most for row in connection.execute(statement)}
 
-    # ---- what was spent ----------------------------------------------------------------------------------------------
+    # ---- what was spent --------------------------------------------------------------------------
 
     def accounts(self, subject: str | None = None, *, whole: bool = False) -> list[Account]:
-        """All accounts, or those of a subject.
+        """Returns all accounts, or those of a subject.
 
         Args:
-            subject: whose; None for all.
-            whole: whether all links are checked, not the newest ones only.
+            subject: the subject; None for all.
+            whole: True to check all links, not only the newest.
 
         Raises:
             StoreError: the ledger was changed, is older than it was, or vanished.
         """
-        found = []
+        accounts = []
         with self._seen(subject) as (connection, opened):
             for account in opened:
-                for _ in self._walked(connection, account) if whole else ():
+                for _ in self._walk(connection, account) if whole else ():
                     pass
-                made = Account(
+                totals = Account(
                     **_named(account.label),
                     epsilon=account.row.epsilon / MICRO,
                     ldp=account.row.ldp / MICRO,
@@ -312,31 +329,31 @@ class Ledger:
                         _shown(period, cap) for period, cap in sorted(account.caps.items())
                     ),
                 )
-                found.append(made)
-        return sorted(found, key=lambda each: (each.subject, each.metric, each.table))
+                accounts.append(totals)
+        return sorted(accounts, key=lambda each: (each.subject, each.metric, each.table))
 
     def entries(self) -> Iterator[dict[str, object]]:
-        """All entries of all accounts, each account's links checked from the first to the last.
+        """Yields all entries of all accounts, with every link checked.
 
         Raises:
             StoreError: an entry is missing or was changed, or the totals are not their sums.
         """
         with self._seen(None) as (connection, opened):
             for account in opened:
-                for each in self._walked(connection, account):
+                for entry in self._walk(connection, account):
                     fields = ("number", "what", "of", "made", "words", "infinite")
-                    plain = {name: getattr(each, name) for name in fields}
-                    plain |= {"epsilon": each.epsilon / MICRO, "ldp": each.ldp / MICRO}
-                    if each.what == "limit":
-                        period, most = json.loads(each.note)
+                    plain = {name: getattr(entry, name) for name in fields}
+                    plain |= {"epsilon": entry.epsilon / MICRO, "ldp": entry.ldp / MICRO}
+                    if entry.what == "limit":
+                        period, most = json.loads(entry.note)
                         plain["days"] = None if period == LIFETIME else period / DAY
                         plain["most"] = None if most is None else most / MICRO
                     yield _named(account.label) | plain
 
-    # ---- rows --------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> "Iterator[Connection]":
+    def _write(self) -> "Iterator[Connection]":
         with failures("changed"), self._store.writing() as connection:
             yield connection
 
@@ -347,56 +364,56 @@ class Ledger:
 
     @contextmanager
     def _seen(self, subject: str | None) -> "Iterator[tuple[Connection, Iterator[Opened]]]":
-        """All accounts, or those of a subject, as they are at one moment; what others add meanwhile is not seen."""
+        """Yields accounts at one consistent moment, of a subject or all."""
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
-        asked = sa.select(accounts)
+        statement = sa.select(accounts)
         if subject is not None:
-            asked = asked.where(
+            statement = statement.where(
                 accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])])
             )
-        # Before the moment: nothing that is kept apart is ahead of it.
+        # Read before the moment begins, so that no stored link is ahead of it.
         with self._reading() as connection:
-            names = connection.execute(asked.with_only_columns(accounts.c.name)).scalars()
-            kept = {name: self._store.head(name) for name in names}
-        kept.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
+            names = connection.execute(statement.with_only_columns(accounts.c.name)).scalars()
+            heads = {name: self._store.head(name) for name in names}
+        heads.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
         with failures("read"), self._store.moment() as connection:
-            with _readable(REGISTER):
-                rows = {row.name: row for row in connection.execute(asked)}
-            yield connection, self._opened_of(connection, subject, rows, kept)
+            with _convert_errors(REGISTER):
+                rows = {row.name: row for row in connection.execute(statement)}
+            yield connection, self._check_rows(connection, subject, rows, heads)
 
-    def _opened_of(
+    def _check_rows(
         self,
         connection: "Connection",
         subject: str | None,
         rows: dict[bytes, Any],
         kept: Mapping[bytes, bytes | None],
     ) -> Iterator[Opened]:
-        """Accounts of rows, each in the register, and none of the register missing."""
+        """Yields checked accounts; an error if the register does not match."""
         name = self._name(REGISTER)
         if name not in rows and kept[name] is not None:
             raise _error(REGISTER, OLDER)
         listed: list[Sequence[str]] = []
         if name in rows:
-            register = self._checked(connection, rows.pop(name), REGISTER, kept[name])
+            register = self._check(connection, rows.pop(name), REGISTER, kept[name])
             if subject is None:
-                walked = self._walked(connection, register)
-                listed = [self._label(name, each.note) for each in walked]
+                walked = self._walk(connection, register)
+                listed = [self._label(name, entry.note) for entry in walked]
             else:
-                listed = self._listed(connection, register, subject)
+                listed = self._read_listed(connection, register, subject)
         for label in listed:
             row = rows.pop(self._name(label), None)
             if row is None:
                 raise _error(label, OLDER)
-            with _readable(label):
-                account = self._checked(connection, row, label, kept.get(row.name))
+            with _convert_errors(label):
+                account = self._check(connection, row, label, kept.get(row.name))
             yield account
         for row in rows.values():
-            raise _error(self._labelled(row), CHANGED)
+            raise _error(self._read_label(row), CHANGED)
 
     def _label(self, name: bytes, sealed: bytes) -> list[str]:
-        """What an account is of: subject, metric, table; as it was sealed for an account."""
+        """Decrypts an account's label: subject, metric, table."""
         label: list[str] = json.loads(self._labels.open(sealed, name))
         return label
 
@@ -404,110 +421,121 @@ class Ledger:
         return derived(self._links, b"subject", subject.encode())[:NAME]
 
     def _name(self, label: Sequence[str]) -> bytes:
-        return derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
+        return derived(self._links, b"account", *(part.encode() for part in label))[:NAME]
 
     def _row(self, connection: "Connection", name: bytes) -> Any:
-        """The row of an account, which nobody else changes before the transaction ends; None where there is none."""
+        """Locks and reads the row of an account; None if missing."""
         return connection.execute(self._statements.account, {"of_account": name}).first()
 
     def _opened(self, connection: "Connection", label: Sequence[str]) -> Opened:
-        """An account, which nobody else changes before the transaction ends; a new one if need be."""
+        """Locks, checks and returns an account, created if necessary."""
         name = self._name(label)
-        with _readable(label):
+        with _convert_errors(label):
             row = self._row(connection, name)
             if row is None:
                 self._register(connection, [label], anew=True)
                 row = self._row(connection, name)
-            return self._checked(connection, row, label, self._store.head(name))
+            return self._check(connection, row, label, self._store.head(name))
 
     def _register(
         self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False
     ) -> None:
-        """Make those of some accounts that are not there yet; before any of them is opened, or two wait in a ring.
+        """Creates missing accounts.
+
+        All of them before any is opened, or two processes deadlock.
 
         Args:
             connection: a transaction.
-            labels: of the accounts.
-            anew: whether those are looked for, too, that have been seen there.
+            labels: labels of the accounts.
+            anew: True to look up accounts again that this process has seen.
         """
         names = {self._name(label): label for label in labels}
         missing = [name for name in names if anew or name not in self._known]
         if not missing:
             return
-        missing = self._missing(connection, missing)
+        missing = self._select_missing(connection, missing)
         if not missing:
             self._known |= names.keys()
             return
         name = self._name(REGISTER)
         if self._row(connection, name) is None:
-            self._make(connection, REGISTER)
-        self._row(connection, name)  # which others let go of when they have made theirs
-        for each in self._missing(connection, missing):
-            self._make(connection, names[each])
-            self._list(connection, names[each])
+            self._create(connection, REGISTER)
+        self._row(connection, name)  # waits for other processes that create accounts
+        for missing_name in self._select_missing(connection, missing):
+            self._create(connection, names[missing_name])
+            self._list(connection, names[missing_name])
 
     def _list(self, connection: "Connection", label: Sequence[str]) -> None:
-        """Add an account to the register; an error where it is there already."""
+        """Adds an account to the register; an error if already listed."""
         name = self._name(REGISTER)
         row = self._row(connection, name)
         if row is None:
-            self._make(connection, REGISTER)
+            self._create(connection, REGISTER)
             row = self._row(connection, name)
-        register = self._checked(connection, row, REGISTER, self._store.head(name))
-        listed = self._listed(connection, register, label[0])
+        register = self._check(connection, row, REGISTER, self._store.head(name))
+        listed = self._read_listed(connection, register, label[0])
         if list(label) in listed:
             raise _error(label, OLDER)
         note = self._labels.seal(json.dumps(list(label)).encode(), name)
         self._append(
-            connection, register, "open", key=self._listing(label[0], len(listed)), note=note
+            connection, register, "open", key=self._derive_listing(label[0], len(listed)), note=note
         )
 
-    def _missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
-        """Those of some accounts that are not there."""
+    def _select_missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
+        """Returns the names without an account."""
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
-        asked = sa.select(accounts.c.name).where(accounts.c.name.in_(names))
-        found = set(connection.execute(asked).scalars())
-        return [name for name in names if name not in found]
+        statement = sa.select(accounts.c.name).where(accounts.c.name.in_(names))
+        existing = set(connection.execute(statement).scalars())
+        return [name for name in names if name not in existing]
 
-    def _make(self, connection: "Connection", label: Sequence[str]) -> None:
-        """Add the row of an account; it is an error when it is opened where more of it is kept apart."""
+    def _create(self, connection: "Connection", label: Sequence[str]) -> None:
+        """Adds the row of a new account.
+
+        If the key store has a link for it, opening it is an error.
+        """
         name = self._name(label)
         row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0)
         row |= {"name": name, "link": bytes(32), "subject": self._subject(label[0])}
         row["label"] = self._labels.seal(json.dumps(list(label)).encode(), name)
         row["seal"] = self._seal(row, {})
-        made = inserted(self._store.tables.accounts, self._store.dialect).values(row)
-        connection.execute(made.on_conflict_do_nothing())
+        statement = inserted(self._store.tables.accounts, self._store.dialect).values(row)
+        connection.execute(statement.on_conflict_do_nothing())
 
-    def _listing(self, subject: str, number: int) -> bytes:
-        """The key of the entry of the register that has an account of a subject."""
+    def _derive_listing(self, subject: str, number: int) -> bytes:
+        """Derives the register's key for a subject's account of this number."""
         return derived(self._links, b"listed", subject.encode(), b"%d" % number)[:NAME]
 
-    def _listed(
+    def _read_listed(
         self, connection: "Connection", register: Opened, subject: str
     ) -> list[Sequence[str]]:
-        """The labels of the accounts of a subject."""
+        """Returns the labels of a subject's accounts from the register."""
         listed: list[Sequence[str]] = []
         while len(listed) % LISTED == 0:
-            keys = [self._listing(subject, len(listed) + i) for i in range(LISTED)]
-            found = {each.key: each for each in self._found(connection, register, "key", keys)}
+            keys = [self._derive_listing(subject, len(listed) + i) for i in range(LISTED)]
+            entries = {
+                entry.key: entry for entry in self._find_entries(connection, register, "key", keys)
+            }
             listed += [
-                self._label(register.row.name, found[key].note) for key in keys if key in found
+                self._label(register.row.name, entries[key].note) for key in keys if key in entries
             ]
-            if not found:
+            if not entries:
                 break
         return listed
 
     def _check_limits(self, caps: Mapping[int, Cap], spend: Spend) -> dict[int, Cap]:
-        """Limits with one spend more, periods that are over begun anew; `LimitReached` where it passes one."""
+        """Returns the limits after one more spend, with expired periods restarted.
+
+        Raises:
+            LimitReached: the spend exceeds a limit.
+        """
         charged = {}
         for period, cap in caps.items():
             began, spent = _period(period, cap)
             change = "change the limit with `textveil ledger limit`"
             lift = "lift the limit with `textveil ledger limit`"
-            # Only a gateway charges it, for its keys, and its policy limits it.
+            # Only a gateway charges this account, and its policy limits it.
             if spend.table == ALL:
                 change = "ask the operator of the gateway to raise `budget` in its policy"
                 lift = "ask the operator of the gateway to take `budget` out of its policy"
@@ -526,43 +554,47 @@ class Ledger:
             charged[period] = Cap(cap.most, began, spent + spend.epsilon)
         return charged
 
-    def _by_key(
+    def _find_key(
         self, connection: "Connection", account: Opened, key: str
     ) -> tuple[bytes, int | None]:
-        """An idempotency key as it is stored, and the reservation that has it; None where none has that counts."""
+        """Returns an idempotency key as stored, and its valid reservation, if any."""
         turn = 0
         while True:
             name = account.row.name
             sealed = derived(self._links, b"key", name, key.encode(), b"%d" % turn)[:NAME]
-            known = self._found(connection, account, "key", [sealed])
-            if not known or not self._ended(connection, account, known[0].number, by=("release",)):
-                return sealed, known[0].number if known else None
+            entries = self._find_entries(connection, account, "key", [sealed])
+            if not entries or not self._is_ended(
+                connection, account, entries[0].number, by=("release",)
+            ):
+                return sealed, entries[0].number if entries else None
             turn += 1
 
-    def _found(
+    def _find_entries(
         self,
         connection: "Connection",
         account: Opened,
         column: Literal["key", "number"],
         values: Sequence[Any],
     ) -> list[Any]:
-        """The entries of an account that have some keys or numbers; each fits the link before it."""
-        asked = {"of_account": account.row.name, "values": list(values)}
-        found = list(connection.execute(self._statements.found[column], asked))
-        for each in found:
-            before = bytes(32) if each.number == 1 else each.before or b""
-            if each.link != self._link(account.row.name, before, each):
+        """Returns entries with some keys or numbers, their links checked."""
+        values_asked = {"of_account": account.row.name, "values": list(values)}
+        entries = list(connection.execute(self._statements.found[column], values_asked))
+        for entry in entries:
+            before = bytes(32) if entry.number == 1 else entry.before or b""
+            if entry.link != self._link(account.row.name, before, entry):
                 raise _error(account.label, CHANGED)
-        return found
+        return entries
 
-    def _ended(
+    def _is_ended(
         self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]
     ) -> bool:
-        """Whether a reservation was ended by an entry of some kinds."""
-        if account.newest and account.newest[-1].number <= number:  # all that came later is there
-            return any(each.of == number and each.what in by for each in account.newest)
-        asked = {"of_account": account.row.name, "of_number": number, "values": list(by)}
-        return connection.execute(self._statements.ended, asked).first() is not None
+        """Says whether an entry of some kinds ended a reservation."""
+        if (
+            account.newest and account.newest[-1].number <= number
+        ):  # all later entries are in `newest`
+            return any(entry.of == number and entry.what in by for entry in account.newest)
+        values = {"of_account": account.row.name, "of_number": number, "values": list(by)}
+        return connection.execute(self._statements.ended, values).first() is not None
 
     def _append(
         self,
@@ -576,17 +608,17 @@ class Ledger:
         key: bytes | None = None,
         note: bytes | None = None,
     ) -> Reservation:
-        """Add the next entry of an account, with what it changes: the totals, and the limits.
+        """Adds the next entry of an account, and updates totals and limits.
 
         Args:
-            connection: a transaction that holds the account.
-            account: which.
+            connection: a transaction that locks the account.
+            account: the account.
             what: kind of entry.
-            of: the reservation that it ends.
-            spend: what it charges or gives back, or the entry that says so.
+            of: number of the reservation that it ends.
+            spend: spending that it charges or gives back, or the entry that charged it.
             caps: the limits from now on; None where they stay.
-            key: under which it is found.
-            note: what else it says.
+            key: key under which it is found.
+            note: sealed or plain details of the entry.
         """
         row, sign = account.row, SIGNS.get(what, 0)
         entry: dict[str, Any] = {"number": row.entries + 1, "what": what, "of": of, "made": _now()}
@@ -601,9 +633,9 @@ class Ledger:
         grown["seal"] = self._seal({**row._mapping, **grown}, caps)
         values = {f"new_{name}": value for name, value in entry.items()}
         values |= {"of_account": row.name} | {f"now_{name}": value for name, value in grown.items()}
-        changed = _changed_caps(account, caps)
-        for each in changed[1:]:
-            connection.execute(self._statements.cap, each)
+        changed = _select_changed(account, caps)
+        for cap in changed[1:]:
+            connection.execute(self._statements.cap, cap)
         for statement in self._statements.append[bool(changed)]:
             connection.execute(statement, values | (changed[0] if changed else {}))
         for period in account.caps.keys() - caps.keys():
@@ -614,54 +646,61 @@ class Ledger:
 
     def _close(self, reservation: Reservation, what: What, connection: "Connection | None") -> None:
         if connection is None:
-            with self._writing() as opened:
+            with self._write() as opened:
                 self._close(reservation, what, opened)
             return
         row, number = self._row(connection, reservation.account), reservation.number
         if row is None:
             raise StoreError(f"an account of the ledger {OLDER}")
-        account = self._checked(connection, row, self._labelled(row), self._store.head(row.name))
-        known = [each for each in account.newest[:NEWEST] if each.number == number]
-        reserved = next(iter(known or self._found(connection, account, "number", [number])), None)
+        account = self._check(connection, row, self._read_label(row), self._store.head(row.name))
+        matching = [entry for entry in account.newest[:NEWEST] if entry.number == number]
+        reserved = next(
+            iter(matching or self._find_entries(connection, account, "number", [number])), None
+        )
         ends: tuple[What, What] = "confirm", "release"
         known_one = reserved is not None and reserved.what == "reserve"
-        if not known_one or self._ended(connection, account, number, by=ends):
+        if not known_one or self._is_ended(connection, account, number, by=ends):
             raise StoreError("a reservation can be confirmed or released once, and this one was")
-        caps = account.caps if what == "confirm" else _given_back(account.caps, reserved)
+        caps = account.caps if what == "confirm" else _give_back(account.caps, reserved)
         self._append(connection, account, what, of=number, spend=reserved, caps=caps)
 
-    # ---- what holds an account together ------------------------------------------------------------------------------
+    # ---- what holds an account together ----------------------------------------------------------
 
-    def _checked(
+    def _check(
         self, connection: "Connection", row: Any, label: Sequence[str], kept: bytes | None
     ) -> Opened:
-        """An account whose totals and limits are those of its newest link.
+        """Opens an account, checked against its links, seal and key store.
 
         Args:
-            connection: where to ask.
-            row: of the account.
-            label: of the account.
-            kept: what is kept apart of it.
+            connection: connection to read from.
+            row: row of the account.
+            label: label of the account.
+            kept: number and link of the account in the key store.
+
+        Raises:
+            StoreError: the account was changed, or is older than it was.
         """
-        with _readable(label):
-            newest, caps = self._state(connection, row.name)
+        with _convert_errors(label):
+            newest, caps = self._read_state(connection, row.name)
             chain: list[Any] = newest if len(newest) > NEWEST else [*newest, FIRST]
             if (chain[0].number, chain[0].link) != (row.entries, row.link):
                 raise _error(label, CHANGED)
             if not hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps)):
                 raise _error(label, CHANGED)
             if not all(
-                each.number == before.number + 1
-                and each.link == self._link(row.name, before.link, each)
-                for each, before in pairwise(chain)
+                entry.number == before.number + 1
+                and entry.link == self._link(row.name, before.link, entry)
+                for entry, before in pairwise(chain)
             ):
                 raise _error(label, CHANGED)
             if kept and not self._follows(connection, row, kept, newest):
                 raise _error(label, OLDER)
             return Opened(label=label, row=row, caps=caps, newest=newest)
 
-    def _state(self, connection: "Connection", account: bytes) -> tuple[list[Any], dict[int, Cap]]:
-        """The newest entries of an account, the last one first, and its limits by period."""
+    def _read_state(
+        self, connection: "Connection", account: bytes
+    ) -> tuple[list[Any], dict[int, Cap]]:
+        """Reads an account's newest entries, last first, and limits by period."""
         newest, caps = [], {}
         for each in connection.execute(self._statements.state, {"of_account": account}):
             if each.what == CAP:
@@ -670,34 +709,40 @@ class Ledger:
                 newest.append(each)
         return sorted(newest, key=lambda each: -each.number), caps
 
-    def _walked(self, connection: "Connection", account: Opened) -> Iterator[Any]:
-        """All entries of an account; an error where one is wrong, or where they do not add up to its totals."""
+    def _walk(self, connection: "Connection", account: Opened) -> Iterator[Any]:
+        """Yields all entries of an account, and checks links and totals.
+
+        Raises:
+            StoreError: an entry is wrong, or the entries do not add up to the totals.
+        """
         import sqlalchemy as sa
 
         entries, row = self._store.tables.entries, account.row
-        own = sa.select(entries).where(entries.c.account == row.name).order_by(entries.c.number)
+        statement = (
+            sa.select(entries).where(entries.c.account == row.name).order_by(entries.c.number)
+        )
         link, number, sums = bytes(32), 0, [0, 0, 0, 0]
-        for number, each in enumerate(connection.execute(own), 1):
-            link = self._link(row.name, link, each)
-            if each.number != number or each.link != link:
+        for number, entry in enumerate(connection.execute(statement), 1):
+            link = self._link(row.name, link, entry)
+            if entry.number != number or entry.link != link:
                 raise _error(account.label, CHANGED)
-            sign = SIGNS.get(each.what, 0)
-            for i, more in enumerate((each.epsilon, each.ldp, sign, sign * bool(each.infinite))):
+            sign = SIGNS.get(entry.what, 0)
+            for i, more in enumerate((entry.epsilon, entry.ldp, sign, sign * bool(entry.infinite))):
                 sums[i] += more
-            yield each
+            yield entry
         totals = (getattr(row, name) for name in TOTALS)
         if (number, link, *sums) != (row.entries, row.link, *totals):
             raise _error(account.label, CHANGED)
 
     def _seal(self, row: Mapping[Any, Any], caps: Mapping[int, Cap]) -> bytes:
-        """What binds the totals and limits of an account to its newest link."""
+        """Computes the HMAC of an account's totals, limits and newest link."""
         limits = ([period, *caps[period]] for period in sorted(caps))
         state = [row["entries"], *(row[name] for name in TOTALS), *limits]
         parts = (row["name"], row["subject"], row["label"], row["link"], json.dumps(state).encode())
         return derived(self._links, b"state", *parts)
 
     def _link(self, account: bytes, before: bytes, row: Any) -> bytes:
-        """The link of an entry."""
+        """Returns the link of an entry after another."""
         fields = row.number, row.what, row.of, row.made, row.epsilon, row.ldp, row.words
         return self._linked(account, before, *fields, row.infinite, key=row.key, note=row.note)
 
@@ -709,47 +754,48 @@ class Ledger:
         key: bytes | None,
         note: bytes | None,
     ) -> bytes:
-        """The link of an entry of some fields."""
-        # As entries of earlier versions are linked, which have neither.
+        """Computes a link from the fields of an entry."""
+        # Entries of earlier versions have neither, and their links must stay valid.
         more = () if key is note is None else (key or b"", note or b"")
         return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
 
-    def _labelled(self, row: Any) -> Sequence[str]:
-        """The label that a row says it has; its name where it cannot be read."""
+    def _read_label(self, row: Any) -> Sequence[str]:
+        """Decrypts a row's label; its hexadecimal name where that fails."""
         try:
             return self._label(row.name, row.label)
         except StoreError:
             return row.name.hex(), "", ""
 
-    # ---- what is kept apart ------------------------------------------------------------------------------------------
+    # ---- what is kept apart ----------------------------------------------------------------------
 
     def _follows(
         self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()
     ) -> bool:
-        """Whether the link that is kept apart is one of an account."""
+        """Says whether the key store's link belongs to this account."""
         number, link = int.from_bytes(kept[:8], "big"), kept[8:]
-        for each in newest:
-            if each.number == number:
-                return bool(each.link == link)
-        asked = {"of_account": row.name, "of_number": number}
-        return bool(connection.execute(self._statements.link, asked).scalar() == link)
+        for entry in newest:
+            if entry.number == number:
+                return bool(entry.link == link)
+        values = {"of_account": row.name, "of_number": number}
+        return bool(connection.execute(self._statements.link, values).scalar() == link)
 
     def bind(self, connection: "Connection") -> None:
-        """Seal the accounts of a store of an earlier version, which knew no seals, in the transaction that changes it.
+        """Seals the accounts of an earlier version, in the migrating transaction.
 
-        An account that is not as its entries say stays without a seal, and is an error when it is opened.
+        An account that does not match its entries stays without a seal, and is an error when it is
+        opened.
         """
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
         for row in connection.execute(sa.select(accounts)).all():
             with suppress(StoreError):
-                label, kept = self._label(row.name, row.label), self._store.head(row.name)
-                caps = self._state(connection, row.name)[1]
+                label, head = self._label(row.name, row.label), self._store.head(row.name)
+                caps = self._read_state(connection, row.name)[1]
                 account = Opened(label=label, row=row, caps=caps, newest=())
-                for _ in self._walked(connection, account):
+                for _ in self._walk(connection, account):
                     pass
-                if kept is None or self._follows(connection, row, kept):
+                if head is None or self._follows(connection, row, head):
                     seal = sa.update(accounts).where(accounts.c.name == row.name)
                     connection.execute(seal.values(seal=self._seal(row._mapping, account.caps)))
                     self._list(connection, label)
@@ -766,7 +812,7 @@ OLDER = (
 
 
 def _error(label: Sequence[str], how: str) -> StoreError:
-    """The error about an account; its label is no secret."""
+    """Returns the error about an account; its label is no secret."""
     subject, metric, table = label
     which = f"the ledger's account of {subject!r} ({metric}, {table})"
     which = "the register of the ledger" if label == REGISTER else which
@@ -774,8 +820,11 @@ def _error(label: Sequence[str], how: str) -> StoreError:
 
 
 @contextmanager
-def _readable(label: Sequence[str]) -> Iterator[None]:
-    """Turn values that no account has into the error about it: SQLite takes a text where a number or bytes belong."""
+def _convert_errors(label: Sequence[str]) -> Iterator[None]:
+    """Converts type errors in an account's values to the error about it.
+
+    SQLite accepts a text where a number or bytes belong.
+    """
     try:
         yield
         return
@@ -788,25 +837,25 @@ def _named(label: Sequence[str]) -> dict[str, Any]:
     return dict(zip(("subject", "metric", "table"), label, strict=True))
 
 
-def _order(spend: Spend) -> tuple[str, str]:
+def _sort_key(spend: Spend) -> tuple[str, str]:
     return spend.metric, spend.table
 
 
-def _most_of(epsilon: float | None) -> int | None:
+def _convert_most(epsilon: float | None) -> int | None:
     if epsilon is not None and not 0 <= epsilon < 1e9:
         raise ConfigError("a limit must be an epsilon from 0 on, below a billion")
     return None if epsilon is None else int(epsilon * MICRO)
 
 
-def _period_of(days: float | None) -> int:
+def _convert_period(days: float | None) -> int:
     period = LIFETIME if days is None else round(days * DAY)
     if days is not None and period < 1:
         raise ConfigError("a period must be longer than a second")
     return period
 
 
-def _changed_caps(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
-    """Gives the limits that an account had not, or not so, as values of a statement."""
+def _select_changed(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
+    """Returns new and changed limits of an account, as statement parameters."""
     return [
         {"of_account": account.row.name, "cap_period": period}
         | {f"cap_{name}": value for name, value in cap._asdict().items()}
@@ -815,8 +864,8 @@ def _changed_caps(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, An
     ]
 
 
-def _given_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
-    """Gives the limits without what a reservation of the same period charged."""
+def _give_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
+    """Returns the limits after a reservation of the same period is cancelled."""
     return {
         period: cap._replace(spent=cap.spent - reserved.epsilon * (cap.began <= reserved.made))
         for period, cap in caps.items()
@@ -824,7 +873,7 @@ def _given_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
 
 
 def _period(period: int, cap: Cap) -> tuple[int, int]:
-    """When the period of a limit began, and what is spent of it."""
+    """Returns the start of a limit's present period, and its spending."""
     if period == LIFETIME or _now() < cap.began + period:
         return cap.began, cap.spent
     return cap.began + (_now() - cap.began) // period * period, 0

@@ -1,4 +1,4 @@
-"""Links of conversations as rows of a session in a database, sealed like all others.
+"""Links of conversations as sealed rows of a session in a database.
 
 In: names and contents. Out: the same, for `session.chains`.
 Not here: what links are, and how rows are sealed (`seal`).
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 LINK = "link"
-"""The kind of such rows."""
+"""Kind of the rows that hold links."""
 
 
 class StoredLinks:
-    """The links of an account.
+    """Links of an account in a database.
 
     Args:
-        database: where they lie.
-        ledger: counts what is spent.
-        number: of the session that holds them.
-        seal: of its rows.
+        database: the database that holds them.
+        ledger: counts spending.
+        number: number of the session that holds them.
+        seal: cipher of its rows.
     """
 
     def __init__(self, database: Database, ledger: Ledger, number: int, seal: Seal) -> None:
@@ -36,23 +36,23 @@ class StoredLinks:
         return self._seal.name(LINK, joined(parts))
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """See `Links`; contents have spaces at their end."""
+        """See `Links`; contents end with padding spaces."""
         rows = self._database.reader(self._number).named(names)
         return {row.name: self._seal.open(LINK, row.name, row.content) for row in rows}
 
     def alone(self, connection: "Connection") -> None:
-        """Let nobody else add anything before a transaction ends."""
+        """Locks the links until the transaction ends."""
         self._database.version(connection, self._number, alone=True)
 
     def put(
         self, connection: "Connection", rows: Mapping[bytes, bytes], *, replaced: bool = False
     ) -> None:
-        """Keep rows in a transaction.
+        """Stores rows in a transaction.
 
         Args:
             connection: the transaction.
             rows: contents by name.
-            replaced: whether they take the place of rows that are there; else those stay.
+            replaced: True to replace existing rows; False to keep them.
         """
         sealed = {name: self._seal.close(LINK, name, content) for name, content in rows.items()}
         self._database.put(connection, self._number, LINK, sealed, replaced=replaced)
@@ -67,16 +67,16 @@ class StoredLinks:
         with failures("changed"), self._database.writing() as connection:
             for rows, replaced in ((once, False), (anew, True)):
                 self.put(connection, rows, replaced=replaced)
-            for each in reserved:
-                self.ledger.confirm(each, connection)
+            for reservation in reserved:
+                self.ledger.confirm(reservation, connection)
 
     def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
         """See `Links`."""
         with failures("changed"), self._database.writing() as connection:
             self.alone(connection)
             sealed = self._database.row(connection, self._number, name)
-            known = None if sealed is None else self._seal.open(LINK, name, sealed)
-            if known != before and (known is None or known.rstrip() != content):
+            stored = None if sealed is None else self._seal.open(LINK, name, sealed)
+            if stored != before and (stored is None or stored.rstrip() != content):
                 return False
             self.put(connection, {name: content}, replaced=True)
             return True

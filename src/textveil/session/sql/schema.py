@@ -1,7 +1,7 @@
-"""The tables of a store, and how they come to be: the steps in `migrations`, run by Alembic.
+"""Tables of a store, created by the Alembic steps in `migrations`.
 
 In: a connection. Out: `Tables`; a database that has them.
-Not here: what is in them (`store`, `view`).
+Not here: their contents (`store`, `view`).
 """
 
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Table
 
 HEAD = "0003"
-"""The last step of `migrations`."""
+"""Last step of `migrations`."""
 
 UNSEALED = ("0001", "0002")
-"""The steps of stores whose accounts have no seals."""
+"""Steps of stores whose accounts have no seals."""
 
 LOCK = 0x7E877E11
-"""The lock of PostgreSQL that those hold who change the tables."""
+"""Advisory lock of PostgreSQL for changes to the tables."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables.
+    """Tables of a store.
 
     Attributes:
-        store: one row: the name of the store, and what tells whether a key is the right one.
+        store: one row: the name of the store, and a proof to check the key.
         sessions: one row per session.
-        facts: what sessions know, sealed, by session and name; `tag` finds several that belong together.
+        facts: facts of sessions, sealed, by session and name; `tag` finds groups of rows.
         keys: sealed keys of sessions, in stores whose keys do not lie apart.
         accounts: one row per account of the ledger, with its totals.
-        entries: what was spent, in order; rows are only added.
-        limits: what an account may spend, in a period or ever.
+        entries: spending, in order; rows are only added.
+        limits: the most that an account may spend, in a period or ever.
     """
 
     store: "Table"
@@ -50,11 +50,14 @@ class Tables:
 
 @cache
 def tables() -> Tables:
-    """The tables, as `migrations` leaves them."""
+    """Returns the tables after all migrations."""
     with needed():
         import sqlalchemy as sa
     data = sa.MetaData()
-    binary, whole = partial(_needed, sa.LargeBinary), partial(_needed, sa.BigInteger)
+    binary, whole = (
+        partial(_needed_columns, sa.LargeBinary),
+        partial(_needed_columns, sa.BigInteger),
+    )
     store = sa.Table(
         "textveil_store",
         data,
@@ -82,7 +85,7 @@ def tables() -> Tables:
         ),
         sa.Column("name", sa.LargeBinary, primary_key=True),
         *whole("number"),
-        *_needed(sa.Text, "kind"),
+        *_needed_columns(sa.Text, "kind"),
         sa.Column("tag", sa.LargeBinary),
         *binary("content"),
         sqlite_with_rowid=False,
@@ -109,9 +112,9 @@ def tables() -> Tables:
             "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
         ),
         sa.Column("number", sa.BigInteger, primary_key=True),
-        *_needed(sa.Text, "what"),
+        *_needed_columns(sa.Text, "what"),
         *whole("of", "made", "epsilon", "ldp", "words"),
-        *_needed(sa.Text, "infinite"),
+        *_needed_columns(sa.Text, "infinite"),
         sa.Column("key", sa.LargeBinary),
         *binary("link"),
         sa.Column("note", sa.LargeBinary),
@@ -132,27 +135,27 @@ def tables() -> Tables:
     return Tables(store, sessions, facts, keys, accounts, entries, limits)
 
 
-def _needed(type_: Any, *names: str) -> "list[Column[Any]]":
-    """Gives columns of a type that are never empty."""
+def _needed_columns(type_: Any, *names: str) -> "list[Column[Any]]":
+    """Returns columns of a type that are never empty."""
     import sqlalchemy as sa
 
     return [sa.Column(name, type_, nullable=False) for name in names]
 
 
 def revision(connection: "Connection") -> str | None:
-    """The step at which the tables of a database are; None for a database without them."""
+    """Reads the migration step of a database; None without tables."""
     import sqlalchemy as sa
 
     if not sa.inspect(connection).has_table("textveil_steps"):
         return None
-    found: str | None = connection.execute(
+    step: str | None = connection.execute(
         sa.text("SELECT version_num FROM textveil_steps")
     ).scalar()
-    return found
+    return step
 
 
 def prepare(connection: "Connection") -> str | None:
-    """Bring the tables of a database to the last step, in a transaction that only one process has at a time.
+    """Migrates the tables to the last step, under an exclusive lock.
 
     Returns:
         The step at which they were.
@@ -164,9 +167,9 @@ def prepare(connection: "Connection") -> str | None:
 
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    found = revision(connection)
-    if found == HEAD:
-        return found
+    step = revision(connection)
+    if step == HEAD:
+        return step
     with needed():
         from alembic import command
         from alembic.config import Config
@@ -180,5 +183,5 @@ def prepare(connection: "Connection") -> str | None:
     except CommandError:
         pass
     else:
-        return found
+        return step
     raise StoreError("this store was written by a later version of textveil; install that one")

@@ -1,11 +1,13 @@
-"""Seals: rows that nobody reads without the key, nor moves to another place unnoticed.
+"""Seals: authenticated encryption that binds each row to its place.
 
-In: keys; a kind, a key, a value. Out: the name under which a row is looked up, and its sealed content.
-Not here: where keys lie (`keys`), and what the rows say (`view`).
+In: keys; a kind, a key, a value. Out: the name under which a row is looked up, and its sealed
+content.
+Not here: where keys lie (`keys`), and the meaning of the rows (`view`).
 
-Content is encrypted with AES-256-GCM. Its associated data names the store, the account, the session, the kind and the
-row, so content that is copied elsewhere does not open. Rows are looked up by HMAC-SHA256 under a key that follows from
-those of the account and of the session: equal values of two sessions have nothing in common.
+Content is encrypted with AES-256-GCM. Its associated data names the store, the account, the
+session, the kind and the row, so content that is copied elsewhere does not open. Rows are looked up
+by HMAC-SHA256 under a key derived from those of the account and of the session: equal values of two
+sessions have nothing in common.
 """
 
 import hmac
@@ -18,31 +20,34 @@ from textveil.errors import StoreError
 from textveil.randomness import os_entropy
 
 NONCE = 12
-"""Bytes of a nonce, drawn anew for each row. A key seals far fewer than 2^32 rows."""
+"""Bytes of a nonce, drawn anew for each row.
+
+A key seals far fewer than 2^32 rows.
+"""
 
 NAME = 16
-"""Bytes of a name: of a store, an account, a session, a row."""
+"""Bytes of the name of a store, account, session or row."""
 
 PADDING = 32
-"""Content is filled up to a multiple of so many bytes, so that its length says little."""
+"""Content is padded to a multiple of this, to hide its length."""
 
 
 def joined(parts: Sequence[bytes]) -> bytes:
-    """Parts as one, so that no others are the same."""
+    """Concatenates parts with their lengths, so that the result is unambiguous."""
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def derived(key: bytes, *parts: bytes) -> bytes:
-    """A key, or a name, that follows from a key and says nothing about it."""
+    """Derives a key or name from a key (HMAC-SHA256), without revealing it."""
     return hmac.digest(key, joined(parts), "sha256")
 
 
 class Cipher:
-    """Seals content under one key.
+    """Authenticated encryption under one key.
 
     Args:
         key: 32 bytes.
-        *place: what all of it belongs to.
+        *place: names of the place that all content is bound to.
     """
 
     def __init__(self, key: bytes, *place: bytes) -> None:
@@ -53,16 +58,16 @@ class Cipher:
         return "Cipher()"
 
     def seal(self, content: bytes, *place: bytes) -> bytes:
-        """Sealed content, that opens at the same place only."""
+        """Encrypts content, bound to a place."""
         nonce = os_entropy(NONCE)
         padded = content + b" " * (-len(content) % PADDING)
         return nonce + bytes(self._aes.encrypt(nonce, padded, self._bound(place)))
 
     def open(self, sealed: bytes, *place: bytes) -> bytes:
-        """Content as it was sealed, with spaces at its end.
+        """Decrypts content, with padding spaces at its end.
 
         Raises:
-            StoreError: the key is another one, or the content was changed or moved.
+            StoreError: the key is wrong, or the content was changed or moved.
         """
         try:
             return bytes(self._aes.decrypt(sealed[:NONCE], sealed[NONCE:], self._bound(place)))
@@ -74,19 +79,19 @@ class Cipher:
         )
 
     def _bound(self, place: tuple[bytes, ...]) -> bytes:
-        """What is sealed along with content: where it belongs."""
+        """Returns the associated data: the place of the content."""
         return self._place + joined(place)
 
 
 class Seal:
-    """What encrypts and names the rows of one session.
+    """Encryption and names of one session's rows.
 
     Args:
-        store: the name of the store.
-        account: that of the account.
-        place: that of the session.
-        account_key: the key of the account.
-        session_key: that of the session.
+        store: name of the store.
+        account: name of the account.
+        place: name of the session.
+        account_key: key of the account.
+        session_key: key of the session.
     """
 
     def __init__(
@@ -96,15 +101,15 @@ class Seal:
         self._names = derived(account_key, b"look-up", derived(session_key, b"look-up"))
 
     def name(self, kind: str, key: bytes) -> bytes:
-        """The name of a row."""
+        """Derives the name of a row."""
         return hmac.digest(self._names, kind.encode() + b"\0" + key, "sha256")[:NAME]
 
     def close(self, kind: str, name: bytes, content: bytes) -> bytes:
-        """The sealed content of a row."""
+        """Encrypts the content of a row."""
         return self._cipher.seal(content, kind.encode(), name)
 
     def open(self, kind: str, name: bytes, sealed: bytes) -> bytes:
-        """The content of a row; see `Cipher`."""
+        """Decrypts the content of a row; see `Cipher`."""
         return self._cipher.open(sealed, kind.encode(), name)
 
 

@@ -1,7 +1,8 @@
-"""What a database is asked with every release, as statements that are built once: building one costs more than it does.
+"""Prepared SQL statements of a store, since compiling costs more than running.
 
-In: the tables, the kind of database. Out: `StoreStatements`, `LedgerStatements`, to be executed with values by name.
-Not here: when they are asked, and in which transaction (`store`, `ledger`).
+In: the tables, the kind of database. Out: `StoreStatements`, `LedgerStatements`, to be executed
+with values by name.
+Not here: when they are run, and in which transaction (`store`, `ledger`).
 """
 
 from collections.abc import Iterable
@@ -11,24 +12,26 @@ from typing import Any
 from textveil.session.sql.schema import Tables
 
 CAP = "cap"
-"""The kind of what is read like an entry, and is a limit."""
+"""Kind of a limit's row, which is read like an entry."""
 
 FACT = "name", "number", "kind", "tag", "content"
-"""The columns of a row of a session, besides the session."""
+"""Columns of a session's row, except the session."""
 
 
 @dataclass(frozen=True)
 class StoreStatements:
-    """Those of sessions.
+    """Prepared statements of sessions.
 
     Attributes:
-        version: the version of the session `of_session`, and the last number of its rows.
-        alone: the same, and nobody else adds to the session before the transaction ends.
-        added: the session has one version more, and `more_rows` rows, if it is at the version `since`.
-        used: something was added that nothing else depends on.
-        rows: the rows of `of_session`: those whose name, or whose tag, is one of `values`, or all of them ("").
-        once: adds a row, unless it is there.
-        anew: adds a row, or its content to the one that is there.
+        version: selects the version of the session `of_session`, and the last number of its rows.
+        alone: selects the same, and locks the session until the transaction ends.
+        added: raises the version by one, and the last number by `more_rows`, if the version is
+            `since`.
+        used: updates the time of use, for additions that nothing else depends on.
+        rows: select rows of `of_session`: those whose name, or whose tag, is one of `values`, or
+            all of them ("").
+        once: adds a row, unless the name is taken.
+        anew: adds a row, or replaces its content.
     """
 
     version: Any
@@ -41,20 +44,21 @@ class StoreStatements:
 
 
 def of_store(tables: Tables, dialect: str) -> StoreStatements:
-    """The statements of a store."""
+    """Builds the statements of a store."""
     import sqlalchemy as sa
 
     sessions, facts = tables.sessions, tables.facts
     session: Any = sa.bindparam("of_session")
-    own = sessions.c.number == session
-    version = sa.select(sessions.c.version, sessions.c.last).where(own)
+    is_session = sessions.c.number == session
+    version = sa.select(sessions.c.version, sessions.c.last).where(is_session)
     used: dict[str, Any] = {"used": sa.bindparam("now"), "expires": sa.bindparam("expiry")}
     grown = {"version": sessions.c.version + 1, "last": sessions.c.last + sa.bindparam("more_rows")}
 
     every = sa.select(*(facts.c[name] for name in FACT))
     mine = every.where(facts.c.session == session)
     some: Any = sa.bindparam("values", expanding=True)
-    # Tags of two sessions are never equal, and without the session SQLite takes the index that finds them.
+    # Tags of two sessions are never equal, and without the session SQLite takes the index that
+    # finds them.
     rows = {
         "": mine,
         "name": mine.where(facts.c.name.in_(some)),
@@ -66,9 +70,9 @@ def of_store(tables: Tables, dialect: str) -> StoreStatements:
         version=version,
         alone=version.with_for_update(),
         added=sa.update(sessions)
-        .where(own, sessions.c.version == sa.bindparam("since"))
+        .where(is_session, sessions.c.version == sa.bindparam("since"))
         .values(**grown, **used),
-        used=sa.update(sessions).where(own).values(used),
+        used=sa.update(sessions).where(is_session).values(used),
         rows=rows,
         once=insert.on_conflict_do_nothing(),
         anew=insert.on_conflict_do_update(index_elements=["session", "name"], set_=content),
@@ -76,7 +80,7 @@ def of_store(tables: Tables, dialect: str) -> StoreStatements:
 
 
 def inserted(table: Any, dialect: str) -> Any:
-    """An insertion that may say what to do about rows that are there."""
+    """Returns an INSERT of the dialect, with conflict handling."""
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as insert
     else:
@@ -84,27 +88,32 @@ def inserted(table: Any, dialect: str) -> Any:
     return insert(table)
 
 
-def _given(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
-    """Gives values of columns, to be given by name when a statement is executed."""
+def _parameters(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
+    """Returns named parameters for columns."""
     import sqlalchemy as sa
 
-    return {each.name: sa.bindparam(f"{prefix}_{each.name}", type_=each.type) for each in columns}
+    return {
+        column.name: sa.bindparam(f"{prefix}_{column.name}", type_=column.type)
+        for column in columns
+    }
 
 
 @dataclass(frozen=True)
 class LedgerStatements:
-    """Those of a ledger.
+    """Prepared statements of a ledger.
 
     Attributes:
-        account: the row of `of_account`, which nobody else changes before the transaction ends.
-        state: its newest entries, one more than are checked, and its limits, as entries of the kind `CAP`.
-        link: of its entry `of_number`.
-        found: its entries whose key, or whose number, is one of `values`, each with the link `before` it.
-        ended: whether an entry of a kind of `values` ends `of_number`.
-        append: one statement or several that add an entry, and what the row of the account says from now on; and those
-            that also do what `cap` does.
-        cap: adds the limit of `cap_period`, or puts it in the place of the one that is there.
-        lift: takes out the limit of `of_period`.
+        account: selects and locks the row of `of_account` until the transaction ends.
+        state: selects its newest entries, one more than are checked, and its limits, as entries of
+            the kind `CAP`.
+        link: selects the link of its entry `of_number`.
+        found: select its entries whose key, or whose number, is one of `values`, each with the link
+            `before` it.
+        ended: selects an entry of a kind in `values` that ends `of_number`.
+        append: statements that add an entry and update the row of the account; and those that also
+            do what `cap` does.
+        cap: adds or replaces the limit of `cap_period`.
+        lift: deletes the limit of `of_period`.
     """
 
     account: Any
@@ -118,13 +127,19 @@ class LedgerStatements:
 
 
 def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
-    """The statements of a ledger that checks so many newest entries of an account."""
+    """Builds the statements of a ledger.
+
+    Args:
+        tables: the tables.
+        dialect: kind of the database.
+        checked: number of newest entries of an account that are checked.
+    """
     import sqlalchemy as sa
 
     accounts, entries, limits = tables.accounts, tables.entries, tables.limits
     account: Any = sa.bindparam("of_account")
-    several: Any = sa.bindparam("values", expanding=True)
-    own, mine = accounts.c.name == account, entries.c.account == account
+    values_bound: Any = sa.bindparam("values", expanding=True)
+    is_account, is_entry = accounts.c.name == account, entries.c.account == account
     number = entries.c.number == sa.bindparam("of_number")
 
     last = entries.alias()
@@ -132,17 +147,21 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
     found = (
         sa.select(entries, last.c.link.label("before"))
         .select_from(entries.outerjoin(last, before))
-        .where(mine)
+        .where(is_entry)
     )
     ended = sa.select(entries.c.number).where(
-        mine,
+        is_entry,
         entries.c.of == sa.bindparam("of_number"),
         entries.c.of != 0,
-        entries.c.what.in_(several),
+        entries.c.what.in_(values_bound),
     )
-    read = [each for each in entries.c if each.name != "account"]
+    read = [column for column in entries.c if column.name != "account"]
     newest = (
-        sa.select(*read).where(mine).order_by(entries.c.number.desc()).limit(checked + 1).subquery()
+        sa.select(*read)
+        .where(is_entry)
+        .order_by(entries.c.number.desc())
+        .limit(checked + 1)
+        .subquery()
     )
     none = {name: sa.null().label(name) for name in ("key", "link", "note")}
     as_entry: dict[str, Any] = {
@@ -151,26 +170,28 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
         "made": limits.c.began,
     } | none
     as_entry |= {"epsilon": limits.c.most, "ldp": limits.c.spent, "infinite": sa.literal("")}
-    caps = [as_entry.get(each.name, sa.literal(0)) for each in read]
+    caps = [as_entry.get(column.name, sa.literal(0)) for column in read]
     state = sa.union_all(sa.select(newest), sa.select(*caps).where(limits.c.account == account))
 
-    new = _given("new", read)
+    new = _parameters("new", read)
     entry = sa.insert(entries).values(new | {"account": account})
     grown = ("entries", "link", "seal", "epsilon", "ldp", "releases", "infinite")
-    totals = sa.update(accounts).where(own).values(_given("now", map(accounts.c.get, grown)))
-    values = _given("cap", [each for each in limits.c if each.name != "account"])
+    totals = (
+        sa.update(accounts).where(is_account).values(_parameters("now", map(accounts.c.get, grown)))
+    )
+    values = _parameters("cap", [column for column in limits.c if column.name != "account"])
     cap = inserted(limits, dialect).values(values | {"account": account})
     same = {name: cap.excluded[name] for name in ("most", "began", "spent")}
     cap = cap.on_conflict_do_update(index_elements=["account", "period"], set_=same)
     append: tuple[Any, Any] = (entry, totals), (entry, totals, cap)
-    if dialect != "sqlite":  # which writes to one table in a statement
+    if dialect != "sqlite":  # SQLite writes to one table per statement
         one = totals.add_cte(entry.cte("entry"))
         append = (one,), (one.add_cte(cap.cte("cap")),)
     return LedgerStatements(
-        account=sa.select(accounts).where(own).with_for_update(),
+        account=sa.select(accounts).where(is_account).with_for_update(),
         state=state,
-        link=sa.select(entries.c.link).where(mine, number),
-        found={name: found.where(entries.c[name].in_(several)) for name in ("key", "number")},
+        link=sa.select(entries.c.link).where(is_entry, number),
+        found={name: found.where(entries.c[name].in_(values_bound)) for name in ("key", "number")},
         ended=ended,
         append=append,
         cap=cap,

@@ -1,10 +1,11 @@
-"""What a session in a database knows, looked up value by value; and what a release adds, as rows.
+"""Lazy view of a session in a database, and additions as rows.
 
-In: a `Seal`, and what reads rows. Out: a `StoredSnapshot`, which takes the place of a `Snapshot`; `SealedRow`s.
-Not here: transactions (`store`), and what a snapshot is asked (`session.snapshot`).
+In: a `Seal`, and a reader of rows. Out: a `StoredSnapshot`, which takes the place of a `Snapshot`;
+`SealedRow`s.
+Not here: transactions (`store`), and the queries of a snapshot (`session.snapshot`).
 
-Nothing is read before it is asked for, so a session of a million values opens as fast as an empty one. Asked for once,
-it is remembered until another process adds something.
+Rows are read on demand, so a session of a million values opens as fast as an empty one. They are
+cached until another process adds something.
 """
 
 from collections import ChainMap
@@ -23,22 +24,28 @@ from textveil.session.sql.seal import Seal
 T = TypeVar("T")
 
 FORM = "form"
-"""The kind of a row that says which private value a form belongs to (`protect.Sought`)."""
+"""Kind of a row that maps a form to its private value.
+
+See `protect.Sought`.
+"""
 
 BEGINNING = "beginning"
-"""The kind of a row that says how long the longest form is that begins like this."""
+"""Kind of a row with the longest form's length for a beginning."""
 
 WHOLE = ("counts", "replaced", "targets", "hosts", "losses")
-"""Facts that are read all at once: few, or needed where answers are restored."""
+"""Facts that are read all at once.
+
+They are few, or needed where answers are restored.
+"""
 
 MOST = 100_000
-"""Rows of a kind that are remembered once they have been read."""
+"""Most cached rows of a kind."""
 
 _ABSENT: Any = object()
 
 
 class SealedRow(NamedTuple):
-    """A row of a session, sealed."""
+    """A sealed row of a session."""
 
     name: bytes
     number: int
@@ -48,12 +55,12 @@ class SealedRow(NamedTuple):
 
 
 class RowReader(NamedTuple):
-    """What reads rows of a session, those that are there.
+    """Reader of a session's existing rows.
 
     Args:
-        named: those of these names.
-        tagged: those of these tags.
-        every: all of them.
+        named: reads rows by names.
+        tagged: reads rows by tags.
+        every: reads all rows.
     """
 
     named: Callable[[Sequence[bytes]], Iterable[SealedRow]]
@@ -62,14 +69,14 @@ class RowReader(NamedTuple):
 
 
 class KnownForm(NamedTuple):
-    """Which value a form belongs to; see `Sought`.
+    """Private value that a form belongs to; see `Sought`.
 
     Args:
-        order: counts the values in the order in which they became known.
-        type: of the value.
-        text: of the value.
-        score: of the value.
-        whole: whether the form is the whole value.
+        order: position of the value in the order of discovery.
+        type: type of the value.
+        text: text of the value.
+        score: score of the value.
+        whole: True if the form is the whole value.
     """
 
     order: int
@@ -82,30 +89,35 @@ class KnownForm(NamedTuple):
         return f"KnownForm({self.type})"
 
     def gives_way(self, whole: bool, type_: str) -> bool:
-        """Whether the form belongs to another value from now on."""
+        """Says whether a new value takes over the form.
+
+        A whole value beats a part, then a person any other type.
+        """
         return (whole, type_ == "PERSON") > (self.whole, self.type == "PERSON")
 
 
 @cache
 def _codecs() -> dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]]:
-    """How keys and values of each kind are written."""
+    """Returns the JSON codecs of each kind's keys and values."""
     return {kind: (TypeAdapter(key), TypeAdapter(value)) for kind, (key, value) in _types().items()}
 
 
 @cache
 def _types() -> dict[str, tuple[Any, Any]]:
-    """Gives the types of keys and values of each kind."""
+    """Returns the types of each kind's keys and values."""
     hints = get_type_hints(Facts)
-    found: dict[str, Any] = {name: get_args(hints[name]) for name in FACTS}
-    return found | {FORM: (str, KnownForm), BEGINNING: (str, int)}
+    types: dict[str, Any] = {name: get_args(hints[name]) for name in FACTS}
+    return types | {FORM: (str, KnownForm), BEGINNING: (str, int)}
 
 
 class StoredFacts(Mapping[Any, Any]):
-    """Facts of one kind. What has been read is remembered, and that something is not there, too.
+    """Lazy mapping of facts of one kind, with a cache.
+
+    The cache also remembers missing facts.
 
     Args:
-        kind: which.
-        seal: of the session.
+        kind: kind of the facts.
+        seal: cipher of the session.
         reader: reads its rows.
     """
 
@@ -120,10 +132,10 @@ class StoredFacts(Mapping[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         if key not in self._read:
             self.look_up([(self, [key])])
-        found = self._read[key]
-        if found is _ABSENT:
+        value = self._read[key]
+        if value is _ABSENT:
             raise KeyError("not there")
-        return found
+        return value
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._all())
@@ -132,7 +144,7 @@ class StoredFacts(Mapping[Any, Any]):
         return len(self._all())
 
     def _all(self) -> dict[Any, Any]:
-        """All facts of the kind, in the order in which they became known."""
+        """Reads all facts of the kind, in the order of discovery."""
         if self._kind in WHOLE:
             rows = self.reader.tagged([self.tag(self._kind)])
         else:
@@ -141,41 +153,41 @@ class StoredFacts(Mapping[Any, Any]):
 
     @staticmethod
     def look_up(asked: Sequence[tuple["StoredFacts", Iterable[Any]]]) -> None:
-        """Read several facts at once, also of several kinds."""
+        """Reads facts of one kind or more in one query."""
         names: dict[bytes, tuple[StoredFacts, Any]] = {}
         for stored, keys in asked:
             names |= {stored.name(key): (stored, key) for key in keys if key not in stored._read}
         if not names:
             return
         rows = {row.name: row for row in asked[0][0].reader.named(list(names))}
-        for name, (stored, key) in names.items():  # unless another thread has learnt what is newer
+        for name, (stored, key) in names.items():  # keeps newer values of other threads
             stored._read.setdefault(key, stored.read(rows[name])[1] if name in rows else _ABSENT)
 
     @property
     def full(self) -> bool:
-        """Whether more is remembered than should be."""
+        """True if the cache exceeds its limit."""
         return len(self._read) > MOST
 
     def several(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """Those that are there of several."""
+        """Returns the existing facts among some keys."""
         keys = list(keys)
         self.look_up([(self, keys)])
-        return {key: found for key in keys if (found := self._read[key]) is not _ABSENT}
+        return {key: value for key in keys if (value := self._read[key]) is not _ABSENT}
 
     def learn(self, facts: Mapping[Any, Any]) -> None:
-        """Remember what has just been written."""
+        """Caches facts that were just written."""
         self._read.update(facts)
 
     def name(self, key: Any) -> bytes:
-        """The name of the row of a key."""
+        """Derives the name of a key's row."""
         return self._seal.name(self._kind, self._key.dump_json(key))
 
     def tag(self, of: str) -> bytes:
-        """The tag of rows that belong together."""
+        """Derives the tag of a group of rows."""
         return self._seal.name("tag", of.encode())
 
     def row(self, number: int, key: Any, value: Any) -> SealedRow:
-        """A fact as a row."""
+        """Seals a fact as a row."""
         name, tag = self.name(key), None
         if self._kind in WHOLE:
             tag = self.tag(self._kind)
@@ -185,15 +197,15 @@ class StoredFacts(Mapping[Any, Any]):
         return SealedRow(name, number, self._kind, tag, self._seal.close(self._kind, name, content))
 
     def read(self, row: SealedRow) -> tuple[Any, Any]:
-        """A row as a fact."""
+        """Opens a row as a fact."""
         key, value = _pair(self._kind).validate_json(
             self._seal.open(row.kind, row.name, row.content)
         )
         return key, value
 
     def tagged(self, of: Iterable[str]) -> list[Any]:
-        """The values of rows that have some tags, in the order in which they became known."""
-        rows = self.reader.tagged([self.tag(each) for each in of])
+        """Returns values of rows with some tags, in the order of discovery."""
+        rows = self.reader.tagged([self.tag(name) for name in of])
         return [self.read(row)[1] for row in sorted(rows, key=lambda row: row.number)]
 
 
@@ -205,13 +217,13 @@ def _pair(kind: str) -> TypeAdapter[tuple[Any, Any]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoredSnapshot(Snapshot):
-    """A snapshot that looks facts up when it is asked for them.
+    """Snapshot that looks facts up on demand.
 
     Attributes:
-        last: the last number of a row.
-        standing: which private value each form that is looked for belongs to.
-        longest: how long the longest form is, by how it begins.
-        facts: all of them by kind.
+        last: number of the last row.
+        standing: private value of each form to look for.
+        longest: length of the longest form, by its beginning.
+        facts: all facts by kind.
     """
 
     last: int
@@ -221,63 +233,67 @@ class StoredSnapshot(Snapshot):
 
     @classmethod
     def of(cls, version: int, last: int, seal: Seal, reader: RowReader) -> "StoredSnapshot":
-        """What a session knows at a version."""
+        """Builds the lazy snapshot of a session at a version."""
         facts = {kind: StoredFacts(kind, seal, reader) for kind in (*FACTS, FORM, BEGINNING)}
         return cls._made(version, last, facts)
 
     @classmethod
     def _made(cls, version: int, last: int, facts: Mapping[str, StoredFacts]) -> "StoredSnapshot":
         chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACTS}  # type: ignore[arg-type]
-        own: dict[str, Any] = {"standing": facts[FORM], "longest": facts[BEGINNING], "facts": facts}
-        return cls(version=version, last=last, **own, **chains)
+        extra: dict[str, Any] = {
+            "standing": facts[FORM],
+            "longest": facts[BEGINNING],
+            "facts": facts,
+        }
+        return cls(version=version, last=last, **extra, **chains)
 
     def with_written(self, rows: int, added: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
-        """The next snapshot, which remembers what this process has just written."""
+        """Returns the next snapshot, with newly written facts cached."""
         for kind, facts in added.items():
             self.facts[kind].learn(facts)
         return self._made(self.version + 1, self.last + rows, self.facts)
 
     @property
     def full(self) -> bool:
-        """Whether so much is remembered that it is time to begin again."""
+        """True if a cache exceeds its limit, so that caching must restart."""
         return any(stored.full for stored in self.facts.values())
 
     def whole(self) -> Snapshot:
-        """All of it at once."""
+        """Reads all facts into an ordinary snapshot."""
         rows: dict[str, list[SealedRow]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
         for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
-            rows.setdefault(row.kind, []).append(row)  # links of conversations are of another kind
-        known: dict[str, Any] = {
+            rows.setdefault(row.kind, []).append(row)  # links of conversations have another kind
+        facts: dict[str, Any] = {
             kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS
         }
-        return Snapshot(version=self.version, **known)
+        return Snapshot(version=self.version, **facts)
 
     def given_as(self, names: Iterable[str]) -> list[Given]:
-        """The placeholders whose names begin with some of these: `PERSON_1`."""
-        found: list[Given] = self.facts["placeholders"].tagged(names)
-        return found
+        """Returns the placeholders that begin with one of some names: `PERSON_1`."""
+        placeholders: list[Given] = self.facts["placeholders"].tagged(names)
+        return placeholders
 
     def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
-        """What of all that was found to be private may stand in some texts; more can be added to it."""
-        known = self.standing.several(could_stand(texts, self.longest.several))
-        # What is in them already is not new, even where nothing would be looked for.
-        said = ((each, texts[each.text][each.start : each.end]) for each in spans)
-        found = {PrivateValue(each.type, text, each.score).key for each, text in said}
-        forms: list[KnownForm] = sorted(known.values())
+        """Returns a matcher of private values that may occur in some texts."""
+        forms_found = self.standing.several(could_stand(texts, self.longest.several))
+        # Values that the session knows already are not new, even where no form matches them.
+        detected = ((span, texts[span.text][span.start : span.end]) for span in spans)
+        keys = {PrivateValue(span.type, text, span.score).key for span, text in detected}
+        forms: list[KnownForm] = sorted(forms_found.values())
         sought = Sought(PrivateValue(form.type, form.text, form.score) for form in forms)
-        for value in self.facts["private"].several(found).values():
+        for value in self.facts["private"].several(keys).values():
             sought.add(value)
         return sought
 
     def rows(self, delta: SessionDelta) -> tuple[list[SealedRow], dict[str, dict[Any, Any]]]:
-        """What a release adds, as rows, and as facts by kind."""
+        """Converts a delta to sealed rows, and to facts by kind."""
         added: dict[str, dict[Any, Any]] = {kind: dict(getattr(delta, kind)) for kind in FACTS}
         added[FORM], added[BEGINNING] = self._forms(list(delta.private.values()))
         rows: list[SealedRow] = []
         for kind, facts in added.items():
             stored = self.facts[kind]
             numbered = enumerate(facts.items(), len(rows) + 1)
-            rows += [stored.row(self.last + i, *each) for i, each in numbered]
+            rows += [stored.row(self.last + i, *fact) for i, fact in numbered]
         return rows, added
 
     def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, KnownForm], dict[str, int]]:
@@ -286,17 +302,17 @@ class StoredSnapshot(Snapshot):
         texts = [form.text for *_, form in forms]
         heads = [head for *_, form in forms for head in beginnings(form)]
         StoredFacts.look_up([(self.standing, texts), (self.longest, heads)])
-        known: dict[str, KnownForm] = self.standing.several(texts)
+        forms_known: dict[str, KnownForm] = self.standing.several(texts)
         longest: dict[str, int] = self.longest.several(heads)
-        now, reach = dict(known), dict(longest)
+        now, reach = dict(forms_known), dict(longest)
         for order, value, form in forms:
             if form.text not in now or now[form.text].gives_way(form.whole, value.type):
                 now[form.text] = KnownForm(order, value.type, value.text, value.score, form.whole)
                 for head in beginnings(form):
                     reach[head] = max(reach.get(head, 0), len(form.text))
-        return _new(now, known), _new(reach, longest)
+        return _select_new(now, forms_known), _select_new(reach, longest)
 
 
-def _new(now: Mapping[str, T], known: Mapping[str, T]) -> dict[str, T]:
-    """Gives what is there now and was not, or was another."""
+def _select_new(now: Mapping[str, T], known: Mapping[str, T]) -> dict[str, T]:
+    """Selects entries that are new or changed."""
     return {key: value for key, value in now.items() if value != known.get(key)}

@@ -1,4 +1,7 @@
-"""How Alembic runs the steps: on the connection that `schema.prepare` gives it, in its transaction."""
+"""Alembic environment: runs the steps on the connection of `schema.prepare`.
+
+They run in its transaction.
+"""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""The first tables: the store, its sessions, what they know, and keys that do not lie apart."""
+"""First tables: store, sessions, facts, and keys that do not lie apart."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make them."""
+    """Creates the tables."""
     op.create_table(
         "textveil_store",
         sa.Column("name", sa.LargeBinary, primary_key=True),

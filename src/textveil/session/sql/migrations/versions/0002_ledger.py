@@ -1,4 +1,4 @@
-"""The ledger: accounts, entries and limits."""
+"""Tables of the ledger: accounts, entries and limits."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Creates the tables."""
     op.create_table(
         "textveil_accounts",
         sa.Column("name", sa.LargeBinary, primary_key=True),
