@@ -1,7 +1,7 @@
-"""Korean names: what they are without the particles behind them.
+"""Korean names: removes the particles behind them.
 
-In: a name as it stands in a text. Out: the name without the particle behind it.
-Not here: which words are names (the tagger), and the lists (`gazetteers`).
+In: a name from a text. Out: the name without the particle behind it.
+Not here: the search for names (the tagger), and the lists (`gazetteers`).
 """
 
 from functools import cache
@@ -26,7 +26,7 @@ def _lists() -> _Korean:
 
 
 def _stems(word: str) -> list[str]:
-    """A word as it stands, and without each particle that it may end with."""
+    """Returns a word, and the word without each particle that may end it."""
     return [
         word,
         *(
@@ -38,29 +38,36 @@ def _stems(word: str) -> list[str]:
 
 
 def without_particle(word: str) -> str:
-    """A name without the particle behind it, where a listed name is left; else the word as it is."""
-    if word in _lists().given or _person(word, weak=True):
+    """Removes the particle behind a Korean name, if a listed name remains.
+
+    Otherwise the word is returned unchanged.
+    """
+    if word in _lists().given or _is_person(word, weak=True):
         return word
     return next(
-        (stem for stem in _stems(word) if stem in _lists().given or _person(stem, weak=False)), word
+        (stem for stem in _stems(word) if stem in _lists().given or _is_person(stem, weak=False)),
+        word,
     )
 
 
-def _person(stem: str, *, weak: bool) -> bool:
-    """Whether a word is a surname and a given name: a listed one, or if `weak` any of fitting syllables."""
+def _is_person(stem: str, *, weak: bool) -> bool:
+    """True if a word is a surname followed by a given name.
+
+    The given name must be listed; with `weak`, any given name of fitting syllables counts.
+    """
     lists = _lists()
     for length in (2, 1):
         family, given = stem[:length], stem[length:]
         if family not in lists.family or stem in lists.plain:
             continue
         long = length == 2 and 1 <= len(given) <= 2 and given[-1] in lists.second
-        if given in lists.given or long or (weak and _fits(family, given)):
+        if given in lists.given or long or (weak and _has_name_syllables(family, given)):
             return True
     return False
 
 
-def _fits(family: str, given: str) -> bool:
-    """Whether a given name is made of syllables of given names, and its word no ordinary one."""
+def _has_name_syllables(family: str, given: str) -> bool:
+    """True if a given name consists of given-name syllables and is no ordinary word."""
     first, second = _lists().first, _lists().second
     if len(given) == 2:
         return given[0] in first and given[1] in second

@@ -1,8 +1,10 @@
-"""Stages: the way from texts to sensitive spans, as one table that is read from top to bottom.
+"""Stages: one table of steps from texts to sensitive spans.
 
-In: the words of a batch, the settings of detection. Out: `Detections`.
-Not here: what each stage does (`detectors`, `scoring`, `trimming`, `visibility`, `bounds`, `overlaps`, `occurrences`),
-and which group a span's words get (`textveil.protect`).
+The table is read and run from top to bottom.
+
+In: the tokens of a batch, the settings of detection. Out: `Detections`. Not here: what each stage
+does (`detectors`, `scoring`, `trimming`, `visibility`, `bounds`, `overlaps`, `occurrences`), and
+which group a span's words get (`textveil.protect`).
 
 `make ablation` switches each stage off and counts what changes.
 """
@@ -24,14 +26,15 @@ Apply = Callable[[Detections, Settings], Detections]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One step of detection.
+    """A single step of detection: a function, its reason and its condition.
 
     Attributes:
-        name: what ablation calls it.
-        apply: from detections and settings to detections.
-        why: what it is for.
-        runs: whether it runs under these settings.
-        guard: why it stays where it changes nothing on measured texts; empty if it earns its place.
+        name: its name in ablations.
+        apply: the function from detections and settings to new detections.
+        why: its purpose.
+        runs: the condition on the settings under which it runs.
+        guard: the reason to keep it although it changes nothing on measured texts; empty if it
+            improves detection there.
     """
 
     name: str
@@ -42,7 +45,7 @@ class Stage:
 
 
 def run(stages: Sequence[Stage], found: Detections, settings: Settings) -> Detections:
-    """Runs those stages that the settings ask for, in order."""
+    """Runs the stages that the settings ask for, in order."""
     for stage in stages:
         if stage.runs(settings):
             found = stage.apply(found, settings)
@@ -157,7 +160,7 @@ MERGING = (
     ),
     BOUNDS,
 )
-"""From spans that may overlap to spans that share no word, in order."""
+"""Stages that turn spans which may overlap into spans that share no word, in order."""
 
 STAGES = (
     Stage(
@@ -249,7 +252,7 @@ STAGES = (
     ),
     *MERGING,
 )
-"""From texts to the sensitive spans in them, in order."""
+"""Stages from texts to the sensitive spans in them, in order."""
 
 PROPAGATING = (
     Stage(
@@ -260,4 +263,7 @@ PROPAGATING = (
     BOUNDS,
     *MERGING,
 )
-"""From spans to these and all other places of what they cover, in order; in a session behind its lock."""
+"""Stages that add every other occurrence of the detected values, in order.
+
+A session runs them while it holds its lock.
+"""

@@ -1,7 +1,7 @@
-"""Visibility: which spans are private, and which are public.
+"""Visibility: decides which spans are private and which are public.
 
-In: spans and their texts. Out: the same spans, with `private` settled.
-Not here: what detectors are in doubt of (`scoring`), and the order of steps (`stages`).
+In: spans and their texts. Out: the same spans, with `private` set to 0 or 1 where a rule applies.
+Not here: the probability of doubtful spans (`scoring`), and the order of steps (`stages`).
 """
 
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ from textveil.detect.spans import NAMES, PRIVATE, Span
 from textveil.text import is_country, vocabulary
 
 LONGEST_COUNTRY = 60
-"""Letters of a name that is looked for among countries."""
+"""The longest name, in characters, that is looked up among the countries."""
 
 NAMING = 4
-"""Letters of a longer word of a name."""
+"""The fewest letters of a word of a name that identifies it in an address."""
 
 
 def is_at_level(span: Span, level: str) -> bool:
-    """Tells whether a span counts as sensitive at a `protect.level`."""
+    """Says whether a span counts as sensitive at a `protect.level`."""
     if level == "names":
         return True
     return span.private >= PRIVATE and (span.type not in NAMES or level == "personal")
 
 
 def publish_country(span: Span, texts: Sequence[str]) -> Span:
-    """Makes a whole country public that textveil found, unless it may be a person's name."""
+    """Marks a country found by textveil as public, unless people share its name."""
     name = texts[span.text][span.start : span.end]
     if not (span.is_own or span.is_guess) or span.type not in (*NAMES, "ADDRESS"):
         return span  # what a user listed stays sensitive, whatever it is
@@ -37,7 +37,7 @@ def publish_country(span: Span, texts: Sequence[str]) -> Span:
 
 
 def raise_relative(span: Span, texts: Sequence[str]) -> Span:
-    """Makes a person private who is said to be the writer's relative, neighbour or colleague."""
+    """Marks a person as private whom the text calls a relative or colleague."""
     if span.type != "PERSON" or span.private >= PRIVATE:
         return span
     text = texts[span.text]
@@ -49,9 +49,10 @@ def raise_relative(span: Span, texts: Sequence[str]) -> Span:
 
 
 def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Makes persons private whose name is in an address or user name of their text.
+    """Marks persons as private whose name occurs in an address or user name.
 
-    In it are all longer words of the name, or the whole name as one word, or its last word with the first's initial.
+    The address or user name must hold all longer words of the name, the whole name as one word, or
+    its last word with the first word's initial.
     """
     known: list[set[str]] = [set() for _ in texts]
     for span in spans:
