@@ -1,7 +1,8 @@
 """Detection: finds the private spans of texts by detectors and stages.
 
 In: the tokens of a batch of texts, and options. Out: `Detections`, the sensitive spans of each
-text. Not here: which group and budget a word gets (`protect`), and what replaces it (`mechanism`).
+text.
+Not here: which group and budget a word gets (`protect`), and what replaces it (`mechanism`).
 """
 
 from textveil.detect.alive import show_progress

@@ -1,7 +1,8 @@
 """Adapters: other libraries' taggers as detectors: the bundled one, Hugging Face, spaCy, stanza, GLiNER, Presidio.
 
 In: a folder, a name or a loaded model, texts. Out: spans with textveil's type names.
-Not here: our own structured identifiers (`patterns`), and how detectors are run and checked (`detectors`).
+Not here: our own structured identifiers (`patterns`), and how detectors are run and checked
+(`detectors`).
 
 An adapter looks at the whole of every text, or raises. Optional libraries are imported on first use, and a loaded
 model never goes to the network.

@@ -1,7 +1,8 @@
-"""Signs of progress: a working detector is not taken for a hanging one.
+"""Signs of progress: keep a working detector from timing out.
 
-In: signs of progress. Out: calls of the listener that waits for a detector. Not here: the time
-limit (`detectors`), and how progress is shown to people (`textveil.cli.progress`).
+In: signs of progress. Out: calls of the listener that waits for a detector.
+Not here: the time limit (`detectors`), and how progress is shown to people
+(`textveil.cli.progress`).
 """
 
 from collections.abc import Callable

@@ -51,7 +51,7 @@ _OWES = Late(
 
 
 def is_beside_relation(behind: str) -> bool:
-    """True if a text begins with an apposition of kinship, or a debt.
+    """True if a text begins with a kinship apposition or debt.
 
     An apposition stands between punctuation, as in "Rose, my boss, is ill"; a debt is a sum owed to
     the writer, as in "Rose owes me 50".

@@ -92,7 +92,7 @@ class Detection:
 
     @property
     def finds_names(self) -> bool:
-        """True if some detector finds names without a key, or none are asked for."""
+        """True if names are found without a key, or none are wanted."""
         names = {each.name for each in self.settings.detectors} - LISTING
         types = self.settings.types
         asked = types is None or not types.isdisjoint(NAMES)
@@ -101,7 +101,7 @@ class Detection:
         return not names <= KEYED
 
     def remembering(self) -> Self:
-        """Returns a copy that remembers its spans, so equal texts are searched once."""
+        """Returns a copy that searches equal texts only once."""
         return replace(self, settings=replace(self.settings, memory=Memory()))
 
     def check_measured(self, texts: Sequence[str]) -> None:

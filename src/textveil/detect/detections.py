@@ -18,7 +18,7 @@ from textveil.text import Tokens
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Detections:
-    """The tokens of a batch of texts and the spans detected so far. Secret.
+    """The tokens and detected spans of a batch of texts. Secret.
 
     Attributes:
         tokens: the N words of the texts.
@@ -29,7 +29,6 @@ class Detections:
         spared: spans that would be sensitive, but that the user listed as never protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
         bounds: the structural bounds by text, filled when first needed.
-
         repeats: int64 [C], for each text of the batch the index of its equal among these distinct
             texts; None if these are the texts of the batch.
         new_values: for each text, the private values that no earlier text had.
@@ -63,7 +62,7 @@ class Detections:
 
 
 def _copy_spans(spans: Sequence[Span], which: Ints) -> tuple[Span, ...]:
-    """Copies the spans of each listed text, in order, with their new text indices."""
+    """Copies the spans of each listed text, with new indices."""
     own: dict[int, list[Span]] = {}
     for span in spans:
         own.setdefault(span.text, []).append(span)

@@ -1,7 +1,9 @@
 r"""Encodings: detectors read the letters that `\u00fc`, `%40`, `&#64;` or Base64 stand for, not their own.
 
-In: a text. Out: the text as it is read, and where each of its characters stands; what is encoded in it.
-Not here: documents as such (`keyvalue`), and other ways to write text in other letters (`patterns`).
+In: a text. Out: the text as it is read, and where each of its characters stands; what is encoded in
+it.
+Not here: documents as such (`keyvalue`), and other ways to write text in other letters
+(`patterns`).
 """
 
 import binascii

@@ -1,7 +1,8 @@
 """Gazetteers: bundled lists of names by script, read when first needed.
 
 In: a script. Out: its sections, such as given names, family names, and ordinary words that look
-like names. Not here: how the lists were made (`training/gazetteers.py`).
+like names.
+Not here: how the lists were made (`training/gazetteers.py`).
 """
 
 import gzip

@@ -26,7 +26,7 @@ def _lists() -> _Korean:
 
 
 def _stems(word: str) -> list[str]:
-    """Returns a word, and the word without each particle that may end it."""
+    """Returns a word, and the word without each possible particle."""
     return [
         word,
         *(
@@ -67,7 +67,7 @@ def _is_person(stem: str, *, weak: bool) -> bool:
 
 
 def _has_name_syllables(family: str, given: str) -> bool:
-    """True if a given name consists of given-name syllables and is no ordinary word."""
+    """True if a given name has name syllables and is no word."""
     first, second = _lists().first, _lists().second
     if len(given) == 2:
         return given[0] in first and given[1] in second

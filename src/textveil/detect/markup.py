@@ -1,7 +1,10 @@
-"""Markup: recognises XML and HTML documents, where a placeholder looks like a tag.
+"""Markup: recognises XML and HTML documents.
 
-In: a text. Out: the ranges of a document in which entities are not read. Not here: how tags divide
-spans (`bounds`), and how a placeholder is written in a document (`pipeline.release`).
+A placeholder in such a document would look like a tag.
+
+In: a text. Out: the ranges of a document in which entities are not read.
+Not here: how tags divide spans (`bounds`), and how a placeholder is written in a document
+(`pipeline.release`).
 """
 
 import re

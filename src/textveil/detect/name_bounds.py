@@ -103,7 +103,7 @@ _TURKISH = Late(
 _HANGUL = Late(r"\p{Hangul}{3,8}")
 
 LONGEST = 3
-"""How many characters behind a span a title may reach."""
+"""The number of characters behind a span that a title may reach over."""
 
 
 def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
@@ -178,7 +178,7 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
 
 
 def is_called(value: str) -> bool:
-    """True if a value is a title and one word: a person, no organization."""
+    """True if a value is a title and one word, so a person."""
     before = _title_pattern().match(value)
     return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
 
@@ -187,10 +187,13 @@ _ONE_NAME = Late(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
 
 
 def is_title(word: str) -> bool:
-    """Says whether a word is a title, which may end with a full stop."""
+    """Says whether a word is a title, without its full stop."""
     return word.lower() in _list_titles() or word.lower() in SHORT
 
 
 def is_nobody(value: str) -> bool:
-    """True if a value is only titles ("Herr Dr."), none of which may be a name."""
+    """True if a value is only titles ("Herr Dr."), so nobody.
+
+    None of the titles may be a name.
+    """
     return _only_titles_pattern().fullmatch(value) is not None

@@ -1,16 +1,19 @@
-"""Scoring: how probable it is that a span is private, by how it looks and by what else its text holds.
+"""Scoring: the probability that a span is private, from its looks and context.
 
-In: spans of textveil's own detectors, among them those of which the bundled tagger is in doubt; the words of their
-texts. Out: the same spans with this probability. Weights come from `training/odds.py` of the repository.
+In: spans of textveil's own detectors, among them doubtful spans of the bundled tagger; the tokens
+of their texts. Out: the same spans with this probability. The weights come from `training/odds.py`
+of the repository.
 Not here: the detectors (`adapters`, `keyvalue`), and which spans count (`stages`).
 
-A single word that may be a name says little alone. Beside other private names it is likely to be one, too; in a text
-that holds nothing else it is not. So a candidate, which is all spans of the same words, is judged twice. A small
-network reads what the tagger read at it and in the words around (`Evidence`), and what detectors say of it (`OWN`). A
-second one reads what the first says of it and of the candidates beside it, and which identifiers are near (`BESIDE`).
-Both are fitted on texts that the tagger was not trained on: of those that it knows, the tagger is too sure.
+A single word that may be a name says little alone. Beside other private names it is likely to be
+private, too; in a text without any it is not. So a candidate, which is all overlapping spans at one
+place, is scored twice. A small network reads the tagger's evidence for the candidate and for the
+words around it (`Evidence`), and features from the detectors (`OWN`). A second network reads the
+first one's score of the candidate and of its neighbours, and which identifiers are near (`BESIDE`).
+Both are fitted on texts that the tagger was not trained on: on its training texts, the tagger is
+too sure.
 
-What is said of a text depends on that text alone, and the time is linear in its words.
+The score of a text depends on that text alone, and the time is linear in its words.
 """
 
 import json
@@ -49,9 +52,12 @@ OWN = (
     "line",
     "relation",
 )
-"""What is known of a candidate besides evidence: who found it; whether it is one of the tagger's `DETAILS`; the share
-of words in scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line;
-whether words for somebody whom the writer knows stand before it."""
+"""Features of a candidate without evidence.
+
+In order: whether the tagger found it; whether a key or phrase did (`structure`); whether it is one
+of the tagger's `DETAILS`; the share of words in scripts without capitals; whether it is one word,
+two, at most `SHORT` letters; whether it begins a line; whether kinship words stand before it.
+"""
 
 DETAIL = OWN.index("detail")
 
@@ -72,40 +78,46 @@ BESIDE = (
     ),
     *("identifiers", "any identifier", "distance", "text", "length"),
 )
-"""What the second network reads of a candidate: its log odds; of the up to `NEAR` candidates before and behind it
-whether there are any, the largest and the mean of their log odds, the logarithm of their odds' sum, the share and
-number of those that are rather private, and how many there are; the log odds of the one before and of the next; whether
-another candidate of the text has a word of it, and the largest log odds of those; how many identifiers are within
-`REACH` characters, and how far away the nearest is; how long the text is, and the candidate. Numbers, distances and
-lengths are logarithms."""
+"""Features that the second network reads of a candidate.
+
+Its log odds; of the up to `NEAR` candidates before and behind it whether there are any, the largest
+and the mean of their log odds, the logarithm of their odds' sum, the share and number of those that
+are rather private, and how many there are; the log odds of the previous and of the next; whether
+another candidate of the text shares a word with it, and the largest log odds of those; how many
+identifiers are within `REACH` characters, and how far away the nearest is; how long the text is,
+and the candidate. Numbers, distances and lengths are logarithms.
+"""
 
 NEAR = 10
 REACH = 1000
 LONG = 2000
-"""Characters from which on all texts count as equally long."""
+"""The length in characters from which all texts count as equally long."""
 
 LENIENT = 2.0
-"""What is added to the log odds of a surname with an apostrophe that begins a sentence: the tagger saw few of them."""
+"""Log odds added to a surname with an apostrophe that begins a sentence.
+
+The tagger saw few of them.
+"""
 
 NONE = -4.0
-"""The log odds that stand for those of no candidate."""
+"""Log odds used as padding where there is no neighbour."""
 
 SHORT = 3
 BEFORE = 60
-"""Characters before a candidate that are looked at."""
+"""The number of characters before a candidate that are searched for cues."""
 
 _LINE = Late(r"(?:\A|\n)\W*\Z")
 _UNCASED = Late(r"\p{Lo}")
 
 
 class Candidate(NamedTuple):
-    """What detectors found at one place.
+    """A place in a text at which detectors found spans.
 
     Args:
         text: the index of the text.
         start: first character.
         end: one past the last.
-        spans: the places of the spans among all that were found.
+        spans: the indices of its spans among all spans.
     """
 
     text: int
@@ -116,14 +128,15 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """A network of one layer of hidden units.
+    """The weights of a network with one hidden layer.
 
     Attributes:
-        units: float64 [units, features], what each feature adds to a hidden unit: of the first network `OWN` and what
-            evidence tells, of the second `BESIDE`. What the encoder's states add to the first, over the candidate and
-            over the words around, are the readings of the tagger.
-        bias: float64 [units].
-        sum: float64 [units], what each unit above 0 adds to the log odds.
+        units: float64 [units, features], the weight of each feature in each hidden unit. Features
+            of the first network are `OWN` and the evidence's, of the second `BESIDE`. The first
+            one's units also get the tagger's readings of the encoder's states, over the candidate
+            and over the words around.
+        bias: float64 [units], the biases of the hidden units.
+        sum: float64 [units], the weight of each unit above 0 in the log odds.
         base: float64, the log odds where no unit is above 0.
     """
 
@@ -134,13 +147,13 @@ class Weights:
 
 
 class Jury(NamedTuple):
-    """Those who judge candidates.
+    """The two networks that score candidates, and their thresholds.
 
     Args:
         first: the network that reads a candidate and the words around.
-        second: the one that reads what the first says of it and of others.
-        least: float64 [2], the log odds from which names count as private, and `DETAILS`; they become a probability of
-            .5.
+        second: the network that reads the first one's scores of a candidate and of its neighbours.
+        least: float64 [2], the log odds from which names, and `DETAILS`, count as private; they
+            become a probability of .5.
     """
 
     first: Weights
@@ -150,7 +163,7 @@ class Jury(NamedTuple):
 
 @cache
 def jury() -> Jury:
-    """Those of the package."""
+    """Reads the networks of the package."""
     kept = json.loads((files("textveil") / "data" / "constants" / "odds.json").read_text("utf-8"))
     first, second = (
         Weights(**{name: np.array(values, np.float64) for name, values in kept[each].items()})
@@ -160,11 +173,13 @@ def jury() -> Jury:
 
 
 def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
-    """The spans, with the probability that each is private; as they are those of other detectors, and what keys tell.
+    """Sets the probability that each span is private.
+
+    Spans of other detectors, and values behind a key that proves them private, keep theirs.
 
     Args:
-        spans: what was found, by the bundled tagger with `DOUBT`.
-        tokens: the words of the texts.
+        spans: the spans of all detectors; the bundled tagger must have run with `DOUBT`.
+        tokens: the tokens of the texts.
     """
     found = candidates(spans)
     by = jury()
@@ -189,12 +204,15 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
 
 
 def is_told(span: Span) -> bool:
-    """Whether a key tells that a value is private, so that its odds do not count; a name's key may be a thing's."""
+    """True if a key proves that a value is private.
+
+    Its odds then do not count. A name's key may be that of a thing, so it proves nothing.
+    """
     return span.source == "structure" and span.type != "PERSON"
 
 
 def candidates(spans: Sequence[Span]) -> list[Candidate]:
-    """The places of spans that are judged, in order; spans that overlap are of one candidate."""
+    """Groups overlapping spans that are scored into candidates, in order."""
     found: list[Candidate] = []
     for i, span in sorted(enumerate(spans), key=lambda each: each[1]):
         if span.source not in JUDGED or span.type not in (*NAMES, *DETAILS):
@@ -208,15 +226,23 @@ def candidates(spans: Sequence[Span]) -> list[Candidate]:
 
 
 def features(found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) -> Values:
-    """`OWN` of each candidate, then what its evidence tells, float64 [K, own + told]; zeros without evidence."""
-    rows = [_own(each, [spans[i] for i in each.spans], tokens) for each in found]
+    """Computes the features of each candidate, `OWN` and then its evidence.
+
+    Returns:
+        float64 [K, own + told]; zeros where a candidate has no evidence.
+    """
+    rows = [_compute_own(each, [spans[i] for i in each.spans], tokens) for each in found]
     return np.array(rows, np.float64).reshape(len(found), len(OWN) + TOLD)
 
 
 def readings(
     found: Sequence[Candidate], spans: Sequence[Span], units: int
 ) -> tuple[Values, Values]:
-    """What was read over and around each candidate, two of float64 [K, units]; zeros without evidence."""
+    """Returns the tagger's readings over and around each candidate.
+
+    Returns:
+        Two of float64 [K, units]; zeros where a candidate has no evidence.
+    """
     none = (0.0,) * units
     known = [evidence_of([spans[i] for i in each.spans]) for each in found]
     over = [none if each is None else each.over for each in known]
@@ -226,14 +252,16 @@ def readings(
 
 
 def evidence_of(spans: Sequence[Span]) -> Evidence | None:
-    """That of the span that the tagger is surest of."""
+    """Returns the evidence of the tagger's best-scored span."""
     tagged = [span for span in spans if span.evidence is not None]
     return max(tagged, key=lambda span: span.score).evidence if tagged else None
 
 
-def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[float]:
+def _compute_own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[float]:
     text, start, *_ = candidate
-    words = [word for word in tokens.words[slice(*_words(candidate, tokens))] if word.isalnum()]
+    words = [
+        word for word in tokens.words[slice(*_find_tokens(candidate, tokens))] if word.isalnum()
+    ]
     before = tokens.texts[text][max(0, start - BEFORE) : start]
     tagged = [span for span in spans if span.source == "tagger"]
     best = max(tagged or spans, key=lambda span: span.score)
@@ -253,28 +281,35 @@ def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[fl
 
 
 def odds(known: Values, read: Values, by: Weights) -> Values:
-    """The log odds of candidates by one network, float64 [K].
+    """Computes the log odds of candidates by one network.
 
     Args:
-        known: float64 [K, features], what it reads of each.
-        read: float64 [K, units], what was read there and around, together; zeros for the second.
-        by: its weights.
+        known: float64 [K, features], the features of each candidate.
+        read: float64 [K, units], the readings over and around it, summed; zeros for the second
+            network.
+        by: the network's weights.
+
+    Returns:
+        float64 [K].
     """
-    units = np.maximum(_weighed(known, by.units) + read + by.bias, 0.0)
-    found: Values = _weighed(units, by.sum[None])[:, 0] + by.base
+    units = np.maximum(_sum_weighted(known, by.units) + read + by.bias, 0.0)
+    found: Values = _sum_weighted(units, by.sum[None])[:, 0] + by.base
     return found
 
 
 def beside(
     found: Sequence[Candidate], spans: Sequence[Span], texts: Sequence[str], own: Values
 ) -> Values:
-    """`BESIDE` of each candidate, float64 [K, features].
+    """Computes the features `BESIDE` of each candidate.
 
     Args:
         found: all candidates of the texts, in order.
-        spans: what was found, among them identifiers.
+        spans: all spans, among them identifiers.
         texts: the texts.
-        own: float64 [K], the log odds of each by the first network.
+        own: float64 [K], the log odds of each candidate by the first network.
+
+    Returns:
+        float64 [K, features].
     """
     identifiers: list[list[int]] = [[] for _ in texts]
     candidate_spans = {i for each in found for i in each.spans}
@@ -284,16 +319,23 @@ def beside(
     rows: list[list[float]] = []
     for text, own_of in groupby(range(len(found)), key=lambda k: found[k].text):
         places = [*own_of]
-        rows += _beside(
+        rows += _compute_beside(
             [found[k] for k in places], sorted(identifiers[text]), texts[text], own[places]
         )
     return np.array(rows, np.float64).reshape(len(found), len(BESIDE))
 
 
-def _beside(
+def _compute_beside(
     found: Sequence[Candidate], identifiers: Sequence[int], text: str, own: Values
 ) -> Iterator[list[float]]:
-    """The same for the candidates of one text; of its identifiers, where they begin."""
+    """Computes `BESIDE` for the candidates of one text.
+
+    Args:
+        found: the candidates of the text, in order.
+        identifiers: where the identifiers of the text begin.
+        text: the text.
+        own: the log odds of the candidates by the first network.
+    """
     words = [
         {atom.text for atom in atoms(text[each.start : each.end]) if len(atom.text) > 1}
         for each in found
@@ -336,20 +378,26 @@ def _beside(
         ]
 
 
-def _weighed(known: Values, by: Values) -> Values:
-    """The weighed sums of each row, without a product of matrices, whose last bits may depend on the other rows."""
+def _sum_weighted(known: Values, by: Values) -> Values:
+    """Computes the weighted sums of each row.
+
+    It does not use a matrix product, whose last bits may depend on the other rows.
+    """
     found: Values = np.einsum("kf,uf->ku", known, by, optimize=False)
     return found
 
 
 def probability(odds: Values) -> Values:
-    """From log odds to probabilities."""
+    """Turns log odds into probabilities."""
     found: Values = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
     return found
 
 
-def _words(candidate: Candidate, tokens: Tokens) -> tuple[int, int]:
-    """The words that a candidate touches, counted over all texts: the first, and one past the last."""
+def _find_tokens(candidate: Candidate, tokens: Tokens) -> tuple[int, int]:
+    """Returns the range of tokens that a candidate touches.
+
+    Tokens are counted over all texts: the first, and one past the last.
+    """
     low, high = tokens.documents[candidate.text : candidate.text + 2].tolist()
     first = bisect_right(tokens.ends, candidate.start, low, high)
     return first, bisect_left(tokens.starts, candidate.end, first, high)

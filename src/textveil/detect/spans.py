@@ -45,7 +45,7 @@ LISTED = "LISTED"
 """The type of every match of a user's lists and expressions."""
 
 WHOLE = "TEXT"
-"""The type of a part that is hidden whole, because its private content is unknown."""
+"""The type of a part that is hidden whole: its private content is unknown."""
 
 TYPES = (*NAMES, *IDENTIFIERS, LISTED)
 """All types that textveil uses itself; detectors of other packages may add to them."""
@@ -122,13 +122,16 @@ class Span(NamedTuple):
 
     @property
     def is_guess(self) -> bool:
-        """True if a tagger, bundled or the user's, found the span by its looks."""
+        """True if a tagger found the span by its looks.
+
+        Both the bundled tagger and a user's own count.
+        """
         return self.source.partition(":")[0] == GUESSED
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """The interface of a detector: a name and a method that finds spans."""
+    """The interface of a detector: a name and `find`."""
 
     @property
     def name(self) -> str:
@@ -136,5 +139,8 @@ class Detector(Protocol):
         ...
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """Finds the spans of all texts, ordered by text and start; they may overlap."""
+        """Finds the spans of all texts, by text and start.
+
+        They may overlap.
+        """
         ...

@@ -2,9 +2,9 @@
 
 The table is read and run from top to bottom.
 
-In: the tokens of a batch, the settings of detection. Out: `Detections`. Not here: what each stage
-does (`detectors`, `scoring`, `trimming`, `visibility`, `bounds`, `overlaps`, `occurrences`), and
-which group a span's words get (`textveil.protect`).
+In: the tokens of a batch, the settings of detection. Out: `Detections`.
+Not here: what each stage does (`detectors`, `scoring`, `trimming`, `visibility`, `bounds`,
+`overlaps`, `occurrences`), and which group a span's words get (`textveil.protect`).
 
 `make ablation` switches each stage off and counts what changes.
 """

@@ -1,7 +1,7 @@
 """Trimming: cuts spans to the named value, and drops those of nobody.
 
-In: spans of detectors, and their texts. Out: trimmed spans; or whether a span is to be dropped. Not
-here: titles (`name_bounds`), names of illnesses (`context_cues`), and the order of steps
+In: spans of detectors, and their texts. Out: trimmed spans; or whether a span is to be dropped.
+Not here: titles (`name_bounds`), names of illnesses (`context_cues`), and the order of steps
 (`stages`).
 """
 
@@ -44,7 +44,7 @@ _CONSTANT, _CONSTANT_BEFORE = (
 
 
 def is_only_title(span: Span, texts: Sequence[str]) -> bool:
-    """True if a person span is only titles ("Herr Dr."), so it names nobody.
+    """True if a person span is only titles ("Herr Dr.").
 
     A title cut off before its full stop ("geom.") counts, too.
     """
@@ -56,7 +56,7 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
 
 
 def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
-    """True if a guess is part of a variable's name in capitals (SENTRY_AUTH_TOKEN)."""
+    """True if a guess is part of a variable's name (SENTRY_AUTH_TOKEN)."""
     if span.source != GUESSED:
         return False
     text = texts[span.text]
@@ -68,7 +68,7 @@ def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
 
 
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
-    """True if a person span is the name of an illness ("Hashimoto's disease")."""
+    """True if a person span names an illness ("Hashimoto's disease")."""
     if span.type != "PERSON" or not span.is_own:
         return False
     text = texts[span.text]

@@ -98,7 +98,7 @@ def _script(letter: str) -> str:
 
 
 def _language(text: str) -> str:
-    """Returns the unmeasured Latin-script language of a text; empty if there is none.
+    """Returns the unmeasured Latin-script language of a text, or "".
 
     It has at least four different common words in the text, which make up a twelfth of all words,
     and its weight is more than 1.5 times that of the best measured language.

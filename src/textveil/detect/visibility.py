@@ -26,7 +26,10 @@ def is_at_level(span: Span, level: str) -> bool:
 
 
 def publish_country(span: Span, texts: Sequence[str]) -> Span:
-    """Marks a country found by textveil as public, unless people share its name."""
+    """Marks a country as public, unless people share its name.
+
+    Only spans of textveil's own detectors and of taggers change.
+    """
     name = texts[span.text][span.start : span.end]
     if not (span.is_own or span.is_guess) or span.type not in (*NAMES, "ADDRESS"):
         return span  # what a user listed stays sensitive, whatever it is
@@ -37,7 +40,7 @@ def publish_country(span: Span, texts: Sequence[str]) -> Span:
 
 
 def raise_relative(span: Span, texts: Sequence[str]) -> Span:
-    """Marks a person as private whom the text calls a relative or colleague."""
+    """Marks a person whom the text calls a relative as private."""
     if span.type != "PERSON" or span.private >= PRIVATE:
         return span
     text = texts[span.text]
@@ -49,7 +52,7 @@ def raise_relative(span: Span, texts: Sequence[str]) -> Span:
 
 
 def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Marks persons as private whose name occurs in an address or user name.
+    """Marks persons as private whose name is in an address.
 
     The address or user name must hold all longer words of the name, the whole name as one word, or
     its last word with the first word's initial.
