@@ -25,7 +25,7 @@ from textveil.detect.spans import LISTED, NAMES, TYPES, Span
 from textveil.text import Late, lexicon, vocabulary
 
 FEWEST = 5
-"""Letters and digits that a part of a number or secret has at least, where a wall divides it."""
+"""The fewest letters and digits of a number's part between walls."""
 
 MEANT = ("lists", "spread")
 """Detectors whose spans are kept in all their parts."""
@@ -160,7 +160,7 @@ def _places_in(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
     return places[first : bisect_left(places, end, key=lambda place: place[0])]
 
 
-# ---- binding ---------------------------------------------------------------------------------------------------------
+# ---- binding -------------------------------------------------------------------------------------
 
 
 def _divide(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
@@ -203,7 +203,7 @@ _STATUS = re.compile(rf"(?:\d{{3}}|{_UNIT})(?:\s+{_UNIT})*")
 
 
 def _move_edge(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
-    """Moves an edge of a span that cuts an escape to the escape's edge.
+    """Moves a span's edge out of the middle of an escape.
 
     An escape of a letter is kept in the span; any other is left outside.
     """
@@ -244,7 +244,7 @@ def _trim_range(
 
 
 def _is_bit(part: Span, span: Span, text: str) -> bool:
-    """True if a part is the rest of a word beside a wall.
+    """True if a part is the rest of a divided word.
 
     The span only reaches into that word.
     """
@@ -277,7 +277,7 @@ def _is_private(span: Span, text: str) -> bool:
     return sum(map(str.isalnum, value)) >= FEWEST
 
 
-# ---- sentences -------------------------------------------------------------------------------------------------------
+# ---- sentences -----------------------------------------------------------------------------------
 
 _STOP = Late(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔]\s*+|\n[ \t\r]*+\n\s*+")
 _LAST = Late(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
@@ -318,7 +318,7 @@ def _is_sentence_end(last: str, stop: str, following: str, type_: str) -> bool:
     )  # "Bob. My dog", "St. Gallen"
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 _FIELD = {
     sign: re.compile(
@@ -448,15 +448,19 @@ def _is_row(text: str, row: _Row) -> bool:
     return any(map(_FIGURE.search, cells)) and all(cell.count(" ") < 5 for cell in cells)
 
 
-# ---- strings, tags, marks, lines, cards ------------------------------------------------------------------------------
+# ---- strings, tags, marks, lines, cards ----------------------------------------------------------
 
 _ASSIGNED = re.compile(
     r"""(?<![\w=])[\w.\-\[\]]{1,40}= (?=[^\s"'&;,<>]{0,99}?[a-z]) (?=[^\s"'&;,<>]{0,99}?(?:\d|[ \t]\d{3}(?!\S)))
     [^\s"'&;,<>=][^\s"'&;,<>]{0,500}+([ \t])(?=\S)""",
     re.VERBOSE,
 )
-"""A value of letters behind a key and an equals sign, and the space behind it; digits stand in it
-or follow it."""
+"""A value of letters behind a key and an equals sign.
+
+The group is the space behind it. Digits stand in the value or follow it.
+
+Digits stand in the value or follow it.
+"""
 
 
 def _find_quotes(text: str) -> Iterator[Place]:

@@ -27,7 +27,7 @@ from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.models import LISTENER, Evidence
 from textveil.text import check_texts
 
-# ---- by name -----------------------------------------------------------------------------------------------
+# ---- by name -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16)
@@ -85,7 +85,7 @@ def _make_detector(kind: str, make: Callable[..., Any], given: tuple[str, ...]) 
     raise ConfigError(f"the detector {kind!r} of the package {package} failed to load ({name})")
 
 
-# ---- running -----------------------------------------------------------------------------------------------
+# ---- running -------------------------------------------------------------------------------------
 
 
 def find_all(

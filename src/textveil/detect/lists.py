@@ -167,7 +167,7 @@ class Lists:
 
 
 def _fold(word: str) -> str:
-    """Removes case, character width and composition, and kinds of apostrophes, from a word."""
+    """Removes case, width, composition and apostrophe kinds from a word."""
     if word.isascii():
         return word.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace(

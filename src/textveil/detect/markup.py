@@ -22,7 +22,7 @@ _OPAQUE = r"<!--().*?(?:-->|\Z)|<!\[CDATA\[().*?(?:\]\]>|\Z)"
 _XML = re.compile(_OPAQUE, re.DOTALL)
 _HTML = re.compile(rf"{_OPAQUE}|<(script|style)\b[^<>]*>().*?(?:</\3|\Z)", re.DOTALL | re.I)
 _HEAD = 1000
-"""The number of characters at the start of a page that may declare it as XML."""
+"""The number of characters at a page's start that may declare XML."""
 
 
 def ranges_without_entities(text: str) -> list[Place] | None:

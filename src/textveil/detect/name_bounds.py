@@ -178,7 +178,10 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
 
 
 def is_called(value: str) -> bool:
-    """True if a value is a title and one word, so a person."""
+    """True if a value is a title and one word.
+
+    It then names a person, even if it was tagged as an organization.
+    """
     before = _title_pattern().match(value)
     return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
 

@@ -233,7 +233,7 @@ def syllables(type_: str, value: str) -> Iterator[str]:
 
 
 def _split_syllables(name: str) -> tuple[str, str]:
-    """Splits a name into the family name and a given name of two characters."""
+    """Splits a name into family name and two-character given name."""
     return name[:-2], name[-2:]
 
 

@@ -36,10 +36,11 @@ from textveil.detect.spans import LISTED, NAMES, REPEATED, Span
 from textveil.text import Late, is_ordinary, is_public, ranks, vocabulary
 
 DISTINCT = 20_000
-"""The rank in public text from which a word of an organization's name identifies it."""
+"""The rank in public text from which a word identifies an organization."""
 
 IDENTIFIER = 5
-"""Letters and digits of the shortest identifier that is searched for; shorter ones are ambiguous."""
+"""Letters and digits of the shortest identifier that is searched for; shorter ones are ambiguous.
+"""
 
 LONGEST = 300
 """Letters and digits of the longest value that is searched for."""
@@ -422,7 +423,7 @@ class _Context:
         self._headings: dict[int, bool] = {}
 
     def is_foreign_word(self, place: Standing) -> bool:
-        """True if a place may be an ordinary word of an unlisted language.
+        """True if a place may be an ordinary foreign word.
 
         Only single words in small letters count.
         """
@@ -446,7 +447,10 @@ class _Context:
         return len(told) >= LEAST and 2 * sum(map(_is_ordinary_word, told)) < len(told)
 
     def is_time(self, place: Standing) -> bool:
-        """True if a name is a month or day here: "in April", "3 May"."""
+        """True if a name is a month or day here.
+
+        Examples are "in April" and "3 May".
+        """
         if place.form.text not in calendar():
             return False
         if _DATED.match(self._text, place.end):
@@ -477,7 +481,7 @@ class _Context:
         return self._begins(start) or self._in_heading(start)
 
     def _follows(self, place: Standing) -> bool:
-        """True if a place has a capital and follows a title or greeting."""
+        """True if a capitalized place follows a title or greeting."""
         before = self._atoms[place.first - 1].text if place.first else ""
         named = before in vocabulary.words("titles_only") or before in vocabulary.words("greetings")
         return named and self._text[place.start].isupper()

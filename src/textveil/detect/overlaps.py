@@ -34,8 +34,7 @@ BARE: Mapping[str, tuple[str, ...]] = {
         (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
     ),
 }
-"""For each type that the tagger finds with words around it, the types that confirm the bare
-number."""
+"""For each type tagged among words, the types that confirm the bare number."""
 
 _OF_A_NUMBER = Late(r"\p{N}|\b\p{Lu}{1,2}\b")
 _EDGE_BEFORE = Late(r"(?:\A|[\s:.]|\p{Lo})\Z")
@@ -58,7 +57,9 @@ def surest(spans: Sequence[Span]) -> list[Span]:
 
 
 def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Drops a tagger's number that another detector found without its words ("IMEI 49015").
+    """Drops a tagger's number that another detector found alone ("IMEI 49015").
+
+    The guess has only words around that number.
 
     One or two capitals may be a part of the number ("AB 123456"), so they keep the guess.
     """
@@ -85,7 +86,7 @@ def _is_apart(before: str, behind: str) -> bool:
 
 
 FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
-"""Types that are recognised by a form, and so are no part of a name."""
+"""Types that are recognised by a form, so no part of a name."""
 
 
 def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
@@ -109,7 +110,7 @@ def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 
 
 def _trim_to_alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Returns the range from the first letter or digit to the last; None without any."""
+    """Returns the range from first to last letter or digit, or None."""
     places = [i for i in range(start, end) if text[i].isalnum()]
     return (places[0], places[-1] + 1) if places else None
 

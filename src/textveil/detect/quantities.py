@@ -65,7 +65,7 @@ def read(type_: str, text: str) -> Figure | None:
     return reader(text)
 
 
-# ---- dates -----------------------------------------------------------------------------------------------------------
+# ---- dates ---------------------------------------------------------------------------------------
 
 _NUMERIC = Late(
     r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
@@ -181,7 +181,7 @@ def _parse_day(year: str, month: str, day: str) -> int | None:
 
 
 def _to_date(value: int) -> date | None:
-    """Returns the date of a day number, if its year has four digits."""
+    """Returns a day number's date, if its year has four digits."""
     first, last = date(1000, 1, 1).toordinal(), date.max.toordinal()
     return date.fromordinal(value) if first <= value <= last else None
 
@@ -193,7 +193,7 @@ def _replace_parts(text: str, new: dict[tuple[int, int], str]) -> str:
     return text
 
 
-# ---- ages ------------------------------------------------------------------------------------------------------------
+# ---- ages ----------------------------------------------------------------------------------------
 
 
 @cache
@@ -224,7 +224,10 @@ def _age_pattern() -> regex.Pattern[str]:
 
 @cache
 def _unit_pattern() -> regex.Pattern[str]:
-    """Compiles the units behind an age; part of a year makes it none in years."""
+    """Compiles the units that follow an age.
+
+    With a unit of less than a year, it is no age in years.
+    """
     return regex.compile(
         r"[ \-]?(?:\L<words>|(?P<part>months?|mos?|weeks?|wks?|days?|monaten?|wochen?|tagen?|mois|semaines?|jours?"
         r"|mes(?:es)?|semanas?|d[ií]as?|mês|mes[ei]|settiman[ae]|giorn[oi]|maand(?:en)?|weken|dagen|miesi[ąę]c\p{L}*"
@@ -269,14 +272,14 @@ def _read_age(text: str) -> Figure | None:
 
 
 def _choose_form(forms: tuple[str, ...], number: int) -> str:
-    """Chooses the form of the word for years that agrees with a number."""
+    """Chooses the form of "years" that agrees with a number."""
     one, *few, many = forms if len(forms) > 1 else forms * 2
     if number == 1 or (one == "год" and number % 10 == 1 and number % 100 != 11):
         return one
     return few[0] if few and number % 10 in (2, 3, 4) and number % 100 not in (12, 13, 14) else many
 
 
-# ---- amounts ---------------------------------------------------------------------------------------------------------
+# ---- amounts -------------------------------------------------------------------------------------
 
 _AMOUNT = Late(
     r"(?P<before>[^\d\-–−(+.,]{0,12})"

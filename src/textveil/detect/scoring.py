@@ -1,4 +1,4 @@
-"""Scoring: the probability that a span is private, from its looks and context.
+"""Scoring: the probability that a span is private.
 
 In: spans of textveil's own detectors, among them doubtful spans of the bundled tagger; the tokens
 of their texts. Out: the same spans with this probability. The weights come from `training/odds.py`

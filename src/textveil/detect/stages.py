@@ -52,7 +52,7 @@ def run(stages: Sequence[Stage], found: Detections, settings: Settings) -> Detec
     return found
 
 
-# ---- from functions over spans to stages ------------------------------------------------------------------------
+# ---- from functions over spans to stages ---------------------------------------------------------
 
 
 def _spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
@@ -160,7 +160,7 @@ MERGING = (
     ),
     BOUNDS,
 )
-"""Stages that turn spans which may overlap into spans that share no word, in order."""
+"""Stages from spans that may overlap to spans that share no word, in order."""
 
 STAGES = (
     Stage(

@@ -15,7 +15,7 @@ LONGEST_COUNTRY = 60
 """The longest name, in characters, that is looked up among the countries."""
 
 NAMING = 4
-"""The fewest letters of a word of a name that identifies it in an address."""
+"""The fewest letters of a word that identifies a name in an address."""
 
 
 def is_at_level(span: Span, level: str) -> bool:
