@@ -458,8 +458,6 @@ _ASSIGNED = re.compile(
 """A value of letters behind a key and an equals sign.
 
 The group is the space behind it. Digits stand in the value or follow it.
-
-Digits stand in the value or follow it.
 """
 
 

@@ -590,8 +590,6 @@ def _is_full(case: _Case) -> bool:
     """True if words are a full name, by their form.
 
     They stand in a form, or are a given name and up to three others, the last no ordinary word.
-
-    Without a form, they are a given name and up to three others, the last no ordinary word.
     """
     if case.cell.form and case.cell.key[:1].isupper():
         return True

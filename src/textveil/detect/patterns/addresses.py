@@ -116,11 +116,9 @@ def _parts(value: str) -> list[str]:
 
 
 def is_street(value: str) -> bool:
-    """True if a number and the words behind it can be an address.
+    """True if a number and the words behind it are an address.
 
     The last word is a kind of street; "2 miles down the road" is none.
-
-    "2 miles down the road" can not.
     """
     match = _STREET.compiled.match(value)
     if match is None:

@@ -284,8 +284,6 @@ def is_npi(value: str) -> bool:
     """True if a number can be a US national provider identifier.
 
     It is a Luhn number when prefixed with 80840.
-
-    It is a Luhn number when prefixed with 80840.
     """
     return luhn("80840" + value)
 
@@ -331,9 +329,7 @@ def is_cccd(value: str) -> bool:
 def is_born_resident(value: str) -> bool:
     """True if China's resident number has a valid date.
 
-    Any check digit will pass.
-
-    Its date must be valid.
+    Any check digit passes.
     """
     whole = compact(value)
     return is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14])) and whole[6:8] in (
@@ -366,8 +362,6 @@ def is_dated_rrn(value: str) -> bool:
     """True if Korea's resident registration number has a valid date.
 
     Any check digit passes: numbers issued since 2020 have none.
-
-    Its date must be valid; numbers issued since 2020 have no check digit.
     """
     d = digits(value)
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5])
@@ -409,8 +403,6 @@ def is_vin(value: str) -> bool:
     """True if a vehicle identification number has a valid check digit.
 
     North America demands that digit (49 CFR 565).
-
-    Its check digit is that of 49 CFR 565.
     """
     whole = compact(value)
     values = [int(c) if c.isdigit() else _VALUES[c] for c in whole]

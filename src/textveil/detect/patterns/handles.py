@@ -73,8 +73,6 @@ def is_login(value: str) -> bool:
     """True if a value looks like a user name only.
 
     It has letters with digits, dots or underscores.
-
-    It has letters with digits, dots or underscores.
     """
     bare = value.removeprefix("@")
     if not is_user(bare) or not _PARTED.search(bare) or _FILE.search(bare):
