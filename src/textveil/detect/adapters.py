@@ -120,16 +120,18 @@ class TaggerDetector:
     @property
     def bundled(self) -> bool:
         """True if it is the bundled tagger, with default thresholds."""
-        own = self.model
+        tagger = self.model
         return (
-            isinstance(own, encoder.TokenClassifier) and own.model.bundled and own.threshold is None
+            isinstance(tagger, encoder.TokenClassifier)
+            and tagger.model.bundled
+            and tagger.threshold is None
         )
 
     @property
     def _cuts_short(self) -> bool:
         """True if it reads only the beginning of long words."""
-        own = self.model
-        return isinstance(own, encoder.TokenClassifier) and own.model.most is not None
+        tagger = self.model
+        return isinstance(tagger, encoder.TokenClassifier) and tagger.model.most is not None
 
     def doubting(self, doubt: float) -> Self:
         """Returns a copy that also returns doubtful spans of the bundled tagger.
@@ -137,10 +139,10 @@ class TaggerDetector:
         Args:
             doubt: see `TokenClassifier.doubt`.
         """
-        own = self.model
+        tagger = self.model
         return (
-            replace(self, model=replace(own, doubt=doubt))
-            if isinstance(own, encoder.TokenClassifier)
+            replace(self, model=replace(tagger, doubt=doubt))
+            if isinstance(tagger, encoder.TokenClassifier)
             else self
         )
 
@@ -209,7 +211,7 @@ _MEDIA = re.compile(r"data:(?:image|audio|video|font)/[^\s,]{1,60};base64,\Z")
 
 def _mark_continuations(tokens: Tokens) -> Flags:
     """Marks the words that continue a long run of Base64, bool [T]."""
-    found = np.zeros(len(tokens.words), np.bool_)
+    continues = np.zeros(len(tokens.words), np.bool_)
     for b, text in enumerate(tokens.texts):
         if len(text) < FEWEST:
             continue
@@ -217,8 +219,8 @@ def _mark_continuations(tokens: Tokens) -> Flags:
         for run in _BASE64.finditer(text):
             if _is_base64(run[0]):
                 first, last = low + np.searchsorted(tokens.starts[low:high], run.span())
-                found[first + 1 : last] = True
-    return found
+                continues[first + 1 : last] = True
+    return continues
 
 
 def _is_base64(run: str) -> bool:
@@ -259,13 +261,13 @@ def _trim_words(words: Sequence[str], start: int, end: int, type_: str) -> range
         return range(0)
     if all(map(_MEASURED.fullmatch, words[start:end])):
         return range(0)
-    found = range(start + small.index(False), end - small[::-1].index(False))
+    inner = range(start + small.index(False), end - small[::-1].index(False))
     room = (
         type_ in ("LOCATION", "ORGANIZATION")
-        and len(found) == 2
-        and words[found[0]].lower() in ROOMS
+        and len(inner) == 2
+        and words[inner[0]].lower() in ROOMS
     )
-    return range(0) if room and _ROOM.fullmatch(words[found[1]]) else found
+    return range(0) if room and _ROOM.fullmatch(words[inner[1]]) else inner
 
 
 _CELLS = re.compile(r"[^\n]*[,;|\t] ?")
@@ -412,9 +414,9 @@ class Spacy:
                 f"the detector {self.name} dropped or changed a text; it must return every text as is"
             )
         return [
-            Span(b, found.start_char, found.end_char, type_of(found.label_), UNSCORED, self.name)
+            Span(b, entity.start_char, entity.end_char, type_of(entity.label_), UNSCORED, self.name)
             for b, document in enumerate(documents)
-            for found in [
+            for entity in [
                 *document.ents,
                 *(span for key in self.groups for span in document.spans.get(key, ())),
             ]
@@ -468,10 +470,10 @@ class Stanza:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """Finds the entities of all texts."""
         return [
-            Span(b, found.start_char, found.end_char, type_of(found.type), UNSCORED, self.name)
+            Span(b, entity.start_char, entity.end_char, type_of(entity.type), UNSCORED, self.name)
             for b, text in enumerate(texts)
             if text.strip()
-            for found in self.pipeline(text).ents
+            for entity in self.pipeline(text).ents
         ]
 
 
@@ -554,14 +556,14 @@ class Gliner:
         return [
             Span(
                 b,
-                start + found["start"],
-                start + found["end"],
-                type_of(found["label"]),
-                found["score"],
+                start + entity["start"],
+                start + entity["end"],
+                type_of(entity["label"]),
+                entity["score"],
                 self.name,
             )
             for (b, start, _), entities in zip(windows, answers, strict=True)
-            for found in entities
+            for entity in entities
         ]
 
     def _windows(self, text: str) -> Iterator[tuple[int, int]]:
@@ -657,9 +659,9 @@ class Presidio:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """Finds the analyzer's entities in all texts."""
         return [
-            Span(b, found.start, found.end, type_of(found.entity_type), found.score, self.name)
+            Span(b, entity.start, entity.end, type_of(entity.entity_type), entity.score, self.name)
             for b, text in enumerate(texts)
-            for found in self.analyzer.analyze(text=text, language=self.language)
+            for entity in self.analyzer.analyze(text=text, language=self.language)
         ]
 
 

@@ -75,12 +75,12 @@ class Bounds:
 
 def bounds_of(text: str) -> Bounds:
     """Computes the bounds of a text, in time linear in it."""
-    found = units(text)
+    escapes = units(text)
     cells = [*_find_separators(text)]
     walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
-    kept = {*walls}
-    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in kept]:
-        found = sorted([*found, *doubled])
+    wall_set = {*walls}
+    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in wall_set]:
+        escapes = sorted([*escapes, *doubled])
     for find in (
         _find_quotes,
         _find_tags,
@@ -91,7 +91,7 @@ def bounds_of(text: str) -> Bounds:
     ):
         walls += find(text)
     gaps = [match.span(1) for match in _ASSIGNED.finditer(text)] if "=" in text else []
-    return Bounds(walls=_join_walls(walls), gaps=gaps, units=found)
+    return Bounds(walls=_join_walls(walls), gaps=gaps, units=escapes)
 
 
 def bounds_in(text: str, held: dict[str, Bounds]) -> Bounds:
@@ -115,22 +115,24 @@ def bind(
         The spans in order of their texts.
     """
     held = {} if held is None else held
-    found: list[Span] = []
-    for b, own in groupby(sorted(spans), key=lambda span: span.text):
-        known = bounds_in(texts[b], held)
+    bound_spans: list[Span] = []
+    for b, text_spans in groupby(sorted(spans), key=lambda span: span.text):
+        text_bounds = bounds_in(texts[b], held)
         parts: dict[tuple[Any, ...], list[Place]] = {}
-        for span in own:
+        for span in text_spans:
             if span.source == "session":
                 # What the text spells like a placeholder would be restored, wherever it stands.
-                found.append(span)
+                bound_spans.append(span)
                 continue
             # All findings inside a run of Base64 have the same place, which may be long: it is read
             # once.
             place = *span[1:4], span.source
             if place not in parts:
-                parts[place] = [(part.start, part.end) for part in _divide(span, texts[b], known)]
-            found += [span._replace(start=start, end=end) for start, end in parts[place]]
-    return found
+                parts[place] = [
+                    (part.start, part.end) for part in _divide(span, texts[b], text_bounds)
+                ]
+            bound_spans += [span._replace(start=start, end=end) for start, end in parts[place]]
+    return bound_spans
 
 
 def divided(text: str) -> str:
@@ -145,13 +147,13 @@ def divided(text: str) -> str:
 
 def _join_walls(walls: Sequence[Place]) -> list[Place]:
     """Sorts walls and joins those that overlap."""
-    found: list[Place] = []
+    joined: list[Place] = []
     for start, end in sorted(walls):
-        if found and start < found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
         elif start < end:
-            found.append((start, end))
-    return found
+            joined.append((start, end))
+    return joined
 
 
 def _places_in(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
@@ -193,8 +195,10 @@ def _divide(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
             if part.start < gaps[0][1] or not _STATUS.fullmatch(text, part.start, part.end)
         ]
     value = gaps[0][0] if gaps else 0  # what is assigned is private, however short
-    told = [part for part in parts if not walls or part.start < value or _is_private(part, text)]
-    yield from told or parts[:1]
+    private_parts = [
+        part for part in parts if not walls or part.start < value or _is_private(part, text)
+    ]
+    yield from private_parts or parts[:1]
 
 
 _UNIT = r"(?:\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB])|-)"
@@ -289,15 +293,15 @@ _LOOKED_AT = 40
 
 def _find_sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
     """Finds sentence ends in a range: punctuation and the whitespace behind it."""
-    found = []
+    ends = []
     for stop in _STOP.finditer(text, start, end):
         last = _LAST.search(text, max(0, stop.start() - _LOOKED_AT), stop.start())
         following = _NEXT.match(text, stop.end())
         if stop[0].isspace() or (
             last and following and _is_sentence_end(last[0], stop[0], following[0], type_)
         ):
-            found.append(stop.span())
-    return found
+            ends.append(stop.span())
+    return ends
 
 
 def _is_sentence_end(last: str, stop: str, following: str, type_: str) -> bool:
@@ -373,31 +377,31 @@ def _find_separators(text: str) -> Iterator[Place]:
 def _find_rows(text: str, sign: str) -> Iterator[_Row]:
     """Finds the rows of tables with this separator."""
     for count, rows in groupby(_split_rows(text, sign), key=lambda row: len(row.signs)):
-        own = list(rows) if count else []
-        places = [at for row in own for at in row.signs]
-        if not own or (sign == "," and _are_thousands(text, places)):
+        block = list(rows) if count else []
+        places = [at for row in block for at in row.signs]
+        if not block or (sign == "," and _are_thousands(text, places)):
             continue
         tight = sum(not text[at + 1 : at + 2].isspace() and at + 1 < len(text) for at in places)
-        if len(own) > 1:
+        if len(block) > 1:
             if (
                 2 * tight >= len(places)
                 or sign in "|\t"
-                or (sign == "," and count > 1 and _has_figures(text, own))
+                or (sign == "," and count > 1 and _has_figures(text, block))
             ):
-                yield from own
-        elif sign == "," and count > 1 and tight == count and _is_row(text, own[0]):
-            yield from own
+                yield from block
+        elif sign == "," and count > 1 and tight == count and _is_row(text, block[0]):
+            yield from block
 
 
 def _are_thousands(text: str, places: Sequence[int]) -> bool:
     """True if all commas of rows stand in numbers: 1,234,567."""
     span = places[0] - 4, places[-1] + 5
-    found = {
+    positions = {
         at
         for number in _THOUSANDS.finditer(text, max(0, span[0]), span[1])
         for at in range(*number.span())
     }
-    return found.issuperset(places)
+    return positions.issuperset(places)
 
 
 def _split_rows(text: str, sign: str) -> Iterator[_Row]:
@@ -407,7 +411,7 @@ def _split_rows(text: str, sign: str) -> Iterator[_Row]:
     """
     at, field = 0, _FIELD[sign]
     while at < len(text):
-        start, found = at, list[int]()
+        start, signs = at, list[int]()
         while True:
             at = field.match(text, at).end()  # type: ignore[union-attr]  # a field may be empty
             if at >= len(text) or text[at] == "\n":
@@ -417,10 +421,10 @@ def _split_rows(text: str, sign: str) -> Iterator[_Row]:
                 if sign == ","
                 else _ENTITY.search(text, max(0, at - 12), at)
             ):
-                found.append(at)
+                signs.append(at)
             at += 1
         fits = at - start <= _LONGEST_ROW and not _OBJECT.match(text, start, start + 200)
-        yield _Row(start, at, found if fits else [])
+        yield _Row(start, at, signs if fits else [])
         at += 1
 
 
@@ -592,7 +596,9 @@ def _find_card_fields(text: str) -> Iterator[Place]:
                     yield begin, value.start(1)
                     begin = value.end(1)
                 yield begin, head.end()
-                yield from (each.span(1) for each in _COMPONENT.finditer(text, head.end(), end))
+                yield from (
+                    semicolon.span(1) for semicolon in _COMPONENT.finditer(text, head.end(), end)
+                )
             yield (end - 2 if text[end - 2 : end] == "\r\n" else end - 1), end
             at = end
         at = text.find("BEGIN:V", stop)

@@ -64,23 +64,25 @@ class Detection:
             UnknownName: there is no such detector or type.
             ConfigError: `protect.detectors` holds an object that is no detector.
         """
-        found: list[Detector] = [
-            detector(each) if isinstance(each, str) else each for each in options.detectors
+        detectors: list[Detector] = [
+            detector(entry) if isinstance(entry, str) else entry for entry in options.detectors
         ]
-        if any(not isinstance(each, Detector) for each in found):
+        if any(not isinstance(entry, Detector) for entry in detectors):
             raise ConfigError(
                 "protect.detectors must hold detector names, or objects with a name and find(texts)"
             )
         if options.always or options.always_matching:
-            found.append(Lists(words=options.always, expressions=options.always_matching))
+            detectors.append(Lists(words=options.always, expressions=options.always_matching))
         if options.unmeasured == "strict":
-            found.append(Unmeasured())
-        scores = options.level != "names" and any(map(_is_bundled, found))
+            detectors.append(Unmeasured())
+        scores = options.level != "names" and any(map(_is_bundled, detectors))
         if scores:
-            found = [each.doubting(DOUBT) if _is_bundled(each) else each for each in found]
+            detectors = [
+                entry.doubting(DOUBT) if _is_bundled(entry) else entry for entry in detectors
+            ]
         never = options.never or options.never_matching
         settings = Settings(
-            detectors=tuple(found),
+            detectors=tuple(detectors),
             timeout=options.timeout,
             level=options.level,
             types=None if "all" in options.types else _select_types(options) | {LISTED, WHOLE},
@@ -93,7 +95,7 @@ class Detection:
     @property
     def finds_names(self) -> bool:
         """True if names are found without a key, or none are wanted."""
-        names = {each.name for each in self.settings.detectors} - LISTING
+        names = {entry.name for entry in self.settings.detectors} - LISTING
         types = self.settings.types
         asked = types is None or not types.isdisjoint(NAMES)
         if self.settings.level == "identifiers" or not asked or not names:
@@ -128,9 +130,9 @@ class Detection:
         Raises:
             DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
         """
-        found = Detections(tokens=tokens, important=important)
+        detections = Detections(tokens=tokens, important=important)
         try:
-            return stages.run(stages.STAGES, found, self.settings)
+            return stages.run(stages.STAGES, detections, self.settings)
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
@@ -139,7 +141,7 @@ class Detection:
                 TextveilWarning,
                 stacklevel=2,
             )
-            return replace(found, failed=True)
+            return replace(detections, failed=True)
 
     def propagate(
         self, found: Detections, known: Sought | None, reserved: Iterable[Span] = ()
@@ -179,8 +181,8 @@ class Detection:
         return [() if silent else unmeasured(text) for text in texts]
 
 
-def _is_bundled(each: Detector) -> TypeGuard[TaggerDetector]:
-    return isinstance(each, TaggerDetector) and each.bundled
+def _is_bundled(candidate: Detector) -> TypeGuard[TaggerDetector]:
+    return isinstance(candidate, TaggerDetector) and candidate.bundled
 
 
 def named_types(given: Sequence[str], option: str) -> frozenset[str]:
@@ -189,16 +191,16 @@ def named_types(given: Sequence[str], option: str) -> frozenset[str]:
     Raises:
         UnknownName: a name is not in capital letters.
     """
-    found: set[str] = set()
-    for each in given:
-        if each not in ("identifiers", "names") and not str(each).isupper():
+    types: set[str] = set()
+    for name in given:
+        if name not in ("identifiers", "names") and not str(name).isupper():
             raise UnknownName(
                 f"type for {option}",
-                str(each),
+                str(name),
                 ("identifiers", "names", "all", *NAMES, *IDENTIFIERS),
             )
-        found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
-    return frozenset(found)
+        types |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(name, {name})
+    return frozenset(types)
 
 
 def _select_types(options: ProtectOptions) -> frozenset[str]:
@@ -207,10 +209,10 @@ def _select_types(options: ProtectOptions) -> frozenset[str]:
     Raises:
         UnknownName: no detector in use can find one of the types, so it would hide nothing.
     """
-    found = named_types(options.types, "protect.types")
-    unknown = sorted(found - {*TYPES})
-    if unknown and all(each in OWN for each in options.detectors):
+    types = named_types(options.types, "protect.types")
+    unknown = sorted(types - {*TYPES})
+    if unknown and all(name in OWN for name in options.detectors):
         raise UnknownName(
             "type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES)
         )
-    return found
+    return types

@@ -63,11 +63,11 @@ class Detections:
 
 def _copy_spans(spans: Sequence[Span], which: Ints) -> tuple[Span, ...]:
     """Copies the spans of each listed text, with new indices."""
-    own: dict[int, list[Span]] = {}
+    by_text: dict[int, list[Span]] = {}
     for span in spans:
-        own.setdefault(span.text, []).append(span)
+        by_text.setdefault(span.text, []).append(span)
     return tuple(
-        span._replace(text=i) for i, b in enumerate(which.tolist()) for span in own.get(b, ())
+        span._replace(text=i) for i, b in enumerate(which.tolist()) for span in by_text.get(b, ())
     )
 
 

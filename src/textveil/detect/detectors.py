@@ -48,36 +48,41 @@ def detector(name: str) -> Detector:
             installed, or another package's object is not a detector.
         ModelError: there is no such model.
     """
-    kind, colon, given = name.partition(":")
+    kind, colon, suffix = name.partition(":")
     make = registry.load("detector", kind)
     argument = _argument(make)
     optional = argument is None or argument.default is not Parameter.empty
-    if bool(given) != bool(colon) or (given and argument is None) or not (given or optional):
+    if bool(suffix) != bool(colon) or (suffix and argument is None) or not (suffix or optional):
         forms = [kind] * optional + (
             [] if argument is None else [f"{kind}:{argument.name.upper()}"]
         )
         raise ConfigError(f"write this detector as {' or '.join(forms)}; got {shown(name)}")
-    made = _make_detector(kind, make, (given,) if given else ())
-    if not isinstance(made, Detector):
+    instance = _make_detector(kind, make, (suffix,) if suffix else ())
+    if not isinstance(instance, Detector):
         raise ConfigError(
-            f"a detector needs a name and find(texts), and the {type(made).__name__} that the package "
+            f"a detector needs a name and find(texts), and the {type(instance).__name__} that the package "
             f"{registry.entry('detector', kind).package} registers as {kind!r} lacks them; fix or remove that package"
         )
-    return made
+    return instance
 
 
 def _argument(make: Callable[..., Any]) -> Parameter | None:
     """Returns a callable's first positional parameter, or None."""
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return next(
-        (each for each in signature(make).parameters.values() if each.kind in positional), None
+        (
+            parameter
+            for parameter in signature(make).parameters.values()
+            if parameter.kind in positional
+        ),
+        None,
     )
 
 
-def _make_detector(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object:
+def _make_detector(kind: str, make: Callable[..., Any], arguments: tuple[str, ...]) -> object:
     package = registry.entry("detector", kind).package
     try:
-        return make(*given)
+        return make(*arguments)
     except Exception as error:
         if package == "textveil" or isinstance(error, TextveilError):
             raise
@@ -132,15 +137,15 @@ def find_all(
         places.setdefault(text, []).append(i)
     earlier = {} if memory is None else {text: memory[text] for text in places if text in memory}
     new = [text for text in places if text not in earlier]
-    found = {text: list[Span]() for text in new}
+    by_text = {text: list[Span]() for text in new}
     for span in _detect_with_encoded(detectors, new, timeout):
-        found[new[span.text]].append(span)
+        by_text[new[span.text]].append(span)
     if memory is not None:
-        memory.keep(found)
+        memory.keep(by_text)
     return sorted(
         span._replace(text=i)
-        for text, own in (*earlier.items(), *found.items())
-        for span in own
+        for text, spans in (*earlier.items(), *by_text.items())
+        for span in spans
         for i in places[text]
     )
 
@@ -150,19 +155,19 @@ def _detect_with_encoded(
 ) -> Iterator[Span]:
     """Runs detectors on distinct texts and on the text encoded in them."""
     readable = [read(text) for text in texts]
-    given = tuple(each.text for each in readable)  # detectors cannot change a tuple
-    if not given:
+    contents = tuple(item.text for item in readable)  # detectors cannot change a tuple
+    if not contents:
         return
-    found = list(_run_detectors(detectors, tuple(map(without_words, given)), timeout))
-    encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
+    spans = list(_run_detectors(detectors, tuple(map(without_words, contents)), timeout))
+    encoded = [(i, part) for i, text in enumerate(contents) for part in encoded_in(text)]
     for span in (
         _run_detectors(detectors, tuple(part.text for _, part in encoded), timeout)
         if encoded
         else ()
     ):
         i, part = encoded[span.text]
-        found += [own._replace(text=i) for own in part.written(span)]
-    yield from (written(span, readable) for span in found)
+        spans += [inner._replace(text=i) for inner in part.written(span)]
+    yield from (written(span, readable) for span in spans)
 
 
 class _LastSign:
@@ -184,22 +189,24 @@ def _run_detectors(
 
     def ask() -> None:
         _listen(last_sign)
-        for each in detectors:
+        for finder in detectors:
             if not wanted:
                 return
             last_sign()
             try:
-                answers.put((True, each.find(texts)))
+                answers.put((True, finder.find(texts)))
             except DetectorError as error:
                 answers.put((False, str(error)))
             except BaseException as error:  # the caller waits for an answer, whatever happened
-                answers.put((False, f"the detector {each.name} failed with {type(error).__name__}"))
+                answers.put(
+                    (False, f"the detector {finder.name} failed with {type(error).__name__}")
+                )
 
     Thread(target=copy_context().run, args=(ask,), name="textveil detectors", daemon=True).start()
     try:
-        for each in detectors:
-            answer = _await_answer(each.name, answers, timeout, last_sign)
-            yield from _check_spans(each.name, answer, texts)
+        for finder in detectors:
+            answer = _await_answer(finder.name, answers, timeout, last_sign)
+            yield from _check_spans(finder.name, answer, texts)
     finally:
         wanted = False
 
@@ -242,21 +249,21 @@ def _await_answer(
     return answer
 
 
-def _check_spans(name: str, found: object, texts: Sequence[str]) -> list[Span]:
-    if not isinstance(found, list):
+def _check_spans(name: str, answer: object, texts: Sequence[str]) -> list[Span]:
+    if not isinstance(answer, list):
         raise DetectorError(
-            f"the detector {name} must return a list of spans, got {type(found).__name__}"
+            f"the detector {name} must return a list of spans, got {type(answer).__name__}"
         )
-    return [_check_span(name, each, texts) for each in found]
+    return [_check_span(name, item, texts) for item in answer]
 
 
-def _check_span(name: str, found: object, texts: Sequence[str]) -> Span:
-    if not isinstance(found, Span):
+def _check_span(name: str, item: object, texts: Sequence[str]) -> Span:
+    if not isinstance(item, Span):
         raise DetectorError(
-            f"the detector {name} must return only spans, got {type(found).__name__}"
+            f"the detector {name} must return only spans, got {type(item).__name__}"
         )
-    given: Sequence[Any] = found
-    text, start, end, type_, score, _, private, evidence = given
+    fields: Sequence[Any] = item
+    text, start, end, type_, score, _, private, evidence = fields
     if not (_is_whole(text) and 0 <= text < len(texts)):
         must = f"return spans of the texts 0 to {len(texts) - 1}, got one of another"
     elif not (_is_whole(start) and _is_whole(end) and 0 <= start < end <= len(texts[text])):

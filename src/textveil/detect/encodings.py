@@ -142,13 +142,13 @@ _FOLD = re.compile(r"\r?\n[ \t](?=\S)")
 
 def strings_in(text: str) -> list[String]:
     """Finds the strings of a text, and those inside them, sorted."""
-    found: list[String] = []
+    strings: list[String] = []
     if any(sign in text for sign in "\"'`"):
-        _collect_strings(text, 0, len(text), 0, found)
-    return sorted(found)
+        _collect_strings(text, 0, len(text), 0, strings)
+    return sorted(strings)
 
 
-def _collect_strings(text: str, start: int, end: int, level: int, found: list[String]) -> None:
+def _collect_strings(text: str, start: int, end: int, level: int, strings: list[String]) -> None:
     for match in _STRINGS[level].finditer(text, start, end):
         begin, stop = match.span(match.lastgroup or 0)
         content, around = text[begin:stop], text[max(start, match.start() - 20) : match.start()]
@@ -161,9 +161,9 @@ def _collect_strings(text: str, start: int, end: int, level: int, found: list[St
         value = _BEFORE.search(around) is not None and (
             around[-1:] in ("=", "(", "[", "{") or _BEHIND.match(text, match.end(), end) is not None
         )
-        found.append(String(*match.span(), (begin, stop), level, value, escaped))
+        strings.append(String(*match.span(), (begin, stop), level, value, escaped))
         if level + 1 < len(_STRINGS) and (escaped or "'" in content):
-            _collect_strings(text, begin, stop, level + 1, found)
+            _collect_strings(text, begin, stop, level + 1, strings)
 
 
 def units(text: str) -> list[EscapeUnit]:
@@ -175,31 +175,33 @@ def units(text: str) -> list[EscapeUnit]:
     capital, digit or sign, because it may be the name of a file, or of a user behind that of a
     domain.
     """
-    found: list[EscapeUnit] = []
+    escapes: list[EscapeUnit] = []
     if "\\" in text:
-        found += _find_escapes(text)
+        escapes += _find_escapes(text)
     if "''" in text:
         for string in strings_in(text):
             if string.is_value and text[string.start] == "'":
-                found += [
+                escapes += [
                     EscapeUnit(*match.span(), "'")
                     for match in _DOUBLED.finditer(text, *string.inner)
                 ]
     if "%" in text or "&" in text:
         for match in _CODED.finditer(text):
             if match["bytes"] or match["entity"]:
-                found += [EscapeUnit(start, end, said) for said, start, end in _decode_match(match)]
+                escapes += [
+                    EscapeUnit(start, end, letter) for letter, start, end in _decode_match(match)
+                ]
     if "=" in text:
         for match in (_BYTES if "quoted-printable" in text.lower() else _PRINTABLE).finditer(text):
-            found += _decode_printable(match)
+            escapes += _decode_printable(match)
     if "BEGIN:V" in text:
-        found += [EscapeUnit(*match.span(), "") for match in _FOLD.finditer(text)]
-    found.sort()
-    return [unit for i, unit in enumerate(found) if not i or unit.start >= found[i - 1].end]
+        escapes += [EscapeUnit(*match.span(), "") for match in _FOLD.finditer(text)]
+    escapes.sort()
+    return [unit for i, unit in enumerate(escapes) if not i or unit.start >= escapes[i - 1].end]
 
 
 def _find_escapes(text: str) -> Iterator[EscapeUnit]:
-    strings = [each for each in strings_in(text) if each.escaped]
+    strings = [string for string in strings_in(text) if string.escaped]
     open_: list[String] = []
     place, sure = 0, False
     doubtful: list[EscapeUnit] = []
@@ -209,7 +211,7 @@ def _find_escapes(text: str) -> Iterator[EscapeUnit]:
         while place < len(strings) and strings[place].inner[0] <= start:
             open_.append(strings[place])
             place += 1
-        open_ = [each for each in open_ if each.inner[1] > start]
+        open_ = [string for string in open_ if string.inner[1] > start]
         count, letter = len(match["run"]), match["letter"]
         if letter is None:
             yield EscapeUnit(
@@ -265,11 +267,11 @@ def _decode_printable(match: re.Match[str]) -> Iterator[EscapeUnit]:
     if match[0][1:2] in "\r\n":
         yield EscapeUnit(start, end, "")
         return
-    said = bytes.fromhex(match[0].replace("=", ""))
+    data = bytes.fromhex(match[0].replace("=", ""))
     try:
-        letters = said.decode()
+        letters = data.decode()
     except UnicodeDecodeError:
-        letters = said.decode("latin-1")
+        letters = data.decode("latin-1")
         yield from (
             EscapeUnit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters)
         )
@@ -292,17 +294,17 @@ def read(text: str) -> Read:
     letters: list[str] = []
     places: list[int] = []
     at = 0
-    for start, end, said in units(text):
+    for start, end, meaning in units(text):
         if text[start] == "'" or (
-            said == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
+            meaning == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
         ):
             letter = "’"
         elif text[start] != "\\":
             continue
-        elif said in _BREAKS:
-            letter = _BREAKS[said]
-        elif text[start + 1] != "\\" and said.isprintable() and said not in "\"'\\,;":
-            letter = said
+        elif meaning in _BREAKS:
+            letter = _BREAKS[meaning]
+        elif text[start + 1] != "\\" and meaning.isprintable() and meaning not in "\"'\\,;":
+            letter = meaning
         else:
             continue
         letters.append(text[at:start] + letter)
@@ -380,15 +382,15 @@ class Encoded(NamedTuple):
         at = bisect_left(self.coded, span.start - 1)
         if at == len(self.coded) or self.coded[at] > span.end:
             return []
-        found = []
+        spans = []
         first = span.start
         for i in range(
             span.start + 1, span.end + 1
         ):  # the text between two encoded words is no part of the decoded text
             if i == span.end or self.starts[i] > self.ends[i - 1]:
-                found.append(span._replace(start=self.starts[first], end=self.ends[i - 1]))
+                spans.append(span._replace(start=self.starts[first], end=self.ends[i - 1]))
                 first = i
-        return found
+        return spans
 
 
 def without_words(text: str) -> str:
@@ -410,10 +412,12 @@ def encoded_in(text: str) -> list[Encoded]:
     encoded words of mail headers, `=?UTF-8?Q?...?=`, and letters of quoted-printable text.
     Underscores in numbers, as in file names, are read as spaces.
     """
-    found = list(_decode_characters(text)) if any(sign in text for sign in _SIGNS) else []
-    for start, end, said in _decode_runs(text):
-        found.append(Encoded(said, [start] * len(said), [end] * len(said), range(len(said))))
-    return found
+    parts = list(_decode_characters(text)) if any(sign in text for sign in _SIGNS) else []
+    for start, end, content in _decode_runs(text):
+        parts.append(
+            Encoded(content, [start] * len(content), [end] * len(content), range(len(content)))
+        )
+    return parts
 
 
 def _decode_runs(text: str) -> Iterator[tuple[int, int, str]]:
@@ -422,24 +426,24 @@ def _decode_runs(text: str) -> Iterator[tuple[int, int, str]]:
     Yields the start and end of each, and its text.
     """
     for run in _BASE64.finditer(text):
-        lines = [each.span() for each in _LINE.finditer(text, *run.span())]
+        lines = [line.span() for line in _LINE.finditer(text, *run.span())]
         # A word may stand below wrapped lines, or a long word above them.
         for tried in (
             [(run.start(), run.end())],
             [(run.start(), lines[-2][1])] if lines[1:] else [],
             lines,
         ):
-            found = [
-                (start, end, said)
+            decoded = [
+                (start, end, content)
                 for start, end in tried
-                if (said := _decode_base64(text[start:end]))
+                if (content := _decode_base64(text[start:end]))
             ]
-            if found:
-                yield from found
+            if decoded:
+                yield from decoded
                 break
     for run in _HEX.finditer(text):
-        if said := _decode_bytes(bytes.fromhex(run[0])):
-            yield *run.span(), said
+        if content := _decode_bytes(bytes.fromhex(run[0])):
+            yield *run.span(), content
 
 
 def _decode_base64(run: str) -> str:
@@ -450,12 +454,12 @@ def _decode_base64(run: str) -> str:
     return ""
 
 
-def _decode_bytes(said: bytes) -> str:
+def _decode_bytes(data: bytes) -> str:
     """Decodes bytes as text; returns "" if they are no text.
 
     Invisible marks may be in it, and a small share of characters that no text has.
     """
-    text = said.decode(errors="replace")
+    text = data.decode(errors="replace")
     odd = sum(
         not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf")
         for char in text
@@ -472,8 +476,8 @@ def _decode_characters(text: str) -> Iterator[Encoded]:
         letters.extend((text[i], i, i + 1, False) for i in range(start, end))
 
     for match in _CODED.finditer(text):
-        said = list(_decode_match(match))
-        if not said:
+        chars = list(_decode_match(match))
+        if not chars:
             continue
         start, end = match.span()
         if letters and start - at > 2 * _AROUND:
@@ -481,7 +485,7 @@ def _decode_characters(text: str) -> Iterator[Encoded]:
             yield _make_part(letters)
             letters = []
         plain(at if letters else max(at, start - _AROUND), start)
-        letters += [(char, first, last, True) for char, first, last in said]
+        letters += [(char, first, last, True) for char, first, last in chars]
         at = end
     if letters:
         plain(at, min(at + _AROUND, len(text)))
@@ -490,7 +494,9 @@ def _decode_characters(text: str) -> Iterator[Encoded]:
 
 def _make_part(letters: Sequence[tuple[str, int, int, bool]]) -> Encoded:
     chars, starts, ends, coded = zip(*letters, strict=True)
-    return Encoded("".join(chars), starts, ends, [i for i, each in enumerate(coded) if each])
+    return Encoded(
+        "".join(chars), starts, ends, [i for i, is_coded in enumerate(coded) if is_coded]
+    )
 
 
 def _decode_match(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
@@ -500,12 +506,12 @@ def _decode_match(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
     """
     start, end = match.span()
     if match["bytes"]:
-        found = list(_BYTE.finditer(match["bytes"]))
-        places = [each.span() for each in found]
+        matches = list(_BYTE.finditer(match["bytes"]))
+        places = [code.span() for code in matches]
         with suppress(UnicodeDecodeError):
-            said = bytes(int(each[1], 16) for each in found).decode()
+            content = bytes(int(code[1], 16) for code in matches).decode()
             i = 0
-            for char in said:
+            for char in content:
                 first, i = i, i + len(char.encode())
                 yield char, start + places[first][0], start + places[i - 1][1]
         return
@@ -517,13 +523,13 @@ def _decode_match(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
             yield from _decode_quoted(match["quoted"], "utf-8", start)
         return
     if match["blank"]:
-        said = " "
+        content = " "
     elif match["unit"]:
-        said = chr(int(match["unit"], 16))
+        content = chr(int(match["unit"], 16))
     else:
-        said = html.unescape(f"&{match['entity']};")
-    if len(said) == 1 and not "\ud800" <= said <= "\udfff":
-        yield said, start, end
+        content = html.unescape(f"&{match['entity']};")
+    if len(content) == 1 and not "\ud800" <= content <= "\udfff":
+        yield content, start, end
 
 
 def _decode_word(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
@@ -544,21 +550,21 @@ def _decode_quoted(
     coded: str, charset: str, start: int, in_base64: bool = False
 ) -> Sequence[tuple[str, int, int]]:
     """Decodes letters in which `=` begins a byte, `_` is a space."""
-    found = [] if in_base64 else list(_QUOTED.finditer(coded))
+    items = [] if in_base64 else list(_QUOTED.finditer(coded))
     single = [
-        bytes.fromhex(each[1]) if each[1] else each[0].replace("_", " ").encode("ascii")
-        for each in found
+        bytes.fromhex(item[1]) if item[1] else item[0].replace("_", " ").encode("ascii")
+        for item in items
     ]
-    said = (b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)).decode(
-        charset
-    )
-    lengths = [len(char.encode(charset)) for char in said]
+    content = (
+        b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)
+    ).decode(charset)
+    lengths = [len(char.encode(charset)) for char in content]
     if sum(lengths) != len(
-        found
+        items
     ):  # also where a character is encoded by those before it, as in ISO-2022
-        return [(char, start, start + len(coded)) for char in said]
+        return [(char, start, start + len(coded)) for char in content]
     ends = list(accumulate(lengths))
     return [
-        (char, start + found[end - length].start(), start + found[end - 1].end())
-        for char, length, end in zip(said, lengths, ends, strict=True)
+        (char, start + items[end - length].start(), start + items[end - 1].end())
+        for char, length, end in zip(content, lengths, ends, strict=True)
     ]

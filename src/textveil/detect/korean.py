@@ -30,9 +30,9 @@ def _stems(word: str) -> list[str]:
     return [
         word,
         *(
-            word[: -len(each)]
-            for each in vocabulary.by_language("endings")["ko"]
-            if word.endswith(each) and len(word) > len(each) + 1
+            word[: -len(particle)]
+            for particle in vocabulary.by_language("endings")["ko"]
+            if word.endswith(particle) and len(word) > len(particle) + 1
         ),
     ]
 
@@ -57,19 +57,21 @@ def _is_person(stem: str, *, weak: bool) -> bool:
     """
     lists = _lists()
     for length in (2, 1):
-        family, given = stem[:length], stem[length:]
+        family, given_name = stem[:length], stem[length:]
         if family not in lists.family or stem in lists.plain:
             continue
-        long = length == 2 and 1 <= len(given) <= 2 and given[-1] in lists.second
-        if given in lists.given or long or (weak and _has_name_syllables(family, given)):
+        long = length == 2 and 1 <= len(given_name) <= 2 and given_name[-1] in lists.second
+        if given_name in lists.given or long or (weak and _has_name_syllables(family, given_name)):
             return True
     return False
 
 
-def _has_name_syllables(family: str, given: str) -> bool:
+def _has_name_syllables(family: str, given_name: str) -> bool:
     """True if a given name has name syllables and is no word."""
     first, second = _lists().first, _lists().second
-    if len(given) == 2:
-        return given[0] in first and given[1] in second
-    word = family + given
-    return len(word) == 2 and given in first | second and word not in vocabulary.words("no_names")
+    if len(given_name) == 2:
+        return given_name[0] in first and given_name[1] in second
+    word = family + given_name
+    return (
+        len(word) == 2 and given_name in first | second and word not in vocabulary.words("no_names")
+    )

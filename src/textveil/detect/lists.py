@@ -62,11 +62,11 @@ class Lists:
         """Returns the phrases by their first word, all folded."""
         tokens = tokenize(self.words)
         bounds = tokens.documents.tolist()
-        found: dict[str, list[tuple[str, ...]]] = {}
+        phrases: dict[str, list[tuple[str, ...]]] = {}
         for start, end in pairwise(bounds):
             phrase = tuple(map(_fold, tokens.words[start:end]))
-            found.setdefault(phrase[0], []).append(phrase)
-        return found
+            phrases.setdefault(phrase[0], []).append(phrase)
+        return phrases
 
     @cached_property
     def _compiled(self) -> list["regex.Pattern[str]"]:
@@ -151,7 +151,7 @@ class Lists:
     def _phrase_places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
         tokens = tokenize(texts)
         folded = {word: _fold(word) for word in set(tokens.words)}
-        heads = {word for word, own in folded.items() if own in self._phrases}
+        heads = {word for word, form in folded.items() if form in self._phrases}
         if not heads:
             return
         bounds = tokens.documents.tolist()

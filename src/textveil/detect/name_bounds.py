@@ -169,7 +169,9 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
     joined = _ELIDED.match(value) or (_NATIONAL.match(value) if after[:1] == "'" else None)
     start = 0 if joined is None or type_ not in NAMES else joined.end()
     ends = (
-        [(each.start(), each.end()) for each in _APART.finditer(value)] if type_ == "PERSON" else []
+        [(match.start(), match.end()) for match in _APART.finditer(value)]
+        if type_ == "PERSON"
+        else []
     )
     for stop, following in [*ends, (len(value), len(value))]:
         ending = _TURKISH.search(value, start, stop) if type_ in NAMES else None

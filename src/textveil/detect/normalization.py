@@ -95,13 +95,13 @@ def atoms(text: str) -> list[Atom]:
     """Finds the runs of letters and of digits in a text."""
     return [
         Atom(
-            found.start(),
-            found.end(),
+            match.start(),
+            match.end(),
             folded(word),
             word.isascii() or _IS_UNSPACED.match(word) is None,
         )
-        for found in _ATOM.finditer(text)
-        for word in [found[0]]
+        for match in _ATOM.finditer(text)
+        for word in [match[0]]
     ]
 
 
@@ -121,13 +121,13 @@ def alike(type_: str, value: str) -> str:
 
 def core(type_: str, value: str) -> list[Atom]:
     """Returns the atoms of a value, without a person's titles and degrees."""
-    found = atoms(value)
+    units = atoms(value)
     if type_ == "PERSON":
-        while len(found) > 1 and found[0].text in vocabulary.words("titles_only"):
-            del found[0]
-        while len(found) > 1 and found[-1].text in vocabulary.words("degrees"):
-            del found[-1]
-    return found
+        while len(units) > 1 and units[0].text in vocabulary.words("titles_only"):
+            del units[0]
+        while len(units) > 1 and units[-1].text in vocabulary.words("degrees"):
+            del units[-1]
+    return units
 
 
 def may_be_name(word: str) -> bool:
@@ -158,18 +158,18 @@ def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
     """
     if type_ not in NAMES:
         return
-    found, person = core(type_, value), type_ == "PERSON"
-    count = len(found)
+    units, person = core(type_, value), type_ == "PERSON"
+    count = len(units)
     if count < 2:
-        yield from _syllabic_parts(found) if person else ()
+        yield from _syllabic_parts(units) if person else ()
         return
-    turned = person and "," in value[found[0].end : found[1].start]
+    turned = person and "," in value[units[0].end : units[1].start]
     for start, end in _list_runs(count):
-        joined = "".join([atom.text for atom in found[start:end]])
+        joined = "".join([atom.text for atom in units[start:end]])
         first, last = start == 0, end == count
         yield joined, _get_role(first, last, turned=turned, person=person)
     if person:
-        ends = [found[0].text, found[-1].text]
+        ends = [units[0].text, units[-1].text]
         yield "".join(ends[::-1] if turned else ends), ""
 
 
@@ -184,10 +184,10 @@ def _list_runs(count: int) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _syllabic_parts(found: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
-    if found and _SYLLABIC.fullmatch(found[0].text):
-        family, given = _split_syllables(found[0].text)
-        yield given, "GIVEN"
+def _syllabic_parts(units: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
+    if units and _SYLLABIC.fullmatch(units[0].text):
+        family, given_name = _split_syllables(units[0].text)
+        yield given_name, "GIVEN"
         if len(family) > 1:
             yield family, "FAMILY"
 
@@ -210,16 +210,16 @@ def words(type_: str, value: str) -> Iterator[Sequence[Atom]]:
 
     O'Brien is one word of two atoms; Anne-Marie is found as a whole and as both parts.
     """
-    found, start = core(type_, value), 0
-    for end in range(1, len(found) + 1):
-        between = value[found[end - 1].end : found[end].start] if end < len(found) else " "
+    units, start = core(type_, value), 0
+    for end in range(1, len(units) + 1):
+        between = value[units[end - 1].end : units[end].start] if end < len(units) else " "
         if not any(map(str.isspace, between)):
             continue
-        word, start = found[start:end], end
+        word, start = units[start:end], end
         hyphened = len(word) > 1 and not set("-‐‑–").isdisjoint(value[word[0].end : word[-1].start])
-        for each in [word, *([[atom] for atom in word] if hyphened else [])]:
-            if _is_identifying(type_, "".join([atom.text for atom in each])):
-                yield each
+        for part in [word, *([[atom] for atom in word] if hyphened else [])]:
+            if _is_identifying(type_, "".join([atom.text for atom in part])):
+                yield part
 
 
 def syllables(type_: str, value: str) -> Iterator[str]:
@@ -227,9 +227,9 @@ def syllables(type_: str, value: str) -> Iterator[str]:
 
     These are its parts of two characters or more.
     """
-    found = core(type_, value)
-    if len(found) == 1 and type_ == "PERSON" and _SYLLABIC.fullmatch(found[0].text):
-        yield from (part for part in _split_syllables(found[0].text) if len(part) > 1)
+    units = core(type_, value)
+    if len(units) == 1 and type_ == "PERSON" and _SYLLABIC.fullmatch(units[0].text):
+        yield from (part for part in _split_syllables(units[0].text) if len(part) > 1)
 
 
 def _split_syllables(name: str) -> tuple[str, str]:

@@ -157,13 +157,13 @@ class Sought:
 
     def copy(self) -> "Sought":
         """Returns an independent copy with the same values."""
-        made = Sought()
-        made._forms, made._heads, made._keys = (
+        twin = Sought()
+        twin._forms, twin._heads, twin._keys = (
             self._forms.copy(),
             self._heads.copy(),
             self._keys.copy(),
         )
-        return made
+        return twin
 
     def add(self, value: PrivateValue) -> bool:
         """Adds a value; returns false if it is already present."""
@@ -171,10 +171,10 @@ class Sought:
             return False
         self._keys.add(value.key)
         for form in value.forms:
-            known = self._forms.get(form.text)
-            if known is None or (form.whole, form.value.type == "PERSON") > (
-                known.whole,
-                known.value.type == "PERSON",
+            old_form = self._forms.get(form.text)
+            if old_form is None or (form.whole, form.value.type == "PERSON") > (
+                old_form.whole,
+                old_form.value.type == "PERSON",
             ):
                 self._forms[form.text] = form
                 for length in range(1, 5):
@@ -211,21 +211,21 @@ class Sought:
         """Returns the values that occur in a text, whole or in part."""
         return [place.form.value for place in self.places(text, atoms(text))] if self else []
 
-    def _longest(self, text: str, found: Sequence[Atom], first: int) -> Standing | None:
+    def _longest(self, text: str, units: Sequence[Atom], first: int) -> Standing | None:
         joined, best, breaks = "", None, set()
-        for last in range(first, len(found)):
+        for last in range(first, len(units)):
             if last > first:
-                between = text[found[last - 1].end : found[last].start]
+                between = text[units[last - 1].end : units[last].start]
                 if _JOINT.fullmatch(between) is None:
                     break
                 if _HYPHEN.fullmatch(between) is None:
                     breaks.add(len(joined))
-            joined += found[last].text
+            joined += units[last].text
             if len(joined) > self._heads.get(joined[:4], 0):
                 break
             form = self._forms.get(joined)
             if form is not None and breaks <= form.breaks:
-                place = _place_form(text, found, first, last + 1, form)
+                place = _place_form(text, units, first, last + 1, form)
                 best = place or best
         return best
 
@@ -261,9 +261,11 @@ def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str,
         longest: returns for each beginning (see `beginnings`) the length of the longest form with
             it; it is called once.
     """
-    found = [(text, atoms(text)) for text in texts]
-    known = longest({head for text, units in found for head in _list_beginnings(text, units)})
-    return {form for text, units in found for form in _list_forms(text, units, known)}
+    atoms_by_text = [(text, atoms(text)) for text in texts]
+    lengths = longest(
+        {head for text, units in atoms_by_text for head in _list_beginnings(text, units)}
+    )
+    return {form for text, units in atoms_by_text for form in _list_forms(text, units, lengths)}
 
 
 def _list_beginnings(text: str, units: Sequence[Atom]) -> Iterator[str]:
@@ -275,32 +277,32 @@ def _list_beginnings(text: str, units: Sequence[Atom]) -> Iterator[str]:
             yield from (atom.text[at : at + 2] for at in range(len(atom.text) - 1))
 
 
-def _list_forms(text: str, units: Sequence[Atom], known: Mapping[str, int]) -> Iterator[str]:
+def _list_forms(text: str, units: Sequence[Atom], lengths: Mapping[str, int]) -> Iterator[str]:
     """Lists the forms that could occur in a text.
 
     They are no longer than the longest known form with the same beginning.
     """
     for i, atom in enumerate(units):
         yield from takewhile(
-            lambda joined: len(joined) <= max(3, known.get(joined[:4], 0)),
+            lambda joined: len(joined) <= max(3, lengths.get(joined[:4], 0)),
             _join_atoms(text, units, i),
         )
         run = "" if atom.spaced else atom.text
         for at in range(len(run) - 1):
-            ends = range(at + 2, min(len(run), at + known.get(run[at : at + 2], 0)) + 1)
+            ends = range(at + 2, min(len(run), at + lengths.get(run[at : at + 2], 0)) + 1)
             yield from (run[at:end] for end in ends)
 
 
-def _join_atoms(text: str, found: Sequence[Atom], first: int) -> Iterator[str]:
+def _join_atoms(text: str, units: Sequence[Atom], first: int) -> Iterator[str]:
     """Joins the letters and digits from one atom on, step by step.
 
     Yields the result at the end of each atom, as far as a form could reach.
     """
     joined = ""
-    for last in range(first, len(found)):
-        if last > first and _JOINT.fullmatch(text[found[last - 1].end : found[last].start]) is None:
+    for last in range(first, len(units)):
+        if last > first and _JOINT.fullmatch(text[units[last - 1].end : units[last].start]) is None:
             return
-        joined += found[last].text
+        joined += units[last].text
         if len(joined) > LONGEST:
             return
         yield joined
@@ -328,38 +330,40 @@ def find_occurrences(
     """
     readable = [read(text) for text in texts]
     by_text, shields = _group_by_text(spans, readable), _group_by_text(public, readable)
-    made: list[Span] = []
-    news: list[list[PrivateValue]] = []
+    occurrences: list[Span] = []
+    new_values: list[list[PrivateValue]] = []
     for b, (text, _) in enumerate(readable):
         sought = Sought() if known is None else known
         values = [
             PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]
         ]
-        news.append([value for value in values if value.type not in NEVER and sought.add(value)])
+        new_values.append(
+            [value for value in values if value.type not in NEVER and sought.add(value)]
+        )
         if sought:
             places = _find_in_text(b, text, sought, by_text[b], shields[b])
-            made += [written(span, readable) for span in places]
-    return made, news
+            occurrences += [written(span, readable) for span in places]
+    return occurrences, new_values
 
 
 def _group_by_text(spans: Sequence[Span], readable: Sequence[Read]) -> list[list[Span]]:
     """Groups spans by text, at their places in the decoded text."""
-    found: list[list[Span]] = [[] for _ in readable]
+    groups: list[list[Span]] = [[] for _ in readable]
     for span in spans:
-        found[span.text].append(as_read(span, readable))
-    return found
+        groups[span.text].append(as_read(span, readable))
+    return groups
 
 
 def _find_in_text(
     b: int, text: str, sought: Sought, spans: Sequence[Span], shields: Sequence[Span]
 ) -> list[Span]:
     """Finds occurrences of the sought values that no span covers yet."""
-    found = atoms(text)
-    context = _Context(text, found)
+    units = atoms(text)
+    context = _Context(text, units)
     covered, shielded = _Spans(spans), _Spans(shields)
     certain: list[Standing] = []
     unsure: list[Standing] = []
-    for place in sought.places(text, found):
+    for place in sought.places(text, units):
         shields_it = any(_is_shielded(shield, place, text) for shield in shielded.around(place))
         if not (covered.around(place) or shields_it or context.is_time(place)):
             doubtful = place.form.ordinary or context.is_foreign_word(place)
@@ -418,8 +422,8 @@ class _Spans:
 class _Context:
     """The text around occurrences, and tests of it."""
 
-    def __init__(self, text: str, found: Sequence[Atom]) -> None:
-        self._text, self._atoms = text, found
+    def __init__(self, text: str, units: Sequence[Atom]) -> None:
+        self._text, self._atoms = text, units
         self._headings: dict[int, bool] = {}
 
     def is_foreign_word(self, place: Standing) -> bool:
@@ -442,9 +446,13 @@ class _Context:
     @cached_property
     def _foreign(self) -> bool:
         """True if most words of the text are rare in English texts."""
-        told = [atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3]
-        told = [word for word in told if word.isalpha()]
-        return len(told) >= LEAST and 2 * sum(map(_is_ordinary_word, told)) < len(told)
+        long_words = [
+            atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3
+        ]
+        long_words = [word for word in long_words if word.isalpha()]
+        return len(long_words) >= LEAST and 2 * sum(map(_is_ordinary_word, long_words)) < len(
+            long_words
+        )
 
     def is_time(self, place: Standing) -> bool:
         """True if a name is a month or day here.
@@ -498,25 +506,29 @@ class _Context:
         if begin not in self._headings:
             end = self._text.find("\n", start)
             line = self._text[begin : len(self._text) if end < 0 else end]
-            told = [word for word in regex.findall(r"\p{L}+", line[:2000]) if not is_public(word)]
-            self._headings[begin] = len(told) > 1 and all(word[0].isupper() for word in told)
+            line_words = [
+                word for word in regex.findall(r"\p{L}+", line[:2000]) if not is_public(word)
+            ]
+            self._headings[begin] = len(line_words) > 1 and all(
+                word[0].isupper() for word in line_words
+            )
         return self._headings[begin]
 
 
 def _place_form(
-    text: str, found: Sequence[Atom], first: int, last: int, form: Form
+    text: str, units: Sequence[Atom], first: int, last: int, form: Form
 ) -> Standing | None:
     """Returns the occurrence of a form, or None if punctuation differs.
 
     Where punctuation belongs to a value, the characters between and around its letters must agree,
     too.
     """
-    start, end = found[first].start, found[last - 1].end
+    start, end = units[first].start, units[last - 1].end
     value = form.value
     if not form.whole or value.type in LOOSE:
         return Standing(first, last, start, end, form)
-    own = atoms(value.text)
-    start, end = start - own[0].start, end + len(value.text) - own[-1].end
+    value_atoms = atoms(value.text)
+    start, end = start - value_atoms[0].start, end + len(value.text) - value_atoms[-1].end
     if start < 0 or alike(value.type, text[start:end]) != value.key[1]:
         return None
     return Standing(first, last, start, end, form)
@@ -528,14 +540,14 @@ def _cached_forms(value: PrivateValue) -> tuple[Form, ...]:
 
 
 def _make_forms(value: PrivateValue) -> Iterable[Form]:
-    found = core(value.type, value.text)
-    joined = "".join([atom.text for atom in found])
+    units = core(value.type, value.text)
+    joined = "".join([atom.text for atom in units])
     if not 0 < len(joined) <= LONGEST or not _is_telling(value, joined):
         return
-    named, spaced = value.type in NAMES, found[0].spaced
+    named, spaced = value.type in NAMES, units[0].spaced
     if len(joined) >= SHORTEST:
-        ordinary = named and spaced and _are_ordinary(found)
-        yield Form(joined, value, True, _find_breaks(found), ordinary, spaced)
+        ordinary = named and spaced and _are_ordinary(units)
+        yield Form(joined, value, True, _find_breaks(units), ordinary, spaced)
     if named and value.type in ("PERSON", "ORGANIZATION"):
         yield from _make_part_forms(value, joined)
         for part in syllables(value.type, value.text):
@@ -552,13 +564,13 @@ def _make_part_forms(value: PrivateValue, joined: str) -> Iterable[Form]:
             yield Form(part, value, False, _find_breaks(word[:-1]), _are_ordinary(word), True)
 
 
-def _are_ordinary(found: Sequence[Atom]) -> bool:
-    return all(_is_ordinary_word(atom.text) for atom in found)
+def _are_ordinary(units: Sequence[Atom]) -> bool:
+    return all(_is_ordinary_word(atom.text) for atom in units)
 
 
-def _find_breaks(found: Sequence[Atom]) -> frozenset[int]:
+def _find_breaks(units: Sequence[Atom]) -> frozenset[int]:
     """Returns after how many letters and digits each atom ends."""
-    return frozenset(accumulate(len(atom.text) for atom in found))
+    return frozenset(accumulate(len(atom.text) for atom in units))
 
 
 def _is_mute(word: str) -> bool:

@@ -48,12 +48,12 @@ def surest(spans: Sequence[Span]) -> list[Span]:
     findings inside a run of Base64 have the same place, which may be long: without this step, each
     later step would read all of it once for each of them.
     """
-    found: dict[tuple[Any, ...], Span] = {}
+    best: dict[tuple[Any, ...], Span] = {}
     for span in spans:
         place = *span[:4], span.source, span.private >= PRIVATE
-        if place not in found or span.score > found[place].score:
-            found[place] = span
-    return [*found.values()]
+        if place not in best or span.score > best[place].score:
+            best[place] = span
+    return [*best.values()]
 
 
 def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
@@ -63,17 +63,17 @@ def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span
 
     One or two capitals may be a part of the number ("AB 123456"), so they keep the guess.
     """
-    known: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    sure_places: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for span in sorted(spans):
         if not span.is_guess:
-            known.setdefault((span.text, span.type), []).append((span.start, span.end))
+            sure_places.setdefault((span.text, span.type), []).append((span.start, span.end))
 
     def is_wordy(span: Span) -> bool:
         text = texts[span.text]
         return span.is_guess and any(
             _is_apart(text[span.start : start], text[end : span.end])
             for type_ in BARE.get(span.type, ())
-            for start, end in _places_inside(known.get((span.text, type_), ()), span)
+            for start, end in _places_inside(sure_places.get((span.text, type_), ()), span)
         )
 
     return [span for span in spans if not is_wordy(span)]
@@ -94,19 +94,19 @@ def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     forms: dict[int, list[tuple[int, int]]] = {}
     for b, start, end in sorted(span[:3] for span in spans if span.type in FORMED):
         forms.setdefault(b, []).append((start, end))
-    found: list[Span] = []
+    pieces: list[Span] = []
     for span in spans:
         held = _places_inside(forms.get(span.text, ()), span)
         if span.type not in NAMES or not held:
-            found.append(span)
+            pieces.append(span)
             continue
         free = span.start
         for start, end in [*held, (span.end, span.end)]:
             rest = _trim_to_alphanumeric(texts[span.text], free, start)
             if rest and not kind_of(texts[span.text][slice(*rest)]):
-                found.append(span._replace(start=rest[0], end=rest[1]))
+                pieces.append(span._replace(start=rest[0], end=rest[1]))
             free = max(free, end)
-    return found
+    return pieces
 
 
 def _trim_to_alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -118,7 +118,7 @@ def _trim_to_alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | 
 def _places_inside(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
     """Returns the sorted places that lie inside a span."""
     first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
-    return [each for each in places[first:last] if each[1] <= span.end]
+    return [place for place in places[first:last] if place[1] <= span.end]
 
 
 def _clip_places(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
@@ -138,26 +138,26 @@ def divide_between_cells(spans: Sequence[Span], texts: Sequence[str]) -> list[Sp
     """
     values: dict[int, list[tuple[int, int]]] = {}
     for b, start, end in sorted(span[:3] for span in spans if span.source == VALUES):
-        own = values.setdefault(b, [])
-        if own and start < own[-1][1]:
-            own[-1] = own[-1][0], max(end, own[-1][1])
+        places = values.setdefault(b, [])
+        if places and start < places[-1][1]:
+            places[-1] = places[-1][0], max(end, places[-1][1])
         else:
-            own.append((start, end))
-    found: list[Span] = []
+            places.append((start, end))
+    pieces: list[Span] = []
     for span in spans:
         number = span.is_guess and span.type in FIGURES
         held = (_clip_places if number else _places_inside)(values.get(span.text, ()), span)
         text = texts[span.text]
         between = _find_separators(text, span, held)
         if span.source == VALUES or not (between or len(held) > 1):
-            found.append(span)
+            pieces.append(span)
             continue
-        found += (
+        pieces += (
             span._replace(start=start, end=end)
             for start, end in _find_other_cells(text, span, held, between)
             if not (number and sum(map(str.isdigit, text[start:end])) < FEWEST)
         )
-    return found
+    return pieces
 
 
 def _find_separators(text: str, span: Span, held: Sequence[tuple[int, int]]) -> set[str]:
@@ -191,11 +191,14 @@ def cut_words(found: Detections) -> Detections:
     These are words of scripts without spaces, and words that hold a bound of the text.
     """
     edges = set[tuple[int, int]]()
-    for b, own in groupby(found.spans, key=lambda span: span.text):
-        known = bounds_in(found.tokens.texts[b], found.bounds)
-        for span in own:
+    for b, text_spans in groupby(found.spans, key=lambda span: span.text):
+        text_bounds = bounds_in(found.tokens.texts[b], found.bounds)
+        for span in text_spans:
             start, end = reach(span, found.tokens)
-            inner = (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end))
+            inner = (
+                *text_bounds.edges(start, span.start + 1),
+                *text_bounds.edges(span.end - 1, end),
+            )
             edges.update((b, edge) for edge in inner)
     places = [(span.text, place) for span in found.spans for place in (span.start, span.end)]
     tokens, origin = found.tokens.cut(places, edges)

@@ -99,12 +99,12 @@ _ORDINALS = ("st", "nd", "rd", "th")
 @cache
 def _month_numbers() -> dict[str, int]:
     """Maps month names of many languages, whole and short, to numbers."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for form in (str.casefold, _remove_accents):
         for month in range(1, 13):
             for word in sorted(vocabulary.words(f"months.{month}")):
-                found.setdefault(form(word), month)
-    return found
+                numbers.setdefault(form(word), month)
+    return numbers
 
 
 def _read_date(text: str) -> Figure | None:

@@ -164,12 +164,14 @@ class Jury(NamedTuple):
 @cache
 def jury() -> Jury:
     """Reads the networks of the package."""
-    kept = json.loads((files("textveil") / "data" / "constants" / "odds.json").read_text("utf-8"))
-    first, second = (
-        Weights(**{name: np.array(values, np.float64) for name, values in kept[each].items()})
-        for each in ("first", "second")
+    constants = json.loads(
+        (files("textveil") / "data" / "constants" / "odds.json").read_text("utf-8")
     )
-    return Jury(first, second, np.array(kept["least"], np.float64))
+    first, second = (
+        Weights(**{name: np.array(values, np.float64) for name, values in constants[layer].items()})
+        for layer in ("first", "second")
+    )
+    return Jury(first, second, np.array(constants["least"], np.float64))
 
 
 def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
@@ -181,22 +183,22 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         spans: the spans of all detectors; the bundled tagger must have run with `DOUBT`.
         tokens: the tokens of the texts.
     """
-    found = candidates(spans)
+    places = candidates(spans)
     by = jury()
-    over, around = readings(found, spans, len(by.first.bias))
-    known = features(found, spans, tokens)
-    own = odds(known, over + around, by.first)
-    both = odds(beside(found, spans, tokens.texts, own), np.zeros(1), by.second)
+    over, around = readings(places, spans, len(by.first.bias))
+    feature_rows = features(places, spans, tokens)
+    first_odds = odds(feature_rows, over + around, by.first)
+    both = odds(beside(places, spans, tokens.texts, first_odds), np.zeros(1), by.second)
     doubtful = [
-        any(spans[i].source == "structure" for i in each.spans)
-        and is_doubtful(tokens.texts[each.text][each.start : each.end])
-        for each in found
+        any(spans[i].source == "structure" for i in place.spans)
+        and is_doubtful(tokens.texts[place.text][place.start : place.end])
+        for place in places
     ]
     private = probability(
-        both - by.least[known[:, DETAIL].astype(int)] + np.where(doubtful, LENIENT, 0.0)
+        both - by.least[feature_rows[:, DETAIL].astype(int)] + np.where(doubtful, LENIENT, 0.0)
     )
     result = list(spans)
-    for candidate, probable in zip(found, private.tolist(), strict=True):
+    for candidate, probable in zip(places, private.tolist(), strict=True):
         for i in candidate.spans:
             if not is_told(spans[i]):
                 result[i] = spans[i]._replace(private=probable)
@@ -213,16 +215,16 @@ def is_told(span: Span) -> bool:
 
 def candidates(spans: Sequence[Span]) -> list[Candidate]:
     """Groups overlapping spans that are scored into candidates, in order."""
-    found: list[Candidate] = []
-    for i, span in sorted(enumerate(spans), key=lambda each: each[1]):
+    groups: list[Candidate] = []
+    for i, span in sorted(enumerate(spans), key=lambda pair: pair[1]):
         if span.source not in JUDGED or span.type not in (*NAMES, *DETAILS):
             continue
-        if found and found[-1].text == span.text and span.start < found[-1].end:
-            last = found.pop()
-            found.append(last._replace(end=max(last.end, span.end), spans=(*last.spans, i)))
+        if groups and groups[-1].text == span.text and span.start < groups[-1].end:
+            last = groups.pop()
+            groups.append(last._replace(end=max(last.end, span.end), spans=(*last.spans, i)))
         else:
-            found.append(Candidate(span.text, span.start, span.end, (i,)))
-    return found
+            groups.append(Candidate(span.text, span.start, span.end, (i,)))
+    return groups
 
 
 def features(found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) -> Values:
@@ -231,7 +233,9 @@ def features(found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) 
     Returns:
         float64 [K, own + told]; zeros where a candidate has no evidence.
     """
-    rows = [_compute_own(each, [spans[i] for i in each.spans], tokens) for each in found]
+    rows = [
+        _compute_own(candidate, [spans[i] for i in candidate.spans], tokens) for candidate in found
+    ]
     return np.array(rows, np.float64).reshape(len(found), len(OWN) + TOLD)
 
 
@@ -244,9 +248,9 @@ def readings(
         Two of float64 [K, units]; zeros where a candidate has no evidence.
     """
     none = (0.0,) * units
-    known = [evidence_of([spans[i] for i in each.spans]) for each in found]
-    over = [none if each is None else each.over for each in known]
-    around = [none if each is None else each.around for each in known]
+    evidences = [evidence_of([spans[i] for i in item.spans]) for item in found]
+    over = [none if item is None else item.over for item in evidences]
+    around = [none if item is None else item.around for item in evidences]
     size = len(found), units
     return np.array(over, np.float64).reshape(size), np.array(around, np.float64).reshape(size)
 
@@ -293,8 +297,8 @@ def odds(known: Values, read: Values, by: Weights) -> Values:
         float64 [K].
     """
     units = np.maximum(_sum_weighted(known, by.units) + read + by.bias, 0.0)
-    found: Values = _sum_weighted(units, by.sum[None])[:, 0] + by.base
-    return found
+    log_odds: Values = _sum_weighted(units, by.sum[None])[:, 0] + by.base
+    return log_odds
 
 
 def beside(
@@ -312,7 +316,7 @@ def beside(
         float64 [K, features].
     """
     identifiers: list[list[int]] = [[] for _ in texts]
-    candidate_spans = {i for each in found for i in each.spans}
+    candidate_spans = {i for candidate in found for i in candidate.spans}
     for i, span in enumerate(spans):
         if i not in candidate_spans and span.private >= 0.5:
             identifiers[span.text].append(span.start)
@@ -326,39 +330,39 @@ def beside(
 
 
 def _compute_beside(
-    found: Sequence[Candidate], identifiers: Sequence[int], text: str, own: Values
+    group: Sequence[Candidate], identifiers: Sequence[int], text: str, log_odds: Values
 ) -> Iterator[list[float]]:
     """Computes `BESIDE` for the candidates of one text.
 
     Args:
-        found: the candidates of the text, in order.
+        group: the candidates of the text, in order.
         identifiers: where the identifiers of the text begin.
         text: the text.
-        own: the log odds of the candidates by the first network.
+        log_odds: the log odds of the candidates by the first network.
     """
     words = [
-        {atom.text for atom in atoms(text[each.start : each.end]) if len(atom.text) > 1}
-        for each in found
+        {atom.text for atom in atoms(text[candidate.start : candidate.end]) if len(atom.text) > 1}
+        for candidate in group
     ]
     holders: dict[str, list[int]] = {}
     for k, own_words in enumerate(words):
         for word in own_words:
             holders.setdefault(word, []).append(k)
-    best = {word: sorted(which, key=own.__getitem__)[-2:] for word, which in holders.items()}
-    for k, each in enumerate(found):
-        others = np.concatenate([own[max(0, k - NEAR) : k], own[k + 1 : k + 1 + NEAR]])
-        alike = [own[i] for word in words[k] for i in best[word] if i != k]
-        first = bisect_left(identifiers, each.start)
+    best = {word: sorted(which, key=log_odds.__getitem__)[-2:] for word, which in holders.items()}
+    for k, candidate in enumerate(group):
+        others = np.concatenate([log_odds[max(0, k - NEAR) : k], log_odds[k + 1 : k + 1 + NEAR]])
+        alike = [log_odds[i] for word in words[k] for i in best[word] if i != k]
+        first = bisect_left(identifiers, candidate.start)
         distance = min(
-            (abs(at - each.start) for at in identifiers[max(0, first - 1) : first + 1]),
+            (abs(at - candidate.start) for at in identifiers[max(0, first - 1) : first + 1]),
             default=REACH,
         )
-        count = bisect_right(identifiers, each.end + REACH) - bisect_left(
-            identifiers, each.start - REACH
+        count = bisect_right(identifiers, candidate.end + REACH) - bisect_left(
+            identifiers, candidate.start - REACH
         )
         private = others > 0
         yield [
-            own[k],
+            log_odds[k],
             len(others) > 0,
             others.max(initial=NONE),
             others.mean() if len(others) else 0.0,
@@ -366,31 +370,31 @@ def _compute_beside(
             private.mean() if len(others) else 0.0,
             np.log1p(private.sum()),
             np.log1p(len(others)),
-            own[k - 1] if k else NONE,
-            own[k + 1] if k + 1 < len(own) else NONE,
+            log_odds[k - 1] if k else NONE,
+            log_odds[k + 1] if k + 1 < len(log_odds) else NONE,
             bool(alike),
             max(alike, default=0.0),
             np.log1p(count),
             count > 0,
             np.log1p(min(distance, REACH)),
             np.log1p(min(len(text), LONG)),
-            np.log1p(each.end - each.start),
+            np.log1p(candidate.end - candidate.start),
         ]
 
 
-def _sum_weighted(known: Values, by: Values) -> Values:
+def _sum_weighted(rows: Values, by: Values) -> Values:
     """Computes the weighted sums of each row.
 
     It does not use a matrix product, whose last bits may depend on the other rows.
     """
-    found: Values = np.einsum("kf,uf->ku", known, by, optimize=False)
-    return found
+    sums: Values = np.einsum("kf,uf->ku", rows, by, optimize=False)
+    return sums
 
 
 def probability(odds: Values) -> Values:
     """Turns log odds into probabilities."""
-    found: Values = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
-    return found
+    values: Values = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
+    return values
 
 
 def _find_tokens(candidate: Candidate, tokens: Tokens) -> tuple[int, int]:

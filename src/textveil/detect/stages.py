@@ -56,7 +56,9 @@ def run(stages: Sequence[Stage], found: Detections, settings: Settings) -> Detec
 
 
 def _spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
-    return lambda found, _: replace(found, spans=tuple(change(found.spans, found.tokens)))
+    return lambda detections, _: replace(
+        detections, spans=tuple(change(detections.spans, detections.tokens))
+    )
 
 
 def _each(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
@@ -73,41 +75,44 @@ def _trimmed(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     return [part for span in spans for part in trimming.trim(span, tokens.texts)]
 
 
-def _detect(found: Detections, settings: Settings) -> Detections:
+def _detect(detections: Detections, settings: Settings) -> Detections:
     spans = find_all(
-        settings.detectors, found.tokens.texts, timeout=settings.timeout, memory=settings.memory
+        settings.detectors,
+        detections.tokens.texts,
+        timeout=settings.timeout,
+        memory=settings.memory,
     )
-    return replace(found, spans=tuple(spans))
+    return replace(detections, spans=tuple(spans))
 
 
-def _select_types(found: Detections, settings: Settings) -> Detections:
+def _select_types(detections: Detections, settings: Settings) -> Detections:
     types = settings.types or ()
-    return replace(found, spans=tuple(span for span in found.spans if span.type in types))
+    return replace(detections, spans=tuple(span for span in detections.spans if span.type in types))
 
 
-def _separate_others(found: Detections, settings: Settings) -> Detections:
+def _separate_others(detections: Detections, settings: Settings) -> Detections:
     private: list[Span] = []
     others: list[Span] = []
-    for span in found.spans:
+    for span in detections.spans:
         (private if visibility.is_at_level(span, settings.level) else others).append(span)
-    return replace(found, spans=tuple(private), others=tuple(others))
+    return replace(detections, spans=tuple(private), others=tuple(others))
 
 
-def _spare(found: Detections, settings: Settings) -> Detections:
+def _spare(detections: Detections, settings: Settings) -> Detections:
     assert settings.never is not None, "or the stage would not run"
-    kept = settings.never.without(found.spans, found.tokens.texts)
-    whole = {*kept}
-    spared = [span for span in found.spans if span not in whole]
-    return replace(found, spans=tuple(kept), spared=tuple(spared))
+    remaining = settings.never.without(detections.spans, detections.tokens.texts)
+    whole = {*remaining}
+    spared = [span for span in detections.spans if span not in whole]
+    return replace(detections, spans=tuple(remaining), spared=tuple(spared))
 
 
-def _repeat(found: Detections, settings: Settings) -> Detections:
-    texts = found.tokens.texts
-    repeated, values = find_occurrences(texts, found.spans, settings.known, found.others)
+def _repeat(detections: Detections, settings: Settings) -> Detections:
+    texts = detections.tokens.texts
+    repeated, values = find_occurrences(texts, detections.spans, settings.known, detections.others)
     if settings.never is not None:
         repeated = settings.never.without(repeated, texts)
-    spans = (*settings.reserved, *found.spans, *repeated)
-    return replace(found, spans=spans, new_values=tuple(map(tuple, values)))
+    spans = (*settings.reserved, *detections.spans, *repeated)
+    return replace(detections, spans=spans, new_values=tuple(map(tuple, values)))
 
 
 def _is_personal(settings: Settings) -> bool:
@@ -116,8 +121,9 @@ def _is_personal(settings: Settings) -> bool:
 
 BOUNDS = Stage(
     name="bounds",
-    apply=lambda found, _: replace(
-        found, spans=tuple(bind(found.spans, found.tokens.texts, found.bounds))
+    apply=lambda detections, _: replace(
+        detections,
+        spans=tuple(bind(detections.spans, detections.tokens.texts, detections.bounds)),
     ),
     why="a span stays within cells, quotes, tags and sentences, also one that was joined",
 )
@@ -125,7 +131,7 @@ BOUNDS = Stage(
 MERGING = (
     Stage(
         name="words",
-        apply=lambda found, _: overlaps.cut_words(found),
+        apply=lambda detections, _: overlaps.cut_words(detections),
         why="a word ends where a span does",
     ),
     Stage(

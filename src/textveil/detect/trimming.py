@@ -111,12 +111,12 @@ def _trim_own(span: Span, text: str) -> Span:
 
 def _trim_name(span: Span, text: str) -> list[Span]:
     value, after = text[span.start : span.end], text[span.end : span.end + LONGEST_TITLE]
-    found = []
+    spans = []
     for first, last in names(span.type, value, after) if span.is_own else ((0, len(value)),):
         start, end = bounds(span.type, value[first:last], (value[last:] + after)[:LONGEST_TITLE])
         at = span.start + first
-        found.append(span._replace(start=at + start, end=at + end))
-    return found
+        spans.append(span._replace(start=at + start, end=at + end))
+    return spans
 
 
 def _trim_age(span: Span, text: str) -> Span:
@@ -127,8 +127,8 @@ def _trim_age(span: Span, text: str) -> Span:
 
 
 def _trim_number(span: Span, text: str) -> list[Span]:
-    found = _NUMBER.finditer(text[span.start : span.end])
-    places = [(span.start + match.start(), span.start + match.end()) for match in found]
+    matches = _NUMBER.finditer(text[span.start : span.end])
+    places = [(span.start + match.start(), span.start + match.end()) for match in matches]
     return [span._replace(start=start, end=end) for start, end in places] or [span]
 
 

@@ -67,8 +67,8 @@ These words must outweigh the common words of every measured language in the tex
 @cache
 def _profiles() -> tuple[dict[str, frozenset[str]], tuple[frozenset[str], ...]]:
     common = vocabulary.by_language("common")
-    return {name: frozenset(common[each]) for each, name in _NAMES.items()}, tuple(
-        frozenset(words) for each, words in common.items() if each not in _NAMES
+    return {name: frozenset(common[code]) for code, name in _NAMES.items()}, tuple(
+        frozenset(words) for code, words in common.items() if code not in _NAMES
     )
 
 
@@ -78,19 +78,19 @@ def unmeasured(text: str) -> tuple[str, ...]:
     A few words of another language are not noticed; a script is noticed from three letters in a
     row.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     if not text.isascii():
-        found |= {_script(match[0][0]) for match in _LETTERS.finditer(text)}
+        names |= {_script(match[0][0]) for match in _LETTERS.finditer(text)}
         for name, letters in _OWN_LETTERS.items():
             if (
                 letters.search(text)
                 and sum(1 for _ in zip(letters.finditer(text), range(3), strict=False)) == 3
             ):
-                found.add(name)
-        if "Urdu" in found:
-            found.discard("Persian")
+                names.add(name)
+        if "Urdu" in names:
+            names.discard("Persian")
     language = _language(text)
-    return tuple(sorted(found | {language} - {""}))
+    return tuple(sorted(names | {language} - {""}))
 
 
 def _script(letter: str) -> str:
@@ -105,11 +105,11 @@ def _language(text: str) -> str:
     """
     counts = Counter(map(str.lower, _WORD.findall(text)))
     others, measured = _profiles()
-    known = max(_weight(counts, words) for words in measured)
+    best_measured = max(_weight(counts, words) for words in measured)
     weight, name = max((_weight(counts, words), name) for name, words in others.items())
     kinds = len(others[name] & counts.keys())
     enough = kinds >= 4 and weight * 12 >= sum(counts.values())
-    return name if enough and weight > 1.5 * known else ""
+    return name if enough and weight > 1.5 * best_measured else ""
 
 
 def _weight(counts: dict[str, int], words: frozenset[str]) -> int:
@@ -140,13 +140,13 @@ def _find_runs(text: str, names: tuple[str, ...]) -> list[tuple[int, int]]:
     if not names:
         return []
     whole = any(name in _profiles()[0] or name in _OWN_LETTERS for name in names)
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for match in (_WORD if whole else _RUN).finditer(text):
         if is_public(match[0]):
             continue
         start, end = match.span()
-        if found and text[found[-1][1] : start] in ("", " "):
-            found[-1] = (found[-1][0], end)
+        if runs and text[runs[-1][1] : start] in ("", " "):
+            runs[-1] = (runs[-1][0], end)
         else:
-            found.append((start, end))
-    return found
+            runs.append((start, end))
+    return runs

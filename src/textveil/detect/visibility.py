@@ -57,26 +57,28 @@ def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     The address or user name must hold all longer words of the name, the whole name as one word, or
     its last word with the first word's initial.
     """
-    known: list[set[str]] = [set() for _ in texts]
+    address_words: list[set[str]] = [set() for _ in texts]
     for span in spans:
         if span.type in ("EMAIL", "HANDLE"):
             local = texts[span.text][span.start : span.end].partition("@")[0]
             words = [atom.text for atom in atoms(local)]
-            known[span.text].update(words, ["".join(words)])
+            address_words[span.text].update(words, ["".join(words)])
     return [
         span._replace(private=1.0)
         if span.type == "PERSON"
-        and known[span.text]
-        and _is_in(texts[span.text][span.start : span.end], known[span.text])
+        and address_words[span.text]
+        and _is_in(texts[span.text][span.start : span.end], address_words[span.text])
         else span
         for span in spans
     ]
 
 
-def _is_in(name: str, known: set[str]) -> bool:
+def _is_in(name: str, address_words: set[str]) -> bool:
     words = [atom.text for atom in atoms(name)]
     long = {word for word in words if len(word) >= NAMING}
     if not long or len(words) < 2:
-        return bool(long) and long <= known
+        return bool(long) and long <= address_words
     first, last = words[0], words[-1]
-    return long <= known or not known.isdisjoint(("".join(words), first[0] + last, last + first[0]))
+    return long <= address_words or not address_words.isdisjoint(
+        ("".join(words), first[0] + last, last + first[0])
+    )

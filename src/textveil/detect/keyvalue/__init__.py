@@ -165,16 +165,16 @@ def _is_of_words(value: str) -> bool:
     return lexicon.all_ordinary(value) and not _VIETNAMESE.search(value)
 
 
-def _drop_overlaps(found: Iterator[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+def _drop_overlaps(places: Iterator[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
     """Sorts values and drops overlapping ones.
 
     Of two that overlap, the earlier start wins, then the longer value.
     """
-    kept: list[tuple[int, int, str]] = []
-    for one in sorted(found, key=lambda each: (each[0], -each[1])):
-        if not kept or one[0] >= kept[-1][1]:
-            kept.append(one)
-    return kept
+    disjoint: list[tuple[int, int, str]] = []
+    for one in sorted(places, key=lambda place: (place[0], -place[1])):
+        if not disjoint or one[0] >= disjoint[-1][1]:
+            disjoint.append(one)
+    return disjoint
 
 
 # ---- which values are private --------------------------------------------------------------------
@@ -227,14 +227,14 @@ class _Records:
 def _find_private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
     cells.pair(text)
     values = [(cell, value) for cell in cells.cells for value in _read_cell(text, cell)]
-    own: dict[int, set[str]] = defaultdict(set)
+    kinds_inside: dict[int, set[str]] = defaultdict(set)
     below: dict[int, set[str]] = defaultdict(set)
     for cell, value in values:
         if _shows_record(text, cell, value):
-            own[cell.record].add(cell.kind)
-    for record, kinds in own.items():
+            kinds_inside[cell.record].add(cell.kind)
+    for record, kinds in kinds_inside.items():
         below[cells.parents[record]] |= kinds if cells.parents[record] >= 0 else set()
-    records = _Records(own, cells.parents, cells.persons, below)
+    records = _Records(kinds_inside, cells.parents, cells.persons, below)
     for cell, value in values:
         case = _Case(text, cell, value, records, cells)
         named = value.type == "PERSON"
@@ -280,8 +280,8 @@ class _Case(NamedTuple):
 
     def has_beside(self) -> bool:
         """True if the record has personal data or another name."""
-        own = self.records.own.get(self.cell.record, set())
-        return self.records.contact(self.cell.record) or "name" in own
+        kinds = self.records.own.get(self.cell.record, set())
+        return self.records.contact(self.cell.record) or "name" in kinds
 
     def is_near(self) -> bool:
         """True if a person's record is nearby."""
@@ -339,8 +339,8 @@ def _find_value(text: str, cell: KeyedValue) -> Value | None:
     if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
         return None
     code = cell.whole and text[: cell.start].endswith(("=", "= "))
-    told = text[start:end]
-    if code and cell.kind in (*_BESIDE, "address") and _CALCULATED.search(told):
+    value = text[start:end]
+    if code and cell.kind in (*_BESIDE, "address") and _CALCULATED.search(value):
         return None
     if cell.kind in _NAMES:
         strong = cell.key.lower() not in vocabulary.words("partial_fields") and not code
@@ -594,8 +594,8 @@ def _is_full(case: _Case) -> bool:
     if case.cell.form and case.cell.key[:1].isupper():
         return True
     words = case.told.split()
-    given = len(words) <= 4 and looks_like_name(words[0] + " " + words[0])
-    return given and not is_ordinary(words[-1])
+    has_given_name = len(words) <= 4 and looks_like_name(words[0] + " " + words[0])
+    return has_given_name and not is_ordinary(words[-1])
 
 
 def _is_login(case: _Case) -> bool:

@@ -85,8 +85,8 @@ def kind_of(key: str) -> str | None:
     words = folded(key).split()
     if not 0 < len(words) <= 8:
         return None
-    if (found := _table().get(" ".join(words))) is not None:
-        return found or None
+    if (kind := _table().get(" ".join(words))) is not None:
+        return kind or None
     if "/" in key:
         return next(filter(None, map(kind_of, key.split("/"))), None)
     joined = "".join(words)
@@ -158,8 +158,8 @@ def _kind_of_word(word: str) -> str | None:
         return next((_table()[tail] for tail in _list_tails() if word.endswith(tail)), None)
     if end := _find_last_part(word):
         return _map_ends()[end] if _is_owner(word.removesuffix(end)) else None
-    found = _table().get(word.removesuffix("s")) if word.endswith("s") else None
-    return found if found in ("role", "email", "phone", "given") else None
+    singular_kind = _table().get(word.removesuffix("s")) if word.endswith("s") else None
+    return singular_kind if singular_kind in ("role", "email", "phone", "given") else None
 
 
 def _find_last_part(word: str) -> str:
@@ -178,9 +178,9 @@ def _kind_of_words(words: Sequence[str]) -> str | None:
     if kind := _kind_of_head(words) or _kind_of_first(words):
         return kind
     for start in range(1, len(words)):
-        if found := _table().get(" ".join(words[start:])):
-            alone = start == len(words) - 1 and found in _ALONE
-            return found if not alone or _is_role(found, words) else None
+        if tail_kind := _table().get(" ".join(words[start:])):
+            alone = start == len(words) - 1 and tail_kind in _ALONE
+            return tail_kind if not alone or _is_role(tail_kind, words) else None
     unspaced = len(words[-1]) > 1 and _UNSPACED.fullmatch(words[-1])
     return _kind_of_word(words[-1]) if unspaced else None
 

@@ -118,29 +118,29 @@ class KeyedValues:
 
         Key and value come in either order; without a key, the record's own key counts.
         """
-        for record, told in self.told.items():
-            told.sort()
-            parts = [each.part for each in told]
+        for record, fields in self.told.items():
+            fields.sort()
+            parts = [entry.part for entry in fields]
             if "value" not in parts and "default" not in parts:
                 continue
             first = "key" if parts[0] == "key" else "value"
             groups: list[list[Told]] = []
-            for (
-                each
-            ) in told:  # a group begins where what a pair begins with stands behind the rest of one
-                begins = (each.part == "key") == (first == "key")
+            for entry in (
+                fields
+            ):  # a group begins where what a pair begins with stands behind the rest of one
+                begins = (entry.part == "key") == (first == "key")
                 if not groups or (begins and (groups[-1][-1].part == "key") != (first == "key")):
                     groups.append([])
-                groups[-1].append(each)
+                groups[-1].append(entry)
             for group in groups:
                 keys = [
-                    text[each.start : each.end].strip(" \"'`")
-                    for each in group
-                    if each.part == "key"
+                    text[entry.start : entry.end].strip(" \"'`")
+                    for entry in group
+                    if entry.part == "key"
                 ]
-                for each in group:
-                    if each.part != "key":
-                        self.add_pair(keys or [self.names[record]], each, record)
+                for entry in group:
+                    if entry.part != "key":
+                        self.add_pair(keys or [self.names[record]], entry, record)
 
     def add_pair(self, keys: Sequence[str], told: Told, record: int) -> None:
         """Adds the value of a pair, if a key announces a kind."""
@@ -516,9 +516,9 @@ def read_tags(text: str, cells: KeyedValues) -> None:
         else:
             named = next(
                 (
-                    each[2] or each[3]
-                    for each in _ATTRIBUTE.finditer(attributes)
-                    if each[1] in _NAMING
+                    attribute[2] or attribute[3]
+                    for attribute in _ATTRIBUTE.finditer(attributes)
+                    if attribute[1] in _NAMING
                 ),
                 "",
             )
@@ -528,25 +528,29 @@ def read_tags(text: str, cells: KeyedValues) -> None:
 
 
 def _read_attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -> None:
-    found = {}
-    for each in _ATTRIBUTE.finditer(attributes):
-        group = 2 if each[2] is not None else 3
-        found[each[1].lower()] = (each[group], offset + each.start(group), offset + each.end(group))
+    values = {}
+    for match in _ATTRIBUTE.finditer(attributes):
+        group = 2 if match[2] is not None else 3
+        values[match[1].lower()] = (
+            match[group],
+            offset + match.start(group),
+            offset + match.end(group),
+        )
     around = cells.parents[record]
     for key in ("value", "content"):
-        named = next((found[other] for other in _NAMING if other in found), None)
-        if key in found and named:
-            _, start, end = found.pop(key)
+        named = next((values[other] for other in _NAMING if other in values), None)
+        if key in values and named:
+            _, start, end = values.pop(key)
             cells.add_pair([named[0]], Told(start, end, "value", True, False), around)
             for other in _NAMING:
-                found.pop(other, None)
+                values.pop(other, None)
             break
     else:
         if (
-            "type" in found or "class" in found or "href" in found
+            "type" in values or "class" in values or "href" in values
         ):  # an element of a page, whose name is no person
-            found.pop("name", None)
-    for key, (_, start, end) in found.items():
+            values.pop("name", None)
+    for key, (_, start, end) in values.items():
         if key not in (
             "id",
             "for",
@@ -730,7 +734,7 @@ def read_commands(text: str, cells: KeyedValues) -> None:
     """
     record = -1
     for match in _COMMAND.finditer(text):
-        places = [each.span(1) for each in _BRACED.finditer(text, *match.span("values"))]
+        places = [value.span(1) for value in _BRACED.finditer(text, *match.span("values"))]
         key = match["key"]
         if key in _SETTERS or (key == "begin" and text[slice(*places[0])] == "letter"):
             key, places = text[slice(*places[0])], places[1:]

@@ -47,11 +47,11 @@ def read_tables(text: str, cells: KeyedValues) -> None:
 
 
 def _split_lines(text: str) -> list[tuple[int, int]]:
-    found, start = [], 0
+    lines, start = [], 0
     for part in text.split("\n"):
-        found.append((start, start + len(part.rstrip("\r"))))
+        lines.append((start, start + len(part.rstrip("\r"))))
         start += len(part) + 1
-    return found
+    return lines
 
 
 def _read_table(text: str, lines: list[tuple[int, int]], number: int, cells: KeyedValues) -> int:
@@ -87,7 +87,7 @@ def _read_columns(
         return 0
     if not sign and any(_is_key_like(text, place) for place in head):
         return 0
-    root, found, missed, last = cells.record(-1), 0, 0, 0
+    root, count, missed, last = cells.record(-1), 0, 0, 0
     for place in range(number + 1, len(lines)):
         start, end = lines[place]
         if _RULE.fullmatch(text, start, end):
@@ -99,7 +99,7 @@ def _read_columns(
             continue
         if sign and not text.count(sign, start, end):
             missed += 1
-            if missed > 1 or not found:
+            if missed > 1 or not count:
                 break
             continue
         row = _split_columns(text, start, end, sign)
@@ -108,8 +108,8 @@ def _read_columns(
         record = cells.record(root)
         for name, (a, b) in _pair_cells(head, names, row, sign):
             cells.add(name, a, b, whole=True, record=record)
-        found, last, missed = found + 1, place, 0
-    return last - number + 1 if found else 0
+        count, last, missed = count + 1, place, 0
+    return last - number + 1 if count else 0
 
 
 def _are_names(names: list[str], line: str, sign: str) -> bool:

@@ -216,8 +216,8 @@ def no_words(value: str) -> bool:
         return True
     if _is_filler(words) or words[0] in ("your", "my", "the", "enter", "insert", "not", "no"):
         return True
-    told = sum(word in vocabulary.words("no_persons") for word in words)
-    return len(words) > 1 and (told > 1 or not vocabulary.words("links").isdisjoint(words))
+    count = sum(word in vocabulary.words("no_persons") for word in words)
+    return len(words) > 1 and (count > 1 or not vocabulary.words("links").isdisjoint(words))
 
 
 _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}

@@ -162,9 +162,9 @@ class Patterns:
         for number, text in enumerate(texts):
             show_progress()
             plain, places = _to_plain(divided(text))
-            found = _cut_stamps(plain, self._find_matches(plain))
+            matches = _cut_stamps(plain, self._find_matches(plain))
             for start, end, type_, score, private in _resolve_overlaps(
-                plain, _mark_owned(plain, found)
+                plain, _mark_owned(plain, matches)
             ):
                 first, last = (
                     (start, end) if places is None else (places[start], places[end - 1] + 1)
@@ -174,24 +174,24 @@ class Patterns:
 
     def _find_matches(self, plain: str) -> Iterator[Found]:
         """Finds all matches of all rules in a text."""
-        digits, lower, told = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
+        digits, lower, folded_text = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
         bare = without_foreign(plain)
         leads = _find_leads(bare) if digits else []
         for rule in self._select_rules(digits, lower):
             if len(plain) > LONG:
                 show_progress()
             seen = plain if rule.whole else bare
-            found = (
-                _find_near(rule, seen, told)
+            matches = (
+                _find_near(rule, seen, folded_text)
                 if rule.context
                 else _find_anywhere(rule, seen, lower, leads)
             )
-            yield from self._set_types(plain, found)
+            yield from self._set_types(plain, matches)
         if "HANDLE" in self.types:
             for start, end, score in handles.find_handles(plain):
                 yield Found(start, end, "HANDLE", score)
         if "PHONE" in self.types and digits >= 6:
-            for start, end, score in find_phones(bare, told, self.regions):
+            for start, end, score in find_phones(bare, folded_text, self.regions):
                 yield Found(start, end, "PHONE", score)
 
     def _select_rules(self, digits: int, lower: str) -> Iterator[Rule]:
@@ -207,21 +207,21 @@ class Patterns:
             if rule.type in types and digits >= rule.digits and not standing.isdisjoint(rule.signs):
                 yield rule
 
-    def _set_types(self, plain: str, found: Iterable[Found]) -> Iterator[Found]:
+    def _set_types(self, plain: str, matches: Iterable[Found]) -> Iterator[Found]:
         """Sets the type of URLs, and drops types that are not wanted.
 
         A URL with a password or key in it becomes a secret.
         """
-        for each in found:
+        for match in matches:
             secret = (
-                each.type == "URL"
+                match.type == "URL"
                 and "SECRET" in self.types
-                and net.SECRET_URL.compiled.search(plain, each.start, each.end)
+                and net.SECRET_URL.compiled.search(plain, match.start, match.end)
             )
             if secret:
-                yield each._replace(type="SECRET", private=1.0)
-            elif each.type in self.types:
-                yield each
+                yield match._replace(type="SECRET", private=1.0)
+            elif match.type in self.types:
+                yield match
 
 
 @cache
@@ -323,16 +323,16 @@ def _find_anywhere(
     at = 0
     if rule.leads:
         for start, digits in leads:
-            if digits >= rule.digits and start >= at and (found := _match_at(rule, plain, start)):
-                yield found
-                at = found.end
+            if digits >= rule.digits and start >= at and (hit := _match_at(rule, plain, start)):
+                yield hit
+                at = hit.end
         return
     for start, end in _find_windows(rule, lower):
         at = max(at, start)
         while match := rule.pattern.compiled.search(plain, at, end):
-            if found := _accept(rule, match):
-                yield found
-            at = match.end() if found else match.start() + 1
+            if hit := _accept(rule, match):
+                yield hit
+            at = match.end() if hit else match.start() + 1
 
 
 def _match_at(rule: Rule, plain: str, start: int) -> Found | None:
@@ -370,13 +370,13 @@ def _find_signs(sign: str, lower: str) -> Iterator[int]:
         at = lower.find(sign, at + len(sign))
 
 
-def _find_near(rule: Rule, plain: str, told: Folded) -> Iterator[Found]:
+def _find_near(rule: Rule, plain: str, folded_text: Folded) -> Iterator[Found]:
     """Finds a rule's matches near its context words.
 
     These are the first match behind the words, and with `before` all matches in front of them.
     """
     assert rule.context is not None
-    for begin, stop in rule.context.find(told):
+    for begin, stop in rule.context.find(folded_text):
         if (
             first := _match_at(rule, plain, stop)
             if rule.linked
@@ -387,8 +387,8 @@ def _find_near(rule: Rule, plain: str, told: Folded) -> Iterator[Found]:
         if rule.before:
             start = max(0, begin - AHEAD - LONGEST)
             for match in rule.pattern.compiled.finditer(plain, start, begin):
-                if match.end() >= begin - AHEAD and (found := _accept(rule, match)):
-                    yield found
+                if match.end() >= begin - AHEAD and (hit := _accept(rule, match)):
+                    yield hit
 
 
 def _find_behind(rule: Rule, plain: str, stop: int) -> Found | None:
@@ -399,8 +399,8 @@ def _find_behind(rule: Rule, plain: str, stop: int) -> Found | None:
     for match in rule.pattern.compiled.finditer(plain, stop, stop + BEHIND + LONGEST):
         if match.start() > stop + BEHIND:
             return None
-        if found := _accept(rule, match):
-            return found
+        if hit := _accept(rule, match):
+            return hit
     return None
 
 
@@ -408,69 +408,65 @@ def _find_others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
     """Finds up to ten more matches, each behind a word like "and"."""
     for _ in range(10):
         link = _AND.match(plain, at)
-        found = _match_at(rule, plain, link.end()) if link else None
-        if found is None:
+        hit = _match_at(rule, plain, link.end()) if link else None
+        if hit is None:
             return
-        yield found
-        at = found.end
+        yield hit
+        at = hit.end
 
 
 TOLD = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
 """Identifiers whose form alone is conclusive: a web address that holds one is private."""
 
 
-def _cut_stamps(plain: str, found: Iterable[Found]) -> list[Found]:
+def _cut_stamps(plain: str, hits: Iterable[Found]) -> list[Found]:
     """Cuts numbers and secrets out of the time stamps of logs.
 
     Matches inside a stamp are dropped, others begin behind it.
     """
     stamps = [match.span() for match in _STAMP.finditer(plain)] if ":" in plain else []
-    kept = []
-    for each in found:
-        at = bisect_left(stamps, each.start, key=lambda stamp: stamp[1] - 1)
-        if each.type in (*NUMBERED, "SECRET") and at < len(stamps) and stamps[at][0] <= each.start:
-            rest = _WRITTEN.search(plain, stamps[at][1], max(each.end, stamps[at][1]))
+    outside = []
+    for hit in hits:
+        at = bisect_left(stamps, hit.start, key=lambda stamp: stamp[1] - 1)
+        if hit.type in (*NUMBERED, "SECRET") and at < len(stamps) and stamps[at][0] <= hit.start:
+            rest = _WRITTEN.search(plain, stamps[at][1], max(hit.end, stamps[at][1]))
             if rest is None:
                 continue
-            each = each._replace(start=rest.start(), end=rest.end())
-        kept.append(each)
-    return kept
+            hit = hit._replace(start=rest.start(), end=rest.end())
+        outside.append(hit)
+    return outside
 
 
-def _mark_owned(plain: str, found: list[Found]) -> list[Found]:
+def _mark_owned(plain: str, hits: list[Found]) -> list[Found]:
     """Marks web addresses of persons as private.
 
     These are at the domain of a mail address in the text, called somebody's own, or hold an
     identifier.
     """
     domains = {
-        plain[each.start : each.end].rpartition("@")[2].lower()
-        for each in found
-        if each.type == "EMAIL"
+        plain[hit.start : hit.end].rpartition("@")[2].lower() for hit in hits if hit.type == "EMAIL"
     }
     domains -= FREE_MAIL | EXAMPLES
-    inner = sorted(
-        (each.start, each.end) for each in found if each.type in TOLD and each.private >= 0.5
-    )
+    inner = sorted((hit.start, hit.end) for hit in hits if hit.type in TOLD and hit.private >= 0.5)
 
-    def own(each: Found) -> bool:
-        held = inner[bisect_left(inner, (each.start, 0)) : bisect_left(inner, (each.end, 0))]
-        if any(end <= each.end for _, end in held):
+    def is_owned(hit: Found) -> bool:
+        held = inner[bisect_left(inner, (hit.start, 0)) : bisect_left(inner, (hit.end, 0))]
+        if any(end <= hit.end for _, end in held):
             return True
-        parts = host_name(plain[each.start : each.end]).split(".")
+        parts = host_name(plain[hit.start : hit.end]).split(".")
         return any(".".join(parts[n:]) in domains for n in range(len(parts) - 1)) or bool(
-            OWN.compiled.search(plain, max(0, each.start - 40), each.start)
+            OWN.compiled.search(plain, max(0, hit.start - 40), hit.start)
         )
 
     return [
-        each._replace(private=0.8)
-        if each.type == "URL" and each.private < 0.5 and own(each)
-        else each
-        for each in found
+        hit._replace(private=0.8)
+        if hit.type == "URL" and hit.private < 0.5 and is_owned(hit)
+        else hit
+        for hit in hits
     ]
 
 
-def _resolve_overlaps(plain: str, found: Iterable[Found]) -> list[Found]:
+def _resolve_overlaps(plain: str, hits: Iterable[Found]) -> list[Found]:
     """Resolves overlaps; returns the matches in order.
 
     Higher scores win, then longer spans; losers keep the rest of their text. Of a number only a
@@ -478,7 +474,7 @@ def _resolve_overlaps(plain: str, found: Iterable[Found]) -> list[Found]:
     """
     taken: list[Found] = []
     for one in sorted(
-        _join_same_type(found),
+        _join_same_type(hits),
         key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)),
     ):
         at = bisect_left(taken, one.start, key=lambda f: f.end - 1)
@@ -496,10 +492,10 @@ def _resolve_overlaps(plain: str, found: Iterable[Found]) -> list[Found]:
     return taken
 
 
-def _join_same_type(found: Iterable[Found]) -> list[Found]:
+def _join_same_type(hits: Iterable[Found]) -> list[Found]:
     """Joins overlapping matches of the same type."""
     joined: list[Found] = []
-    for one in sorted(found, key=lambda f: (f.type, f.start)):
+    for one in sorted(hits, key=lambda f: (f.type, f.start)):
         if joined and joined[-1].type == one.type and one.start < joined[-1].end:
             last = joined.pop()
             one = last._replace(

@@ -204,12 +204,12 @@ def address(
         digits: digits that the text must have.
         fields: other fields of `Rule`.
     """
-    told = (
+    context = (
         words(near)
         if near
         else {"signs": tuple(signs.split("|")), "reach": (120, 250) if signs else None}
     )
-    return Rule("ADDRESS", Expression(pattern), score, digits=digits, **told, **fields)
+    return Rule("ADDRESS", Expression(pattern), score, digits=digits, **context, **fields)
 
 
 _LINE = "one line names a home"

@@ -93,8 +93,8 @@ def is_speech(text: str, start: int) -> bool:
 
     Speech is two words, or letters of a script without capitals; a number is none.
     """
-    said = text[start : start + 100].partition("\n")[0]
-    return len(_WORDS.findall(said)) > 1 or _UNCASED.search(said) is not None
+    line = text[start : start + 100].partition("\n")[0]
+    return len(_WORDS.findall(line)) > 1 or _UNCASED.search(line) is not None
 
 
 @cache
@@ -567,10 +567,10 @@ def _find_mentions(plain: str) -> Iterator[tuple[int, int, float]]:
 
 
 def _find_speakers(plain: str) -> Iterator[tuple[int, int, float]]:
-    said = list(_SAID.compiled.finditer(plain))
-    often = Counter(match["name"] for match in said)
-    speech = any(is_speech(plain, match.end()) for match in said)
-    for match in said:
+    turns = list(_SAID.compiled.finditer(plain))
+    often = Counter(match["name"] for match in turns)
+    speech = any(is_speech(plain, match.end()) for match in turns)
+    for match in turns:
         name = match["name"]
         spoken = match["time"] or (speech and often[name] > 1 and plain[match.end("name")] == ":")
         if spoken and is_login(name) and not is_program(name):

@@ -87,8 +87,8 @@ _HOST = Expression(
 
 def host_name(address: str) -> str:
     """Returns the host name of an address in lower case, or ""."""
-    found = _HOST.compiled.match(unquote(address[:400]))
-    return found["host"].lower().strip("[].")[:255] if found else ""
+    match = _HOST.compiled.match(unquote(address[:400]))
+    return match["host"].lower().strip("[].")[:255] if match else ""
 
 
 def privacy(address: str) -> float:
@@ -126,7 +126,7 @@ def _rate_site(plain: str, host: str, parts: Sequence[str]) -> float:
         return float(telling)
     if _OFFICIAL.search(host) or domains & vocabulary.words("known_domains"):
         return 0.5 if _NAMING.search(plain) else 0.0
-    return _rate_unknown(plain, host, parts, told=telling, portal=portal)
+    return _rate_unknown(plain, host, parts, telling=telling, portal=portal)
 
 
 _PLACEHOLDER = Late(r"your|[<{]")
@@ -135,15 +135,15 @@ _NAMING = Late(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40")
 
 
 def _rate_unknown(
-    plain: str, host: str, parts: Sequence[str], *, told: bool, portal: bool
+    plain: str, host: str, parts: Sequence[str], *, telling: bool, portal: bool
 ) -> float:
     """Returns the probability for an address on an unknown host."""
-    own, public = _is_subdomain(parts), parts[0] in vocabulary.words("public_hosts")
-    if told or (own and portal):
+    is_subdomain, public = _is_subdomain(parts), parts[0] in vocabulary.words("public_hosts")
+    if telling or (is_subdomain and portal):
         return 1.0
     if plain.lower() == host:
-        return 0.7 if own and not public else 0.2
-    return 0.2 if (own and public) or _PUBLISHED.compiled.search(plain) else 0.7
+        return 0.7 if is_subdomain and not public else 0.2
+    return 0.2 if (is_subdomain and public) or _PUBLISHED.compiled.search(plain) else 0.7
 
 
 def _is_subdomain(parts: Sequence[str]) -> bool:
@@ -161,13 +161,13 @@ def address_privacy(address: str) -> float:
     It is 0 for this machine, masks, and well-known addresses.
     """
     try:
-        found = ipaddress.ip_interface(address)
+        interface = ipaddress.ip_interface(address)
     except ValueError:
         return 1.0
-    ip, network = found.ip, found.network
+    ip, network = interface.ip, interface.network
     if _is_reserved(ip) or str(ip) in vocabulary.words("known_addresses"):
         return 0.0
-    if any(ip in each for each in _DOCUMENTED if each.version == ip.version):
+    if any(ip in block for block in _DOCUMENTED if block.version == ip.version):
         groups = map(any, zip(ip.packed[4::2], ip.packed[5::2], strict=True))
         return float(ip.version == 6 and sum(groups) > 1)
     private = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
@@ -194,5 +194,5 @@ def mail_privacy(address: str) -> float:
             ("your", "user", "test")
         )
         return float(not desk and not nobody)
-    known = name in vocabulary.words("known_domains") and name not in FREE_MAIL
-    return float(not (desk and known))
+    is_service = name in vocabulary.words("known_domains") and name not in FREE_MAIL
+    return float(not (desk and is_service))

@@ -38,11 +38,11 @@ def is_ipv6(value: str) -> bool:
     alone names of a program (a::b); so a group must be long, or an IPv4 address within.
     """
     groups = regex.findall(r"[0-9a-f.]+", regex.split("[%/]", value)[0].lower())
-    said = "".join(groups)
+    characters = "".join(groups)
     mixed = (
-        has_digit(said)
-        and len(said) > 3
-        and (any(map(str.isalpha, said)) or regex.match("2[0-9]{3}", said))
+        has_digit(characters)
+        and len(characters) > 3
+        and (any(map(str.isalpha, characters)) or regex.match("2[0-9]{3}", characters))
     )
     return bool(mixed or len(groups) > 3) and is_address(regex.sub("%[^/]*", "", value))
 
@@ -62,8 +62,8 @@ def is_foreign_mail(value: str) -> bool:
     用户@例子.公司 does, bob@x.kr로 does not.
     """
     bare = without_foreign(value)
-    found = MAIL.compiled.search(bare)
-    return is_mail(value) and (found is None or bare.startswith(f".{FOREIGN}", found.end()))
+    match = MAIL.compiled.search(bare)
+    return is_mail(value) and (match is None or bare.startswith(f".{FOREIGN}", match.end()))
 
 
 def is_encoded_mail(value: str) -> bool:

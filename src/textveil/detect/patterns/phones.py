@@ -203,16 +203,16 @@ def find_phones(
             words = sorted(begin for begin, _ in _WORDS.find(folded))
         start, end = match.span()
         at = bisect_left(words, start - NEAR)
-        told = at < len(words) and words[at] < end + 12
-        found = _judge(plain, start, match, regions, told=told)
-        if found is None and (link := _BETWEEN.search(match.group())):  # two numbers
+        has_word = at < len(words) and words[at] < end + 12
+        hit = _judge(plain, start, match, regions, has_word=has_word)
+        if hit is None and (link := _BETWEEN.search(match.group())):  # two numbers
             at = start + link.end()
             if second := _CANDIDATE.compiled.match(plain, at):
-                found = _judge(plain, at, second, regions, told=told)
-        if found is not None and not _is_public(plain[found[0] : found[1]]):
-            first, last, score = found
+                hit = _judge(plain, at, second, regions, has_word=has_word)
+        if hit is not None and not _is_public(plain[hit[0] : hit[1]]):
+            first, last, score = hit
             named = (
-                told
+                has_word
                 and last - first <= LONGEST
                 and _CALLED.search(plain, max(0, first - NEAR), first)
             )
@@ -227,7 +227,7 @@ def _is_public(number: str) -> bool:
 
 
 def _judge(
-    plain: str, start: int, match: regex.Match[str], regions: Sequence[str], *, told: bool
+    plain: str, start: int, match: regex.Match[str], regions: Sequence[str], *, has_word: bool
 ) -> tuple[int, int, float] | None:
     end, whole = match.end(), match.group()
     number = whole[: match.start("extension") - start] if match["extension"] else whole
@@ -249,41 +249,41 @@ def _judge(
     for stop in _list_ends(number):
         part = number[:stop]
         if not _DATE.fullmatch(part) and (
-            score := _score_national(part, plain, start, regions, told=told)
+            score := _score_national(part, plain, start, regions, has_word=has_word)
         ):
             return start, end if stop == len(number) else start + stop, score
     return None
 
 
 def _score_national(
-    number: str, plain: str, start: int, regions: Sequence[str], *, told: bool
+    number: str, plain: str, start: int, regions: Sequence[str], *, has_word: bool
 ) -> float | None:
     """Scores a number without a country code; None if it is none."""
     count, separated = sum(c.isdigit() for c in number), not number.isdigit()
     round_ = not separated and number[0] != "0" and (count < 7 or number.endswith("000"))
-    if round_ or (not told and _AMOUNT.fullmatch(number)):
+    if round_ or (not has_word and _AMOUNT.fullmatch(number)):
         return None
-    if separated or told:
+    if separated or has_word:
         shape = [len(group) for group in regex.findall(r"\d+", number)]
         plans = [region for region in regions if region in PLANS or region not in REGIONS]
-        if any(_is_valid(number, region, None if told else shape) for region in plans):
-            return 0.85 if told else 0.75
+        if any(_is_valid(number, region, None if has_word else shape) for region in plans):
+            return 0.85 if has_word else 0.75
     if separated and 8 <= count <= 12:
         for countries, form in _GROUPED.items():
             if not {*countries}.isdisjoint(regions) and regex.fullmatch(
                 form, number, regex.VERBOSE
             ):
-                return 0.85 if told else 0.75
+                return 0.85 if has_word else 0.75
     if not separated and number not in _SEQUENCE:
         around = plain[max(0, start - 200) : start + 200]
         for countries, (form, letters) in _BARE.items():
             if not {*countries}.isdisjoint(regions) and regex.fullmatch(form, number):
                 isbn = "isbn" in plain[max(0, start - 60) : start + 12].lower()
-                if told or (not isbn and (not letters or regex.search(letters, around))):
+                if has_word or (not isbn and (not letters or regex.search(letters, around))):
                     return 0.7
-    if told and regex.fullmatch(_TOLD, number, regex.VERBOSE):
+    if has_word and regex.fullmatch(_TOLD, number, regex.VERBOSE):
         return 0.75
-    certain = told and not _AMOUNT.fullmatch(number) and not number.endswith("000")
+    certain = has_word and not _AMOUNT.fullmatch(number) and not number.endswith("000")
     return 0.7 if certain and (6 if separated else 7) <= count <= 15 else None
 
 

@@ -23,7 +23,7 @@ _ITEM = Late(r"^\d{1,3}[.)]\s")
 
 def is_keyed_place(value: str) -> bool:
     """True if a value has two address words, or one with digits."""
-    keys = {found.lower() for found in _KEYS.findall(value)}
+    keys = {word.lower() for word in _KEYS.findall(value)}
     return len(keys) + any(c.isdigit() for c in value) >= 2
 
 

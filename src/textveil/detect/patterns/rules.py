@@ -144,12 +144,12 @@ class Words:
 
         A text without that run has none of them. Words that may stand inside a run are under "".
         """
-        found: dict[str, list[str]] = {"": []}
+        groups: dict[str, list[str]] = {"": []}
         for sign, (begins, ends) in self.signs.items():
             first = _RUN.match(sign)
             whole = first is not None and begins and (first.end() < len(sign) or ends)
-            found.setdefault(first[0] if whole and first else "", []).append(sign)
-        return found
+            groups.setdefault(first[0] if whole and first else "", []).append(sign)
+        return groups
 
     @cached_property
     def _runs(self) -> frozenset[str]:
@@ -165,21 +165,21 @@ class Words:
 
         Yields the start and end of each.
         """
-        told = folded.text
-        inside = self._ascii if told.isascii() else self._by_run[""]
+        text = folded.text
+        inside = self._ascii if text.isascii() else self._by_run[""]
         runs = sorted(self._runs & folded.runs)
         for sign in (*inside, *(sign for run in runs for sign in self._by_run[run])):
             stop = 0
-            while (at := told.find(sign, stop)) >= 0:
+            while (at := text.find(sign, stop)) >= 0:
                 stop = at + len(sign)
-                if self._stands_alone(sign, told, at, stop):
+                if self._stands_alone(sign, text, at, stop):
                     yield at, stop
 
-    def _stands_alone(self, sign: str, told: str, at: int, stop: int) -> bool:
+    def _stands_alone(self, sign: str, text: str, at: int, stop: int) -> bool:
         """True if a word begins and ends where it must."""
         begins, ends = self.signs[sign]
-        return not (begins and at and _is_part_of_word(told[at - 1])) and not (
-            ends and _is_part_of_word(told[stop : stop + 1])
+        return not (begins and at and _is_part_of_word(text[at - 1])) and not (
+            ends and _is_part_of_word(text[stop : stop + 1])
         )
 
 

@@ -219,9 +219,9 @@ def secret_check(key: str) -> Check | None:
     Args:
         key: the key in small letters, its words joined by spaces.
     """
-    told = folded(key)
+    folded_key = folded(key)
     ends = {
-        context: any(stop == len(key) for _, stop in context.find(told))
+        context: any(stop == len(key) for _, stop in context.find(folded_key))
         for context in (_PASSWORD, _TOKEN)
     }
     return is_password if ends[_PASSWORD] else is_token if ends[_TOKEN] else None
