@@ -128,7 +128,7 @@ class TaggerDetector:
         )
 
     @property
-    def _cuts_short(self) -> bool:
+    def _is_cutting_words(self) -> bool:
         """True if it reads only the beginning of long words."""
         tagger = self.model
         return isinstance(tagger, encoder.TokenClassifier) and tagger.model.most is not None
@@ -158,7 +158,7 @@ class TaggerDetector:
         name of a call in a program are dropped, too.
         """
         tokens = tokenize(texts)
-        if self._cuts_short and (goes_on := _mark_continuations(tokens)).any():
+        if self._is_cutting_words and (goes_on := _mark_continuations(tokens)).any():
             tokens = tokens.joined(goes_on)
         slugs = [sorted(_find_slugs(text)) for text in texts]
         spans = []
@@ -539,7 +539,7 @@ class Gliner:
         windows = [
             (b, start, text[start:end])
             for b, text in enumerate(texts)
-            for start, end in self._windows(text)
+            for start, end in self._compute_windows(text)
         ]
         if not windows:
             return []
@@ -566,19 +566,19 @@ class Gliner:
             for entity in entities
         ]
 
-    def _windows(self, text: str) -> Iterator[tuple[int, int]]:
+    def _compute_windows(self, text: str) -> Iterator[tuple[int, int]]:
         """Computes windows that the model takes without truncating them.
 
         They are halved until the model takes each one whole.
         """
-        places = [(start, end) for _, start, end in self._split(text)]
+        places = [(start, end) for _, start, end in self._split_words(text)]
         longest = self.model.config.max_len
         while True:
             stride = max(1, longest - longest // 4)
             count = -(-max(len(places) - longest, 0) // stride) + 1 if places else 0
             windows = [places[i * stride : i * stride + longest] for i in range(count)]
             bounds = [(window[0][0], window[-1][1]) for window in windows]
-            if all(self._takes(text[start:end]) for start, end in bounds):
+            if all(self._can_take(text[start:end]) for start, end in bounds):
                 yield from bounds
                 return
             if longest <= 1:
@@ -587,12 +587,12 @@ class Gliner:
                 )
             longest //= 2
 
-    def _takes(self, part: str) -> bool:
+    def _can_take(self, part: str) -> bool:
         """True if the model takes a part of a text whole.
 
         Both its words and their subword pieces, together with the labels, must fit.
         """
-        words = [word for word, _, _ in self._split(part)]
+        words = [word for word, _, _ in self._split_words(part)]
         if len(words) > self.model.config.max_len:
             return False
         processor = self.model.data_processor
@@ -606,7 +606,7 @@ class Gliner:
         )["input_ids"]
         return len(pieces) <= int(tokenizer.model_max_length)
 
-    def _split(self, text: str) -> Iterator[tuple[str, int, int]]:
+    def _split_words(self, text: str) -> Iterator[tuple[str, int, int]]:
         yield from self.model.data_processor.words_splitter(text)
 
 

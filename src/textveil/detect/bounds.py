@@ -67,7 +67,7 @@ class Bounds:
         for places in (self.walls, self.gaps, self.units):
             yield from (
                 edge
-                for place in _places_in(places, start, end)
+                for place in _select_places(places, start, end)
                 for edge in place[:2]
                 if start < edge < end
             )
@@ -156,7 +156,7 @@ def _join_walls(walls: Sequence[Place]) -> list[Place]:
     return joined
 
 
-def _places_in(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
+def _select_places(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
     """Returns the sorted places that have characters in a range."""
     first = bisect_right(places, start, key=lambda place: place[1])
     return places[first : bisect_left(places, end, key=lambda place: place[0])]
@@ -170,8 +170,8 @@ def _divide(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     start, end = (
         _move_edge(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1))
     )
-    walls = [place[:2] for place in _places_in(bounds.walls, start, end)]
-    gaps = _places_in(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
+    walls = [place[:2] for place in _select_places(bounds.walls, start, end)]
+    gaps = _select_places(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
     walls += gaps
     ends = _find_sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
     if (

@@ -25,7 +25,7 @@ _BESIDE = (
 
 
 @cache
-def _compiled(expression: str) -> regex.Pattern[str]:
+def _compile(expression: str) -> regex.Pattern[str]:
     return regex.compile(
         expression,
         regex.IGNORECASE,
@@ -40,7 +40,7 @@ def is_relation(before: str) -> bool:
 
     At most one word may stand between the possessive and the noun.
     """
-    return _compiled(_RELATION).search(before) is not None
+    return _compile(_RELATION).search(before) is not None
 
 
 _OWES = Late(
@@ -56,7 +56,7 @@ def is_beside_relation(behind: str) -> bool:
     An apposition stands between punctuation, as in "Rose, my boss, is ill"; a debt is a sum owed to
     the writer, as in "Rose owes me 50".
     """
-    return _compiled(_BESIDE).match(behind) is not None or _OWES.match(behind) is not None
+    return _compile(_BESIDE).match(behind) is not None or _OWES.match(behind) is not None
 
 
 _ILLNESS = Late(

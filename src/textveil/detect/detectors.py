@@ -50,7 +50,7 @@ def detector(name: str) -> Detector:
     """
     kind, colon, suffix = name.partition(":")
     make = registry.load("detector", kind)
-    argument = _argument(make)
+    argument = _get_parameter(make)
     optional = argument is None or argument.default is not Parameter.empty
     if bool(suffix) != bool(colon) or (suffix and argument is None) or not (suffix or optional):
         forms = [kind] * optional + (
@@ -66,7 +66,7 @@ def detector(name: str) -> Detector:
     return instance
 
 
-def _argument(make: Callable[..., Any]) -> Parameter | None:
+def _get_parameter(make: Callable[..., Any]) -> Parameter | None:
     """Returns a callable's first positional parameter, or None."""
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return next(

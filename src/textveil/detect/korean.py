@@ -20,12 +20,12 @@ class _Korean(NamedTuple):
 
 
 @cache
-def _lists() -> _Korean:
+def _load_lists() -> _Korean:
     sections = ("family", "given", "first", "second", "plain")
     return _Korean(*(names("hangul", section) for section in sections))
 
 
-def _stems(word: str) -> list[str]:
+def _list_stems(word: str) -> list[str]:
     """Returns a word, and the word without each possible particle."""
     return [
         word,
@@ -42,10 +42,14 @@ def without_particle(word: str) -> str:
 
     Otherwise the word is returned unchanged.
     """
-    if word in _lists().given or _is_person(word, weak=True):
+    if word in _load_lists().given or _is_person(word, weak=True):
         return word
     return next(
-        (stem for stem in _stems(word) if stem in _lists().given or _is_person(stem, weak=False)),
+        (
+            stem
+            for stem in _list_stems(word)
+            if stem in _load_lists().given or _is_person(stem, weak=False)
+        ),
         word,
     )
 
@@ -55,7 +59,7 @@ def _is_person(stem: str, *, weak: bool) -> bool:
 
     The given name must be listed; with `weak`, any given name of fitting syllables counts.
     """
-    lists = _lists()
+    lists = _load_lists()
     for length in (2, 1):
         family, given_name = stem[:length], stem[length:]
         if family not in lists.family or stem in lists.plain:
@@ -68,7 +72,7 @@ def _is_person(stem: str, *, weak: bool) -> bool:
 
 def _has_name_syllables(family: str, given_name: str) -> bool:
     """True if a given name has name syllables and is no word."""
-    first, second = _lists().first, _lists().second
+    first, second = _load_lists().first, _load_lists().second
     if len(given_name) == 2:
         return given_name[0] in first and given_name[1] in second
     word = family + given_name

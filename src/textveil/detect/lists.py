@@ -89,7 +89,7 @@ class Lists:
         Raises:
             DetectorError: an expression ran out of time.
         """
-        places = sorted({*self._places(texts)})
+        places = sorted({*self._find_places(texts)})
         return [Span(b, start, end, self.type, 1.0, self.name) for b, start, end in places]
 
     def without(self, spans: Iterable[Span], texts: Sequence[str]) -> list[Span]:
@@ -104,7 +104,7 @@ class Lists:
             DetectorError: an expression ran out of time.
         """
         spans, spared = list(spans), dict[int, list[tuple[int, int]]]()
-        for b, start, end in sorted({*self._places(texts)}) if spans else ():
+        for b, start, end in sorted({*self._find_places(texts)}) if spans else ():
             places = spared.setdefault(b, [])
             if places and start <= places[-1][1]:
                 places[-1] = places[-1][0], max(end, places[-1][1])
@@ -113,10 +113,12 @@ class Lists:
         return [
             part
             for span in spans
-            for part in self._parts(span, texts[span.text], spared.get(span.text, []))
+            for part in self._cut_parts(span, texts[span.text], spared.get(span.text, []))
         ]
 
-    def _parts(self, span: Span, text: str, spared: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    def _cut_parts(
+        self, span: Span, text: str, spared: Sequence[tuple[int, int]]
+    ) -> Iterator[Span]:
         inside = [(start, end) for start, end in spared if start < span.end and end > span.start]
         whole = any(start <= span.start and span.end <= end for start, end in inside)
         if not inside or span.source == self.name or (span.type in IDENTIFIERS and not whole):
@@ -130,10 +132,10 @@ class Lists:
                 yield span._replace(start=begin, end=begin + len(part.strip()))
             start = after
 
-    def _places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    def _find_places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
         """Finds the text, start and end of each match."""
         if self._phrases:
-            yield from self._phrase_places(texts)
+            yield from self._find_phrases(texts)
         for i, pattern in enumerate(self._compiled):
             for b, text in enumerate(texts):
                 try:
@@ -148,7 +150,7 @@ class Lists:
                     )
                 yield from ((b, start, end) for start, end in matches if start < end)
 
-    def _phrase_places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    def _find_phrases(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
         tokens = tokenize(texts)
         folded = {word: _fold(word) for word in set(tokens.words)}
         heads = {word for word, form in folded.items() if form in self._phrases}

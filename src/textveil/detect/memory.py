@@ -37,16 +37,16 @@ class Memory:
     def keep(self, found: Mapping[str, Sequence[Span]]) -> None:
         """Stores the spans of new texts; forgets the oldest beyond the capacity."""
         for text, spans in found.items():
-            if (size := _size(text, spans)) <= self._most and text not in self._found:
+            if (size := _compute_size(text, spans)) <= self._most and text not in self._found:
                 self._found[text] = tuple(spans)
                 self._held += size
         while self._held > self._most:
             text = next(iter(self._found))
-            self._held -= _size(text, self._found.pop(text))
+            self._held -= _compute_size(text, self._found.pop(text))
 
     def __repr__(self) -> str:
         return f"Memory({len(self._found)} texts)"
 
 
-def _size(text: str, spans: Sequence[Span]) -> int:
+def _compute_size(text: str, spans: Sequence[Span]) -> int:
     return len(text) + SPAN * (1 + len(spans))

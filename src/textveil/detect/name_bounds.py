@@ -32,7 +32,7 @@ def _list_titles() -> frozenset[str]:
 
 
 @cache
-def _title_pattern() -> regex.Pattern[str]:
+def _compile_titles() -> regex.Pattern[str]:
     return regex.compile(
         r"""(?x)
     (?: (?: (?i: \L<sure> )
@@ -51,7 +51,7 @@ def _title_pattern() -> regex.Pattern[str]:
 
 
 @cache
-def _only_titles_pattern() -> regex.Pattern[str]:
+def _compile_only_titles() -> regex.Pattern[str]:
     return regex.compile(
         r"(?x) (?: (?: (?i: \L<sure> ) | \L<small> ) (?: \.ª?[ ]*+ | [ ]++ | \Z ) )++",
         sure=_list_titles(),
@@ -60,7 +60,7 @@ def _only_titles_pattern() -> regex.Pattern[str]:
 
 
 @cache
-def _address_pattern() -> regex.Pattern[str]:
+def _compile_forms_of_address() -> regex.Pattern[str]:
     """Compiles forms of address that follow a name, with grammatical endings."""
     return regex.compile(
         r"""(?x)
@@ -124,14 +124,14 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
     if ending is not None:
         end = ending.start()
     if type_ == "PERSON":
-        for behind in _address_pattern().finditer(value[:end] + after[:LONGEST]):
+        for behind in _compile_forms_of_address().finditer(value[:end] + after[:LONGEST]):
             if behind.start() < end <= behind.end() and any(
                 map(str.isalpha, value[: behind.start()])
             ):
                 end = behind.start()
         if _HANGUL.fullmatch(value, 0, end):
             end = len(korean.without_particle(value[:end]))
-        before = _title_pattern().match(value, 0, end)
+        before = _compile_titles().match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
     return start, end
@@ -184,7 +184,7 @@ def is_called(value: str) -> bool:
 
     It then names a person, even if it was tagged as an organization.
     """
-    before = _title_pattern().match(value)
+    before = _compile_titles().match(value)
     return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
 
 
@@ -201,4 +201,4 @@ def is_nobody(value: str) -> bool:
 
     None of the titles may be a name.
     """
-    return _only_titles_pattern().fullmatch(value) is not None
+    return _compile_only_titles().fullmatch(value) is not None

@@ -135,7 +135,7 @@ def may_be_name(word: str) -> bool:
 
     Titles, greetings, months and weekdays do not.
     """
-    return _no_names().isdisjoint(atom.text for atom in atoms(word))
+    return _list_no_names().isdisjoint(atom.text for atom in atoms(word))
 
 
 @cache
@@ -147,7 +147,7 @@ def calendar() -> frozenset[str]:
 
 
 @cache
-def _no_names() -> frozenset[str]:
+def _list_no_names() -> frozenset[str]:
     return vocabulary.words("titles_only") | vocabulary.words("greetings") | calendar()
 
 
@@ -161,7 +161,7 @@ def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
     units, person = core(type_, value), type_ == "PERSON"
     count = len(units)
     if count < 2:
-        yield from _syllabic_parts(units) if person else ()
+        yield from _split_syllabic(units) if person else ()
         return
     turned = person and "," in value[units[0].end : units[1].start]
     for start, end in _list_runs(count):
@@ -184,7 +184,7 @@ def _list_runs(count: int) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _syllabic_parts(units: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
+def _split_syllabic(units: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
     if units and _SYLLABIC.fullmatch(units[0].text):
         family, given_name = _split_syllables(units[0].text)
         yield given_name, "GIVEN"

@@ -96,7 +96,7 @@ class PrivateValue:
     @property
     def forms(self) -> "tuple[Form, ...]":
         """The forms to search for."""
-        return _cached_forms(self)
+        return _get_forms(self)
 
 
 class Form(NamedTuple):
@@ -192,9 +192,9 @@ class Sought:
         while i < len(found):
             begin = found[i].text
             if not found[i].spaced:
-                places += self._inside(i, found[i])
+                places += self._find_inside(i, found[i])
             best = (
-                self._longest(text, found, i)
+                self._find_longest(text, found, i)
                 if len(begin) <= self._heads.get(begin[:4], 0)
                 else None
             )
@@ -211,7 +211,7 @@ class Sought:
         """Returns the values that occur in a text, whole or in part."""
         return [place.form.value for place in self.places(text, atoms(text))] if self else []
 
-    def _longest(self, text: str, units: Sequence[Atom], first: int) -> Standing | None:
+    def _find_longest(self, text: str, units: Sequence[Atom], first: int) -> Standing | None:
         joined, best, breaks = "", None, set()
         for last in range(first, len(units)):
             if last > first:
@@ -229,7 +229,7 @@ class Sought:
                 best = place or best
         return best
 
-    def _inside(self, i: int, atom: Atom) -> Iterable[Standing]:
+    def _find_inside(self, i: int, atom: Atom) -> Iterable[Standing]:
         """Finds forms anywhere in a run of a script without spaces."""
         run = atom.text
         if len(run) != atom.end - atom.start:
@@ -431,7 +431,11 @@ class _Context:
 
         Only single words in small letters count.
         """
-        if place.last - place.first > 1 or place.form.value.type not in NAMES or not self._foreign:
+        if (
+            place.last - place.first > 1
+            or place.form.value.type not in NAMES
+            or not self._is_foreign
+        ):
             return False
         before, after = (
             self._text[max(0, place.start - 1) : place.start],
@@ -444,7 +448,7 @@ class _Context:
         )
 
     @cached_property
-    def _foreign(self) -> bool:
+    def _is_foreign(self) -> bool:
         """True if most words of the text are rare in English texts."""
         long_words = [
             atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3
@@ -474,7 +478,7 @@ class _Context:
         They follow a title, or have capitals that nothing else asks for.
         """
         text = self._text[place.start : place.end]
-        if self._follows(place):
+        if self._has_title_before(place):
             return True
         if not place.form.whole and place.form.text in calendar():
             return False
@@ -483,24 +487,24 @@ class _Context:
         if len(written) > 1:
             return capitals or text == place.form.value.text
         shouted = text.isupper() and text[1:] != ""
-        return capitals and not shouted and not self._asks_for_capital(place.start)
+        return capitals and not shouted and not self._is_capital_expected(place.start)
 
-    def _asks_for_capital(self, start: int) -> bool:
-        return self._begins(start) or self._in_heading(start)
+    def _is_capital_expected(self, start: int) -> bool:
+        return self._is_sentence_start(start) or self._is_in_heading(start)
 
-    def _follows(self, place: Standing) -> bool:
+    def _has_title_before(self, place: Standing) -> bool:
         """True if a capitalized place follows a title or greeting."""
         before = self._atoms[place.first - 1].text if place.first else ""
         named = before in vocabulary.words("titles_only") or before in vocabulary.words("greetings")
         return named and self._text[place.start].isupper()
 
-    def _begins(self, start: int) -> bool:
+    def _is_sentence_start(self, start: int) -> bool:
         behind = self._text[max(0, start - _BEHIND) : start]
         if start > _BEHIND:
             behind = "x" + behind
         return _BEGINS.search(behind) is not None
 
-    def _in_heading(self, start: int) -> bool:
+    def _is_in_heading(self, start: int) -> bool:
         """True if all words of the line have capitals."""
         begin = self._text.rfind("\n", 0, start) + 1
         if begin not in self._headings:
@@ -535,7 +539,7 @@ def _place_form(
 
 
 @lru_cache(1 << 14)
-def _cached_forms(value: PrivateValue) -> tuple[Form, ...]:
+def _get_forms(value: PrivateValue) -> tuple[Form, ...]:
     return tuple(_make_forms(value))
 
 

@@ -73,7 +73,7 @@ def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span
         return span.is_guess and any(
             _is_apart(text[span.start : start], text[end : span.end])
             for type_ in BARE.get(span.type, ())
-            for start, end in _places_inside(sure_places.get((span.text, type_), ()), span)
+            for start, end in _select_inside(sure_places.get((span.text, type_), ()), span)
         )
 
     return [span for span in spans if not is_wordy(span)]
@@ -96,7 +96,7 @@ def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
         forms.setdefault(b, []).append((start, end))
     pieces: list[Span] = []
     for span in spans:
-        held = _places_inside(forms.get(span.text, ()), span)
+        held = _select_inside(forms.get(span.text, ()), span)
         if span.type not in NAMES or not held:
             pieces.append(span)
             continue
@@ -115,7 +115,7 @@ def _trim_to_alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | 
     return (places[0], places[-1] + 1) if places else None
 
 
-def _places_inside(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+def _select_inside(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
     """Returns the sorted places that lie inside a span."""
     first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
     return [place for place in places[first:last] if place[1] <= span.end]
@@ -146,7 +146,7 @@ def divide_between_cells(spans: Sequence[Span], texts: Sequence[str]) -> list[Sp
     pieces: list[Span] = []
     for span in spans:
         number = span.is_guess and span.type in FIGURES
-        held = (_clip_places if number else _places_inside)(values.get(span.text, ()), span)
+        held = (_clip_places if number else _select_inside)(values.get(span.text, ()), span)
         text = texts[span.text]
         between = _find_separators(text, span, held)
         if span.source == VALUES or not (between or len(held) > 1):

@@ -97,7 +97,7 @@ _ORDINALS = ("st", "nd", "rd", "th")
 
 
 @cache
-def _month_numbers() -> dict[str, int]:
+def _map_months() -> dict[str, int]:
     """Maps month names of many languages, whole and short, to numbers."""
     numbers: dict[str, int] = {}
     for form in (str.casefold, _remove_accents):
@@ -146,7 +146,7 @@ def _read_worded_date(text: str) -> Figure | None:
     match = _WORDED.fullmatch(text)
     if match is None:
         return None
-    month = _month_numbers().get(unicodedata.normalize("NFC", match["month"]).casefold())
+    month = _map_months().get(unicodedata.normalize("NFC", match["month"]).casefold())
     value = None if month is None else _parse_day(match["year"], str(month), match["day"])
     if value is None:
         return None
@@ -157,7 +157,7 @@ def _read_worded_date(text: str) -> Figure | None:
         if moved is None:
             return None
         day, english = str(moved.day), _name_month(moved.month, "en")
-        ordinal = day + (_ordinal_suffix(moved.day) if after in _ORDINALS else "")
+        ordinal = day + (_get_ordinal_suffix(moved.day) if after in _ORDINALS else "")
         if match["link"] is None:
             return f"{english} {ordinal}{match['comma']} {moved.year}"
         if of or after in _ORDINALS or (capital and not after and match["link"] == " "):
@@ -169,7 +169,7 @@ def _read_worded_date(text: str) -> Figure | None:
     return Figure(value, write)
 
 
-def _ordinal_suffix(day: int) -> str:
+def _get_ordinal_suffix(day: int) -> str:
     return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
@@ -197,7 +197,7 @@ def _replace_parts(text: str, new: dict[tuple[int, int], str]) -> str:
 
 
 @cache
-def _year_words() -> dict[str, tuple[str, ...]]:
+def _map_year_words() -> dict[str, tuple[str, ...]]:
     """Maps words for years of age to their forms by number.
 
     The forms are for 1, perhaps for a few, and for many.
@@ -214,16 +214,16 @@ def _year_words() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _age_pattern() -> regex.Pattern[str]:
+def _compile_age() -> regex.Pattern[str]:
     return regex.compile(
         r"(?P<years>[0-9]{1,3})(?:(?P<gap>[ \-]?)(?P<words>\L<words>))?",
         regex.IGNORECASE,
-        words=_year_words(),
+        words=_map_year_words(),
     )
 
 
 @cache
-def _unit_pattern() -> regex.Pattern[str]:
+def _compile_unit() -> regex.Pattern[str]:
     """Compiles the units that follow an age.
 
     With a unit of less than a year, it is no age in years.
@@ -234,7 +234,7 @@ def _unit_pattern() -> regex.Pattern[str]:
         r"|tygod\p{L}+|dni|месяц\p{L}*|недел\p{L}+|дн(?:я|ей)|ay|aylık|hafta|haftalık|gün|tháng|tuần|ngày|شهر|أشهر|شهور|أسابيع|महीन\p{L}))"
         r"(?!\w)|[ ]?(?:[岁歲歳才세살]|(?P<part>个月|個月|[かヶカケ]月|週|周|天|개월|주))",
         regex.IGNORECASE,
-        words=_year_words(),
+        words=_map_year_words(),
     )
 
 
@@ -248,16 +248,16 @@ def age_end(text: str, start: int, end: int) -> int:
         start: the start of the age in it.
         end: the end of the detected span.
     """
-    match = _unit_pattern().match(text, end)
+    match = _compile_unit().match(text, end)
     return match.end() if match and (match["part"] or _read_age(text[start : match.end()])) else end
 
 
 def _read_age(text: str) -> Figure | None:
-    match = _age_pattern().fullmatch(text)
+    match = _compile_age().fullmatch(text)
     if match is None or int(match["years"]) > OLDEST:
         return None
     age, gap, words = int(match["years"]), match["gap"] or "", match["words"] or ""
-    forms = _year_words()[words.casefold()] if words else ("",)
+    forms = _map_year_words()[words.casefold()] if words else ("",)
     if words.casefold() != _choose_form(forms, age).casefold() and not words.casefold().startswith(
         "y"
     ):

@@ -55,23 +55,23 @@ def run(stages: Sequence[Stage], found: Detections, settings: Settings) -> Detec
 # ---- from functions over spans to stages ---------------------------------------------------------
 
 
-def _spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
+def _change_spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
     return lambda detections, _: replace(
         detections, spans=tuple(change(detections.spans, detections.tokens))
     )
 
 
-def _each(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
-    return _spans(lambda spans, tokens: [change(span, tokens.texts) for span in spans])
+def _change_each(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
+    return _change_spans(lambda spans, tokens: [change(span, tokens.texts) for span in spans])
 
 
-def _without(is_nothing: Callable[[Span, Sequence[str]], bool]) -> Apply:
-    return _spans(
+def _drop_spans(is_nothing: Callable[[Span, Sequence[str]], bool]) -> Apply:
+    return _change_spans(
         lambda spans, tokens: [span for span in spans if not is_nothing(span, tokens.texts)]
     )
 
 
-def _trimmed(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
+def _trim_spans(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     return [part for span in spans for part in trimming.trim(span, tokens.texts)]
 
 
@@ -98,7 +98,7 @@ def _separate_others(detections: Detections, settings: Settings) -> Detections:
     return replace(detections, spans=tuple(private), others=tuple(others))
 
 
-def _spare(detections: Detections, settings: Settings) -> Detections:
+def _spare_listed(detections: Detections, settings: Settings) -> Detections:
     assert settings.never is not None, "or the stage would not run"
     remaining = settings.never.without(detections.spans, detections.tokens.texts)
     whole = {*remaining}
@@ -106,7 +106,7 @@ def _spare(detections: Detections, settings: Settings) -> Detections:
     return replace(detections, spans=tuple(remaining), spared=tuple(spared))
 
 
-def _repeat(detections: Detections, settings: Settings) -> Detections:
+def _repeat_values(detections: Detections, settings: Settings) -> Detections:
     texts = detections.tokens.texts
     repeated, values = find_occurrences(texts, detections.spans, settings.known, detections.others)
     if settings.never is not None:
@@ -136,31 +136,35 @@ MERGING = (
     ),
     Stage(
         name="addresses",
-        apply=_spans(lambda spans, tokens: [overlaps.widen_name(span, tokens) for span in spans]),
+        apply=_change_spans(
+            lambda spans, tokens: [overlaps.widen_name(span, tokens) for span in spans]
+        ),
         why="a repeated name in an address hides the address",
         guard="`anna.kowalska@example.org` behind `Anna Kowalska`, where no detector reads addresses",
     ),
     Stage(
         name="wordy numbers",
-        apply=_spans(lambda spans, tokens: overlaps.drop_wordy_numbers(spans, tokens.texts)),
+        apply=_change_spans(lambda spans, tokens: overlaps.drop_wordy_numbers(spans, tokens.texts)),
         why="a number that others know is no number with words around it",
         guard="a key stays before its value: `BIC <ACCOUNT_1>`",
     ),
     Stage(
         name="forms",
-        apply=_spans(lambda spans, tokens: overlaps.cut_out_forms(spans, tokens.texts)),
+        apply=_change_spans(lambda spans, tokens: overlaps.cut_out_forms(spans, tokens.texts)),
         why="a name ends where an address or number begins",
         guard="two values beside each other are two: `Maria Silva maria@example.org`",
     ),
     Stage(
         name="cells",
-        apply=_spans(lambda spans, tokens: overlaps.divide_between_cells(spans, tokens.texts)),
+        apply=_change_spans(
+            lambda spans, tokens: overlaps.divide_between_cells(spans, tokens.texts)
+        ),
         why="a span over several cells leaves their separators",
         guard="a table keeps its columns",
     ),
     Stage(
         name="join",
-        apply=_spans(overlaps.join),
+        apply=_change_spans(overlaps.join),
         why="no word is in two spans",
         guard="what is released has one item a word",
     ),
@@ -178,42 +182,42 @@ STAGES = (
     BOUNDS,
     Stage(
         name="odds",
-        apply=_spans(judged),
+        apply=_change_spans(judged),
         why="scores names and details by how they look and by what else their text holds",
         runs=lambda settings: settings.scores,
     ),
     Stage(
         name="surest",
-        apply=_spans(lambda spans, _: overlaps.surest(spans)),
+        apply=_change_spans(lambda spans, _: overlaps.surest(spans)),
         why="what is found many times at one place is read once from here on; the odds count each",
         guard="the time of a long run of Base64 is linear in it",
     ),
     Stage(
         name="titles",
-        apply=_without(trimming.is_only_title),
+        apply=_drop_spans(trimming.is_only_title),
         why="a title alone names nobody",
         guard="`Herr Doktor, was tun?` keeps its doctor",
     ),
     Stage(
         name="illnesses",
-        apply=_without(trimming.is_illness_name),
+        apply=_drop_spans(trimming.is_illness_name),
         why="an illness is named after somebody, and is nobody",
         guard="what was diagnosed is what is asked about: `Hashimoto's`",
     ),
     Stage(
         name="keys in capitals",
-        apply=_without(trimming.is_part_of_key),
+        apply=_drop_spans(trimming.is_part_of_key),
         why="a part of a variable's name is no value",
         guard="settings keep their keys: `JWT_SIGNING_KEY`",
     ),
     Stage(
         name="trim",
-        apply=_spans(_trimmed),
+        apply=_change_spans(_trim_spans),
         why="a span is what it names, without titles and units",
     ),
     Stage(
         name="ages",
-        apply=_each(trimming.extend_age),
+        apply=_change_each(trimming.extend_age),
         why="an age that is moved is moved with its unit",
         runs=lambda settings: settings.moves_ages,
         guard="without its unit an age cannot be moved",
@@ -227,20 +231,20 @@ STAGES = (
     ),
     Stage(
         name="countries",
-        apply=_each(visibility.publish_country),
+        apply=_change_each(visibility.publish_country),
         why="a whole country is public",
         runs=_is_personal,
     ),
     Stage(
         name="relatives",
-        apply=_each(visibility.raise_relative),
+        apply=_change_each(visibility.raise_relative),
         why="whoever the writer knows is private",
         guard="`my neighbour Rose` is private, whoever else has the name",
         runs=_is_personal,
     ),
     Stage(
         name="reachable",
-        apply=_spans(lambda spans, tokens: visibility.raise_reachable(spans, tokens.texts)),
+        apply=_change_spans(lambda spans, tokens: visibility.raise_reachable(spans, tokens.texts)),
         why="whoever has an address in the text is private",
         runs=_is_personal,
     ),
@@ -251,7 +255,7 @@ STAGES = (
     ),
     Stage(
         name="never",
-        apply=_spare,
+        apply=_spare_listed,
         why="what a user listed stays",
         runs=lambda settings: settings.never is not None,
         guard="an option of the user",
@@ -263,7 +267,7 @@ STAGES = (
 PROPAGATING = (
     Stage(
         name="occurrences",
-        apply=_repeat,
+        apply=_repeat_values,
         why="what is private once is private wherever else it stands",
     ),
     BOUNDS,

@@ -95,11 +95,11 @@ def trim(span: Span, texts: Sequence[str]) -> list[Span]:
     if span.type in NAMES:
         return _trim_name(span, text)
     if span.is_own:
-        span = _trim_own(span, text)
+        span = _trim_by_type(span, text)
     return _trim_number(span, text) if span.is_guess and span.type in NUMBERS else [span]
 
 
-def _trim_own(span: Span, text: str) -> Span:
+def _trim_by_type(span: Span, text: str) -> Span:
     stop = _STOPPED.get(span.type)
     if stop and stop.search(text[span.start : span.end]):
         span = span._replace(end=span.end - 1)

@@ -65,7 +65,7 @@ These words must outweigh the common words of every measured language in the tex
 
 
 @cache
-def _profiles() -> tuple[dict[str, frozenset[str]], tuple[frozenset[str], ...]]:
+def _load_profiles() -> tuple[dict[str, frozenset[str]], tuple[frozenset[str], ...]]:
     common = vocabulary.by_language("common")
     return {name: frozenset(common[code]) for code, name in _NAMES.items()}, tuple(
         frozenset(words) for code, words in common.items() if code not in _NAMES
@@ -80,7 +80,7 @@ def unmeasured(text: str) -> tuple[str, ...]:
     """
     names: set[str] = set()
     if not text.isascii():
-        names |= {_script(match[0][0]) for match in _LETTERS.finditer(text)}
+        names |= {_name_script(match[0][0]) for match in _LETTERS.finditer(text)}
         for name, letters in _OWN_LETTERS.items():
             if (
                 letters.search(text)
@@ -89,30 +89,30 @@ def unmeasured(text: str) -> tuple[str, ...]:
                 names.add(name)
         if "Urdu" in names:
             names.discard("Persian")
-    language = _language(text)
+    language = _detect_language(text)
     return tuple(sorted(names | {language} - {""}))
 
 
-def _script(letter: str) -> str:
+def _name_script(letter: str) -> str:
     return unicodedata.name(letter, "unknown").split()[0].capitalize()
 
 
-def _language(text: str) -> str:
+def _detect_language(text: str) -> str:
     """Returns the unmeasured Latin-script language of a text, or "".
 
     It has at least four different common words in the text, which make up a twelfth of all words,
     and its weight is more than 1.5 times that of the best measured language.
     """
     counts = Counter(map(str.lower, _WORD.findall(text)))
-    others, measured = _profiles()
-    best_measured = max(_weight(counts, words) for words in measured)
-    weight, name = max((_weight(counts, words), name) for name, words in others.items())
+    others, measured = _load_profiles()
+    best_measured = max(_count_common(counts, words) for words in measured)
+    weight, name = max((_count_common(counts, words), name) for name, words in others.items())
     kinds = len(others[name] & counts.keys())
     enough = kinds >= 4 and weight * 12 >= sum(counts.values())
     return name if enough and weight > 1.5 * best_measured else ""
 
 
-def _weight(counts: dict[str, int], words: frozenset[str]) -> int:
+def _count_common(counts: dict[str, int], words: frozenset[str]) -> int:
     return sum([counts[word] for word in words if word in counts])
 
 
@@ -139,7 +139,7 @@ def _find_runs(text: str, names: tuple[str, ...]) -> list[tuple[int, int]]:
     """Finds runs of non-public words, joined across single spaces."""
     if not names:
         return []
-    whole = any(name in _profiles()[0] or name in _OWN_LETTERS for name in names)
+    whole = any(name in _load_profiles()[0] or name in _OWN_LETTERS for name in names)
     runs: list[tuple[int, int]] = []
     for match in (_WORD if whole else _RUN).finditer(text):
         if is_public(match[0]):

@@ -189,7 +189,7 @@ class _Records:
     persons: list[bool]
     below: dict[int, set[str]]
 
-    def telling(self, record: int, but: str = "") -> bool:
+    def is_of_person(self, record: int, but: str = "") -> bool:
         """True if the record or an outer one is a person's."""
         while record >= 0:
             if self.persons[record] or any(
@@ -199,11 +199,11 @@ class _Records:
             record = self.parents[record]
         return False
 
-    def contact(self, record: int) -> bool:
+    def has_contact(self, record: int) -> bool:
         """True if the record has contact details or other personal data."""
         return bool(self.own.get(record, set()) & {*_CONTACTS})
 
-    def has(self, record: int, kind: str) -> bool:
+    def has_kind(self, record: int, kind: str) -> bool:
         """True if a record nearby has a value of a kind.
 
         Nearby are the record itself, outer records, and records directly inside these.
@@ -214,8 +214,8 @@ class _Records:
             record = self.parents[record]
         return False
 
-    def near(self, record: int) -> bool:
-        """True if a record nearby is a person's, see `has`."""
+    def is_near_person(self, record: int) -> bool:
+        """True if a record nearby is a person's, see `has_kind`."""
         while record >= 0:
             kinds = self.own.get(record, set()) | self.below.get(record, set())
             if self.persons[record] or kinds & {*_TELLING, "role", "name"}:
@@ -265,7 +265,7 @@ class _Case(NamedTuple):
         return "_Case()"
 
     @property
-    def told(self) -> str:
+    def content(self) -> str:
         """The value's text."""
         return self.text[self.value.start : self.value.end]
 
@@ -276,16 +276,16 @@ class _Case(NamedTuple):
 
     def is_telling(self, but: str = "") -> bool:
         """True if the record is a person's."""
-        return self.records.telling(self.cell.record, but=but)
+        return self.records.is_of_person(self.cell.record, but=but)
 
     def has_beside(self) -> bool:
         """True if the record has personal data or another name."""
         kinds = self.records.own.get(self.cell.record, set())
-        return self.records.contact(self.cell.record) or "name" in kinds
+        return self.records.has_contact(self.cell.record) or "name" in kinds
 
     def is_near(self) -> bool:
         """True if a person's record is nearby."""
-        return self.records.near(self.cell.record)
+        return self.records.is_near_person(self.cell.record)
 
 
 def _read_cell(text: str, cell: KeyedValue) -> Iterator[Value]:
@@ -447,7 +447,7 @@ def _fits_key(value: str, cell: KeyedValue, *, quoted: bool) -> bool:
 
 def _is_private(case: _Case) -> bool:
     kind, type_ = case.cell.kind, case.value.type
-    if type_ == "PERSON" and kind not in _NAMED and _is_of_words(case.told):
+    if type_ == "PERSON" and kind not in _NAMED and _is_of_words(case.content):
         return False
     if type_ == "PERSON" and kind in ("id", "handle"):
         return case.is_telling() if kind == "id" else _is_somebody(case)
@@ -469,7 +469,7 @@ def _is_of_person(case: _Case) -> bool:
     kind, key = case.cell.kind, case.cell.key.lower()
     if kind != "full":
         return key not in vocabulary.words("partial_fields") or case.is_telling()
-    if case.told.islower() and " " not in case.told:
+    if case.content.islower() and " " not in case.content:
         return case.is_telling(but=kind)
     return case.is_apart or case.value.likely
 
@@ -492,7 +492,7 @@ def _is_address(case: _Case) -> bool:
 
 
 def _is_expiry(case: _Case) -> bool:
-    return case.is_near() or case.records.has(case.cell.record, "card")
+    return case.is_near() or case.records.has_kind(case.cell.record, "card")
 
 
 def _is_number(case: _Case) -> bool:
@@ -500,9 +500,9 @@ def _is_number(case: _Case) -> bool:
 
     It is long enough to be unique, or stands in a person's record.
     """
-    if is_range(case.told):
+    if is_range(case.content):
         return False
-    if case.value.likely and len(case.told) >= 6 and sum(map(str.isdigit, case.told)) >= 4:
+    if case.value.likely and len(case.content) >= 6 and sum(map(str.isdigit, case.content)) >= 4:
         return True
     return case.cell.key.lower() not in ("id", "ref") and case.is_near()
 
@@ -522,7 +522,7 @@ def _is_somebody(case: _Case) -> bool:
 
     It is no team, type or author of a published work.
     """
-    cell, name = case.cell, case.told
+    cell, name = case.cell, case.content
     if is_example(name) or _is_of_work(case):
         return False
     if not case.is_apart and not case.value.likely:
@@ -551,7 +551,7 @@ def _cites(text: str, cell: KeyedValue) -> bool:
 
 def _is_named(case: _Case) -> bool:
     """True if the value behind a bare `name` is a person's name."""
-    name, likely, telling = case.told, case.value.likely, case.is_telling()
+    name, likely, telling = case.content, case.value.likely, case.is_telling()
     several = not _SEVERAL.isdisjoint(name)
     alone = not several and not telling
     if is_example(name) or (alone and _is_constant(name)):
@@ -571,9 +571,9 @@ def _may_be_name(case: _Case, *, several: bool) -> bool:
     """True if a value looks like a name, or has unknown words."""
     if case.value.likely:
         return True
-    if not case.told.isascii():
+    if not case.content.isascii():
         return not _is_word(case.text, case.value)
-    return several and not any(map(is_ordinary, case.told.split()))
+    return several and not any(map(is_ordinary, case.content.split()))
 
 
 def _is_constant(name: str) -> bool:
@@ -581,9 +581,9 @@ def _is_constant(name: str) -> bool:
 
 
 def _is_no_word(case: _Case) -> bool:
-    if looks_like_name(case.told):
+    if looks_like_name(case.content):
         return True
-    return not _is_word(case.text, case.value) and not no_name(case.told)
+    return not _is_word(case.text, case.value) and not no_name(case.content)
 
 
 def _is_full(case: _Case) -> bool:
@@ -593,13 +593,13 @@ def _is_full(case: _Case) -> bool:
     """
     if case.cell.form and case.cell.key[:1].isupper():
         return True
-    words = case.told.split()
+    words = case.content.split()
     has_given_name = len(words) <= 4 and looks_like_name(words[0] + " " + words[0])
     return has_given_name and not is_ordinary(words[-1])
 
 
 def _is_login(case: _Case) -> bool:
-    cell, name = case.cell, case.told
+    cell, name = case.cell, case.content
     if name.lower() == cell.key.lower() or is_example(name):
         return False
     if _is_all(case):
@@ -612,7 +612,7 @@ def _is_login(case: _Case) -> bool:
 def _is_assigned(case: _Case) -> bool:
     """True if a value follows an equals sign and names no variable."""
     cell = case.cell
-    return cell.whole and case.text[cell.start - 1] == "=" and "_" not in case.told
+    return cell.whole and case.text[cell.start - 1] == "=" and "_" not in case.content
 
 
 def _is_all(case: _Case) -> bool:

@@ -44,7 +44,7 @@ def _fold_list(name: str) -> frozenset[str]:
 
 
 @cache
-def _table() -> dict[str, str]:
+def _build_table() -> dict[str, str]:
     table = dict.fromkeys(_fold_list("field_words.person"), "role")
     for name in vocabulary.below("fields"):
         table |= dict.fromkeys(_fold_list(name), name.removeprefix("fields."))
@@ -57,7 +57,7 @@ def _list_tails() -> tuple[str, ...]:
 
     Any characters may stand before them.
     """
-    return tuple(sorted(filter(_UNSPACED.fullmatch, _table()), key=len, reverse=True))
+    return tuple(sorted(filter(_UNSPACED.fullmatch, _build_table()), key=len, reverse=True))
 
 
 @cache
@@ -65,7 +65,7 @@ def _join_keys() -> dict[str, str]:
     """Maps keys of several words, written as one, to their kinds."""
     return {
         word: kind
-        for key, kind in _table().items()
+        for key, kind in _build_table().items()
         if kind and len(word := key.replace(" ", "")) >= 8
     }
 
@@ -85,15 +85,15 @@ def kind_of(key: str) -> str | None:
     words = folded(key).split()
     if not 0 < len(words) <= 8:
         return None
-    if (kind := _table().get(" ".join(words))) is not None:
+    if (kind := _build_table().get(" ".join(words))) is not None:
         return kind or None
     if "/" in key:
         return next(filter(None, map(kind_of, key.split("/"))), None)
     joined = "".join(words)
     return (
-        _kind_of_word(joined)
+        _classify_word(joined)
         if len(words) == 1 or _UNSPACED.fullmatch(joined)
-        else _kind_of_words(words)
+        else _classify_words(words)
     )
 
 
@@ -119,7 +119,7 @@ def is_number(key: str) -> bool:
 
 
 @cache
-def _parts() -> dict[str, str]:
+def _map_parts() -> dict[str, str]:
     parts = ("key", "value", "default")
     return {word: part for part in parts for word in _fold_list(f"pairs.{part}")}
 
@@ -130,7 +130,7 @@ def part_of_pair(key: str) -> str | None:
     The parts are the pair's key, its value, and a value by default, as `name` and `value` are in
     `{"name": "DB_PASSWORD", "value": ...}`.
     """
-    return _parts().get(folded(key)) if len(key) <= LONGEST else None
+    return _map_parts().get(folded(key)) if len(key) <= LONGEST else None
 
 
 def is_secret(key: str) -> bool:
@@ -151,14 +151,14 @@ def _map_ends() -> dict[str, str]:
     }
 
 
-def _kind_of_word(word: str) -> str | None:
+def _classify_word(word: str) -> str | None:
     if kind := _join_keys().get(word):
         return kind
     if len(word) > 1 and _UNSPACED.fullmatch(word):
-        return next((_table()[tail] for tail in _list_tails() if word.endswith(tail)), None)
+        return next((_build_table()[tail] for tail in _list_tails() if word.endswith(tail)), None)
     if end := _find_last_part(word):
         return _map_ends()[end] if _is_owner(word.removesuffix(end)) else None
-    singular_kind = _table().get(word.removesuffix("s")) if word.endswith("s") else None
+    singular_kind = _build_table().get(word.removesuffix("s")) if word.endswith("s") else None
     return singular_kind if singular_kind in ("role", "email", "phone", "given") else None
 
 
@@ -174,15 +174,15 @@ def _is_owner(word: str) -> bool:
     return not _fold_list("field_words.person").isdisjoint(forms)
 
 
-def _kind_of_words(words: Sequence[str]) -> str | None:
-    if kind := _kind_of_head(words) or _kind_of_first(words):
+def _classify_words(words: Sequence[str]) -> str | None:
+    if kind := _classify_head(words) or _classify_first(words):
         return kind
     for start in range(1, len(words)):
-        if tail_kind := _table().get(" ".join(words[start:])):
+        if tail_kind := _build_table().get(" ".join(words[start:])):
             alone = start == len(words) - 1 and tail_kind in _ALONE
             return tail_kind if not alone or _is_role(tail_kind, words) else None
     unspaced = len(words[-1]) > 1 and _UNSPACED.fullmatch(words[-1])
-    return _kind_of_word(words[-1]) if unspaced else None
+    return _classify_word(words[-1]) if unspaced else None
 
 
 def _is_role(kind: str, words: Sequence[str]) -> bool:
@@ -190,7 +190,7 @@ def _is_role(kind: str, words: Sequence[str]) -> bool:
     return kind == "role" and words[-1] in _fold_list("field_words.person") and len(words) <= 3
 
 
-def _kind_of_head(words: Sequence[str]) -> str | None:
+def _classify_head(words: Sequence[str]) -> str | None:
     """Returns the kind of a key whose head has an owner.
 
     The head is first or last: "patient name", "numero de la commande".
@@ -214,12 +214,12 @@ def _kind_of_head(words: Sequence[str]) -> str | None:
     return None
 
 
-def _kind_of_first(words: Sequence[str]) -> str | None:
+def _classify_first(words: Sequence[str]) -> str | None:
     """Returns the kind of a first word that decides alone.
 
     The words behind it do not matter: "nom du père", "password for the router".
     """
-    first = _table().get(words[0])
+    first = _build_table().get(words[0])
     named = first in ("given", "family") and words[1] in _fold_list("field_words.joint")
     secret = (
         first == "secret" and len(words) <= 6 and words[0] in _fold_list("field_words.secret_head")

@@ -199,7 +199,7 @@ class _Scan:
     def run(self, start: int, end: int, depth: int = 0, *, escaped: bool = False) -> None:
         text = self.text
         self.line = self.done = start
-        self._section(start)
+        self._begin_section(start)
         for match in (_ESCAPED if escaped else _TOKEN).finditer(text, start, end):
             at, stop = match.span()
             sign = text[at]
@@ -207,26 +207,26 @@ class _Scan:
                 quote = text.find('"', at) - at + 1 if sign == "\\" else 1
                 closed = stop - at >= 2 * quote and text[stop - 1] in "\"'`”"
                 inner = (at + quote, stop - quote if closed else stop)
-                self._string(at, inner)
+                self._read_string(at, inner)
                 self.last = (at, stop, *inner)
                 if depth < DEPTH and inner[1] - inner[0] > 4:
-                    self._within(inner, depth)
+                    self._scan_string(inner, depth)
             elif sign == "\n":
-                self._newline(at, end)
+                self._end_line(at, end)
             elif sign in ":=：":
-                self._separator(at, stop, self.last if self._ends_string(at) else None)
+                self._read_separator(at, stop, self.last if self._is_behind_string(at) else None)
             elif sign == "【":
-                self._end_bare(at)
+                self._end_value(at)
                 close = text.find("】", at, min(end, at + 40))
                 if close > 0:
-                    self._await(text[at + 1 : close], close + 1, bare=True, assigned=False)
+                    self._await_value(text[at + 1 : close], close + 1, bare=True, assigned=False)
             elif sign in "{[(":
-                self._opened(sign, at)
+                self._open_bracket(sign, at)
             elif self.open:
-                self._closed(_CLOSES[sign], at)
-        self._end_bare(end)
+                self._close_bracket(_CLOSES[sign], at)
+        self._end_value(end)
 
-    def _ends_string(self, at: int) -> bool:
+    def _is_behind_string(self, at: int) -> bool:
         """True if a string of the line ends right before a place."""
         return self.last[1] > self.line and not self.text[self.last[1] : at].strip(" \t")
 
@@ -234,7 +234,7 @@ class _Scan:
     def record(self) -> int:
         return self.open[-1][1] if self.open else self.block
 
-    def _within(self, inner: tuple[int, int], depth: int) -> None:
+    def _scan_string(self, inner: tuple[int, int], depth: int) -> None:
         """Searches a string for pairs."""
         start, end = inner
         if self.text.find("=", start, end) < 0 and self.text.find(":", start, end) < 0:
@@ -243,38 +243,38 @@ class _Scan:
         part = _Scan(self.text, self.cells, self.cells.record(self.record))
         part.run(start, end, depth + 1, escaped=escaped)
 
-    def _string(self, at: int, inner: tuple[int, int]) -> None:
+    def _read_string(self, at: int, inner: tuple[int, int]) -> None:
         if self.key is not None:
             between = self.text[self.at : at].strip(" \t\n")
             if len(between) <= 2 and (
                 not between or between.isalpha() or between in ("$", "@", "$@")
             ):
-                self._take(*inner, whole=True)
+                self._add_value(*inner, whole=True)
                 if self.open or self.assigned or not self.bare:
                     self.key = None
                 else:
                     self.key = None
                     self.done = inner[1] + 1
             elif self.open:
-                self._end_bare(at)
+                self._end_value(at)
         elif self.open and self.open[-1][0] in "[(" and self.open[-1][2]:
             self.cells.add(self.open[-1][2], *inner, whole=True, record=self.record)
 
-    def _take(self, start: int, end: int, *, whole: bool) -> None:
+    def _add_value(self, start: int, end: int, *, whole: bool) -> None:
         assert self.key is not None
         form = self.bare and not self.assigned and not self.open
         self.cells.add(self.key, start, end, whole=whole, record=self.record, form=form)
 
-    def _await(self, key: str, at: int, *, bare: bool, assigned: bool) -> None:
+    def _await_value(self, key: str, at: int, *, bare: bool, assigned: bool) -> None:
         self.key, self.at, self.bare, self.assigned = key, at, bare, assigned
 
-    def _separator(self, at: int, stop: int, quoted: tuple[int, int, int, int] | None) -> None:
+    def _read_separator(self, at: int, stop: int, quoted: tuple[int, int, int, int] | None) -> None:
         text, sign = self.text, text_sign(self.text, at, stop)
         if not sign:
             return
         if quoted is not None:
             self.key = None
-            self._await(text[quoted[2] : quoted[3]], stop, bare=False, assigned=sign == "=")
+            self._await_value(text[quoted[2] : quoted[3]], stop, bare=False, assigned=sign == "=")
             return
         low = max(self.line, self.done, at - 80)
         before = text[low:at]
@@ -301,12 +301,12 @@ class _Scan:
         ):
             return
         if not annotated:
-            self._end_bare(begin)
+            self._end_value(begin)
         if not self.open and not text[self.line : begin].strip(_MARKS):
-            self._indented(begin)
-        self._await(key.lstrip("$@"), stop, bare=True, assigned=sign == "=")
+            self._find_block(begin)
+        self._await_value(key.lstrip("$@"), stop, bare=True, assigned=sign == "=")
 
-    def _indented(self, begin: int) -> None:
+    def _find_block(self, begin: int) -> None:
         """Finds the record of a line's first key by its indentation."""
         column = begin - self.line
         while self.indents and self.indents[-1][0] > column:
@@ -326,7 +326,7 @@ class _Scan:
 
     parent_key = ""
 
-    def _end_bare(self, end: int) -> None:
+    def _end_value(self, end: int) -> None:
         """Adds the awaited value, if it stands without quotes.
 
         It reaches as far as it can.
@@ -347,18 +347,18 @@ class _Scan:
             stop -= 1
         if start < stop:
             whole = self.assigned and not self.open
-            self._take(start, stop, whole=whole)
+            self._add_value(start, stop, whole=whole)
             self.done = max(self.done, start)
         self.key = None
 
-    def _newline(self, at: int, end: int) -> None:
+    def _end_line(self, at: int, end: int) -> None:
         text = self.text
         if self.key is not None:
             if not text[self.at : at].strip(" \t\r*|>-"):
                 if not self.open and self.bare:
                     self.parent_key, self.key = self.key, None
             elif not self.open or self.bare:
-                self._end_bare(at)
+                self._end_value(at)
         begin = at + 1
         if text[begin : begin + 1] in ("\n", "\r") and begin < end:
             following = text[begin : begin + 3].strip("\r\n")[:1]
@@ -371,9 +371,9 @@ class _Scan:
                 self.indents.clear()
                 self.block, self.parent_key = self.cells.record(self.root), ""
         self.line = begin
-        self._section(begin)
+        self._begin_section(begin)
 
-    def _section(self, begin: int) -> None:
+    def _begin_section(self, begin: int) -> None:
         """Begins a record at a section header.
 
         Headers are those of TOML and of settings files.
@@ -387,12 +387,12 @@ class _Scan:
                 self.block = self.cells.record(self.root, section)
                 self.indents.append((0, self.block))
 
-    def _opened(self, sign: str, at: int) -> None:
+    def _open_bracket(self, sign: str, at: int) -> None:
         text, before = self.text, self.text[at - 1 : at]
         direct = self.key is not None and not text[self.at : at].strip(" \t\n")
         call = sign == "(" and (before.isalnum() or before == "_")
         labelled = (
-            sign == "{" and self.key is None and self._ends_string(at)
+            sign == "{" and self.key is None and self._is_behind_string(at)
         )  # variable "db_password" {
         starts = not text[self.line : at].strip(" \t")
         inside = labelled or call or self.open or before in ("=", "(", ",", "[", "{", "'", '"')
@@ -413,9 +413,9 @@ class _Scan:
         if direct or call:
             self.key = None
         if len(self.open) < _DEEPEST:
-            self._enter(sign, key, call=call)
+            self._begin_record(sign, key, call=call)
 
-    def _enter(self, sign: str, key: str, *, call: bool) -> None:
+    def _begin_record(self, sign: str, key: str, *, call: bool) -> None:
         """Begins the record of a bracket.
 
         A list, and the argument of a setter, belong to the record around.
@@ -426,8 +426,8 @@ class _Scan:
         record = self.record if sign == "[" else self.cells.record(self.record, key)
         self.open.append((sign, record, "" if call else key))
 
-    def _closed(self, sign: str, at: int) -> None:
-        self._end_bare(at)
+    def _close_bracket(self, sign: str, at: int) -> None:
+        self._end_value(at)
         for depth in range(len(self.open) - 1, max(-1, len(self.open) - 20), -1):
             if self.open[depth][0] == sign:
                 del self.open[depth:]

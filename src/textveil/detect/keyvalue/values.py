@@ -84,12 +84,12 @@ _LATIN = Late(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
 
 
 @cache
-def _known_names() -> frozenset[str]:
+def _load_known_names() -> frozenset[str]:
     return frozenset(word.lower() for word in load_names("PERSON").words)
 
 
 @cache
-def _country_names() -> frozenset[str]:
+def _load_country_names() -> frozenset[str]:
     places = load_names("LOCATION")
     return frozenset(
         w.lower() for w, kind in zip(places.words, places.kinds, strict=True) if kind == "country"
@@ -98,7 +98,7 @@ def _country_names() -> frozenset[str]:
 
 def is_known(word: str) -> bool:
     """True if a word is on the public list of person names."""
-    return word.lower() in _known_names()
+    return word.lower() in _load_known_names()
 
 
 def _split_words(value: str) -> list[str]:
@@ -430,7 +430,7 @@ def _read_town(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if match is None or match.end() == start or (whole and text[match.end() : end].strip(" .")):
         return None
     value = match.group().rstrip(" .,")
-    if value.lower() in _country_names() or all(
+    if value.lower() in _load_country_names() or all(
         word in vocabulary.words("fillers") for word in _split_words(value)
     ):
         return None

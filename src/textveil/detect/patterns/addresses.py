@@ -111,7 +111,7 @@ _NO_PLACES = listed(
 _YEAR = Late(r"(?:19|20)\d\d")
 
 
-def _parts(value: str) -> list[str]:
+def _split_words(value: str) -> list[str]:
     return regex.findall(r"[\p{L}\p{M}'\-]+", value)
 
 
@@ -123,7 +123,7 @@ def is_street(value: str) -> bool:
     match = _STREET.compiled.match(value)
     if match is None:
         return False
-    *names, way = _parts(match.group())
+    *names, way = _split_words(match.group())
     small = {*filter(str.islower, names)} - _OFS
     if small & _NO_WAYS or any(name.endswith("'s") for name in names):
         return False
@@ -139,7 +139,7 @@ def is_numbered(value: str) -> bool:
     numbers = regex.findall(r"\d+", value)
     if len(numbers) < 2 and (not numbers or _YEAR.fullmatch(numbers[0])):
         return False
-    return any(part[:1].isupper() for part in _parts(value)[1:]) or len(numbers) > 1
+    return any(part[:1].isupper() for part in _split_words(value)[1:]) or len(numbers) > 1
 
 
 def is_place(value: str) -> bool:
@@ -148,7 +148,7 @@ def is_place(value: str) -> bool:
     It is no date and no start of a sentence.
     """
     numbers = regex.findall(r"\d+", value)
-    names = {part.lower() for part in _parts(value)}
+    names = {part.lower() for part in _split_words(value)}
     return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
 
 
@@ -170,7 +170,7 @@ themselves."""
 
 def is_town(value: str) -> bool:
     """True if the word behind a postal code is no unit."""
-    return not {part.lower() for part in _parts(value)} & UNITS
+    return not {part.lower() for part in _split_words(value)} & UNITS
 
 
 _PLACES = (

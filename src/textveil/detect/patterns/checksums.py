@@ -126,10 +126,10 @@ def is_bech32(value: str) -> bool:
         + [ord(c) & 31 for c in prefix]
         + [BECH32.index(c) for c in data]
     )
-    return reduce(_bech32_step, values, 1) in (1, 0x2BC830A3)
+    return reduce(_step_bech32, values, 1) in (1, 0x2BC830A3)
 
 
-def _bech32_step(check: int, value: int) -> int:
+def _step_bech32(check: int, value: int) -> int:
     top, check = check >> 25, (check & 0x1FFFFFF) << 5 ^ value
     for i, factor in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
         check ^= factor if top >> i & 1 else 0

@@ -98,7 +98,7 @@ def is_speech(text: str, start: int) -> bool:
 
 
 @cache
-def _public_mentions() -> frozenset[str]:
+def _list_public_names() -> frozenset[str]:
     lists = ("at_words", "famous_accounts", "code_words", "system_users")
     return frozenset().union(*map(vocabulary.words, lists))
 
@@ -112,7 +112,7 @@ def is_mention(value: str) -> bool:
     first = name.lower().partition(".")[0]
     return (
         len(name) >= 3
-        and name.lower() not in _public_mentions()
+        and name.lower() not in _list_public_names()
         and first not in vocabulary.words("at_words")
         and not regex.search(r"\.(?:com|org|net|de|edu|gov|io)$", name.lower())
     )

@@ -172,10 +172,10 @@ class Words:
             stop = 0
             while (at := text.find(sign, stop)) >= 0:
                 stop = at + len(sign)
-                if self._stands_alone(sign, text, at, stop):
+                if self._is_whole_word(sign, text, at, stop):
                     yield at, stop
 
-    def _stands_alone(self, sign: str, text: str, at: int, stop: int) -> bool:
+    def _is_whole_word(self, sign: str, text: str, at: int, stop: int) -> bool:
         """True if a word begins and ends where it must."""
         begins, ends = self.signs[sign]
         return not (begins and at and _is_part_of_word(text[at - 1])) and not (
