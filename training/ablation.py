@@ -304,7 +304,7 @@ def name_of(rule: rules.Rule) -> str:
 def fired(texts: Sequence[Labelled]) -> dict[str, frozenset[int]]:
     """The texts in which each rule finds anything, by its name."""
     found: dict[str, set[int]] = defaultdict(set)
-    near, anywhere = patterns._near, patterns._anywhere
+    near, anywhere = patterns._find_near, patterns._find_anywhere
     at = 0
 
     def noting(find: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
@@ -316,7 +316,11 @@ def fired(texts: Sequence[Labelled]) -> dict[str, frozenset[int]]:
         return noted
 
     watched = Part(
-        name="", off=((patterns, "_near", noting(near)), (patterns, "_anywhere", noting(anywhere)))
+        name="",
+        off=(
+            (patterns, "_find_near", noting(near)),
+            (patterns, "_find_anywhere", noting(anywhere)),
+        ),
     )
     with switched_off(watched):
         for at, text in enumerate(texts):  # noqa: B007

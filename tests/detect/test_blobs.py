@@ -7,7 +7,7 @@ import pytest
 
 from textveil import Protector
 from textveil.detect import bounds, visibility
-from textveil.detect.adapters import _goes_on
+from textveil.detect.adapters import _mark_continuations
 from textveil.detect.bounds import bind
 from textveil.detect.detectors import detector
 from textveil.detect.overlaps import surest
@@ -41,7 +41,7 @@ def test_of_a_long_run_of_base64_the_tagger_reads_no_more_than_of_prose(blob):
     "words", [PATH, "a-long-and-winding-road-2-" * 10, BLOB[:190], "x" * 300, "Maria Silva " * 30]
 )
 def test_paths_slugs_keys_and_words_are_read_as_before(words):
-    assert not _goes_on(tokenize([f"see {words} here"])).any()
+    assert not _mark_continuations(tokenize([f"see {words} here"])).any()
 
 
 def test_what_stands_beside_a_run_and_what_is_written_in_it_is_found():
@@ -76,15 +76,15 @@ def test_a_run_is_read_as_often_however_much_is_said_in_it(monkeypatch):
 
         monkeypatch.setattr(module, name, counted)
 
-    counting(bounds, "_sentence_ends", lambda text, start, end, type_: end - start)
+    counting(bounds, "_find_sentence_ends", lambda text, start, end, type_: end - start)
     counting(visibility, "atoms", len)
     protector = Protector(protect={"detectors": ["patterns"]})
     for count in (20, 80):
-        read.update(_sentence_ends=0, atoms=0)
+        read.update(_find_sentence_ends=0, atoms=0)
         said = "".join(f"m{i}@example.org wrote to @user{i} of 10.1.2.{i}. " for i in range(count))
         coded = base64.b64encode(said.encode()).decode()
         assert coded[40:80] not in protector.protect(f"Look: {coded} is it valid?").text
-        assert 0 < read["_sentence_ends"] <= 12 * len(coded)
+        assert 0 < read["_find_sentence_ends"] <= 12 * len(coded)
         assert 0 < read["atoms"] <= 3 * len(coded)
 
 

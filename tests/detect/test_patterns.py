@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textveil.detect.patterns import RULES, Found, Patterns, _plain, _separate, checksums
+from textveil.detect.patterns import RULES, Found, Patterns, _resolve_overlaps, _to_plain, checksums
 from textveil.detect.patterns.times import whole_date
 from textveil.detect.spans import IDENTIFIERS, Detector
 from textveil.errors import ConfigError
@@ -1233,7 +1233,7 @@ def test_no_example_with_other_characters_in_it_raises(text, changes):
 def test_every_digit_is_read_alike():
     for code in range(128, sys.maxunicode + 1):
         if (value := unicodedata.decimal(chr(code), None)) is not None:
-            assert _plain(chr(code))[0] == str(value)
+            assert _to_plain(chr(code))[0] == str(value)
 
 
 def test_a_ticket_may_be_told_by_its_place():
@@ -1284,26 +1284,26 @@ def found(*parts):
 def test_what_is_left_of_the_others_stays():
     plain = "abcd efgh ijkl mnop"
     pair = found((0, 9, "ADDRESS", 0.5), (5, 14, "EMAIL", 0.9))
-    assert _separate(plain, pair) == found((0, 4, "ADDRESS", 0.5), (5, 14, "EMAIL", 0.9))
+    assert _resolve_overlaps(plain, pair) == found((0, 4, "ADDRESS", 0.5), (5, 14, "EMAIL", 0.9))
     around = found((0, 19, "ADDRESS", 0.5), (5, 9, "EMAIL", 0.9), (10, 14, "CARD", 0.9))
-    assert [one[:3] for one in _separate(plain, around)] == [
+    assert [one[:3] for one in _resolve_overlaps(plain, around)] == [
         (0, 4, "ADDRESS"),
         (5, 9, "EMAIL"),
         (10, 14, "CARD"),
         (15, 19, "ADDRESS"),
     ]
-    assert _separate(plain, found((0, 9, "EMAIL", 0.5), (0, 14, "CARD", 0.5))) == found(
+    assert _resolve_overlaps(plain, found((0, 9, "EMAIL", 0.5), (0, 14, "CARD", 0.5))) == found(
         (0, 14, "CARD", 0.5)
     )
-    assert _separate(plain, found((0, 9, "EMAIL", 0.5), (5, 14, "EMAIL", 0.7))) == found(
+    assert _resolve_overlaps(plain, found((0, 9, "EMAIL", 0.5), (5, 14, "EMAIL", 0.7))) == found(
         (0, 14, "EMAIL", 0.7)
     )
 
 
 def test_of_a_number_only_figures_are_left():
     both = found((0, 7, "ID", 0.65), (4, 7, "NATIONAL_ID", 0.9))
-    assert _separate("SSN 536", both) == found((4, 7, "NATIONAL_ID", 0.9))
-    assert len(_separate("S12 536", both)) == 2
+    assert _resolve_overlaps("SSN 536", both) == found((4, 7, "NATIONAL_ID", 0.9))
+    assert len(_resolve_overlaps("S12 536", both)) == 2
 
 
 TYPE = st.sampled_from(IDENTIFIERS)
@@ -1318,11 +1318,11 @@ TYPE = st.sampled_from(IDENTIFIERS)
 def test_separated_spans_cover_what_was_found(parts):
     plain = "1" * 60
     given_ = [Found(start, start + length, type_, score) for start, length, type_, score in parts]
-    kept = _separate(plain, given_)
+    kept = _resolve_overlaps(plain, given_)
     assert all(one.end <= other.start for one, other in pairwise(kept))
     covered = {place for one in given_ for place in range(one.start, one.end)}
     assert {place for one in kept for place in range(one.start, one.end)} == covered
-    assert _separate(plain, given_[::-1]) == kept
+    assert _resolve_overlaps(plain, given_[::-1]) == kept
 
 
 def test_only_the_types_asked_for():
@@ -1515,7 +1515,7 @@ def test_numbers_of_people_who_came_from_elsewhere_are_national_numbers(number):
 
 
 def test_without_check_digits_detection_fails(monkeypatch):
-    checksums._module.cache_clear()
+    checksums._load_module.cache_clear()
     monkeypatch.setitem(sys.modules, "stdnum", None)
     monkeypatch.setitem(sys.modules, "stdnum.luhn", None)
     with pytest.raises(ImportError):

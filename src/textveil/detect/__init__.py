@@ -1,6 +1,7 @@
-"""Detection: what is private in texts, found by detectors and a line of stages.
+"""Detection: finds the private spans of texts by detectors and stages.
 
-In: the words of a batch of texts, and options. Out: `Detections`, the sensitive spans of each text.
+In: the tokens of a batch of texts, and options. Out: `Detections`, the sensitive spans of each
+text.
 Not here: which group and budget a word gets (`protect`), and what replaces it (`mechanism`).
 """
 

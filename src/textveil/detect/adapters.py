@@ -1,10 +1,11 @@
-"""Adapters: other libraries' taggers as detectors: the bundled one, Hugging Face, spaCy, stanza, GLiNER, Presidio.
+"""Adapters: taggers of other libraries as detectors.
 
 In: a folder, a name or a loaded model, texts. Out: spans with textveil's type names.
-Not here: our own structured identifiers (`patterns`), and how detectors are run and checked (`detectors`).
+Not here: structured identifiers of textveil (`patterns`), and running and checking detectors
+(`detectors`).
 
-An adapter looks at the whole of every text, or raises. Optional libraries are imported on first use, and a loaded
-model never goes to the network.
+An adapter reads the whole of every text, or raises. Optional libraries are imported on first use,
+and a loaded model never uses the network.
 """
 
 import os
@@ -28,7 +29,7 @@ from textveil.table import fetch
 from textveil.text import Tokens, is_ordinary, is_public, lexicon, tokenize
 
 Places = Sequence[tuple[int, int]]
-"""Parts of a text in their order: of each the first character, and one past the last."""
+"""The parts of a text in order, each as its start and end."""
 
 UNSCORED = 0.85
 """The score of a span whose library gives none; Presidio uses the same value."""
@@ -37,7 +38,7 @@ UNNAMED = "ENTITY"
 """The type of a label that has no letters A to Z."""
 
 PRESIDIO_PIPELINE = "en_core_web_lg"
-"""The spaCy pipeline Presidio uses by default."""
+"""The spaCy pipeline that Presidio uses by default."""
 
 QUESTIONS = (
     "person",
@@ -52,7 +53,7 @@ QUESTIONS = (
     "medical record number",
     "password",
 )
-"""The labels a GLiNER model looks for."""
+"""The labels that a GLiNER model searches for."""
 
 ALIASES = {
     alias: type_
@@ -79,31 +80,37 @@ ALIASES = {
     }.items()
     for alias in aliases.split()
 }
-"""What other libraries call our types; Presidio's names without their country prefix ("US_SSN")."""
+"""textveil's types by the labels of other libraries; Presidio's without their country prefix
+("US_SSN")."""
 
 
 _NUMBER = re.compile(r"\d[\d.,]*")
 _ROOM = re.compile(r"[A-Z]|[A-Z]?\d{1,4}|\d{1,4}[A-Za-z]")
 _SLUG = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+){2,}(?![\w-])")
-"""Three or more words in small letters with hyphens between them, as branches, packages and classes are named."""
+"""Three or more words in small letters joined by hyphens: a branch, package or class name."""
 
 
 def type_of(label: str) -> str:
-    """Our type for another library's label; a label we have no type for stays as it is, in capitals."""
+    """Returns textveil's type for another library's label.
+
+    A label without such a type stays unchanged, in capitals.
+    """
     name = re.sub("[^A-Z0-9]+", "_", label.upper()).strip("_")[:64].rstrip("_") or UNNAMED
     bare = re.sub("^[A-Z]{2}_", "", name)
     return ALIASES.get(name) or ALIASES.get(bare, name)
 
 
-# ---- the bundled tagger and Hugging Face -------------------------------------------------------------------
+# ---- the bundled tagger and Hugging Face ---------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaggerDetector:
-    """A word tagger as a detector of spans. Long texts are read in overlapping windows, see `models.entities`.
+    """A word tagger as a detector of spans.
+
+    Long texts are read in overlapping windows, see `models.entities`.
 
     Attributes:
-        name: what rows and statements call it.
+        name: its name in rows and statements.
         model: the tagger.
     """
 
@@ -112,64 +119,67 @@ class TaggerDetector:
 
     @property
     def bundled(self) -> bool:
-        """Whether it is the bundled tagger, with its own thresholds."""
-        own = self.model
+        """True if it is the bundled tagger, with default thresholds."""
+        tagger = self.model
         return (
-            isinstance(own, encoder.TokenClassifier) and own.model.bundled and own.threshold is None
+            isinstance(tagger, encoder.TokenClassifier)
+            and tagger.model.bundled
+            and tagger.threshold is None
         )
 
     @property
-    def _cuts_short(self) -> bool:
-        """Whether it reads the beginning of long words only."""
-        own = self.model
-        return isinstance(own, encoder.TokenClassifier) and own.model.most is not None
+    def _is_cutting_words(self) -> bool:
+        """True if it reads only the beginning of long words."""
+        tagger = self.model
+        return isinstance(tagger, encoder.TokenClassifier) and tagger.model.most is not None
 
     def doubting(self, doubt: float) -> Self:
-        """The same detector, which also tells what the bundled tagger is in doubt of.
+        """Returns a copy that also returns doubtful spans of the bundled tagger.
 
         Args:
             doubt: see `TokenClassifier.doubt`.
         """
-        own = self.model
+        tagger = self.model
         return (
-            replace(self, model=replace(own, doubt=doubt))
-            if isinstance(own, encoder.TokenClassifier)
+            replace(self, model=replace(tagger, doubt=doubt))
+            if isinstance(tagger, encoder.TokenClassifier)
             else self
         )
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The entities of all texts, tagged in one batch.
+        """Finds the entities of all texts, tagged in one batch.
 
-        A long run of Base64 is one word, of which the bundled tagger reads the beginning: what the run says is searched
-        apart (`encodings`).
+        A long run of Base64 is one word, of which the bundled tagger reads the beginning: the
+        encoded text is searched separately (`encodings`).
 
-        The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
-        public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, what is
-        only a slug, a measured number, or what a program calls.
+        The tagger does not see whitespace: an entity with a line break or a column gap in it is
+        split there. Small public words at the ends of a name (from, 's, a comma) are dropped, and
+        hyphens at the ends of a user name. Entities that are only a slug, a measured number, or the
+        name of a call in a program are dropped, too.
         """
         tokens = tokenize(texts)
-        if self._cuts_short and (goes_on := _goes_on(tokens)).any():
+        if self._is_cutting_words and (goes_on := _mark_continuations(tokens)).any():
             tokens = tokens.joined(goes_on)
-        slugs = [sorted(_nameless(text)) for text in texts]
+        slugs = [sorted(_find_slugs(text)) for text in texts]
         spans = []
         for entity in self.model.find(encoder.Ragged.of(tokens)):
             first = int(tokens.documents[entity.text])
             words = range(first + entity.start, first + entity.end)
             if entity.type not in encoder.DETAILS:
-                words = _trimmed(tokens.words, words.start, words.stop, type_of(entity.type))
+                words = _trim_words(tokens.words, words.start, words.stop, type_of(entity.type))
             elif entity.type == "HANDLE":
-                words = _unhyphened(tokens.words, words.start, words.stop)
+                words = _trim_hyphens(tokens.words, words.start, words.stop)
             places = [
                 (int(tokens.starts[i]), int(tokens.ends[i]))
                 for i in words
                 if not _is_media(tokens.words[i], texts[entity.text], int(tokens.starts[i]))
             ]
-            if not places or _is_called(texts[entity.text], places[0][0], places[-1][1]):
+            if not places or _is_call(texts[entity.text], places[0][0], places[-1][1]):
                 continue
             if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
-            for start, end in _named(
-                entity.type, texts[entity.text], [*_lines(texts[entity.text], places)]
+            for start, end in _drop_header(
+                entity.type, texts[entity.text], [*_join_words(texts[entity.text], places)]
             ):
                 score = min(entity.score, 1.0)  # a sum of probabilities
                 private, evidence = entity.private, entity.evidence
@@ -189,7 +199,7 @@ class TaggerDetector:
 
 
 FEWEST = 200
-"""Characters of a run of Base64 from which on it is one word: longer than keys and tokens that stand in one."""
+"""Characters from which a run of Base64 is one word: longer than keys and tokens inside a word."""
 
 _BASE64 = re.compile(
     rf"(?<![A-Za-z0-9+/_\-])(?:(?:[A-Za-z0-9+/]{{56,}}+\r?\n)*+[A-Za-z0-9+/_\-]{{{FEWEST},}}+"
@@ -199,25 +209,26 @@ _JOINTS = "+/_-"
 _MEDIA = re.compile(r"data:(?:image|audio|video|font)/[^\s,]{1,60};base64,\Z")
 
 
-def _goes_on(tokens: Tokens) -> Flags:
-    """Which words go on from the word before in a long run of Base64, bool [T]."""
-    found = np.zeros(len(tokens.words), np.bool_)
+def _mark_continuations(tokens: Tokens) -> Flags:
+    """Marks the words that continue a long run of Base64, bool [T]."""
+    continues = np.zeros(len(tokens.words), np.bool_)
     for b, text in enumerate(tokens.texts):
         if len(text) < FEWEST:
             continue
         low, high = tokens.documents[b : b + 2].tolist()
         for run in _BASE64.finditer(text):
-            if _is_no_word(run[0]):
+            if _is_base64(run[0]):
                 first, last = low + np.searchsorted(tokens.starts[low:high], run.span())
-                found[first + 1 : last] = True
-    return found
+                continues[first + 1 : last] = True
+    return continues
 
 
-def _is_no_word(run: str) -> bool:
-    """Whether a run of letters, figures and signs is no path and no slug of words: it has both cases and figures.
+def _is_base64(run: str) -> bool:
+    """True if a run has both cases and digits, as Base64 has.
 
-    Of 64 letters that are equally frequent, 2 are joints, 10 figures, 26 small and 26 capital: at most twice as many
-    joints, a fifth of the figures and a third of the rarer case are enough, for what is encoded is not random.
+    A path or a slug of words has not. Of 64 equally frequent characters, 2 are joints, 10 digits,
+    26 small and 26 capital letters. At most twice as many joints, a fifth of the digits and a third
+    of the rarer case are enough, because encoded data is not random.
     """
     letters = "".join(run.split()).rstrip("=")
     size, joints = len(letters), sum(map(letters.count, _JOINTS))
@@ -228,18 +239,21 @@ def _is_no_word(run: str) -> bool:
 
 
 def _is_media(word: str, text: str, start: int) -> bool:
-    """Whether a word of a text is a picture, sound or font in Base64, by what stands before it."""
+    """True if a word is a picture, sound or font in Base64.
+
+    The text before it tells: `data:image/png;base64,`.
+    """
     return len(word) >= FEWEST and _MEDIA.search(text, max(0, start - 90), start) is not None
 
 
 _MEASURED = re.compile(r"-?\d+\.\d{4,}(?:,-?\d+\.\d+)*|0[xX][\da-fA-F]+")
 
 
-def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
-    """The range of an entity's words without small public words at either end; empty if nothing else is left.
+def _trim_words(words: Sequence[str], start: int, end: int, type_: str) -> range:
+    """Trims small public words from both ends of an entity.
 
-    A number with a unit is nobody's name, either, nor is a measured or hexadecimal number, or a room with a number or
-    letter.
+    The range is empty if nothing else is left, and for a number with a unit, a measured or
+    hexadecimal number, and a room with a number or letter: none of these is a name.
     """
     small = [word == word.lower() and is_public(word) for word in words[start:end]]
     number, *unit = words[start:end]
@@ -247,20 +261,24 @@ def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
         return range(0)
     if all(map(_MEASURED.fullmatch, words[start:end])):
         return range(0)
-    found = range(start + small.index(False), end - small[::-1].index(False))
+    inner = range(start + small.index(False), end - small[::-1].index(False))
     room = (
         type_ in ("LOCATION", "ORGANIZATION")
-        and len(found) == 2
-        and words[found[0]].lower() in ROOMS
+        and len(inner) == 2
+        and words[inner[0]].lower() in ROOMS
     )
-    return range(0) if room and _ROOM.fullmatch(words[found[1]]) else found
+    return range(0) if room and _ROOM.fullmatch(words[inner[1]]) else inner
 
 
 _CELLS = re.compile(r"[^\n]*[,;|\t] ?")
 
 
-def _named(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of an entity; of a person without ordinary words in the last cell of a table's header, a line above."""
+def _drop_header(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drops a table's last header cell from a person below it.
+
+    The header is the line above; the cell is dropped if it holds only ordinary words. Other
+    entities are unchanged.
+    """
     if len(parts) < 2 or type_of(type_) != "PERSON" or "\n" not in text[parts[0][1] : parts[1][0]]:
         return parts
     line = text.rfind("\n", 0, parts[0][0]) + 1
@@ -273,13 +291,19 @@ def _named(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[in
     return parts[all(is_ordinary(word) and word not in lexicon.lists()[0] for word in first) :]
 
 
-def _unhyphened(words: Sequence[str], start: int, end: int) -> range:
-    """The range of an entity's words without a hyphen at either end, which joins it to what is no part of it."""
+def _trim_hyphens(words: Sequence[str], start: int, end: int) -> range:
+    """Trims a hyphen from either end of an entity's words.
+
+    It joins the entity to a word that is no part of it.
+    """
     return range(start + (words[start] == "-"), max(start, end - (words[end - 1] == "-")))
 
 
-def _nameless(text: str) -> Iterator[tuple[int, int]]:
-    """The slugs of a text in which no word is a name, and which are no place, as aix-en-provence is; data centres."""
+def _find_slugs(text: str) -> Iterator[tuple[int, int]]:
+    """Finds slugs without names, and names of data centres.
+
+    A slug that is a place, such as aix-en-provence, is left out.
+    """
     yield from (match.span() for match in DATA_CENTRE.finditer(text))
     for slug in _SLUG.finditer(text):
         if any(map(_is_name, slug[0].split("-"))):
@@ -290,10 +314,11 @@ def _nameless(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs: Places) -> bool:
-    """Whether an entity is part of a nameless slug, with nothing beside it that may be private.
+    """True if an entity is part of a nameless slug.
 
-    A detail may be a whole slug, as a passphrase is, or go beyond it, as an address does; a name goes beyond it where
-    another word of it has a capital or is a name.
+    Nothing beside the slug may be private: a detail may be a whole slug, as a passphrase is, or
+    extend beyond it, as an address does; a name extends beyond it where another word of it has a
+    capital or is a name.
     """
     start, end = places[0][0], places[-1][1]
     at = bisect_right(slugs, start, key=lambda slug: slug[1])
@@ -309,18 +334,21 @@ def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs
 _CALL = re.compile(r"[A-Z][a-z]{3,}[A-Z]\w*")
 
 
-def _is_called(text: str, start: int, end: int) -> bool:
-    """Whether an entity is what a program calls: PhoneNumberDesc(…)."""
+def _is_call(text: str, start: int, end: int) -> bool:
+    """True if an entity is the name of a call: PhoneNumberDesc(…)."""
     return text[end : end + 1] == "(" and _CALL.fullmatch(text, start, end) is not None
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word is on the list of names, and is no ordinary word besides."""
+    """True if a word is a listed name and no ordinary word."""
     return word.lower() in lexicon.lists()[0] and not is_ordinary(word)
 
 
-def _lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """An entity's words as spans, split at line ends, tabs and runs of spaces."""
+def _join_words(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Joins an entity's words to spans, split at line ends and gaps.
+
+    A gap is a tab, or more than one space.
+    """
     start, end = places[0]
     for begin, stop in places[1:]:
         if text[end:begin] not in ("", " "):
@@ -333,12 +361,13 @@ def _lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
 def load_tagger(
     model: str | Path | None = None, *, threshold: float | None = None
 ) -> TaggerDetector:
-    """The bundled tagger, or a token classifier of transformers.
+    """Loads the bundled tagger, or a token classifier of transformers.
 
     Args:
         model: None for the bundled one, or a folder or hub id.
-        threshold: in (0, 1): smallest probability at which a word counts as part of an entity. Lower finds more. None
-            for .6, and for the bundled tagger's own, which depend on how a word looks.
+        threshold: in (0, 1): smallest probability at which a word counts as part of an entity.
+            Lower finds more. None for .6, and for the bundled tagger's own thresholds, which depend
+            on the form of a word.
 
     Raises:
         ConfigError: the threshold is out of range.
@@ -348,17 +377,18 @@ def load_tagger(
     return TaggerDetector(name="tagger" if model is None else f"tagger:{loaded.name}", model=loaded)
 
 
-# ---- spaCy -------------------------------------------------------------------------------------------------
+# ---- spaCy ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spacy:
-    """A spaCy pipeline as a detector: its entities, and the spans of its span categorizers.
+    """A spaCy pipeline as a detector of entities and categorized spans.
 
     Attributes:
-        name: what rows and statements call it.
+        name: its name in rows and statements.
         pipeline: a `spacy.Language`. It rejects texts longer than its `max_length` itself.
-        groups: span groups that count besides entities; "sc" is spaCy's default for categorizers.
+        groups: span groups that count in addition to entities; "sc" is spaCy's default for
+            categorizers.
     """
 
     name: str
@@ -372,10 +402,11 @@ class Spacy:
             )
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The entities of all texts.
+        """Finds the entities of all texts.
 
         Raises:
-            DetectorError: the pipeline dropped or changed a text, as it does if told to ignore errors.
+            DetectorError: the pipeline dropped or changed a text, as it does if told to ignore
+                errors.
         """
         documents = list(self.pipeline.pipe(texts))
         if [document.text for document in documents] != list(texts):
@@ -383,9 +414,9 @@ class Spacy:
                 f"the detector {self.name} dropped or changed a text; it must return every text as is"
             )
         return [
-            Span(b, found.start_char, found.end_char, type_of(found.label_), UNSCORED, self.name)
+            Span(b, entity.start_char, entity.end_char, type_of(entity.label_), UNSCORED, self.name)
             for b, document in enumerate(documents)
-            for found in [
+            for entity in [
                 *document.ents,
                 *(span for key in self.groups for span in document.spans.get(key, ())),
             ]
@@ -393,7 +424,7 @@ class Spacy:
 
 
 def load_spacy(pipeline: str) -> Spacy:
-    """An installed spaCy pipeline, or one in a folder.
+    """Loads an installed spaCy pipeline, or a pipeline in a folder.
 
     Raises:
         MissingExtra: spaCy is not installed.
@@ -421,7 +452,7 @@ def _check_pipeline(spacy: Any, source: str) -> None:
         )
 
 
-# ---- stanza ------------------------------------------------------------------------------------------------
+# ---- stanza --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -429,7 +460,7 @@ class Stanza:
     """A stanza pipeline as a detector.
 
     Attributes:
-        name: what rows and statements call it.
+        name: its name in rows and statements.
         pipeline: a `stanza.Pipeline` with the `ner` processor.
     """
 
@@ -437,17 +468,19 @@ class Stanza:
     pipeline: Any = field(repr=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The entities of all texts."""
+        """Finds the entities of all texts."""
         return [
-            Span(b, found.start_char, found.end_char, type_of(found.type), UNSCORED, self.name)
+            Span(b, entity.start_char, entity.end_char, type_of(entity.type), UNSCORED, self.name)
             for b, text in enumerate(texts)
             if text.strip()
-            for found in self.pipeline(text).ents
+            for entity in self.pipeline(text).ents
         ]
 
 
 def load_stanza(language: str) -> Stanza:
-    """Stanza's pipeline for a language. Its models must be on this machine (`stanza.download(LANGUAGE)`).
+    """Loads stanza's pipeline for a language.
+
+    Its models must be on this machine (`stanza.download(LANGUAGE)`).
 
     Raises:
         MissingExtra: stanza is not installed.
@@ -466,17 +499,19 @@ def load_stanza(language: str) -> Stanza:
     return Stanza(name=f"stanza:{language}", pipeline=pipeline)
 
 
-# ---- GLiNER ------------------------------------------------------------------------------------------------
+# ---- GLiNER --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Gliner:
-    """A GLiNER model as a detector. GLiNER truncates long texts, so it gets them in overlapping windows.
+    """A GLiNER model as a detector.
+
+    GLiNER truncates long texts, so it gets them in overlapping windows.
 
     Attributes:
-        name: what rows and statements call it.
+        name: its name in rows and statements.
         model: a `gliner.GLiNER`.
-        labels: what it looks for, in words.
+        labels: the kinds of entities to find, in words.
         threshold: in (0, 1): smallest probability of a span. Lower finds more.
         batch: windows per forward pass.
     """
@@ -494,7 +529,9 @@ class Gliner:
             )
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The entities of all texts; consecutive windows share a quarter of their words.
+        """Finds the entities of all texts, in overlapping windows.
+
+        Consecutive windows share a quarter of their words.
 
         Raises:
             DetectorError: the model cannot take even a one-word window, or skipped a window.
@@ -502,7 +539,7 @@ class Gliner:
         windows = [
             (b, start, text[start:end])
             for b, text in enumerate(texts)
-            for start, end in self._windows(text)
+            for start, end in self._compute_windows(text)
         ]
         if not windows:
             return []
@@ -519,26 +556,29 @@ class Gliner:
         return [
             Span(
                 b,
-                start + found["start"],
-                start + found["end"],
-                type_of(found["label"]),
-                found["score"],
+                start + entity["start"],
+                start + entity["end"],
+                type_of(entity["label"]),
+                entity["score"],
                 self.name,
             )
             for (b, start, _), entities in zip(windows, answers, strict=True)
-            for found in entities
+            for entity in entities
         ]
 
-    def _windows(self, text: str) -> Iterator[tuple[int, int]]:
-        """The bounds of the windows, made smaller until the model takes each without truncating it."""
-        places = [(start, end) for _, start, end in self._split(text)]
+    def _compute_windows(self, text: str) -> Iterator[tuple[int, int]]:
+        """Computes windows that the model takes without truncating them.
+
+        They are halved until the model takes each one whole.
+        """
+        places = [(start, end) for _, start, end in self._split_words(text)]
         longest = self.model.config.max_len
         while True:
             stride = max(1, longest - longest // 4)
             count = -(-max(len(places) - longest, 0) // stride) + 1 if places else 0
             windows = [places[i * stride : i * stride + longest] for i in range(count)]
             bounds = [(window[0][0], window[-1][1]) for window in windows]
-            if all(self._takes(text[start:end]) for start, end in bounds):
+            if all(self._can_take(text[start:end]) for start, end in bounds):
                 yield from bounds
                 return
             if longest <= 1:
@@ -547,9 +587,12 @@ class Gliner:
                 )
             longest //= 2
 
-    def _takes(self, part: str) -> bool:
-        """Whether the model takes a part whole: its words, and their subword pieces together with the labels."""
-        words = [word for word, _, _ in self._split(part)]
+    def _can_take(self, part: str) -> bool:
+        """True if the model takes a part of a text whole.
+
+        Both its words and their subword pieces, together with the labels, must fit.
+        """
+        words = [word for word, _, _ in self._split_words(part)]
         if len(words) > self.model.config.max_len:
             return False
         processor = self.model.data_processor
@@ -563,12 +606,12 @@ class Gliner:
         )["input_ids"]
         return len(pieces) <= int(tokenizer.model_max_length)
 
-    def _split(self, text: str) -> Iterator[tuple[str, int, int]]:
+    def _split_words(self, text: str) -> Iterator[tuple[str, int, int]]:
         yield from self.model.data_processor.words_splitter(text)
 
 
 def load_gliner(model: str | Path) -> Gliner:
-    """A GLiNER model.
+    """Loads a GLiNER model.
 
     Args:
         model: a folder or hub id.
@@ -586,21 +629,21 @@ def load_gliner(model: str | Path) -> Gliner:
     return Gliner(name=f"gliner:{name}", model=loaded)
 
 
-# ---- Presidio ----------------------------------------------------------------------------------------------
+# ---- Presidio ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Presidio:
     """Presidio's analyzer as a detector.
 
-    Changes two things for the whole process: Presidio's e-mail recognizer uses the packaged list of public suffixes
-    instead of fetching it on first use, and a pattern that runs into Presidio's time limit raises instead of being
-    skipped.
+    Changes two things for the whole process: Presidio's e-mail recognizer uses the packaged list of
+    public suffixes instead of fetching it on first use, and a pattern that exceeds Presidio's time
+    limit raises instead of being skipped.
 
     Attributes:
-        name: what rows and statements call it.
+        name: its name in rows and statements.
         analyzer: a `presidio_analyzer.AnalyzerEngine`.
-        language: of the texts; the analyzer must support it.
+        language: the language of the texts; the analyzer must support it.
     """
 
     name: str = "presidio"
@@ -609,23 +652,25 @@ class Presidio:
 
     def __post_init__(self) -> None:
         library("tldextract.tldextract").TLD_EXTRACTOR.suffix_list_urls = ()
-        # Presidio looks this name up in its module before the builtins; an empty tuple catches nothing.
+        # Presidio looks this name up in its module before the builtins; an empty tuple catches
+        # nothing.
         library("presidio_analyzer.pattern_recognizer").TimeoutError = ()
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """What the analyzer finds in all texts."""
+        """Finds the analyzer's entities in all texts."""
         return [
-            Span(b, found.start, found.end, type_of(found.entity_type), found.score, self.name)
+            Span(b, entity.start, entity.end, type_of(entity.entity_type), entity.score, self.name)
             for b, text in enumerate(texts)
-            for found in self.analyzer.analyze(text=text, language=self.language)
+            for entity in self.analyzer.analyze(text=text, language=self.language)
         ]
 
 
 def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
-    """Presidio's analyzer for English, with its default recognizers.
+    """Loads Presidio's analyzer for English, with its default recognizers.
 
     Args:
-        pipeline: the spaCy pipeline it uses, installed or a folder; Presidio itself would download a missing one.
+        pipeline: its spaCy pipeline, installed or a folder; Presidio itself would download a
+            missing pipeline.
 
     Raises:
         MissingExtra: Presidio is not installed.

@@ -1,17 +1,18 @@
-"""Signs of progress: a detector that is at work shows that it goes on, so that it is not taken for one that hangs.
+"""Signs of progress: keep a working detector from timing out.
 
-In: signs. Out: who waits for a detector hears them.
-Not here: how long anybody waits (`detectors`), and how progress is shown to people (`textveil.cli.progress`).
+In: signs of progress. Out: calls of the listener that waits for a detector.
+Not here: the time limit (`detectors`), and how progress is shown to people
+(`textveil.cli.progress`).
 """
 
 from collections.abc import Callable
 from contextvars import ContextVar
 
 HEARS: ContextVar[Callable[[], None] | None] = ContextVar("hears", default=None)
-"""Who is told that a detector goes on."""
+"""The listener that is called on each sign of progress; None if nothing listens."""
 
 
 def show_progress() -> None:
-    """Shows that a detector goes on, so that it is not taken for one that hangs: `protect.timeout` begins anew."""
+    """Signals that the running detector makes progress, so `protect.timeout` starts anew."""
     if (hears := HEARS.get()) is not None:
         hears()

@@ -1,12 +1,14 @@
-r"""Bounds: what no span crosses or cuts, as the structure of its text tells, whatever found the span.
+"""Bounds: structural limits in a text that no span crosses or cuts.
 
 In: a text, and spans that any detector found in it. Out: its `Bounds`; the spans within them.
-Not here: what escapes stand for (`encodings`), the detectors, and where words are cut (`textveil.text.Tokens.cut`).
+Not here: the meaning of escapes (`encodings`), the detectors, and where words are cut
+(`textveil.text.Tokens.cut`).
 
-Walls are in no span: separators and quotes of tables, quotes of strings in code and data, tags, marks of Markdown, what
-stands between a value and the key of the next line, fields of cards, ends of sentences. Escapes are in a span as a
-whole or not at all; at its edges only those of letters, figures and the like are. A span over a wall becomes several,
-and those of them that tell nothing are none.
+Walls are places that no span includes: separators and quotes of tables, quotes of strings in code
+and data, tags, marks of Markdown, the text between a value and the key of the next line, fields of
+cards, ends of sentences. A span holds an escape as a whole or not at all; at its edges it keeps
+only escapes of letters, digits and the like. A span over a wall becomes several spans, and parts
+that reveal nothing are dropped.
 """
 
 import re
@@ -23,36 +25,37 @@ from textveil.detect.spans import LISTED, NAMES, TYPES, Span
 from textveil.text import Late, lexicon, vocabulary
 
 FEWEST = 5
-"""Letters and figures that a part of a number or secret has at least, where a wall divides it."""
+"""The fewest letters and digits of a number's part between walls."""
 
 MEANT = ("lists", "spread")
-"""Detectors that mean every part of what they find."""
+"""Detectors whose spans are kept in all their parts."""
 
 _UNBROKEN = frozenset(
     ("SECRET", "HANDLE", "ID", "ACCOUNT", "BOOKING", "EMAIL", "URL", "HOST", "IP", "MAC", "CRYPTO")
 )
-"""Types whose values have no blank in them where an equals sign assigns them."""
+"""Types whose values hold no space where an equals sign assigns them."""
 _DATED = ("DATE", "BIRTH_DATE", "AGE", "COORDINATES")
 _PLACES = ("ADDRESS", "LOCATION", "ORGANIZATION")
-"""Types of names in which short words are cut short: "os. Kolorowe", "Sok. No: 27"."""
+"""Types of names with abbreviated words: "os. Kolorowe", "Sok. No: 27"."""
 
 _WORDY = frozenset((*NAMES, "ADDRESS", *_DATED))
-"""Types whose values are of words or have numbers with a full stop."""
+"""Types whose values consist of words or have numbers with a full stop."""
 
 _IN_SENTENCES = frozenset(TYPES) - {LISTED, "SECRET"}
-"""Types whose values are in one sentence."""
+"""Types whose values stay within one sentence."""
 
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What no span of a text crosses or cuts.
+    """The structural limits that no span of a text crosses or cuts.
 
     Args:
-        walls: places that are in no span, in order; none overlaps another.
-        gaps: the same for types without blanks in their values: the blank behind a value that an equals sign assigns.
-        units: escapes, in order.
+        walls: places outside of all spans, in order; none overlaps another.
+        gaps: further walls for types without spaces in their values: the space behind a value that
+            an equals sign assigns.
+        units: the escapes, in order.
     """
 
     walls: Sequence[Place] = field(default=(), repr=False)
@@ -60,32 +63,39 @@ class Bounds:
     units: Sequence[EscapeUnit] = field(default=(), repr=False)
 
     def edges(self, start: int, end: int) -> Iterator[int]:
-        """Where walls and escapes begin and end inside a range."""
+        """Finds the edges of walls and escapes inside a range."""
         for places in (self.walls, self.gaps, self.units):
             yield from (
                 edge
-                for place in _in(places, start, end)
+                for place in _select_places(places, start, end)
                 for edge in place[:2]
                 if start < edge < end
             )
 
 
 def bounds_of(text: str) -> Bounds:
-    """The bounds of a text, in time linear in it."""
-    found = units(text)
-    cells = [*_cells(text)]
+    """Computes the bounds of a text, in time linear in it."""
+    escapes = units(text)
+    cells = [*_find_separators(text)]
     walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
-    kept = {*walls}
-    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in kept]:
-        found = sorted([*found, *doubled])
-    for find in (_quotes, _tags, _marks, _lines, _forms, _cards):
+    wall_set = {*walls}
+    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in wall_set]:
+        escapes = sorted([*escapes, *doubled])
+    for find in (
+        _find_quotes,
+        _find_tags,
+        _find_marks,
+        _find_keys,
+        _find_form_fields,
+        _find_card_fields,
+    ):
         walls += find(text)
     gaps = [match.span(1) for match in _ASSIGNED.finditer(text)] if "=" in text else []
-    return Bounds(walls=_joined(walls), gaps=gaps, units=found)
+    return Bounds(walls=_join_walls(walls), gaps=gaps, units=escapes)
 
 
 def bounds_in(text: str, held: dict[str, Bounds]) -> Bounds:
-    """The bounds of a text, found once for as long as they are held."""
+    """Returns the bounds of a text, computed once per cache."""
     if text not in held:
         held[text] = bounds_of(text)
     return held[text]
@@ -94,80 +104,86 @@ def bounds_in(text: str, held: dict[str, Bounds]) -> Bounds:
 def bind(
     spans: Sequence[Span], texts: Sequence[str], held: dict[str, Bounds] | None = None
 ) -> list[Span]:
-    """The spans within the bounds of their texts, in order: trimmed, divided, or left out.
+    """Fits spans to the bounds of their texts: trims, divides, drops.
 
     Args:
-        spans: of these texts.
+        spans: spans of these texts.
         texts: B texts.
-        held: the bounds of texts that are known, to which these are added; None without any.
+        held: the known bounds of texts, to which these are added; None without any.
+
+    Returns:
+        The spans in order of their texts.
     """
     held = {} if held is None else held
-    found: list[Span] = []
-    for b, own in groupby(sorted(spans), key=lambda span: span.text):
-        known = bounds_in(texts[b], held)
+    bound_spans: list[Span] = []
+    for b, text_spans in groupby(sorted(spans), key=lambda span: span.text):
+        text_bounds = bounds_in(texts[b], held)
         parts: dict[tuple[Any, ...], list[Place]] = {}
-        for span in own:
+        for span in text_spans:
             if span.source == "session":
                 # What the text spells like a placeholder would be restored, wherever it stands.
-                found.append(span)
+                bound_spans.append(span)
                 continue
-            # All that is said in a run of Base64 is found at one place, which may be long: it is read once.
+            # All findings inside a run of Base64 have the same place, which may be long: it is read
+            # once.
             place = *span[1:4], span.source
             if place not in parts:
-                parts[place] = [(part.start, part.end) for part in _bound(span, texts[b], known)]
-            found += [span._replace(start=start, end=end) for start, end in parts[place]]
-    return found
+                parts[place] = [
+                    (part.start, part.end) for part in _divide(span, texts[b], text_bounds)
+                ]
+            bound_spans += [span._replace(start=start, end=end) for start, end in parts[place]]
+    return bound_spans
 
 
 def divided(text: str) -> str:
-    """A text with `BREAK` for each sign or blank that separates values of a row: each value is read alone."""
+    """Replaces separators of row values by `BREAK`, so each is read alone."""
     if not any(sign in text for sign in ",;\t="):
         return text
     letters = list(text)
-    for at, _ in (*_cells(text), *(match.span(1) for match in _ASSIGNED.finditer(text))):
+    for at, _ in (*_find_separators(text), *(match.span(1) for match in _ASSIGNED.finditer(text))):
         letters[at] = letters[at] if letters[at] == '"' else BREAK
     return "".join(letters)
 
 
-def _joined(walls: Sequence[Place]) -> list[Place]:
-    """Walls in order, those that overlap as one."""
-    found: list[Place] = []
+def _join_walls(walls: Sequence[Place]) -> list[Place]:
+    """Sorts walls and joins those that overlap."""
+    joined: list[Place] = []
     for start, end in sorted(walls):
-        if found and start < found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
         elif start < end:
-            found.append((start, end))
-    return found
+            joined.append((start, end))
+    return joined
 
 
-def _in(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
-    """Those of sorted places that have characters in a range."""
+def _select_places(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
+    """Returns the sorted places that have characters in a range."""
     first = bisect_right(places, start, key=lambda place: place[1])
     return places[first : bisect_left(places, end, key=lambda place: place[0])]
 
 
-# ---- binding ---------------------------------------------------------------------------------------------------------
+# ---- binding -------------------------------------------------------------------------------------
 
 
-def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
-    """The parts of a span between walls."""
+def _divide(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
+    """Divides a span at walls into its parts."""
     start, end = (
-        _outside(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1))
+        _move_edge(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1))
     )
-    walls = [place[:2] for place in _in(bounds.walls, start, end)]
-    gaps = _in(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
+    walls = [place[:2] for place in _select_places(bounds.walls, start, end)]
+    gaps = _select_places(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
     walls += gaps
-    ends = _sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
+    ends = _find_sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
     if (
         ends and span.type == "PERSON" and span.source == "structure"
     ):  # a phrase names one: "I am Bo Ash. Our dog"
         end = ends[0][0]
     walls += [wall for wall in ends if wall[0] < end]
-    edges = [start, *(edge for wall in _joined(walls) for edge in wall), end]
+    edges = [start, *(edge for wall in _join_walls(walls) for edge in wall), end]
     parts = [
         span._replace(start=first, end=last)
         for before, after in zip(edges[::2], edges[1::2], strict=True)
-        for first, last in [_trimmed(text, bounds.units, before, after, whole=not walls)]
+        for first, last in [_trim_range(text, bounds.units, before, after, whole=not walls)]
         if first < last
     ]
     if walls:
@@ -179,25 +195,35 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
             if part.start < gaps[0][1] or not _STATUS.fullmatch(text, part.start, part.end)
         ]
     value = gaps[0][0] if gaps else 0  # what is assigned is private, however short
-    told = [part for part in parts if not walls or part.start < value or _tells(part, text)]
-    yield from told or parts[:1]
+    private_parts = [
+        part for part in parts if not walls or part.start < value or _is_private(part, text)
+    ]
+    yield from private_parts or parts[:1]
 
 
 _UNIT = r"(?:\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB])|-)"
 _STATUS = re.compile(rf"(?:\d{{3}}|{_UNIT})(?:\s+{_UNIT})*")
-"""What a line of a log says behind a value: one status, then durations and sizes with their units."""
+"""The rest of a log line behind a value: one status, then durations and sizes with their units."""
 
 
-def _outside(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
-    """An edge of a span; if it cuts an escape, the edge that keeps a letter in the span and leaves others outside."""
+def _move_edge(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
+    """Moves a span's edge out of the middle of an escape.
+
+    An escape of a letter is kept in the span; any other is left outside.
+    """
     at = bisect_right(units, place, key=lambda unit: unit.end)
     if at < len(units) and units[at].start < place:
         return units[at].start if units[at].tells == (inward > 0) else units[at].end
     return place
 
 
-def _trimmed(text: str, units: Sequence[EscapeUnit], start: int, end: int, *, whole: bool) -> Place:
-    """A range without whitespace and escapes that tell nothing at its ends, of a part also other signs."""
+def _trim_range(
+    text: str, units: Sequence[EscapeUnit], start: int, end: int, *, whole: bool
+) -> Place:
+    """Trims whitespace and meaningless escapes from the ends of a range.
+
+    From a part of a span, other signs are trimmed, too.
+    """
     at = bisect_left(units, start, key=lambda unit: unit.start)
     while start < end:
         if at < len(units) and units[at].start == start:
@@ -222,7 +248,10 @@ def _trimmed(text: str, units: Sequence[EscapeUnit], start: int, end: int, *, wh
 
 
 def _is_bit(part: Span, span: Span, text: str) -> bool:
-    """Whether a part is the rest of a word beside a wall, into which a span only reaches."""
+    """True if a part is the rest of a divided word.
+
+    The span only reaches into that word.
+    """
     begins = (
         part.start == span.start
         and text[span.start - 1 : span.start].isalnum()
@@ -236,8 +265,11 @@ def _is_bit(part: Span, span: Span, text: str) -> bool:
     return (begins or ends) and text[part.start : part.end].isalnum()
 
 
-def _tells(span: Span, text: str) -> bool:
-    """Whether a part of a span is private, too: no ordinary words beside a name, no few figures beside a number."""
+def _is_private(span: Span, text: str) -> bool:
+    """True if a part of a divided span is private, too.
+
+    Ordinary words beside a name are not, nor are a few digits beside a number.
+    """
     value = text[span.start : span.end]
     if span.type not in TYPES or span.source in MEANT:
         return any(map(str.isalnum, value))
@@ -249,7 +281,7 @@ def _tells(span: Span, text: str) -> bool:
     return sum(map(str.isalnum, value)) >= FEWEST
 
 
-# ---- sentences -------------------------------------------------------------------------------------------------------
+# ---- sentences -----------------------------------------------------------------------------------
 
 _STOP = Late(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔]\s*+|\n[ \t\r]*+\n\s*+")
 _LAST = Late(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
@@ -259,21 +291,21 @@ _BEGINS = Late(r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*
 _LOOKED_AT = 40
 
 
-def _sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
-    """Where a sentence ends in the range of a span of a type: the signs and the whitespace before the next."""
-    found = []
+def _find_sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
+    """Finds sentence ends in a range: punctuation and the whitespace behind it."""
+    ends = []
     for stop in _STOP.finditer(text, start, end):
         last = _LAST.search(text, max(0, stop.start() - _LOOKED_AT), stop.start())
         following = _NEXT.match(text, stop.end())
         if stop[0].isspace() or (
-            last and following and _ends(last[0], stop[0], following[0], type_)
+            last and following and _is_sentence_end(last[0], stop[0], following[0], type_)
         ):
-            found.append(stop.span())
-    return found
+            ends.append(stop.span())
+    return ends
 
 
-def _ends(last: str, stop: str, following: str, type_: str) -> bool:
-    """Whether a sentence ends between two words."""
+def _is_sentence_end(last: str, stop: str, following: str, type_: str) -> bool:
+    """True if a sentence ends between two words."""
     if stop[0] != ".":
         return True
     begins, wordy = _BEGINS.match(following.lstrip(_OPENING)), type_ in _WORDY
@@ -290,7 +322,7 @@ def _ends(last: str, stop: str, following: str, type_: str) -> bool:
     )  # "Bob. My dog", "St. Gallen"
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 _FIELD = {
     sign: re.compile(
@@ -313,21 +345,24 @@ _BAR = re.compile(r"(?<= )\|(?= )")
 
 
 class _Row(NamedTuple):
-    """A line of a table: where it begins and ends, and its separators."""
+    """A line of a table: its start, end and separators."""
 
     start: int
     end: int
     signs: list[int]
 
 
-def _cells(text: str) -> Iterator[Place]:
-    """What separates the values of rows, and the quotes around and in them: in tables, and in single rows."""
+def _find_separators(text: str) -> Iterator[Place]:
+    """Finds separators of row values, and the quotes around and in them.
+
+    Both tables and single rows count.
+    """
     if "\t" in text:
         yield from ((at, at + 1) for match in _TAB.finditer(text) for at in range(*match.span()))
     if "|" in text:
         yield from (match.span() for match in _BAR.finditer(text))
     for sign in ",;|\t":
-        for row in _table_rows(text, sign) if sign in text else ():
+        for row in _find_rows(text, sign) if sign in text else ():
             yield from ((at, at + 1) for at in row.signs)
             for start, end in pairwise([row.start - 1, *row.signs, row.end]):
                 if quoted := _IN_QUOTES.fullmatch(text, start + 1, end):
@@ -339,41 +374,44 @@ def _cells(text: str) -> Iterator[Place]:
                     yield quoted.span(2)
 
 
-def _table_rows(text: str, sign: str) -> Iterator[_Row]:
-    """The rows of tables with this sign between cells."""
-    for count, rows in groupby(_rows(text, sign), key=lambda row: len(row.signs)):
-        own = list(rows) if count else []
-        places = [at for row in own for at in row.signs]
-        if not own or (sign == "," and _are_thousands(text, places)):
+def _find_rows(text: str, sign: str) -> Iterator[_Row]:
+    """Finds the rows of tables with this separator."""
+    for count, rows in groupby(_split_rows(text, sign), key=lambda row: len(row.signs)):
+        block = list(rows) if count else []
+        places = [at for row in block for at in row.signs]
+        if not block or (sign == "," and _are_thousands(text, places)):
             continue
         tight = sum(not text[at + 1 : at + 2].isspace() and at + 1 < len(text) for at in places)
-        if len(own) > 1:
+        if len(block) > 1:
             if (
                 2 * tight >= len(places)
                 or sign in "|\t"
-                or (sign == "," and count > 1 and _has_figures(text, own))
+                or (sign == "," and count > 1 and _has_figures(text, block))
             ):
-                yield from own
-        elif sign == "," and count > 1 and tight == count and _is_row(text, own[0]):
-            yield from own
+                yield from block
+        elif sign == "," and count > 1 and tight == count and _is_row(text, block[0]):
+            yield from block
 
 
 def _are_thousands(text: str, places: Sequence[int]) -> bool:
-    """Whether all commas of rows stand in numbers: 1,234,567."""
+    """True if all commas of rows stand in numbers: 1,234,567."""
     span = places[0] - 4, places[-1] + 5
-    found = {
+    positions = {
         at
         for number in _THOUSANDS.finditer(text, max(0, span[0]), span[1])
         for at in range(*number.span())
     }
-    return found.issuperset(places)
+    return positions.issuperset(places)
 
 
-def _rows(text: str, sign: str) -> Iterator[_Row]:
-    """The lines of a text with their separators outside of quotes; those that are no rows have none."""
+def _split_rows(text: str, sign: str) -> Iterator[_Row]:
+    """Splits a text into lines with their separators outside of quotes.
+
+    Lines that are no rows have none.
+    """
     at, field = 0, _FIELD[sign]
     while at < len(text):
-        start, found = at, list[int]()
+        start, signs = at, list[int]()
         while True:
             at = field.match(text, at).end()  # type: ignore[union-attr]  # a field may be empty
             if at >= len(text) or text[at] == "\n":
@@ -383,15 +421,18 @@ def _rows(text: str, sign: str) -> Iterator[_Row]:
                 if sign == ","
                 else _ENTITY.search(text, max(0, at - 12), at)
             ):
-                found.append(at)
+                signs.append(at)
             at += 1
         fits = at - start <= _LONGEST_ROW and not _OBJECT.match(text, start, start + 200)
-        yield _Row(start, at, found if fits else [])
+        yield _Row(start, at, signs if fits else [])
         at += 1
 
 
 def _has_figures(text: str, rows: Sequence[_Row]) -> bool:
-    """Whether rows with a blank behind each comma have figures in the same column, but for the first row."""
+    """True if all rows but the first have digits in one column.
+
+    This tells a table with a space behind each comma from sentences.
+    """
     columns = [
         [text[a + 1 : b].strip() for a, b in pairwise([*row.signs, row.end])] for row in rows[1:]
     ]
@@ -402,23 +443,30 @@ def _has_figures(text: str, rows: Sequence[_Row]) -> bool:
 
 
 def _is_row(text: str, row: _Row) -> bool:
-    """Whether a line with two commas or more, no blank behind them, is a row of values and no sentence or number."""
+    """True if a line with commas is a row of values.
+
+    The line has two commas or more and no space behind them, so it could also be a sentence or a
+    number.
+    """
     cells = text[row.start : row.end].split(",")
     return any(map(_FIGURE.search, cells)) and all(cell.count(" ") < 5 for cell in cells)
 
 
-# ---- strings, tags, marks, lines, cards ------------------------------------------------------------------------------
+# ---- strings, tags, marks, lines, cards ----------------------------------------------------------
 
 _ASSIGNED = re.compile(
     r"""(?<![\w=])[\w.\-\[\]]{1,40}= (?=[^\s"'&;,<>]{0,99}?[a-z]) (?=[^\s"'&;,<>]{0,99}?(?:\d|[ \t]\d{3}(?!\S)))
     [^\s"'&;,<>=][^\s"'&;,<>]{0,500}+([ \t])(?=\S)""",
     re.VERBOSE,
 )
-"""A value of letters behind a key and an equals sign, and the blank behind it; figures stand in it or follow it."""
+"""A value of letters behind a key and an equals sign.
+
+The group is the space behind it. Digits stand in the value or follow it.
+"""
 
 
-def _quotes(text: str) -> Iterator[Place]:
-    """The quotes of strings: of code and data, not those of prose."""
+def _find_quotes(text: str) -> Iterator[Place]:
+    """Finds the quotes of strings in code and data, not in prose."""
     for string in strings_in(text):
         if string.is_value:
             yield string.start, string.inner[0]
@@ -432,11 +480,11 @@ _TAG = re.compile(
 )
 _VALUE = re.compile(r"=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++))")
 _PLACEHOLDER = re.compile(r"<[A-Z0-9_]+>")
-"""What a placeholder looks like: `<PERSON_1>`."""
+"""The form of a placeholder: `<PERSON_1>`."""
 
 
-def _tags(text: str) -> Iterator[Place]:
-    """Tags and what else is markup, without the values of attributes."""
+def _find_tags(text: str) -> Iterator[Place]:
+    """Finds tags and other markup, without the values of attributes."""
     if "<" not in text and "-->" not in text:
         return
     for match in _TAG.finditer(text):
@@ -471,8 +519,8 @@ _LINK = re.compile(r"\]\((?=\S)|\]\[|(?<=\n)[ ]{0,3}(?:```|~~~)[^\n]{0,40}")
 _LINE = re.compile(r"\n[ \t]*+(?:(?:\#{1,6}|[>*+\-•]|//|\d{1,3}[.)])[ \t]++)++")
 
 
-def _marks(text: str) -> Iterator[Place]:
-    """Marks of Markdown, and those at the start of a line that are continued in the next."""
+def _find_marks(text: str) -> Iterator[Place]:
+    """Finds marks of Markdown, also those that begin a continued line."""
     if any(sign in text for sign in "*_~`"):
         for match in _PAIRS.finditer(text):
             size = len(match[match.lastindex or 0])
@@ -492,8 +540,11 @@ _KEYED = re.compile(
 )
 
 
-def _lines(text: str) -> Iterator[Place]:
-    """Line ends before a key, as in YAML, settings and heads of letters, and what stands behind the key."""
+def _find_keys(text: str) -> Iterator[Place]:
+    """Finds line ends before a key, and the separator behind it.
+
+    Examples are YAML, settings and the heads of letters.
+    """
     for match in _KEYED.finditer(text):
         yield match.span()
         if match[1]:
@@ -508,8 +559,8 @@ _FORM = re.compile(
 _FIELD_NAME = re.compile(r"(?:\A|&)[^=&]++=")
 
 
-def _forms(text: str) -> Iterator[Place]:
-    """The names of fields in forms that are sent as addresses are written: `name=...&mail=...`."""
+def _find_form_fields(text: str) -> Iterator[Place]:
+    """Finds field names in URL-encoded forms: `name=...&mail=...`."""
     if "&" in text:
         for match in _FORM.finditer(text):
             yield from (
@@ -523,8 +574,11 @@ _PARAMETER = re.compile(r"=\"?((?<=\")[^\"\r\n]++|[^\";:,\r\n]++)\"?(?=[;:,])")
 _COMPONENT = re.compile(r"(?<!\\)(?:\\\\)*+(;)")
 
 
-def _cards(text: str) -> Iterator[Place]:
-    """Lines of vCards and iCalendar: what stands before a value, and what separates its components."""
+def _find_card_fields(text: str) -> Iterator[Place]:
+    """Finds the names and separators of vCard and iCalendar lines.
+
+    They stand before a value, or between its components.
+    """
     at = text.find("BEGIN:V")
     while at >= 0:
         stop = text.find("END:V", at)
@@ -542,7 +596,9 @@ def _cards(text: str) -> Iterator[Place]:
                     yield begin, value.start(1)
                     begin = value.end(1)
                 yield begin, head.end()
-                yield from (each.span(1) for each in _COMPONENT.finditer(text, head.end(), end))
+                yield from (
+                    semicolon.span(1) for semicolon in _COMPONENT.finditer(text, head.end(), end)
+                )
             yield (end - 2 if text[end - 2 : end] == "\r\n" else end - 1), end
             at = end
         at = text.find("BEGIN:V", stop)

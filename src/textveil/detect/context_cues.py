@@ -1,6 +1,8 @@
-"""Context cues: kinship words before a name make it private, disease words behind it make it nobody.
+"""Context cues: words around a name that make it private, or nobody.
 
-In: the text before a name, or behind it. Out: whether it ends or begins with such words.
+Kinship words before or behind a name make it private; disease words make it no person.
+
+In: the text before a name, or behind it. Out: whether such words stand next to the name.
 Not here: whether it is a name (`detectors`).
 """
 
@@ -11,7 +13,7 @@ import regex
 from textveil.text import Late, vocabulary
 
 REACH = 60
-"""Characters before and behind a name that are looked at."""
+"""The number of characters before and behind a name that are searched for cues."""
 
 _RELATION = (
     r"(?<!\w)(?:\L<own>)[ ](?:[\p{L}-]+[ ])?(?:\L<who>)(?:'s)?,?[ ]\Z|(?<!\w)(?:\L<whose>)[ ]\Z"
@@ -23,7 +25,7 @@ _BESIDE = (
 
 
 @cache
-def _compiled(expression: str) -> regex.Pattern[str]:
+def _compile(expression: str) -> regex.Pattern[str]:
     return regex.compile(
         expression,
         regex.IGNORECASE,
@@ -34,8 +36,11 @@ def _compiled(expression: str) -> regex.Pattern[str]:
 
 
 def is_relation(before: str) -> bool:
-    """Whether a text ends in words for somebody whom the writer knows, with at most one word between them."""
-    return _compiled(_RELATION).search(before) is not None
+    """True if a text ends in a kinship phrase ("my neighbour").
+
+    At most one word may stand between the possessive and the noun.
+    """
+    return _compile(_RELATION).search(before) is not None
 
 
 _OWES = Late(
@@ -46,8 +51,12 @@ _OWES = Late(
 
 
 def is_beside_relation(behind: str) -> bool:
-    """Whether a text begins with such words between signs, as in "Rose, my boss, is ill", or owes the writer a sum."""
-    return _compiled(_BESIDE).match(behind) is not None or _OWES.match(behind) is not None
+    """True if a text begins with a kinship apposition or debt.
+
+    An apposition stands between punctuation, as in "Rose, my boss, is ill"; a debt is a sum owed to
+    the writer, as in "Rose owes me 50".
+    """
+    return _compile(_BESIDE).match(behind) is not None or _OWES.match(behind) is not None
 
 
 _ILLNESS = Late(
@@ -63,7 +72,10 @@ _OF_AN_ILLNESS = Late(
 
 
 def is_illness(before: str, name: str, behind: str) -> bool:
-    """Whether a name between two texts is that of an illness: "diagnosed with Hashimoto's"."""
+    """True if a name is part of the name of an illness.
+
+    Examples are "diagnosed with Hashimoto's" and "Parkinson's disease".
+    """
     if name.lower() not in vocabulary.words("eponyms") or is_beside_relation(behind):
         return False
     return _ILLNESS.search(before) is not None or _OF_AN_ILLNESS.match(behind) is not None

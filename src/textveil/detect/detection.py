@@ -1,6 +1,6 @@
-"""Detection: finds what is private in a batch of texts. Make one with `of`.
+"""Detection: finds the private spans of a batch. Make one with `of`.
 
-In: options, the words of a batch. Out: `Detections`.
+In: options, the tokens of a batch. Out: `Detections`.
 Not here: the stages (`stages`), and which group and budget a span's words get (`textveil.protect`).
 """
 
@@ -36,16 +36,17 @@ from textveil.randomness import Flags
 from textveil.text import Tokens
 
 KEYED, LISTING = frozenset(("patterns", "structure")), frozenset(("lists", "unmeasured"))
-"""Detectors that find names only behind a key; and those that find what a user lists, or all of a text."""
+"""Detectors that find names only behind a key; and those that find what a user lists, or whole
+texts."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Detection:
-    """Finds what is private in texts, and wherever else it stands in them.
+    """The detection of private spans and of their further occurrences in texts.
 
     Attributes:
-        options: the options it was made from.
-        settings: what its stages ask.
+        options: the options from which it was made.
+        settings: the settings of its stages.
     """
 
     options: ProtectOptions
@@ -56,33 +57,35 @@ class Detection:
         """Makes the detection that these options ask for.
 
         Args:
-            options: which detectors run, and what of their spans counts.
-            moves_ages: whether ages are moved, so that a span of one holds its unit.
+            options: the detectors to run, and the types and level that count.
+            moves_ages: whether ages are moved, so that the span of an age must include its unit.
 
         Raises:
             UnknownName: there is no such detector or type.
-            ConfigError: `protect.detectors` holds something that is no detector.
+            ConfigError: `protect.detectors` holds an object that is no detector.
         """
-        found: list[Detector] = [
-            detector(each) if isinstance(each, str) else each for each in options.detectors
+        detectors: list[Detector] = [
+            detector(entry) if isinstance(entry, str) else entry for entry in options.detectors
         ]
-        if any(not isinstance(each, Detector) for each in found):
+        if any(not isinstance(entry, Detector) for entry in detectors):
             raise ConfigError(
                 "protect.detectors must hold detector names, or objects with a name and find(texts)"
             )
         if options.always or options.always_matching:
-            found.append(Lists(words=options.always, expressions=options.always_matching))
+            detectors.append(Lists(words=options.always, expressions=options.always_matching))
         if options.unmeasured == "strict":
-            found.append(Unmeasured())
-        scores = options.level != "names" and any(map(_is_bundled, found))
+            detectors.append(Unmeasured())
+        scores = options.level != "names" and any(map(_is_bundled, detectors))
         if scores:
-            found = [each.doubting(DOUBT) if _is_bundled(each) else each for each in found]
+            detectors = [
+                entry.doubting(DOUBT) if _is_bundled(entry) else entry for entry in detectors
+            ]
         never = options.never or options.never_matching
         settings = Settings(
-            detectors=tuple(found),
+            detectors=tuple(detectors),
             timeout=options.timeout,
             level=options.level,
-            types=None if "all" in options.types else _counting(options) | {LISTED, WHOLE},
+            types=None if "all" in options.types else _select_types(options) | {LISTED, WHOLE},
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scores=scores,
             moves_ages=moves_ages,
@@ -91,8 +94,8 @@ class Detection:
 
     @property
     def finds_names(self) -> bool:
-        """Whether names are found that stand behind no key, or nothing asks for names."""
-        names = {each.name for each in self.settings.detectors} - LISTING
+        """True if names are found without a key, or none are wanted."""
+        names = {entry.name for entry in self.settings.detectors} - LISTING
         types = self.settings.types
         asked = types is None or not types.isdisjoint(NAMES)
         if self.settings.level == "identifiers" or not asked or not names:
@@ -100,14 +103,14 @@ class Detection:
         return not names <= KEYED
 
     def remembering(self) -> Self:
-        """The same detection, which remembers what detectors found: equal texts are searched once."""
+        """Returns a copy that searches equal texts only once."""
         return replace(self, settings=replace(self.settings, memory=Memory()))
 
     def check_measured(self, texts: Sequence[str]) -> None:
-        """Refuses texts with parts in a script or language that was not measured, if the options say so.
+        """Refuses texts in unmeasured scripts or languages, if the options say so.
 
         Raises:
-            InputError: there are such parts, and `protect.unmeasured` is `refuse`.
+            InputError: a text has such parts, and `protect.unmeasured` is `refuse`.
         """
         if self.options.unmeasured != "refuse":
             return
@@ -118,18 +121,18 @@ class Detection:
             )
 
     def detect(self, tokens: Tokens, important: Flags) -> Detections:
-        """Finds what detectors find in the texts of a batch.
+        """Runs the detectors and stages on the texts of a batch.
 
         Args:
-            tokens: the N words and their texts.
+            tokens: the N tokens and their texts.
             important: bool [N], words that matter to the task.
 
         Raises:
             DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
         """
-        found = Detections(tokens=tokens, important=important)
+        detections = Detections(tokens=tokens, important=important)
         try:
-            return stages.run(stages.STAGES, found, self.settings)
+            return stages.run(stages.STAGES, detections, self.settings)
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
@@ -138,17 +141,18 @@ class Detection:
                 TextveilWarning,
                 stacklevel=2,
             )
-            return replace(found, failed=True)
+            return replace(detections, failed=True)
 
     def propagate(
         self, found: Detections, known: Sought | None, reserved: Iterable[Span] = ()
     ) -> Detections:
-        """Finds all other places where what was found stands, in its text and in those after it.
+        """Adds every other occurrence of the detected values in these texts.
 
         Args:
-            found: what detectors found.
-            known: what a session found earlier, to which what is new is added; None without one.
-            reserved: other spans that must not pass.
+            found: the detections of the texts.
+            known: the values that a session found earlier, to which new values are added; None
+                without a session.
+            reserved: further spans that must be protected.
         """
         if found.failed:
             return found
@@ -156,51 +160,59 @@ class Detection:
         return stages.run(stages.PROPAGATING, found, settings)
 
     def is_at_level(self, span: Span) -> bool:
-        """Tells whether `protect.level` counts a span as sensitive."""
+        """Says whether `protect.level` counts a span as sensitive."""
         return is_at_level(span, self.options.level)
 
     def staying(self, found: Detections) -> tuple[Span, ...]:
-        """Merges what stays of what was found: what is not sensitive, and what the user never wants protected."""
+        """Merges the detected spans that are left unchanged.
+
+        These are spans that are not sensitive, and those that the user never wants protected.
+        """
         stays = replace(found, spans=(*found.others, *found.spared))
         return stages.run(stages.MERGING, stays, self.settings).spans
 
     def unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """Names the scripts and languages of each text for which it was not measured how much is found.
+        """Names the unmeasured scripts and languages of each text.
 
-        Nothing is said without detectors, and nothing where labels are drawn: it would tell of the words.
+        The result is empty without detectors, and where labels are drawn by randomised response:
+        naming a language would reveal something about the words.
         """
         silent = not self.settings.detectors or self.options.labels == "randomised"
         return [() if silent else unmeasured(text) for text in texts]
 
 
-def _is_bundled(each: Detector) -> TypeGuard[TaggerDetector]:
-    return isinstance(each, TaggerDetector) and each.bundled
+def _is_bundled(candidate: Detector) -> TypeGuard[TaggerDetector]:
+    return isinstance(candidate, TaggerDetector) and candidate.bundled
 
 
 def named_types(given: Sequence[str], option: str) -> frozenset[str]:
-    """Expands "identifiers" and "names" among type names.
+    """Expands "identifiers" and "names" in a list of type names.
 
     Raises:
-        UnknownName: a name has small letters.
+        UnknownName: a name is not in capital letters.
     """
-    found: set[str] = set()
-    for each in given:
-        if each not in ("identifiers", "names") and not str(each).isupper():
+    types: set[str] = set()
+    for name in given:
+        if name not in ("identifiers", "names") and not str(name).isupper():
             raise UnknownName(
                 f"type for {option}",
-                str(each),
+                str(name),
                 ("identifiers", "names", "all", *NAMES, *IDENTIFIERS),
             )
-        found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
-    return frozenset(found)
+        types |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(name, {name})
+    return frozenset(types)
 
 
-def _counting(options: ProtectOptions) -> frozenset[str]:
-    """The types that count as sensitive. One that no detector can find is misspelt, and would hide nothing."""
-    found = named_types(options.types, "protect.types")
-    unknown = sorted(found - {*TYPES})
-    if unknown and all(each in OWN for each in options.detectors):
+def _select_types(options: ProtectOptions) -> frozenset[str]:
+    """Returns the types that count as sensitive, checked for misspelling.
+
+    Raises:
+        UnknownName: no detector in use can find one of the types, so it would hide nothing.
+    """
+    types = named_types(options.types, "protect.types")
+    unknown = sorted(types - {*TYPES})
+    if unknown and all(name in OWN for name in options.detectors):
         raise UnknownName(
             "type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES)
         )
-    return found
+    return types

@@ -1,4 +1,4 @@
-"""Detections: what travels through the stages of detection, and the settings that stages ask.
+"""Detections: the object that travels through the stages, and their settings.
 
 In: nothing. Out: `Detections`, `Settings`.
 Not here: the stages (`stages`), and the detectors (`detectors`).
@@ -18,19 +18,20 @@ from textveil.text import Tokens
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Detections:
-    """The words of a batch of texts, and what was detected in them so far. Secret.
+    """The tokens and detected spans of a batch of texts. Secret.
 
     Attributes:
         tokens: the N words of the texts.
-        important: bool [N], words that matter to the task; carried along where words are cut.
-        spans: sensitive parts; after the last stage no word is in two of them.
-        others: what was found and is not sensitive: it is public, or `protect.level` lets it pass.
-        spared: what would be sensitive, but that the user never wants protected.
+        important: bool [N], words that matter to the task; kept aligned with the tokens when words
+            are cut.
+        spans: the sensitive spans; after the last stage no word is in two of them.
+        others: detected spans that are not sensitive: public, or passed by `protect.level`.
+        spared: spans that would be sensitive, but that the user listed as never protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
-        bounds: of the texts, once they were asked for; carried along.
-        repeats: int64 [C], which of these texts each text of the batch is, where equal ones are looked at once; None
-            where these are the texts of the batch.
-        new_values: for each text the private values that were not known before.
+        bounds: the structural bounds by text, filled when first needed.
+        repeats: int64 [C], for each text of the batch the index of its equal among these distinct
+            texts; None if these are the texts of the batch.
+        new_values: for each text, the private values that no earlier text had.
     """
 
     tokens: Tokens
@@ -44,7 +45,7 @@ class Detections:
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()
 
     def whole(self) -> "Detections":
-        """The same of all texts of the batch, those that are equal to others among them."""
+        """Expands the detections of distinct texts to all texts of the batch."""
         which = self.repeats
         if which is None:
             return self
@@ -52,39 +53,41 @@ class Detections:
             self,
             tokens=self.tokens.of(which),
             important=self.important[self.tokens.places(which)],
-            spans=_repeated(self.spans, which),
-            others=_repeated(self.others, which),
-            spared=_repeated(self.spared, which),
+            spans=_copy_spans(self.spans, which),
+            others=_copy_spans(self.others, which),
+            spared=_copy_spans(self.spared, which),
             new_values=tuple(self.new_values[b] for b in which.tolist() if self.new_values),
             repeats=None,
         )
 
 
-def _repeated(spans: Sequence[Span], which: Ints) -> tuple[Span, ...]:
-    """The spans of some texts, text after text."""
-    own: dict[int, list[Span]] = {}
+def _copy_spans(spans: Sequence[Span], which: Ints) -> tuple[Span, ...]:
+    """Copies the spans of each listed text, with new indices."""
+    by_text: dict[int, list[Span]] = {}
     for span in spans:
-        own.setdefault(span.text, []).append(span)
+        by_text.setdefault(span.text, []).append(span)
     return tuple(
-        span._replace(text=i) for i, b in enumerate(which.tolist()) for span in own.get(b, ())
+        span._replace(text=i) for i, b in enumerate(which.tolist()) for span in by_text.get(b, ())
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Settings:
-    """What stages ask besides spans and words.
+    """The settings that stages read, next to spans and tokens.
 
     Attributes:
-        detectors: what finds sensitive parts.
+        detectors: the detectors to run.
         timeout: seconds for which a detector may show no progress; None for no limit.
-        memory: what detectors found in earlier texts; None: each batch is searched anew.
+        memory: the spans found in earlier texts; None to search each batch anew.
         level: `protect.level`.
         types: types that count as sensitive; None for all.
-        never: lists of what is never sensitive; None for none.
-        scores: whether spans are scored by what else their texts hold; the bundled tagger then tells its doubts.
+        never: the user's lists of parts that are never sensitive; None for none.
+        scores: whether spans are scored by the rest of their texts; the bundled tagger then also
+            returns doubtful spans.
         moves_ages: whether ages are moved.
-        known: private values of earlier texts, to which new ones are added; None: nothing is remembered.
-        reserved: spans that must not pass, whatever detectors find.
+        known: the private values of earlier texts, to which new values are added; None to remember
+            nothing.
+        reserved: spans that must be protected, whatever detectors find.
     """
 
     detectors: tuple[Detector, ...] = field(repr=False)

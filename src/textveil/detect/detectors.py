@@ -1,9 +1,11 @@
-"""Detectors: looks them up by name, runs them under a time limit, checks their spans.
+"""Detectors: finds them by name, runs them, checks their spans.
 
 In: detectors and texts. Out: the checked spans of all detectors, which may overlap.
-Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and what happens to a span (`stages`).
+Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and the steps behind them
+(`stages`).
 
-Any failure of a detector raises: a text that was not searched must never pass for one in which nothing was found.
+Any failure of a detector raises: an unsearched text must never pass as a text in which nothing was
+found.
 """
 
 import time
@@ -25,57 +27,62 @@ from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.models import LISTENER, Evidence
 from textveil.text import check_texts
 
-# ---- by name -----------------------------------------------------------------------------------------------
+# ---- by name -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16)
 def detector(name: str) -> Detector:
-    """A detector by name, loaded once per process.
+    """Returns a detector by name, loaded once per process.
 
     Args:
         name: a registered detector: "patterns"; "structure"; "tagger" (the bundled one) or
-            "tagger:MODEL"; "spacy:PIPELINE"; "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or
-            one of another package. A MODEL is a folder or a hub id, a PIPELINE a folder or the name of an installed
-            spaCy pipeline. The part after the colon is passed as first argument to the registered callable; it
-            is required if that argument has no default, and not allowed if the callable takes no positional
-            argument.
+            "tagger:MODEL"; "spacy:PIPELINE"; "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or
+            "presidio:PIPELINE"; or a detector of another package. A MODEL is a folder or a hub id,
+            a PIPELINE a folder or the name of an installed spaCy pipeline. The part after the colon
+            is passed as first argument to the registered callable; it is required if that argument
+            has no default, and not allowed if the callable takes no positional argument.
 
     Raises:
         UnknownName: there is no such detector.
-        ConfigError: the part after the colon is missing or not allowed, the library is not installed, or another
-            package's object is not a detector.
+        ConfigError: the part after the colon is missing or not allowed, the library is not
+            installed, or another package's object is not a detector.
         ModelError: there is no such model.
     """
-    kind, colon, given = name.partition(":")
+    kind, colon, suffix = name.partition(":")
     make = registry.load("detector", kind)
-    argument = _argument(make)
+    argument = _get_parameter(make)
     optional = argument is None or argument.default is not Parameter.empty
-    if bool(given) != bool(colon) or (given and argument is None) or not (given or optional):
+    if bool(suffix) != bool(colon) or (suffix and argument is None) or not (suffix or optional):
         forms = [kind] * optional + (
             [] if argument is None else [f"{kind}:{argument.name.upper()}"]
         )
         raise ConfigError(f"write this detector as {' or '.join(forms)}; got {shown(name)}")
-    made = _made(kind, make, (given,) if given else ())
-    if not isinstance(made, Detector):
+    instance = _make_detector(kind, make, (suffix,) if suffix else ())
+    if not isinstance(instance, Detector):
         raise ConfigError(
-            f"a detector needs a name and find(texts), and the {type(made).__name__} that the package "
+            f"a detector needs a name and find(texts), and the {type(instance).__name__} that the package "
             f"{registry.entry('detector', kind).package} registers as {kind!r} lacks them; fix or remove that package"
         )
-    return made
+    return instance
 
 
-def _argument(make: Callable[..., Any]) -> Parameter | None:
-    """A callable's first positional parameter."""
+def _get_parameter(make: Callable[..., Any]) -> Parameter | None:
+    """Returns a callable's first positional parameter, or None."""
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return next(
-        (each for each in signature(make).parameters.values() if each.kind in positional), None
+        (
+            parameter
+            for parameter in signature(make).parameters.values()
+            if parameter.kind in positional
+        ),
+        None,
     )
 
 
-def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object:
+def _make_detector(kind: str, make: Callable[..., Any], arguments: tuple[str, ...]) -> object:
     package = registry.entry("detector", kind).package
     try:
-        return make(*given)
+        return make(*arguments)
     except Exception as error:
         if package == "textveil" or isinstance(error, TextveilError):
             raise
@@ -83,7 +90,7 @@ def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object
     raise ConfigError(f"the detector {kind!r} of the package {package} failed to load ({name})")
 
 
-# ---- running -----------------------------------------------------------------------------------------------
+# ---- running -------------------------------------------------------------------------------------
 
 
 def find_all(
@@ -93,31 +100,36 @@ def find_all(
     timeout: float | None,
     memory: Memory | None = None,
 ) -> list[Span]:
-    """What all detectors find in all texts. A detector that fails raises; it never counts as finding nothing.
+    """Runs all detectors on all texts and checks their spans.
 
-    What they find is bound to the structure of its text, see `bounds`. What is encoded in a text, by percent signs,
-    entities, Base64 or hexadecimal figures, is searched as it reads, too. Equal texts are searched once: what is found
-    follows from a text alone.
+    A detector that fails raises; it never counts as finding nothing.
 
-    Detectors run one after the other in a thread beside this one. Python cannot stop a thread: a detector that runs out
-    of time goes on in the background and its answer is ignored; it ends with the process at the latest.
+    Spans are mapped back to the text as written, see `encodings`. Text that is encoded inside a
+    text, by percent signs, entities, Base64 or hexadecimal digits, is decoded and searched, too.
+    Equal texts are searched once: the spans of a text depend on that text alone.
+
+    Detectors run one after the other in a separate thread. Python cannot stop a thread: a detector
+    that exceeds the time limit continues in the background and its answer is ignored; it ends with
+    the process at the latest.
 
     Args:
         detectors: the detectors to run.
         texts: B texts.
-        timeout: seconds for which a detector may show no progress (`alive`), and until it answers if it never shows
-            any; None for no limit.
-        memory: what was found in earlier texts by the same detectors, to which these are added; None without one.
+        timeout: seconds for which a detector may show no progress (`alive`), and until it answers
+            if it never shows any; None for no limit.
+        memory: the spans of earlier texts by the same detectors, to which these are added; None
+            without one.
 
     Returns:
         Spans by text and place, with their detector's name as source; they may overlap.
 
     Raises:
         InputError: `texts` is not a sequence of valid Unicode strings.
-        DetectorError: a detector raised, ran out of time, or returned anything but a list of spans with
-            0 <= start < end <= length of a text, a type of capital letters, digits and underscores, and a score from
-            0 to 1. The message names the detector and shows neither texts nor the original error; only the message
-            of a detector's own `DetectorError` is passed on, and must not hold text either.
+        DetectorError: a detector raised, exceeded the time limit, or returned anything but a list
+            of spans with 0 <= start < end <= length of a text, a type of capital letters, digits
+            and underscores, and a score from 0 to 1. The message names the detector and shows
+            neither texts nor the original error; only the message of a detector's own
+            `DetectorError` is passed on, and must not hold text either.
     """
     check_texts(texts)
     places: dict[str, list[int]] = {}
@@ -125,39 +137,41 @@ def find_all(
         places.setdefault(text, []).append(i)
     earlier = {} if memory is None else {text: memory[text] for text in places if text in memory}
     new = [text for text in places if text not in earlier]
-    found = {text: list[Span]() for text in new}
-    for span in _found_in(detectors, new, timeout):
-        found[new[span.text]].append(span)
+    by_text = {text: list[Span]() for text in new}
+    for span in _detect_with_encoded(detectors, new, timeout):
+        by_text[new[span.text]].append(span)
     if memory is not None:
-        memory.keep(found)
+        memory.keep(by_text)
     return sorted(
         span._replace(text=i)
-        for text, own in (*earlier.items(), *found.items())
-        for span in own
+        for text, spans in (*earlier.items(), *by_text.items())
+        for span in spans
         for i in places[text]
     )
 
 
-def _found_in(
+def _detect_with_encoded(
     detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None
 ) -> Iterator[Span]:
-    """What detectors find in distinct texts, as they read and in what is encoded in them."""
+    """Runs detectors on distinct texts and on the text encoded in them."""
     readable = [read(text) for text in texts]
-    given = tuple(each.text for each in readable)  # detectors cannot change a tuple
-    if not given:
+    contents = tuple(item.text for item in readable)  # detectors cannot change a tuple
+    if not contents:
         return
-    found = list(_found(detectors, tuple(map(without_words, given)), timeout))
-    encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
+    spans = list(_run_detectors(detectors, tuple(map(without_words, contents)), timeout))
+    encoded = [(i, part) for i, text in enumerate(contents) for part in encoded_in(text)]
     for span in (
-        _found(detectors, tuple(part.text for _, part in encoded), timeout) if encoded else ()
+        _run_detectors(detectors, tuple(part.text for _, part in encoded), timeout)
+        if encoded
+        else ()
     ):
         i, part = encoded[span.text]
-        found += [own._replace(text=i) for own in part.written(span)]
-    yield from (written(span, readable) for span in found)
+        spans += [inner._replace(text=i) for inner in part.written(span)]
+    yield from (written(span, readable) for span in spans)
 
 
-class _Heard:
-    """When detectors last showed that they go on."""
+class _LastSign:
+    """The time at which detectors last showed progress."""
 
     def __init__(self) -> None:
         self.at = time.monotonic()
@@ -166,60 +180,65 @@ class _Heard:
         self.at = time.monotonic()
 
 
-def _found(
+def _run_detectors(
     detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None
 ) -> Iterator[Span]:
     answers: SimpleQueue[tuple[bool, object]] = SimpleQueue()
     wanted = True
-    heard = _Heard()
+    last_sign = _LastSign()
 
     def ask() -> None:
-        _tell(heard)
-        for each in detectors:
+        _listen(last_sign)
+        for finder in detectors:
             if not wanted:
                 return
-            heard()
+            last_sign()
             try:
-                answers.put((True, each.find(texts)))
+                answers.put((True, finder.find(texts)))
             except DetectorError as error:
                 answers.put((False, str(error)))
             except BaseException as error:  # the caller waits for an answer, whatever happened
-                answers.put((False, f"the detector {each.name} failed with {type(error).__name__}"))
+                answers.put(
+                    (False, f"the detector {finder.name} failed with {type(error).__name__}")
+                )
 
     Thread(target=copy_context().run, args=(ask,), name="textveil detectors", daemon=True).start()
     try:
-        for each in detectors:
-            answer = _answer(each.name, answers, timeout, heard)
-            yield from _checked(each.name, answer, texts)
+        for finder in detectors:
+            answer = _await_answer(finder.name, answers, timeout, last_sign)
+            yield from _check_spans(finder.name, answer, texts)
     finally:
         wanted = False
 
 
-def _tell(heard: _Heard) -> None:
-    """Lets all signs of progress in this context be heard, those of networks too."""
+def _listen(last_sign: _LastSign) -> None:
+    """Installs a listener for all signs of progress, including networks'."""
     listener = LISTENER.get()
 
-    def told(done: int, total: int) -> None:
-        heard()
+    def report(done: int, total: int) -> None:
+        last_sign()
         if listener is not None:
             listener(done, total)
 
-    HEARS.set(heard)
-    LISTENER.set(told)
+    HEARS.set(last_sign)
+    LISTENER.set(report)
 
 
-def _answer(
-    name: str, answers: SimpleQueue[tuple[bool, object]], timeout: float | None, heard: _Heard
+def _await_answer(
+    name: str,
+    answers: SimpleQueue[tuple[bool, object]],
+    timeout: float | None,
+    last_sign: _LastSign,
 ) -> object:
     fine, answer = False, object()
     waiting = True
     while waiting:
-        left = None if timeout is None else max(0.0, heard.at + timeout - time.monotonic())
+        left = None if timeout is None else max(0.0, last_sign.at + timeout - time.monotonic())
         try:
             fine, answer = answers.get(timeout=left)
             waiting = False
         except Empty:
-            if timeout is not None and time.monotonic() >= heard.at + timeout:
+            if timeout is not None and time.monotonic() >= last_sign.at + timeout:
                 fine, waiting = False, False
                 answer = (
                     f"the detector {name} did not answer within {timeout:g} s, nor go on; raise protect.timeout, "
@@ -230,28 +249,28 @@ def _answer(
     return answer
 
 
-def _checked(name: str, found: object, texts: Sequence[str]) -> list[Span]:
-    if not isinstance(found, list):
+def _check_spans(name: str, answer: object, texts: Sequence[str]) -> list[Span]:
+    if not isinstance(answer, list):
         raise DetectorError(
-            f"the detector {name} must return a list of spans, got {type(found).__name__}"
+            f"the detector {name} must return a list of spans, got {type(answer).__name__}"
         )
-    return [_span(name, each, texts) for each in found]
+    return [_check_span(name, item, texts) for item in answer]
 
 
-def _span(name: str, found: object, texts: Sequence[str]) -> Span:
-    if not isinstance(found, Span):
+def _check_span(name: str, item: object, texts: Sequence[str]) -> Span:
+    if not isinstance(item, Span):
         raise DetectorError(
-            f"the detector {name} must return only spans, got {type(found).__name__}"
+            f"the detector {name} must return only spans, got {type(item).__name__}"
         )
-    given: Sequence[Any] = found
-    text, start, end, type_, score, _, private, evidence = given
-    if not (_whole(text) and 0 <= text < len(texts)):
+    fields: Sequence[Any] = item
+    text, start, end, type_, score, _, private, evidence = fields
+    if not (_is_whole(text) and 0 <= text < len(texts)):
         must = f"return spans of the texts 0 to {len(texts) - 1}, got one of another"
-    elif not (_whole(start) and _whole(end) and 0 <= start < end <= len(texts[text])):
+    elif not (_is_whole(start) and _is_whole(end) and 0 <= start < end <= len(texts[text])):
         must = f"return spans with 0 <= start < end <= length of the text; one of text {text} breaks this"
     elif not (isinstance(type_, str) and TYPE_NAME.fullmatch(type_)):
         must = "return types of at most 64 capital letters, digits and underscores"
-    elif not (_real(score) and 0 <= score <= 1 and _real(private) and 0 <= private <= 1):
+    elif not (_is_real(score) and 0 <= score <= 1 and _is_real(private) and 0 <= private <= 1):
         must = "return scores from 0 to 1"
     elif not (evidence is None or isinstance(evidence, Evidence)):
         must = "leave the evidence of spans empty"
@@ -262,9 +281,9 @@ def _span(name: str, found: object, texts: Sequence[str]) -> Span:
     raise DetectorError(f"the detector {name} must {must}")
 
 
-def _whole(value: Any) -> bool:
+def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _real(value: Any) -> bool:
+def _is_real(value: Any) -> bool:
     return isinstance(value, Real)

@@ -1,7 +1,9 @@
-r"""Encodings: detectors read the letters that `\u00fc`, `%40`, `&#64;` or Base64 stand for, not their own.
+r"""Encodings: decodes escapes, percent signs, entities and Base64 for detectors.
 
-In: a text. Out: the text as it is read, and where each of its characters stands; what is encoded in it.
-Not here: documents as such (`keyvalue`), and other ways to write text in other letters (`patterns`).
+Detectors read the characters that `\u00fc`, `%40`, `&#64;` or Base64 encode, not the encoding.
+
+In: a text. Out: the decoded text, and the place of each of its characters; the texts encoded in it.
+Not here: documents as such (`keyvalue`), and other spellings in other letters (`patterns`).
 """
 
 import binascii
@@ -19,12 +21,12 @@ from textveil.detect.spans import Span
 
 
 class EscapeUnit(NamedTuple):
-    """What is written as an escape, or in another encoding, and stands for one character.
+    """An escape, or another encoding, of one character.
 
     Args:
         start: its first character.
         end: one past its last.
-        said: what it stands for; "" for a fold of a line.
+        said: the encoded character; "" for a fold of a line.
     """
 
     start: int
@@ -33,7 +35,10 @@ class EscapeUnit(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether it may begin or end a value: a letter, figure or sign, but no blank, quote, bracket or separator."""
+        """True if the character may begin or end a value.
+
+        Letters, digits and signs may; spaces, quotes, brackets and separators may not.
+        """
         return self.said.strip(_SILENT) != ""
 
     def __repr__(self) -> str:
@@ -44,11 +49,12 @@ class String(NamedTuple):
     """A string in quotes.
 
     Args:
-        start: where its opening quote begins, with the backslashes before it.
+        start: the start of its opening quote, with the backslashes before it.
         end: one past its closing quote.
-        inner: where its text begins and ends.
-        level: in how many other strings it is written.
-        is_value: whether it is one of code or data, as what stands around it tells, and no quotation in prose.
+        inner: the start and end of its text.
+        level: the number of strings around it.
+        is_value: whether it is a string of code or data, judged by the text around it, and no
+            quotation in prose.
         escaped: whether it has escapes: each of its backslashes begins one, and it is no path.
     """
 
@@ -64,7 +70,10 @@ class String(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A text as it is read: its characters, and for each, and for the end, where it begins in the text."""
+    """A decoded text, with the place of each character in the original.
+
+    The places include that of the end.
+    """
 
     text: str
     places: Sequence[int]
@@ -74,10 +83,12 @@ class Read(NamedTuple):
 
 
 LONGEST_PATH = 200
-"""Characters before a backslash that may be those of a path."""
+"""The number of characters before a backslash that may belong to a path."""
 BREAK = "\u2028"
-"""What a line end that is written as an escape is read as: the lines of the text itself stay, so that a document in it
-can be read."""
+"""The character that an escaped line end is decoded to.
+
+It differs from the lines of the text itself, so that a document in the text can still be read.
+"""
 _SILENT = " \t\n\r\v\f\0\x07\x08\xa0\"'`\\<>&,;="
 _BREAKS = dict.fromkeys("\n\r\v\f", BREAK) | {"\t": " "}
 _MEANT = {
@@ -106,14 +117,14 @@ _STRINGS = (
     ),
     re.compile(r"""(?<!\\)\\\\\\"(?P<d>(?:[^"\\]|\\{4,}+.|\\{1,3}[^"\\])*+)\\\\\\\"""", re.DOTALL),
 )
-"""Strings of a text, strings written in those, `\\"...\\"` and '...', and once more."""
+r"""Patterns of strings, of strings inside those, `\\"...\\"` and '...', and once more inside."""
 _VALID = re.compile(
     r"(?:[^\\]|\\(?:[\"'\\/bfnrtav0`\n ]|u[0-9a-fA-F]{4}|u\{|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}))*+"
 )
 _DRIVE = re.compile(r"(?<![A-Za-z])[C-HZc-hz]:\\(?!\\)")
-"""What the path of a file begins with."""
+"""The beginning of the path of a file."""
 _LOGIN = re.compile(r"[\w.\-]{2,}\\[a-z][\w.\-]*")
-"""A domain and somebody in it, or a file in a folder."""
+"""A domain and a user in it, or a file in a folder."""
 _BEFORE = re.compile(r"(?:[:,;|=(\[{+>\t][ \t]*|(?:\A|\n|\\n)[ \t\-]*)(?:[A-Za-z]{1,2})?\Z")
 _BEHIND = re.compile(r"[ \t]*(?:[:,|)\]};+<\t]|\Z|\r?\n|\\+[nr])")
 _CONTINUED = re.compile(r"[ \t]*+(?:\\(?=[ \t]))?")
@@ -130,14 +141,14 @@ _FOLD = re.compile(r"\r?\n[ \t](?=\S)")
 
 
 def strings_in(text: str) -> list[String]:
-    """The strings of a text, and those written in them, in order."""
-    found: list[String] = []
+    """Finds the strings of a text, and those inside them, sorted."""
+    strings: list[String] = []
     if any(sign in text for sign in "\"'`"):
-        _find_strings(text, 0, len(text), 0, found)
-    return sorted(found)
+        _collect_strings(text, 0, len(text), 0, strings)
+    return sorted(strings)
 
 
-def _find_strings(text: str, start: int, end: int, level: int, found: list[String]) -> None:
+def _collect_strings(text: str, start: int, end: int, level: int, strings: list[String]) -> None:
     for match in _STRINGS[level].finditer(text, start, end):
         begin, stop = match.span(match.lastgroup or 0)
         content, around = text[begin:stop], text[max(start, match.start() - 20) : match.start()]
@@ -150,42 +161,47 @@ def _find_strings(text: str, start: int, end: int, level: int, found: list[Strin
         value = _BEFORE.search(around) is not None and (
             around[-1:] in ("=", "(", "[", "{") or _BEHIND.match(text, match.end(), end) is not None
         )
-        found.append(String(*match.span(), (begin, stop), level, value, escaped))
+        strings.append(String(*match.span(), (begin, stop), level, value, escaped))
         if level + 1 < len(_STRINGS) and (escaped or "'" in content):
-            _find_strings(text, begin, stop, level + 1, found)
+            _collect_strings(text, begin, stop, level + 1, strings)
 
 
 def units(text: str) -> list[EscapeUnit]:
-    r"""What is escaped or encoded in a text, in order: `\n`, `\u00fc`, `\"`, `''`, `%40`, `&amp;`, `=C3=BC`.
+    r"""Finds the escapes and encodings in a text, in order.
 
-    A letter behind a backslash is an escape in a string of code or data; elsewhere only before a capital, figure or
-    sign, because it may be the name of a file, or of somebody behind that of a domain.
+    They are `\n`, `\u00fc`, `\"`, `''`, `%40`, `&amp;`, `=C3=BC`.
+
+    A letter behind a backslash is an escape in a string of code or data; elsewhere only before a
+    capital, digit or sign, because it may be the name of a file, or of a user behind that of a
+    domain.
     """
-    found: list[EscapeUnit] = []
+    escapes: list[EscapeUnit] = []
     if "\\" in text:
-        found += _backslashes(text)
+        escapes += _find_escapes(text)
     if "''" in text:
         for string in strings_in(text):
             if string.is_value and text[string.start] == "'":
-                found += [
+                escapes += [
                     EscapeUnit(*match.span(), "'")
                     for match in _DOUBLED.finditer(text, *string.inner)
                 ]
     if "%" in text or "&" in text:
         for match in _CODED.finditer(text):
             if match["bytes"] or match["entity"]:
-                found += [EscapeUnit(start, end, said) for said, start, end in _said(match)]
+                escapes += [
+                    EscapeUnit(start, end, letter) for letter, start, end in _decode_match(match)
+                ]
     if "=" in text:
         for match in (_BYTES if "quoted-printable" in text.lower() else _PRINTABLE).finditer(text):
-            found += _printed(match)
+            escapes += _decode_printable(match)
     if "BEGIN:V" in text:
-        found += [EscapeUnit(*match.span(), "") for match in _FOLD.finditer(text)]
-    found.sort()
-    return [unit for i, unit in enumerate(found) if not i or unit.start >= found[i - 1].end]
+        escapes += [EscapeUnit(*match.span(), "") for match in _FOLD.finditer(text)]
+    escapes.sort()
+    return [unit for i, unit in enumerate(escapes) if not i or unit.start >= escapes[i - 1].end]
 
 
-def _backslashes(text: str) -> Iterator[EscapeUnit]:
-    strings = [each for each in strings_in(text) if each.escaped]
+def _find_escapes(text: str) -> Iterator[EscapeUnit]:
+    strings = [string for string in strings_in(text) if string.escaped]
     open_: list[String] = []
     place, sure = 0, False
     doubtful: list[EscapeUnit] = []
@@ -195,10 +211,12 @@ def _backslashes(text: str) -> Iterator[EscapeUnit]:
         while place < len(strings) and strings[place].inner[0] <= start:
             open_.append(strings[place])
             place += 1
-        open_ = [each for each in open_ if each.inner[1] > start]
+        open_ = [string for string in open_ if string.inner[1] > start]
         count, letter = len(match["run"]), match["letter"]
         if letter is None:
-            yield EscapeUnit(start if count % 2 == 0 else start + count - 1, end, _character(match))
+            yield EscapeUnit(
+                start if count % 2 == 0 else start + count - 1, end, _decode_escape(match)
+            )
             continue
         if letter == "\n" and open_ and count % 2:
             yield EscapeUnit(end - 2, _CONTINUED.match(text, end).end(), "")  # type: ignore[union-attr]  # it may be empty
@@ -234,7 +252,7 @@ def _backslashes(text: str) -> Iterator[EscapeUnit]:
         yield from doubtful
 
 
-def _character(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     if match["high"]:
         return chr(
             0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00
@@ -243,17 +261,17 @@ def _character(match: re.Match[str]) -> str:
     return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else ""
 
 
-def _printed(match: re.Match[str]) -> Iterator[EscapeUnit]:
-    """The characters that quoted-printable bytes stand for; a fold of a line stands for none."""
+def _decode_printable(match: re.Match[str]) -> Iterator[EscapeUnit]:
+    """Decodes quoted-printable bytes; a fold of a line decodes to nothing."""
     start, end = match.span()
     if match[0][1:2] in "\r\n":
         yield EscapeUnit(start, end, "")
         return
-    said = bytes.fromhex(match[0].replace("=", ""))
+    data = bytes.fromhex(match[0].replace("=", ""))
     try:
-        letters = said.decode()
+        letters = data.decode()
     except UnicodeDecodeError:
-        letters = said.decode("latin-1")
+        letters = data.decode("latin-1")
         yield from (
             EscapeUnit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters)
         )
@@ -265,9 +283,10 @@ def _printed(match: re.Match[str]) -> Iterator[EscapeUnit]:
 
 
 def read(text: str) -> Read:
-    r"""A text with each `\uXXXX`, or two that stand for one character, as that character; `\\u` is none.
+    r"""Decodes escaped characters, and keeps the place of each.
 
-    An escape of a line end is read as `BREAK`, one of a tab as a blank, `''` and `\'` in a name as an apostrophe.
+    Each `\uXXXX`, or two of them for one character, becomes that character; `\\u` stays. An escape
+    of a line end becomes `BREAK`, that of a tab a space, `''` and `\'` in a name an apostrophe.
     Control characters, quotes and backslashes stay escaped, so that documents can be read.
     """
     if "\\" not in text and "''" not in text:
@@ -275,17 +294,17 @@ def read(text: str) -> Read:
     letters: list[str] = []
     places: list[int] = []
     at = 0
-    for start, end, said in units(text):
+    for start, end, meaning in units(text):
         if text[start] == "'" or (
-            said == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
+            meaning == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
         ):
             letter = "’"
         elif text[start] != "\\":
             continue
-        elif said in _BREAKS:
-            letter = _BREAKS[said]
-        elif text[start + 1] != "\\" and said.isprintable() and said not in "\"'\\,;":
-            letter = said
+        elif meaning in _BREAKS:
+            letter = _BREAKS[meaning]
+        elif text[start + 1] != "\\" and meaning.isprintable() and meaning not in "\"'\\,;":
+            letter = meaning
         else:
             continue
         letters.append(text[at:start] + letter)
@@ -297,22 +316,22 @@ def read(text: str) -> Read:
 
 
 def written(span: Span, texts: Sequence[Read]) -> Span:
-    """A span of the text as it is read, as one of the text as it stands."""
+    """Maps a span of the decoded text to the original text."""
     places = texts[span.text].places
     return span._replace(start=places[span.start], end=places[span.end])
 
 
 def as_read(span: Span, texts: Sequence[Read]) -> Span:
-    """A span of the text as it stands, as one of the text as it is read."""
+    """Maps a span of the original text to the decoded text."""
     places = texts[span.text].places
     return span._replace(start=bisect_left(places, span.start), end=bisect_left(places, span.end))
 
 
-# ---- encodings -------------------------------------------------------------------------------------------------------
+# ---- encodings -----------------------------------------------------------------------------------
 
 _BYTE = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
 _WORD = r"=\?[\w.:\-]{2,40}(?:\*[\w\-]{1,16})?\?[bq]\?[^?\s]{1,400}\?="
-"""A word of a mail's header that is encoded, after RFC 2047."""
+"""An encoded word of a mail header, after RFC 2047."""
 _ENCODED = re.compile(_WORD, re.IGNORECASE)
 _CODED = re.compile(
     rf"""(?P<bytes>(?:{_BYTE.pattern})+) | {_WORD}(?:[ \t]*\r?\n?[ \t]+(?={_WORD}))?
@@ -322,7 +341,7 @@ _CODED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _SIGNS = "%&\\_="
-"""One of them is in everything that `_CODED` finds."""
+"""Characters of which every match of `_CODED` holds one."""
 _BASE64 = re.compile(
     r"""(?<![A-Za-z0-9+/_\-])
     (?: (?:[A-Za-z0-9+/]{56,}\r?\n)+[A-Za-z0-9+/]+ | [A-Za-z0-9+/_\-]{12,} )={0,2}
@@ -332,19 +351,19 @@ _BASE64 = re.compile(
 _LINE = re.compile(r"[^\r\n]+")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){8,}(?![0-9A-Fa-f])")
 _ODD = 8
-"""Text has at least so many characters for each that no text has, such as NUL or half a character."""
+"""The fewest decoded characters for each impossible one, such as NUL."""
 _AROUND = 200
-"""Characters on each side of what is encoded that are read with it."""
+"""The number of characters read on each side of an encoded one."""
 
 
 class Encoded(NamedTuple):
-    """A part of a text as it reads where its encoding is undone.
+    """A part of a text with its encoding removed.
 
     Args:
-        text: what it says.
-        starts: where in the whole text the writing of each of its characters begins.
-        ends: where it ends.
-        coded: which characters are written in another way, in order.
+        text: the decoded text.
+        starts: the start of each character's encoding in the whole text.
+        ends: its end.
+        coded: the indices of the characters that were encoded, in order.
     """
 
     text: str
@@ -356,77 +375,91 @@ class Encoded(NamedTuple):
         return f"Encoded({len(self.text)} characters)"
 
     def written(self, span: Span) -> list[Span]:
-        """A span of this part as those of the whole text; none where nothing in it or right beside it is encoded."""
+        """Maps a span of this part to spans of the whole text.
+
+        There is none if no character in the span or right beside it was encoded.
+        """
         at = bisect_left(self.coded, span.start - 1)
         if at == len(self.coded) or self.coded[at] > span.end:
             return []
-        found = []
+        spans = []
         first = span.start
         for i in range(
             span.start + 1, span.end + 1
-        ):  # nothing between two encoded words is a part of what they say
+        ):  # the text between two encoded words is no part of the decoded text
             if i == span.end or self.starts[i] > self.ends[i - 1]:
-                found.append(span._replace(start=self.starts[first], end=self.ends[i - 1]))
+                spans.append(span._replace(start=self.starts[first], end=self.ends[i - 1]))
                 first = i
-        return found
+        return spans
 
 
 def without_words(text: str) -> str:
-    """A text with blanks for the encoded words of a mail's headers, whose letters are nobody's: see `encoded_in`."""
+    """Replaces encoded words of mail headers by spaces.
+
+    Their letters name nobody, and `encoded_in` decodes them.
+    """
     if "=?" not in text:
         return text
     return _ENCODED.sub(
-        lambda match: " " * len(match[0]) if any(_said_in_word(match)) else match[0], text
+        lambda match: " " * len(match[0]) if any(_decode_word(match)) else match[0], text
     )
 
 
 def encoded_in(text: str) -> list[Encoded]:
-    """What a text says in percent encoding, entities of HTML, escapes of escapes, Base64 or hexadecimal figures.
+    """Decodes the parts of a text that are encoded.
 
-    So are the words of a mail's headers that are encoded, `=?UTF-8?Q?...?=`, and letters of quoted-printable text.
-
-    Underscores in numbers, as names of files have them, are read as blanks.
+    Encodings are percent signs, HTML entities, escapes of escapes, Base64 and hexadecimal digits,
+    encoded words of mail headers, `=?UTF-8?Q?...?=`, and letters of quoted-printable text.
+    Underscores in numbers, as in file names, are read as spaces.
     """
-    found = list(_characters(text)) if any(sign in text for sign in _SIGNS) else []
-    for start, end, said in _runs(text):
-        found.append(Encoded(said, [start] * len(said), [end] * len(said), range(len(said))))
-    return found
+    parts = list(_decode_characters(text)) if any(sign in text for sign in _SIGNS) else []
+    for start, end, content in _decode_runs(text):
+        parts.append(
+            Encoded(content, [start] * len(content), [end] * len(content), range(len(content)))
+        )
+    return parts
 
 
-def _runs(text: str) -> Iterator[tuple[int, int, str]]:
-    """Runs of letters that stand for text: where each begins and ends, and for which."""
+def _decode_runs(text: str) -> Iterator[tuple[int, int, str]]:
+    """Finds runs of Base64 or hexadecimal digits that encode text.
+
+    Yields the start and end of each, and its text.
+    """
     for run in _BASE64.finditer(text):
-        lines = [each.span() for each in _LINE.finditer(text, *run.span())]
+        lines = [line.span() for line in _LINE.finditer(text, *run.span())]
         # A word may stand below wrapped lines, or a long word above them.
         for tried in (
             [(run.start(), run.end())],
             [(run.start(), lines[-2][1])] if lines[1:] else [],
             lines,
         ):
-            found = [
-                (start, end, said)
+            decoded = [
+                (start, end, content)
                 for start, end in tried
-                if (said := _said_in_base64(text[start:end]))
+                if (content := _decode_base64(text[start:end]))
             ]
-            if found:
-                yield from found
+            if decoded:
+                yield from decoded
                 break
     for run in _HEX.finditer(text):
-        if said := _as_text(bytes.fromhex(run[0])):
-            yield *run.span(), said
+        if content := _decode_bytes(bytes.fromhex(run[0])):
+            yield *run.span(), content
 
 
-def _said_in_base64(run: str) -> str:
-    """What a run of Base64 says; "" where it is none."""
+def _decode_base64(run: str) -> str:
+    """Decodes a run of Base64; returns "" if it is no text."""
     plain = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
     with suppress(binascii.Error):
-        return _as_text(b64decode(plain + "=" * (-len(plain) % 4)))
+        return _decode_bytes(b64decode(plain + "=" * (-len(plain) % 4)))
     return ""
 
 
-def _as_text(said: bytes) -> str:
-    """Bytes as a text; "" where they are none. Marks that nobody sees may be in it, and a little that is no text."""
-    text = said.decode(errors="replace")
+def _decode_bytes(data: bytes) -> str:
+    """Decodes bytes as text; returns "" if they are no text.
+
+    Invisible marks may be in it, and a small share of characters that no text has.
+    """
+    text = data.decode(errors="replace")
     odd = sum(
         not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf")
         for char in text
@@ -434,8 +467,8 @@ def _as_text(said: bytes) -> str:
     return text if (odd + text.count("\ufffd")) * _ODD <= len(text) else ""
 
 
-def _characters(text: str) -> Iterator[Encoded]:
-    """The surroundings of single characters that are encoded, in order."""
+def _decode_characters(text: str) -> Iterator[Encoded]:
+    """Decodes single encoded characters, together with the text around them."""
     letters: list[tuple[str, int, int, bool]] = []
     at = 0
 
@@ -443,87 +476,95 @@ def _characters(text: str) -> Iterator[Encoded]:
         letters.extend((text[i], i, i + 1, False) for i in range(start, end))
 
     for match in _CODED.finditer(text):
-        said = list(_said(match))
-        if not said:
+        chars = list(_decode_match(match))
+        if not chars:
             continue
         start, end = match.span()
         if letters and start - at > 2 * _AROUND:
             plain(at, at + _AROUND)
-            yield _encoded(letters)
+            yield _make_part(letters)
             letters = []
         plain(at if letters else max(at, start - _AROUND), start)
-        letters += [(char, first, last, True) for char, first, last in said]
+        letters += [(char, first, last, True) for char, first, last in chars]
         at = end
     if letters:
         plain(at, min(at + _AROUND, len(text)))
-        yield _encoded(letters)
+        yield _make_part(letters)
 
 
-def _encoded(letters: Sequence[tuple[str, int, int, bool]]) -> Encoded:
+def _make_part(letters: Sequence[tuple[str, int, int, bool]]) -> Encoded:
     chars, starts, ends, coded = zip(*letters, strict=True)
-    return Encoded("".join(chars), starts, ends, [i for i, each in enumerate(coded) if each])
+    return Encoded(
+        "".join(chars), starts, ends, [i for i, is_coded in enumerate(coded) if is_coded]
+    )
 
 
-def _said(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
-    """The characters that an encoding stands for, each with where it begins and ends; none where it is no encoding."""
+def _decode_match(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
+    """Decodes a match of `_CODED` to characters with their places.
+
+    Yields nothing if the match is no encoding.
+    """
     start, end = match.span()
     if match["bytes"]:
-        found = list(_BYTE.finditer(match["bytes"]))
-        places = [each.span() for each in found]
+        matches = list(_BYTE.finditer(match["bytes"]))
+        places = [code.span() for code in matches]
         with suppress(UnicodeDecodeError):
-            said = bytes(int(each[1], 16) for each in found).decode()
+            content = bytes(int(code[1], 16) for code in matches).decode()
             i = 0
-            for char in said:
+            for char in content:
                 first, i = i, i + len(char.encode())
                 yield char, start + places[first][0], start + places[i - 1][1]
         return
     if match[0][:2] == "=?":
-        yield from _said_in_word(match)
+        yield from _decode_word(match)
         return
     if match["quoted"]:
         with suppress(UnicodeError):
-            yield from _quoted(match["quoted"], "utf-8", start)
+            yield from _decode_quoted(match["quoted"], "utf-8", start)
         return
     if match["blank"]:
-        said = " "
+        content = " "
     elif match["unit"]:
-        said = chr(int(match["unit"], 16))
+        content = chr(int(match["unit"], 16))
     else:
-        said = html.unescape(f"&{match['entity']};")
-    if len(said) == 1 and not "\ud800" <= said <= "\udfff":
-        yield said, start, end
+        content = html.unescape(f"&{match['entity']};")
+    if len(content) == 1 and not "\ud800" <= content <= "\udfff":
+        yield content, start, end
 
 
-def _said_in_word(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
-    """The characters of an encoded word; where it is in Base64, each is all of what is encoded."""
+def _decode_word(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
+    """Decodes an encoded word of a mail header.
+
+    In Base64, every character has the place of all the encoded letters.
+    """
     charset, kind, coded = match[0][2:].split("?", 3)[:3]
     start = match.start() + len(charset) + 5
     with suppress(binascii.Error, LookupError, UnicodeError):
-        yield from _quoted(coded, charset.partition("*")[0], start, kind in "Bb")
+        yield from _decode_quoted(coded, charset.partition("*")[0], start, kind in "Bb")
 
 
 _QUOTED = re.compile(r"=([0-9a-f]{2})|.", re.IGNORECASE)
 
 
-def _quoted(
+def _decode_quoted(
     coded: str, charset: str, start: int, in_base64: bool = False
 ) -> Sequence[tuple[str, int, int]]:
-    """The characters of a run of letters in which an equals sign begins a byte, and an underscore is a blank."""
-    found = [] if in_base64 else list(_QUOTED.finditer(coded))
+    """Decodes letters in which `=` begins a byte, `_` is a space."""
+    items = [] if in_base64 else list(_QUOTED.finditer(coded))
     single = [
-        bytes.fromhex(each[1]) if each[1] else each[0].replace("_", " ").encode("ascii")
-        for each in found
+        bytes.fromhex(item[1]) if item[1] else item[0].replace("_", " ").encode("ascii")
+        for item in items
     ]
-    said = (b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)).decode(
-        charset
-    )
-    lengths = [len(char.encode(charset)) for char in said]
+    content = (
+        b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)
+    ).decode(charset)
+    lengths = [len(char.encode(charset)) for char in content]
     if sum(lengths) != len(
-        found
+        items
     ):  # also where a character is encoded by those before it, as in ISO-2022
-        return [(char, start, start + len(coded)) for char in said]
+        return [(char, start, start + len(coded)) for char in content]
     ends = list(accumulate(lengths))
     return [
-        (char, start + found[end - length].start(), start + found[end - 1].end())
-        for char, length, end in zip(said, lengths, ends, strict=True)
+        (char, start + items[end - length].start(), start + items[end - 1].end())
+        for char, length, end in zip(content, lengths, ends, strict=True)
     ]

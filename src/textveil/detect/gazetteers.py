@@ -1,6 +1,7 @@
-"""Gazetteers: the bundled lists of names in other scripts and languages, read when a text first needs them.
+"""Gazetteers: bundled lists of names by script, read when first needed.
 
-In: a script. Out: its sections: given and family names, words that look like names, famous people.
+In: a script. Out: its sections, such as given names, family names, and ordinary words that look
+like names.
 Not here: how the lists were made (`training/gazetteers.py`).
 """
 
@@ -12,9 +13,10 @@ from importlib.resources import files
 
 @cache
 def gazetteer(script: str) -> Mapping[str, tuple[str, ...]]:
-    """The sections of a bundled gazetteer.
+    """Reads the sections of a bundled gazetteer.
 
-    Source: Faker, the dictionaries of jieba and Janome, and lists written by hand; see `training/gazetteers.py`.
+    Source: Faker, the dictionaries of jieba and Janome, and lists written by hand; see
+    `training/gazetteers.py`.
     """
     packed = files("textveil").joinpath("data", "names", f"{script}.txt.gz").read_bytes()
     sections: dict[str, tuple[str, ...]] = {}
@@ -26,5 +28,5 @@ def gazetteer(script: str) -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def names(script: str, *sections: str) -> frozenset[str]:
-    """The items of some sections together."""
+    """Returns the union of some sections of a script's gazetteer."""
     return frozenset(item for section in sections for item in gazetteer(script)[section] if item)

@@ -1,7 +1,7 @@
-"""Korean names: what they are without the particles behind them.
+"""Korean names: removes the particles behind them.
 
-In: a name as it stands in a text. Out: the name without the particle behind it.
-Not here: which words are names (the tagger), and the lists (`gazetteers`).
+In: a name from a text. Out: the name without the particle behind it.
+Not here: the search for names (the tagger), and the lists (`gazetteers`).
 """
 
 from functools import cache
@@ -20,49 +20,62 @@ class _Korean(NamedTuple):
 
 
 @cache
-def _lists() -> _Korean:
+def _load_lists() -> _Korean:
     sections = ("family", "given", "first", "second", "plain")
     return _Korean(*(names("hangul", section) for section in sections))
 
 
-def _stems(word: str) -> list[str]:
-    """A word as it stands, and without each particle that it may end with."""
+def _list_stems(word: str) -> list[str]:
+    """Returns a word, and the word without each possible particle."""
     return [
         word,
         *(
-            word[: -len(each)]
-            for each in vocabulary.by_language("endings")["ko"]
-            if word.endswith(each) and len(word) > len(each) + 1
+            word[: -len(particle)]
+            for particle in vocabulary.by_language("endings")["ko"]
+            if word.endswith(particle) and len(word) > len(particle) + 1
         ),
     ]
 
 
 def without_particle(word: str) -> str:
-    """A name without the particle behind it, where a listed name is left; else the word as it is."""
-    if word in _lists().given or _person(word, weak=True):
+    """Removes the particle behind a Korean name, if a listed name remains.
+
+    Otherwise the word is returned unchanged.
+    """
+    if word in _load_lists().given or _is_person(word, weak=True):
         return word
     return next(
-        (stem for stem in _stems(word) if stem in _lists().given or _person(stem, weak=False)), word
+        (
+            stem
+            for stem in _list_stems(word)
+            if stem in _load_lists().given or _is_person(stem, weak=False)
+        ),
+        word,
     )
 
 
-def _person(stem: str, *, weak: bool) -> bool:
-    """Whether a word is a surname and a given name: a listed one, or if `weak` any of fitting syllables."""
-    lists = _lists()
+def _is_person(stem: str, *, weak: bool) -> bool:
+    """True if a word is a surname followed by a given name.
+
+    The given name must be listed; with `weak`, any given name of fitting syllables counts.
+    """
+    lists = _load_lists()
     for length in (2, 1):
-        family, given = stem[:length], stem[length:]
+        family, given_name = stem[:length], stem[length:]
         if family not in lists.family or stem in lists.plain:
             continue
-        long = length == 2 and 1 <= len(given) <= 2 and given[-1] in lists.second
-        if given in lists.given or long or (weak and _fits(family, given)):
+        long = length == 2 and 1 <= len(given_name) <= 2 and given_name[-1] in lists.second
+        if given_name in lists.given or long or (weak and _has_name_syllables(family, given_name)):
             return True
     return False
 
 
-def _fits(family: str, given: str) -> bool:
-    """Whether a given name is made of syllables of given names, and its word no ordinary one."""
-    first, second = _lists().first, _lists().second
-    if len(given) == 2:
-        return given[0] in first and given[1] in second
-    word = family + given
-    return len(word) == 2 and given in first | second and word not in vocabulary.words("no_names")
+def _has_name_syllables(family: str, given_name: str) -> bool:
+    """True if a given name has name syllables and is no word."""
+    first, second = _load_lists().first, _load_lists().second
+    if len(given_name) == 2:
+        return given_name[0] in first and given_name[1] in second
+    word = family + given_name
+    return (
+        len(word) == 2 and given_name in first | second and word not in vocabulary.words("no_names")
+    )

@@ -1,4 +1,4 @@
-"""Lists: words, phrases and regular expressions that a user marks as sensitive, or as not sensitive.
+"""Lists: words and expressions that a user marks as sensitive or harmless.
 
 In: the user's words and expressions, texts. Out: spans, or spans without the listed parts.
 Not here: patterns of structured identifiers (`patterns`).
@@ -19,18 +19,22 @@ from textveil.text import check_texts, tokenize
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lists:
-    """A detector of what a user listed; with `without`, a filter for what a user never wants protected.
+    """A detector of the parts that a user listed.
+
+    With `without`, it is also a filter for what a user never wants protected.
 
     Attributes:
-        words: words and phrases; matched as whole words, ignoring case, character width and whitespace between words.
-        expressions: regular expressions of the package `regex`; empty matches are ignored. They are case-sensitive
-            unless they begin with `(?i)`.
-        type: of the spans.
+        words: words and phrases; matched as whole words, ignoring case, character width and
+            whitespace between words.
+        expressions: regular expressions of the package `regex`; empty matches are ignored. They are
+            case-sensitive unless they begin with `(?i)`.
+        type: the type of the spans.
         timeout: seconds per expression and text, after which `find` raises.
 
     Raises:
-        ConfigError: a phrase is empty, an expression does not compile, the type is not a valid name, or the timeout
-            is not positive. No message shows a listed entry, because a list of names is itself private.
+        ConfigError: a phrase is empty, an expression does not compile, the type is not a valid
+            name, or the timeout is not positive. No message shows a listed entry, because a list of
+            names is itself private.
     """
 
     words: Sequence[str] = field(default=(), repr=False)
@@ -55,14 +59,14 @@ class Lists:
 
     @cached_property
     def _phrases(self) -> dict[str, list[tuple[str, ...]]]:
-        """Phrases by their first word, all folded."""
+        """Returns the phrases by their first word, all folded."""
         tokens = tokenize(self.words)
         bounds = tokens.documents.tolist()
-        found: dict[str, list[tuple[str, ...]]] = {}
+        phrases: dict[str, list[tuple[str, ...]]] = {}
         for start, end in pairwise(bounds):
             phrase = tuple(map(_fold, tokens.words[start:end]))
-            found.setdefault(phrase[0], []).append(phrase)
-        return found
+            phrases.setdefault(phrase[0], []).append(phrase)
+        return phrases
 
     @cached_property
     def _compiled(self) -> list["regex.Pattern[str]"]:
@@ -80,26 +84,27 @@ class Lists:
         return compiled
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """All matches, sorted by position; they may overlap.
+        """Finds all matches, sorted by position; they may overlap.
 
         Raises:
             DetectorError: an expression ran out of time.
         """
-        places = sorted({*self._places(texts)})
+        places = sorted({*self._find_places(texts)})
         return [Span(b, start, end, self.type, 1.0, self.name) for b, start, end in places]
 
     def without(self, spans: Iterable[Span], texts: Sequence[str]) -> list[Span]:
-        """The spans minus the parts listed here; apply it before spans are merged.
+        """Removes the listed parts from spans, before spans are merged.
 
-        What is left of a span before and after a listed part become spans of their own. Two kinds of spans are not
-        cut: those another list marks as sensitive, and structured identifiers that are not listed from end to end:
-        three digits that may pass do not make a telephone number with these digits harmless.
+        The rest of a span before and after a listed part becomes a separate span. Two kinds of
+        spans are not cut: spans that another list marks as sensitive, and structured identifiers
+        that are not listed from end to end: three digits that may pass do not make a telephone
+        number with these digits harmless.
 
         Raises:
             DetectorError: an expression ran out of time.
         """
         spans, spared = list(spans), dict[int, list[tuple[int, int]]]()
-        for b, start, end in sorted({*self._places(texts)}) if spans else ():
+        for b, start, end in sorted({*self._find_places(texts)}) if spans else ():
             places = spared.setdefault(b, [])
             if places and start <= places[-1][1]:
                 places[-1] = places[-1][0], max(end, places[-1][1])
@@ -108,10 +113,12 @@ class Lists:
         return [
             part
             for span in spans
-            for part in self._parts(span, texts[span.text], spared.get(span.text, []))
+            for part in self._cut_parts(span, texts[span.text], spared.get(span.text, []))
         ]
 
-    def _parts(self, span: Span, text: str, spared: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    def _cut_parts(
+        self, span: Span, text: str, spared: Sequence[tuple[int, int]]
+    ) -> Iterator[Span]:
         inside = [(start, end) for start, end in spared if start < span.end and end > span.start]
         whole = any(start <= span.start and span.end <= end for start, end in inside)
         if not inside or span.source == self.name or (span.type in IDENTIFIERS and not whole):
@@ -125,10 +132,10 @@ class Lists:
                 yield span._replace(start=begin, end=begin + len(part.strip()))
             start = after
 
-    def _places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
-        """Text, start and end of each match."""
+    def _find_places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+        """Finds the text, start and end of each match."""
         if self._phrases:
-            yield from self._phrase_places(texts)
+            yield from self._find_phrases(texts)
         for i, pattern in enumerate(self._compiled):
             for b, text in enumerate(texts):
                 try:
@@ -143,10 +150,10 @@ class Lists:
                     )
                 yield from ((b, start, end) for start, end in matches if start < end)
 
-    def _phrase_places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    def _find_phrases(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
         tokens = tokenize(texts)
         folded = {word: _fold(word) for word in set(tokens.words)}
-        heads = {word for word, own in folded.items() if own in self._phrases}
+        heads = {word for word, form in folded.items() if form in self._phrases}
         if not heads:
             return
         bounds = tokens.documents.tolist()
@@ -162,7 +169,7 @@ class Lists:
 
 
 def _fold(word: str) -> str:
-    """A word without regard to case, kind of apostrophe and composition of characters."""
+    """Removes case, width, composition and apostrophe kinds from a word."""
     if word.isascii():
         return word.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace(

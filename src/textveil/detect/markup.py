@@ -1,7 +1,10 @@
-"""Markup: whether a text is a document of XML or HTML, in which a placeholder would be a tag.
+"""Markup: recognises XML and HTML documents.
+
+A placeholder in such a document would look like a tag.
 
 In: a text. Out: the ranges of a document in which entities are not read.
-Not here: which spans tags divide (`bounds`), and how a placeholder is written in a document (`pipeline.release`).
+Not here: how tags divide spans (`bounds`), and how a placeholder is written in a document
+(`pipeline.release`).
 """
 
 import re
@@ -19,14 +22,18 @@ _OPAQUE = r"<!--().*?(?:-->|\Z)|<!\[CDATA\[().*?(?:\]\]>|\Z)"
 _XML = re.compile(_OPAQUE, re.DOTALL)
 _HTML = re.compile(rf"{_OPAQUE}|<(script|style)\b[^<>]*>().*?(?:</\3|\Z)", re.DOTALL | re.I)
 _HEAD = 1000
-"""Characters at the start of a page that may say that it is XML."""
+"""The number of characters at a page's start that may declare XML."""
 
 
 def ranges_without_entities(text: str) -> list[Place] | None:
-    """Finds where a document of XML or HTML has comments, CDATA, scripts and styles; None for other texts.
+    """Finds comments, CDATA, scripts and styles of an XML or HTML document.
 
-    A text is a document if it says so at its start, if it parses as XML, or if it begins and ends with tags of HTML.
-    One that declares entities says so at its start, and is never parsed. Takes time linear in the text.
+    A text is a document if it says so at its start, if it parses as XML, or if it begins and ends
+    with HTML tags. A text that declares entities says so at its start, and is never parsed. Takes
+    time linear in the text.
+
+    Returns:
+        The ranges, in which entities are not decoded; None if the text is no document.
     """
     written = text.strip("\ufeff \t\r\n")
     if not written.startswith("<"):
@@ -35,7 +42,7 @@ def ranges_without_entities(text: str) -> list[Place] | None:
     if (
         head.startswith("<?xml")
         or (start and (not start[1] or "xhtml" in head))
-        or (not start and _parses(written))
+        or (not start and _is_xml(written))
     ):
         opaque = _XML
     elif start or _is_fragment(written):
@@ -45,8 +52,8 @@ def ranges_without_entities(text: str) -> list[Place] | None:
     return [(match.end(match.lastindex or 0), match.end()) for match in opaque.finditer(text)]
 
 
-def _parses(text: str) -> bool:
-    """Whether a text without declarations is XML."""
+def _is_xml(text: str) -> bool:
+    """True if a text without declarations is well-formed XML."""
     if not text.endswith(">") or ("</" not in text and "/>" not in text):
         return False
     try:
@@ -57,7 +64,7 @@ def _parses(text: str) -> bool:
 
 
 def _is_fragment(text: str) -> bool:
-    """Whether a text begins and ends with tags of HTML."""
+    """True if a text begins and ends with HTML tags."""
     tags = _FIRST.match(text), _LAST.search(text, max(0, len(text) - 40))
     return all(
         tag is not None and tag[1].lower() in vocabulary.words("html_elements") for tag in tags

@@ -1,7 +1,7 @@
-"""Memory: what detectors found in texts, so that equal texts are searched once.
+"""Memory: spans found in earlier texts, so equal texts are searched once.
 
 In: texts with the spans found in them. Out: the spans of equal texts.
-Not here: which texts are searched (`detectors`).
+Not here: the decision which texts are searched (`detectors`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from textveil.detect.spans import Span
 
 MOST = 1 << 22
-"""What a memory holds at most: characters of texts, and `SPAN` for each span."""
+"""The capacity of a memory: characters of texts plus `SPAN` for each span."""
 
 SPAN = 500
-"""What a span counts: those of names hold the numbers by which they are scored."""
+"""The size of a span in characters: spans of names carry the numbers by which they are scored."""
 
 
 class Memory:
-    """What detectors found in texts, so that equal ones are searched once. Secret.
+    """A cache of the spans found in texts. Secret.
 
     Args:
-        most: how much it holds, see `MOST`; the oldest texts are forgotten first.
+        most: its capacity, see `MOST`; the oldest texts are forgotten first.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -27,26 +27,26 @@ class Memory:
         self._found: dict[str, tuple[Span, ...]] = {}
 
     def __contains__(self, text: str) -> bool:
-        """Whether a text was searched, and is not forgotten."""
+        """True if a text was searched and is not forgotten."""
         return text in self._found
 
     def __getitem__(self, text: str) -> Sequence[Span]:
-        """What was found in a text."""
+        """Returns the spans found in a text."""
         return self._found[text]
 
     def keep(self, found: Mapping[str, Sequence[Span]]) -> None:
-        """Keeps what was found in texts that it does not hold."""
+        """Stores the spans of new texts; forgets the oldest beyond the capacity."""
         for text, spans in found.items():
-            if (size := _size(text, spans)) <= self._most and text not in self._found:
+            if (size := _compute_size(text, spans)) <= self._most and text not in self._found:
                 self._found[text] = tuple(spans)
                 self._held += size
         while self._held > self._most:
             text = next(iter(self._found))
-            self._held -= _size(text, self._found.pop(text))
+            self._held -= _compute_size(text, self._found.pop(text))
 
     def __repr__(self) -> str:
         return f"Memory({len(self._found)} texts)"
 
 
-def _size(text: str, spans: Sequence[Span]) -> int:
+def _compute_size(text: str, spans: Sequence[Span]) -> int:
     return len(text) + SPAN * (1 + len(spans))

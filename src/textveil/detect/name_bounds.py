@@ -1,14 +1,15 @@
-"""Name bounds: where a name begins and ends in a span, without titles and forms of address.
+"""Name bounds: finds a name inside its span, without titles.
 
-In: the text of a name's span. Out: its bounds; whether it is nobody's name.
-Not here: what counts as the same name (`normalization`).
+In: the text of a name's span. Out: its bounds; whether it names nobody.
+Not here: which spellings count as the same name (`normalization`).
 
-What textveil itself takes for a name may reach further than the name: over "and", or over
-what an apostrophe joins to a name (`names`).
+textveil's own detectors may return more than the name: two names joined by "and", or a word that an
+apostrophe joins to a name (`names`).
 
-What is left outside tells no name: a title or form of address ("Herr Sauer", "田中さん", "Ayşe Hanım"), a possessive,
-an ending of Korean. The sentence around a placeholder stays whole, and the name is found again with another title.
-A title that may be a name is taken for one.
+The bounds leave out what does not identify the person: a title or form of address ("Herr Sauer",
+"田中さん", "Ayşe Hanım"), a possessive, a Korean ending. So the sentence around a placeholder stays
+whole, and the name is found again with another title. A title that may be a name is taken for a
+name.
 """
 
 from collections.abc import Iterator
@@ -21,17 +22,17 @@ from textveil.detect.spans import NAMES
 from textveil.text import Late, vocabulary
 
 SHORT = vocabulary.words("titles_with_stop")
-"""Titles that are names, too, and titles with a full stop behind them."""
+"""Titles that may also be names, and titles that end with a full stop."""
 
 
 @cache
-def _sure() -> frozenset[str]:
-    """Titles that are no names."""
+def _list_titles() -> frozenset[str]:
+    """Returns the titles that are never names."""
     return vocabulary.words("titles") - vocabulary.words("titles_or_names")
 
 
 @cache
-def _before() -> regex.Pattern[str]:
+def _compile_titles() -> regex.Pattern[str]:
     return regex.compile(
         r"""(?x)
     (?: (?: (?i: \L<sure> )
@@ -42,7 +43,7 @@ def _before() -> regex.Pattern[str]:
         ) (?: \.ª?[ ]*+ | :?[ ]++ | \Z )
     )++
     """,
-        sure=_sure(),
+        sure=_list_titles(),
         short=SHORT,
         doubtful=vocabulary.words("titles_or_names"),
         ahead=vocabulary.words("titles_with_more"),
@@ -50,17 +51,17 @@ def _before() -> regex.Pattern[str]:
 
 
 @cache
-def _nobody() -> regex.Pattern[str]:
+def _compile_only_titles() -> regex.Pattern[str]:
     return regex.compile(
         r"(?x) (?: (?: (?i: \L<sure> ) | \L<small> ) (?: \.ª?[ ]*+ | [ ]++ | \Z ) )++",
-        sure=_sure(),
+        sure=_list_titles(),
         small=vocabulary.words("titles_in_small"),
     )
 
 
 @cache
-def _behind() -> regex.Pattern[str]:
-    """What people are called behind their name, with the endings of the language."""
+def _compile_forms_of_address() -> regex.Pattern[str]:
+    """Compiles forms of address that follow a name, with grammatical endings."""
     return regex.compile(
         r"""(?x)
     (?: (?<= [\p{Han}\p{Katakana}ー・] | \p{Hiragana}{2} ) [ 　]?
@@ -89,28 +90,32 @@ _ENDING = Late(
     ) \Z
     """
 )
-"""What is no part of any name at its end: the full stop of a sentence, a possessive, a Korean particle."""
+"""Endings that are never part of a name: a full stop, a possessive, a Korean particle."""
 _TURKISH = Late(
     r"""(?x) (?<= \p{L}{3} ) ['’]
     (?: (?: y[ıiuüae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y )? | y?l[ae] | l[ae]r ) (?: [dt][ıiuü]r )?
       | [dt][ıiuü]r ) \Z"""
 )
-"""Endings of Turkish behind a name, of two letters or more: one alone may be the name's own ("Mala'e")."""
+"""Turkish endings behind a name, of two letters or more: one letter may be part of the name
+("Mala'e")."""
 
 
 _HANGUL = Late(r"\p{Hangul}{3,8}")
 
 LONGEST = 3
-"""Characters behind a span that a title may reach over."""
+"""The number of characters behind a span that a title may reach over."""
 
 
 def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
-    """Where a name begins and ends in the text of its span: without titles, forms of address, possessive and endings.
+    """Finds a name in its span, without titles, possessive and endings.
 
     Args:
-        type_: of a span; only names have such words.
-        value: its text.
-        after: what follows: a title may reach over the end of the span.
+        type_: the span's type; only names are cut.
+        value: the span's text.
+        after: the text behind the span: a title may reach over its end.
+
+    Returns:
+        The start and end of the name in `value`.
     """
     start, end = 0, len(value)
     if type_ not in NAMES:
@@ -119,14 +124,14 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
     if ending is not None:
         end = ending.start()
     if type_ == "PERSON":
-        for behind in _behind().finditer(value[:end] + after[:LONGEST]):
+        for behind in _compile_forms_of_address().finditer(value[:end] + after[:LONGEST]):
             if behind.start() < end <= behind.end() and any(
                 map(str.isalpha, value[: behind.start()])
             ):
                 end = behind.start()
         if _HANGUL.fullmatch(value, 0, end):
             end = len(korean.without_particle(value[:end]))
-        before = _before().match(value, 0, end)
+        before = _compile_titles().match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
     return start, end
@@ -139,29 +144,34 @@ _APART = Late(
       (?: (?: a | o | da | do | de | di | la | el | het ) [ ] )? (?= \p{Lu} | \p{Arabic} )
     """
 )
-"""Between two people: a semicolon, or "and"."""
+"""A separator between two people: a semicolon, or "and"."""
 _NATIONAL = Late(r"N'(?=\p{L})")
-"""What stands before a string of Unicode in SQL."""
+"""The prefix of a Unicode string in SQL."""
 _ELIDED = Late(
     r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su ) ll ) ['’] (?=\p{Lu})", regex.VERBOSE
 )
-"""French and Italian words that have lost their last vowel before a name."""
+"""French and Italian words that lose their last vowel before a name."""
 
 
 def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
-    """The bounds of each name in what textveil took for one: nothing between two people or only joined to it.
+    """Finds each name in a span, split at "and" and elided articles.
 
     Common words at the ends stay inside: a family name may be one.
 
     Args:
-        type_: of a span.
-        value: its text.
-        after: what follows.
+        type_: the span's type.
+        value: the span's text.
+        after: the text behind the span.
+
+    Yields:
+        The start and end of each name in `value`.
     """
     joined = _ELIDED.match(value) or (_NATIONAL.match(value) if after[:1] == "'" else None)
     start = 0 if joined is None or type_ not in NAMES else joined.end()
     ends = (
-        [(each.start(), each.end()) for each in _APART.finditer(value)] if type_ == "PERSON" else []
+        [(match.start(), match.end()) for match in _APART.finditer(value)]
+        if type_ == "PERSON"
+        else []
     )
     for stop, following in [*ends, (len(value), len(value))]:
         ending = _TURKISH.search(value, start, stop) if type_ in NAMES else None
@@ -170,8 +180,11 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
 
 
 def is_called(value: str) -> bool:
-    """Whether it is a title with one word behind it: somebody, even where it was taken for an organization."""
-    before = _before().match(value)
+    """True if a value is a title and one word.
+
+    It then names a person, even if it was tagged as an organization.
+    """
+    before = _compile_titles().match(value)
     return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
 
 
@@ -179,10 +192,13 @@ _ONE_NAME = Late(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
 
 
 def is_title(word: str) -> bool:
-    """Whether a word is a title that may have a full stop behind it."""
-    return word.lower() in _sure() or word.lower() in SHORT
+    """Says whether a word is a title, without its full stop."""
+    return word.lower() in _list_titles() or word.lower() in SHORT
 
 
 def is_nobody(value: str) -> bool:
-    """Whether what was found is nobody: a title, or several, alone; none of them may be a name."""
-    return _nobody().fullmatch(value) is not None
+    """True if a value is only titles ("Herr Dr."), so nobody.
+
+    None of the titles may be a name.
+    """
+    return _compile_only_titles().fullmatch(value) is not None

@@ -1,7 +1,9 @@
-"""Normalization: what counts as the same value however it is written, and the parts of a name.
+"""Normalization: compares values however they are written, and splits names.
 
-In: values and texts. Out: their atoms (runs of letters or digits, folded), and the roles of a name's parts.
-Not here: where a value stands again in a text (`occurrences`), and the placeholders of parts (`textveil.session`).
+In: values and texts. Out: their atoms (runs of letters or digits, folded), and the roles of a
+name's parts.
+Not here: further occurrences of a value (`occurrences`), and the placeholders of parts
+(`textveil.session`).
 """
 
 import unicodedata
@@ -15,7 +17,7 @@ from textveil.detect.spans import LISTED, NAMES
 from textveil.text import Late, is_public, vocabulary
 
 Part = Literal["", "GIVEN", "FAMILY", "PART"]
-"""What a part of a name is; "" is the whole name."""
+"""The role of a part in a name; "" is the whole name."""
 
 LOOSE = frozenset(
     (
@@ -31,13 +33,16 @@ LOOSE = frozenset(
         "PLATE",
     )
 )
-"""Types whose values are compared by letters and digits alone; in others, an address say, punctuation counts."""
+"""Types whose values are compared by letters and digits alone.
+
+In other types, an e-mail address for example, punctuation counts.
+"""
 
 MOST = 8
-"""How many atoms of a name may form parts; a longer one has only its single words."""
+"""The most atoms of a name whose runs are all parts; a longer name has only its single words."""
 
 SHORTEST = 2
-"""Letters of the shortest part that is looked for."""
+"""Letters of the shortest part that is searched for."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー\uFF70\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _ATOM = Late(
@@ -48,7 +53,8 @@ _ATOM = Late(
 _IS_UNSPACED = Late(rf"(?V1)[{_UNSPACED}]")
 _SYLLABIC = Late(r"(?V1)[\p{Han}\p{Hangul}]{3,4}")
 
-# Accents and vowel points that may be left out, and characters that are not seen; other marks are letters' own.
+# Accents and vowel points that may be left out, and invisible characters; other marks belong to
+# their letters.
 _DROPPED = Late(
     r"(?V1)[\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u0640\p{Cf}\uFE00-\uFE0F]"
 )
@@ -63,8 +69,8 @@ class Atom(NamedTuple):
     Args:
         start: its first character.
         end: one past its last.
-        text: how it is compared.
-        spaced: whether words of its script stand apart, so that it is compared whole.
+        text: its folded form, by which it is compared.
+        spaced: whether its script puts spaces between words, so that it is compared whole.
     """
 
     start: int
@@ -78,7 +84,7 @@ class Atom(NamedTuple):
 
 @lru_cache(1 << 16)
 def folded(word: str) -> str:
-    """A word without case, accents, width and characters that are not seen."""
+    """Removes case, accents, width and invisible characters from a word."""
     if word.isascii():
         return word.lower()
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
@@ -86,25 +92,25 @@ def folded(word: str) -> str:
 
 
 def atoms(text: str) -> list[Atom]:
-    """The runs of letters and of digits in a text, in order."""
+    """Finds the runs of letters and of digits in a text."""
     return [
         Atom(
-            found.start(),
-            found.end(),
+            match.start(),
+            match.end(),
             folded(word),
             word.isascii() or _IS_UNSPACED.match(word) is None,
         )
-        for found in _ATOM.finditer(text)
-        for word in [found[0]]
+        for match in _ATOM.finditer(text)
+        for word in [match[0]]
     ]
 
 
 @lru_cache(1 << 15)
 def alike(type_: str, value: str) -> str:
-    """A value as it is compared: two of a type are the same if this is equal.
+    """Returns the normalized form by which values of a type compare.
 
-    Names, addresses and numbers are compared without case, accents, hyphens, spaces and characters that are not seen;
-    other values without case, width and the latter.
+    Names, addresses and numbers are compared without case, accents, hyphens, spaces and invisible
+    characters; other values without case, width and invisible characters.
     """
     joined = "".join([atom.text for atom in atoms(value)]) if type_ in LOOSE else ""
     if joined:
@@ -114,71 +120,84 @@ def alike(type_: str, value: str) -> str:
 
 
 def core(type_: str, value: str) -> list[Atom]:
-    """The atoms of a value; of a person's name those without titles before it and degrees after it."""
-    found = atoms(value)
+    """Returns the atoms of a value, without a person's titles and degrees."""
+    units = atoms(value)
     if type_ == "PERSON":
-        while len(found) > 1 and found[0].text in vocabulary.words("titles_only"):
-            del found[0]
-        while len(found) > 1 and found[-1].text in vocabulary.words("degrees"):
-            del found[-1]
-    return found
+        while len(units) > 1 and units[0].text in vocabulary.words("titles_only"):
+            del units[0]
+        while len(units) > 1 and units[-1].text in vocabulary.words("degrees"):
+            del units[-1]
+    return units
 
 
 def may_be_name(word: str) -> bool:
-    """Whether a word beside a name may be another part of it, and is no title, greeting, month or weekday."""
-    return _no_names().isdisjoint(atom.text for atom in atoms(word))
+    """True if a word beside a name may belong to it.
+
+    Titles, greetings, months and weekdays do not.
+    """
+    return _list_no_names().isdisjoint(atom.text for atom in atoms(word))
 
 
 @cache
 def calendar() -> frozenset[str]:
-    """English months and weekdays, which have capitals without being names."""
+    """Returns English months and weekdays, which have capitals without being names."""
     return vocabulary.words("weekdays", "en") | {
         vocabulary.by_language(f"months.{month}")["en"][0] for month in range(1, 13)
     }
 
 
 @cache
-def _no_names() -> frozenset[str]:
+def _list_no_names() -> frozenset[str]:
     return vocabulary.words("titles_only") | vocabulary.words("greetings") | calendar()
 
 
 def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
-    """What may stand for a name, as it is compared, and which part of it that is: runs of its words, first and last."""
+    """Finds the parts of a name, normalized, with their roles.
+
+    The parts are the runs of its words, and its first and last word together.
+    """
     if type_ not in NAMES:
         return
-    found, person = core(type_, value), type_ == "PERSON"
-    count = len(found)
+    units, person = core(type_, value), type_ == "PERSON"
+    count = len(units)
     if count < 2:
-        yield from _syllabic_parts(found) if person else ()
+        yield from _split_syllabic(units) if person else ()
         return
-    turned = person and "," in value[found[0].end : found[1].start]
-    for start, end in _runs(count):
-        joined = "".join([atom.text for atom in found[start:end]])
+    turned = person and "," in value[units[0].end : units[1].start]
+    for start, end in _list_runs(count):
+        joined = "".join([atom.text for atom in units[start:end]])
         first, last = start == 0, end == count
-        yield joined, _part(first, last, turned=turned, person=person)
+        yield joined, _get_role(first, last, turned=turned, person=person)
     if person:
-        ends = [found[0].text, found[-1].text]
+        ends = [units[0].text, units[-1].text]
         yield "".join(ends[::-1] if turned else ends), ""
 
 
-def _runs(count: int) -> Iterator[tuple[int, int]]:
-    """The runs of the atoms of a name, as (first, past the last); of many atoms each alone."""
+def _list_runs(count: int) -> Iterator[tuple[int, int]]:
+    """Lists the runs of `count` atoms as (first, past the last).
+
+    A name of more than `MOST` atoms has only runs of one.
+    """
     longest = count if count <= MOST else 1
     for start in range(count):
         for end in range(start + 1, min(count, start + longest) + 1):
             yield start, end
 
 
-def _syllabic_parts(found: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
-    if found and _SYLLABIC.fullmatch(found[0].text):
-        family, given = _syllables(found[0].text)
-        yield given, "GIVEN"
+def _split_syllabic(units: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
+    if units and _SYLLABIC.fullmatch(units[0].text):
+        family, given_name = _split_syllables(units[0].text)
+        yield given_name, "GIVEN"
         if len(family) > 1:
             yield family, "FAMILY"
 
 
-def _part(first: bool, last: bool, *, turned: bool, person: bool) -> Part:
-    """Which part of a name a run of words is, by whether it begins and ends it."""
+def _get_role(first: bool, last: bool, *, turned: bool, person: bool) -> Part:
+    """Returns the role of a run of words in a name.
+
+    It follows from whether the run begins and ends the name. A turned name has the family name
+    first.
+    """
     if first and last:
         return ""
     if not person or not (first or last):
@@ -187,32 +206,38 @@ def _part(first: bool, last: bool, *, turned: bool, person: bool) -> Part:
 
 
 def words(type_: str, value: str) -> Iterator[Sequence[Atom]]:
-    """The words of a name that tell of it, each as its atoms: O'Brien is one of two; Anne-Marie, and both its parts."""
-    found, start = core(type_, value), 0
-    for end in range(1, len(found) + 1):
-        between = value[found[end - 1].end : found[end].start] if end < len(found) else " "
+    """Finds the identifying words of a name, each as its atoms.
+
+    O'Brien is one word of two atoms; Anne-Marie is found as a whole and as both parts.
+    """
+    units, start = core(type_, value), 0
+    for end in range(1, len(units) + 1):
+        between = value[units[end - 1].end : units[end].start] if end < len(units) else " "
         if not any(map(str.isspace, between)):
             continue
-        word, start = found[start:end], end
+        word, start = units[start:end], end
         hyphened = len(word) > 1 and not set("-‐‑–").isdisjoint(value[word[0].end : word[-1].start])
-        for each in [word, *([[atom] for atom in word] if hyphened else [])]:
-            if _tells(type_, "".join([atom.text for atom in each])):
-                yield each
+        for part in [word, *([[atom] for atom in word] if hyphened else [])]:
+            if _is_identifying(type_, "".join([atom.text for atom in part])):
+                yield part
 
 
 def syllables(type_: str, value: str) -> Iterator[str]:
-    """The parts of a Chinese, Japanese or Korean name that tell of it: those of two characters."""
-    found = core(type_, value)
-    if len(found) == 1 and type_ == "PERSON" and _SYLLABIC.fullmatch(found[0].text):
-        yield from (part for part in _syllables(found[0].text) if len(part) > 1)
+    """Finds the identifying parts of a Chinese, Japanese or Korean name.
+
+    These are its parts of two characters or more.
+    """
+    units = core(type_, value)
+    if len(units) == 1 and type_ == "PERSON" and _SYLLABIC.fullmatch(units[0].text):
+        yield from (part for part in _split_syllables(units[0].text) if len(part) > 1)
 
 
-def _syllables(name: str) -> tuple[str, str]:
-    """The family and the given name; the given name has two characters."""
+def _split_syllables(name: str) -> tuple[str, str]:
+    """Splits a name into family name and two-character given name."""
     return name[:-2], name[-2:]
 
 
-def _tells(type_: str, word: str) -> bool:
+def _is_identifying(type_: str, word: str) -> bool:
     if (
         len(word) < SHORTEST
         or word in vocabulary.words("titles_only")

@@ -1,10 +1,14 @@
-"""Occurrences: every other place of a detected value, also respelled, or only a telling part of it.
+"""Occurrences: finds every other place of a detected value.
 
-In: texts with the spans that detectors found, and what a session found earlier. Out: spans of the other places.
-Not here: what counts as the same and what the parts of a name are (`normalization`), and what a session keeps
-(`textveil.session`).
+A place counts if the value is repeated, respelled, or only a distinctive part of it stands there (a
+surname).
 
-Folded words are looked up in a table, so the time is linear in the texts, however many values there are.
+In: texts with the spans that detectors found, and a session's earlier values. Out: spans of the
+other places.
+Not here: the equality of values and the parts of a name (`normalization`), and the values that a
+session stores (`textveil.session`).
+
+Folded words are looked up in a table, so the time is linear in the texts, for any number of values.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,40 +36,41 @@ from textveil.detect.spans import LISTED, NAMES, REPEATED, Span
 from textveil.text import Late, is_ordinary, is_public, ranks, vocabulary
 
 DISTINCT = 20_000
-"""From this rank in public text on, a word of an organization's name tells of it."""
+"""The rank in public text from which a word identifies an organization."""
 
 IDENTIFIER = 5
-"""Letters and digits of the shortest identifier that is looked for elsewhere; shorter ones stand for other things."""
+"""Letters and digits of the shortest identifier that is searched for; shorter ones are ambiguous.
+"""
 
 LONGEST = 300
-"""Letters and digits of the longest value that is looked for elsewhere."""
+"""Letters and digits of the longest value that is searched for."""
 
 SAMPLE = 2000
-"""Words from which the language of a text is guessed."""
+"""The number of words from which the language of a text is guessed."""
 
 LEAST = 8
-"""The fewest words that tell of it."""
+"""The fewest words from which the language of a text is guessed."""
 
 NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
-"""Types whose values say nothing elsewhere."""
+"""Types whose values are ambiguous elsewhere, so they are not searched for."""
 
 _JOINT = Late(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
 _HYPHEN = Late(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
 _BEGINS = Late(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
 _DATED = Late(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
-"""What follows the name of a month."""
+"""The day or year that follows the name of a month."""
 _BEHIND = 40
 _JOINS = frozenset("@_/\\#=-~&")
 
 
 @dataclass(frozen=True)
 class PrivateValue:
-    """Something that was found to be private. Secret.
+    """A value that was detected as private. Secret.
 
     Args:
-        type: what it is.
-        text: as it was first written.
-        score: the confidence of what found it, from 0 to 1.
+        type: its type.
+        text: its first spelling.
+        score: the confidence of the detector that found it, from 0 to 1.
     """
 
     type: str
@@ -74,36 +79,37 @@ class PrivateValue:
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        """What makes two values the same."""
+        """The type and normalized text, equal for equal values."""
         return self.type, alike(self.type, self.text)
 
     @cached_property
     def telling(self) -> list[str]:
-        """The words of a name that alone tell of it, as they are written; of other values, the value."""
+        """The words that identify a name alone; of other values, the value."""
         if self.type not in NAMES:
             return [self.text]
         return [
             self.text[word[0].start : word[-1].end]
             for word in words(self.type, self.text)
-            if not _ordinary("".join([atom.text for atom in word]))
+            if not _is_ordinary_word("".join([atom.text for atom in word]))
         ]
 
     @property
     def forms(self) -> "tuple[Form, ...]":
-        """What to look for."""
-        return _forms_of(self)
+        """The forms to search for."""
+        return _get_forms(self)
 
 
 class Form(NamedTuple):
-    """A value, or a part of one, as it is looked for.
+    """A value, or a part of one, in the form searched for.
 
     Args:
         text: its letters and digits, folded.
-        value: which.
-        whole: whether it is the whole value.
+        value: the value itself.
+        whole: whether the form is the whole value.
         breaks: after how many characters whitespace may stand in it.
-        ordinary: whether it is made of ordinary words, so that it must be written as a name.
-        spaced: whether words of its script stand apart.
+        ordinary: whether it consists of ordinary words, so that it counts only where it is written
+            as a name.
+        spaced: whether its script puts spaces between words.
     """
 
     text: str
@@ -118,7 +124,10 @@ class Form(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where a form stands: its atoms [first, last), its characters [start, end)."""
+    """An occurrence of a form.
+
+    Its atoms are [first, last), its characters [start, end).
+    """
 
     first: int
     last: int
@@ -128,10 +137,10 @@ class Standing(NamedTuple):
 
 
 class Sought:
-    """What is looked for in texts.
+    """The set of values to search texts for.
 
     Args:
-        values: what was found.
+        values: the first values.
     """
 
     def __init__(self, values: Iterable[PrivateValue] = ()) -> None:
@@ -147,25 +156,25 @@ class Sought:
         return bool(self._forms)
 
     def copy(self) -> "Sought":
-        """Another one with the same values."""
-        made = Sought()
-        made._forms, made._heads, made._keys = (
+        """Returns an independent copy with the same values."""
+        twin = Sought()
+        twin._forms, twin._heads, twin._keys = (
             self._forms.copy(),
             self._heads.copy(),
             self._keys.copy(),
         )
-        return made
+        return twin
 
     def add(self, value: PrivateValue) -> bool:
-        """Look for one more value; false if it is known."""
+        """Adds a value; returns false if it is already present."""
         if value.key in self._keys:
             return False
         self._keys.add(value.key)
         for form in value.forms:
-            known = self._forms.get(form.text)
-            if known is None or (form.whole, form.value.type == "PERSON") > (
-                known.whole,
-                known.value.type == "PERSON",
+            old_form = self._forms.get(form.text)
+            if old_form is None or (form.whole, form.value.type == "PERSON") > (
+                old_form.whole,
+                old_form.value.type == "PERSON",
             ):
                 self._forms[form.text] = form
                 for length in range(1, 5):
@@ -174,15 +183,18 @@ class Sought:
         return True
 
     def places(self, text: str, found: Sequence[Atom]) -> list[Standing]:
-        """Where forms stand in a text, whatever is around them; they do not overlap."""
+        """Finds the occurrences of forms in a text; they do not overlap.
+
+        The words around an occurrence are not considered.
+        """
         places: list[Standing] = []
         i = 0
         while i < len(found):
             begin = found[i].text
             if not found[i].spaced:
-                places += self._inside(i, found[i])
+                places += self._find_inside(i, found[i])
             best = (
-                self._longest(text, found, i)
+                self._find_longest(text, found, i)
                 if len(begin) <= self._heads.get(begin[:4], 0)
                 else None
             )
@@ -196,29 +208,29 @@ class Sought:
         return places
 
     def standing(self, text: str) -> list[PrivateValue]:
-        """The values that stand in a text, whole or in part."""
+        """Returns the values that occur in a text, whole or in part."""
         return [place.form.value for place in self.places(text, atoms(text))] if self else []
 
-    def _longest(self, text: str, found: Sequence[Atom], first: int) -> Standing | None:
+    def _find_longest(self, text: str, units: Sequence[Atom], first: int) -> Standing | None:
         joined, best, breaks = "", None, set()
-        for last in range(first, len(found)):
+        for last in range(first, len(units)):
             if last > first:
-                between = text[found[last - 1].end : found[last].start]
+                between = text[units[last - 1].end : units[last].start]
                 if _JOINT.fullmatch(between) is None:
                     break
                 if _HYPHEN.fullmatch(between) is None:
                     breaks.add(len(joined))
-            joined += found[last].text
+            joined += units[last].text
             if len(joined) > self._heads.get(joined[:4], 0):
                 break
             form = self._forms.get(joined)
             if form is not None and breaks <= form.breaks:
-                place = _placed(text, found, first, last + 1, form)
+                place = _place_form(text, units, first, last + 1, form)
                 best = place or best
         return best
 
-    def _inside(self, i: int, atom: Atom) -> Iterable[Standing]:
-        """Forms that stand anywhere in a run of a script without spaces."""
+    def _find_inside(self, i: int, atom: Atom) -> Iterable[Standing]:
+        """Finds forms anywhere in a run of a script without spaces."""
         run = atom.text
         if len(run) != atom.end - atom.start:
             return
@@ -235,50 +247,62 @@ class Sought:
 
 
 def beginnings(form: Form) -> list[str]:
-    """How a form begins, as `could_stand` asks for it."""
+    """Returns the beginnings of a form, as `could_stand` looks them up."""
     return [form.text[:4]] if form.spaced else [form.text[:4], form.text[:2]]
 
 
 def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str, int]]) -> set[str]:
-    """The texts of all forms that could stand in texts, for those who look them up elsewhere than in `Sought`.
+    """Lists the texts of all forms that could occur in texts.
+
+    It serves callers that look forms up elsewhere than in `Sought`, in a database for example.
 
     Args:
         texts: any number of texts.
-        longest: the lengths of the longest forms that begin like this, by `beginnings`; it is asked once.
+        longest: returns for each beginning (see `beginnings`) the length of the longest form with
+            it; it is called once.
     """
-    found = [(text, atoms(text)) for text in texts]
-    known = longest({head for text, units in found for head in _heads(text, units)})
-    return {form for text, units in found for form in _possible(text, units, known)}
+    atoms_by_text = [(text, atoms(text)) for text in texts]
+    lengths = longest(
+        {head for text, units in atoms_by_text for head in _list_beginnings(text, units)}
+    )
+    return {form for text, units in atoms_by_text for form in _list_forms(text, units, lengths)}
 
 
-def _heads(text: str, units: Sequence[Atom]) -> Iterator[str]:
-    """How forms could begin that stand in a text."""
+def _list_beginnings(text: str, units: Sequence[Atom]) -> Iterator[str]:
+    """Lists the beginnings of all forms that could occur in a text."""
     for i, atom in enumerate(units):
-        begun = islice(_joined(text, units, i), 4)
+        begun = islice(_join_atoms(text, units, i), 4)
         yield from (joined[:4] for joined in begun if len(joined) >= 4)
         if not atom.spaced:
             yield from (atom.text[at : at + 2] for at in range(len(atom.text) - 1))
 
 
-def _possible(text: str, units: Sequence[Atom], known: Mapping[str, int]) -> Iterator[str]:
-    """The forms that could stand in a text, up to the lengths of those that are known."""
+def _list_forms(text: str, units: Sequence[Atom], lengths: Mapping[str, int]) -> Iterator[str]:
+    """Lists the forms that could occur in a text.
+
+    They are no longer than the longest known form with the same beginning.
+    """
     for i, atom in enumerate(units):
         yield from takewhile(
-            lambda joined: len(joined) <= max(3, known.get(joined[:4], 0)), _joined(text, units, i)
+            lambda joined: len(joined) <= max(3, lengths.get(joined[:4], 0)),
+            _join_atoms(text, units, i),
         )
         run = "" if atom.spaced else atom.text
         for at in range(len(run) - 1):
-            ends = range(at + 2, min(len(run), at + known.get(run[at : at + 2], 0)) + 1)
+            ends = range(at + 2, min(len(run), at + lengths.get(run[at : at + 2], 0)) + 1)
             yield from (run[at:end] for end in ends)
 
 
-def _joined(text: str, found: Sequence[Atom], first: int) -> Iterator[str]:
-    """Letters and digits from one atom on, as far as a form could reach, at the end of each."""
+def _join_atoms(text: str, units: Sequence[Atom], first: int) -> Iterator[str]:
+    """Joins the letters and digits from one atom on, step by step.
+
+    Yields the result at the end of each atom, as far as a form could reach.
+    """
     joined = ""
-    for last in range(first, len(found)):
-        if last > first and _JOINT.fullmatch(text[found[last - 1].end : found[last].start]) is None:
+    for last in range(first, len(units)):
+        if last > first and _JOINT.fullmatch(text[units[last - 1].end : units[last].start]) is None:
             return
-        joined += found[last].text
+        joined += units[last].text
         if len(joined) > LONGEST:
             return
         yield joined
@@ -287,71 +311,77 @@ def _joined(text: str, found: Sequence[Atom], first: int) -> Iterator[str]:
 def find_occurrences(
     texts: Sequence[str], spans: Sequence[Span], known: Sought | None, public: Sequence[Span]
 ) -> tuple[list[Span], list[list[PrivateValue]]]:
-    """Finds all other places where what spans cover stands.
+    """Finds every other occurrence of the values that spans cover.
 
-    Texts are taken in order: what is found in one is looked for in it and, where something is remembered, in those
-    after it; never in those before, which may have been sent. Texts are read as detectors read them: what stands
-    behind an escape is found, too.
+    Texts are taken in order: a value is searched for in its text and, where something is
+    remembered, in the later texts; never in earlier texts, which may have been sent. Texts are
+    decoded as for detectors, so values behind an escape are found, too.
 
     Args:
         texts: B texts.
-        spans: what detectors found in them, merged.
-        known: what was found in earlier texts, to which what is found here is added; None: nothing is remembered.
-        public: names that detectors take for public: a part of one that is a longer name, or one of another type,
-            stays.
+        spans: the merged spans of detectors.
+        known: the values of earlier texts, to which these values are added; None to remember
+            nothing.
+        public: names that detectors take for public: a part of one that is a longer name, or one of
+            another type, stays.
 
     Returns:
         The spans of other places, and for each text the values that are new.
     """
     readable = [read(text) for text in texts]
-    by_text, shields = _by_text(spans, readable), _by_text(public, readable)
-    made: list[Span] = []
-    news: list[list[PrivateValue]] = []
+    by_text, shields = _group_by_text(spans, readable), _group_by_text(public, readable)
+    occurrences: list[Span] = []
+    new_values: list[list[PrivateValue]] = []
     for b, (text, _) in enumerate(readable):
         sought = Sought() if known is None else known
         values = [
             PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]
         ]
-        news.append([value for value in values if value.type not in NEVER and sought.add(value)])
+        new_values.append(
+            [value for value in values if value.type not in NEVER and sought.add(value)]
+        )
         if sought:
-            places = _elsewhere(b, text, sought, by_text[b], shields[b])
-            made += [written(span, readable) for span in places]
-    return made, news
+            places = _find_in_text(b, text, sought, by_text[b], shields[b])
+            occurrences += [written(span, readable) for span in places]
+    return occurrences, new_values
 
 
-def _by_text(spans: Sequence[Span], readable: Sequence[Read]) -> list[list[Span]]:
-    """The spans of each text, as it is read."""
-    found: list[list[Span]] = [[] for _ in readable]
+def _group_by_text(spans: Sequence[Span], readable: Sequence[Read]) -> list[list[Span]]:
+    """Groups spans by text, at their places in the decoded text."""
+    groups: list[list[Span]] = [[] for _ in readable]
     for span in spans:
-        found[span.text].append(as_read(span, readable))
-    return found
+        groups[span.text].append(as_read(span, readable))
+    return groups
 
 
-def _elsewhere(
+def _find_in_text(
     b: int, text: str, sought: Sought, spans: Sequence[Span], shields: Sequence[Span]
 ) -> list[Span]:
-    """The places of a text in which something stands that was found, and that no span covers yet."""
-    found = atoms(text)
-    context = _Context(text, found)
+    """Finds occurrences of the sought values that no span covers yet."""
+    units = atoms(text)
+    context = _Context(text, units)
     covered, shielded = _Spans(spans), _Spans(shields)
     certain: list[Standing] = []
     unsure: list[Standing] = []
-    for place in sought.places(text, found):
-        shields_it = any(_shields(shield, place, text) for shield in shielded.around(place))
+    for place in sought.places(text, units):
+        shields_it = any(_is_shielded(shield, place, text) for shield in shielded.around(place))
         if not (covered.around(place) or shields_it or context.is_time(place)):
             doubtful = place.form.ordinary or context.is_foreign_word(place)
             (unsure if doubtful else certain).append(place)
-    certain += _sure(unsure, certain, context)
+    certain += _select_names(unsure, certain, context)
     return [
         Span(b, place.start, place.end, place.form.value.type, place.form.value.score, REPEATED)
         for place in sorted(certain, key=lambda place: place.start)
     ]
 
 
-def _sure(
+def _select_names(
     unsure: Sequence[Standing], certain: Sequence[Standing], context: "_Context"
 ) -> list[Standing]:
-    """Those of the places of ordinary words that are names: written as one, or beside one of the same value."""
+    """Selects occurrences of ordinary words that are names.
+
+    They are written as a name, or stand beside another part of the same value.
+    """
     ends = {place.last: place for place in certain}
     begins = {place.first: place for place in certain}
 
@@ -362,8 +392,8 @@ def _sure(
     return [place for place in unsure if is_beside(place) or context.is_name(place)]
 
 
-def _shields(shield: Span, place: Standing, text: str) -> bool:
-    """Whether a public name keeps a part of a private one that stands in it."""
+def _is_shielded(shield: Span, place: Standing, text: str) -> bool:
+    """True if a public name around a partial occurrence keeps it public."""
     if place.form.whole:
         return False
     others = [
@@ -375,7 +405,7 @@ def _shields(shield: Span, place: Standing, text: str) -> bool:
 
 
 class _Spans:
-    """Spans of a text, to be asked for those around a place."""
+    """A sorted set of a text's spans, searchable by place."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = sorted(spans, key=lambda span: span.start)
@@ -383,22 +413,29 @@ class _Spans:
         self._longest = max((span.end - span.start for span in spans), default=0)
 
     def around(self, place: Standing) -> list[Span]:
-        """The spans that hold all of a place."""
+        """Returns the spans that cover all of a place."""
         first = bisect_left(self._starts, place.end - self._longest)
         last = bisect_right(self._starts, place.start)
         return [span for span in self._spans[first:last] if span.end >= place.end]
 
 
 class _Context:
-    """What is around the places of a text."""
+    """The text around occurrences, and tests of it."""
 
-    def __init__(self, text: str, found: Sequence[Atom]) -> None:
-        self._text, self._atoms = text, found
+    def __init__(self, text: str, units: Sequence[Atom]) -> None:
+        self._text, self._atoms = text, units
         self._headings: dict[int, bool] = {}
 
     def is_foreign_word(self, place: Standing) -> bool:
-        """Whether a place may be an ordinary word of a language whose words are not known: one in small letters."""
-        if place.last - place.first > 1 or place.form.value.type not in NAMES or not self._foreign:
+        """True if a place may be an ordinary foreign word.
+
+        Only single words in small letters count.
+        """
+        if (
+            place.last - place.first > 1
+            or place.form.value.type not in NAMES
+            or not self._is_foreign
+        ):
             return False
         before, after = (
             self._text[max(0, place.start - 1) : place.start],
@@ -411,14 +448,21 @@ class _Context:
         )
 
     @cached_property
-    def _foreign(self) -> bool:
-        """Whether the text is mostly of words that English texts do not have."""
-        told = [atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3]
-        told = [word for word in told if word.isalpha()]
-        return len(told) >= LEAST and 2 * sum(map(_ordinary, told)) < len(told)
+    def _is_foreign(self) -> bool:
+        """True if most words of the text are rare in English texts."""
+        long_words = [
+            atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3
+        ]
+        long_words = [word for word in long_words if word.isalpha()]
+        return len(long_words) >= LEAST and 2 * sum(map(_is_ordinary_word, long_words)) < len(
+            long_words
+        )
 
     def is_time(self, place: Standing) -> bool:
-        """Whether what is also a name tells a month or day here: "in April", "3 May"."""
+        """True if a name is a month or day here.
+
+        Examples are "in April" and "3 May".
+        """
         if place.form.text not in calendar():
             return False
         if _DATED.match(self._text, place.end):
@@ -429,9 +473,12 @@ class _Context:
         return last.text.isdigit() or last.text in vocabulary.words("before_times")
 
     def is_name(self, place: Standing) -> bool:
-        """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""
+        """True if ordinary words are written as a name.
+
+        They follow a title, or have capitals that nothing else asks for.
+        """
         text = self._text[place.start : place.end]
-        if self._follows(place):
+        if self._has_title_before(place):
             return True
         if not place.form.whole and place.form.text in calendar():
             return False
@@ -440,101 +487,117 @@ class _Context:
         if len(written) > 1:
             return capitals or text == place.form.value.text
         shouted = text.isupper() and text[1:] != ""
-        return capitals and not shouted and not self._asks_for_capital(place.start)
+        return capitals and not shouted and not self._is_capital_expected(place.start)
 
-    def _asks_for_capital(self, start: int) -> bool:
-        return self._begins(start) or self._in_heading(start)
+    def _is_capital_expected(self, start: int) -> bool:
+        return self._is_sentence_start(start) or self._is_in_heading(start)
 
-    def _follows(self, place: Standing) -> bool:
-        """Whether a place has a capital, and a title or greeting stands before it."""
+    def _has_title_before(self, place: Standing) -> bool:
+        """True if a capitalized place follows a title or greeting."""
         before = self._atoms[place.first - 1].text if place.first else ""
         named = before in vocabulary.words("titles_only") or before in vocabulary.words("greetings")
         return named and self._text[place.start].isupper()
 
-    def _begins(self, start: int) -> bool:
+    def _is_sentence_start(self, start: int) -> bool:
         behind = self._text[max(0, start - _BEHIND) : start]
         if start > _BEHIND:
             behind = "x" + behind
         return _BEGINS.search(behind) is not None
 
-    def _in_heading(self, start: int) -> bool:
-        """Whether all words of the line have capitals."""
+    def _is_in_heading(self, start: int) -> bool:
+        """True if all words of the line have capitals."""
         begin = self._text.rfind("\n", 0, start) + 1
         if begin not in self._headings:
             end = self._text.find("\n", start)
             line = self._text[begin : len(self._text) if end < 0 else end]
-            told = [word for word in regex.findall(r"\p{L}+", line[:2000]) if not is_public(word)]
-            self._headings[begin] = len(told) > 1 and all(word[0].isupper() for word in told)
+            line_words = [
+                word for word in regex.findall(r"\p{L}+", line[:2000]) if not is_public(word)
+            ]
+            self._headings[begin] = len(line_words) > 1 and all(
+                word[0].isupper() for word in line_words
+            )
         return self._headings[begin]
 
 
-def _placed(text: str, found: Sequence[Atom], first: int, last: int, form: Form) -> Standing | None:
-    """The place of a form, if the characters between and around its letters and digits are its own too."""
-    start, end = found[first].start, found[last - 1].end
+def _place_form(
+    text: str, units: Sequence[Atom], first: int, last: int, form: Form
+) -> Standing | None:
+    """Returns the occurrence of a form, or None if punctuation differs.
+
+    Where punctuation belongs to a value, the characters between and around its letters must agree,
+    too.
+    """
+    start, end = units[first].start, units[last - 1].end
     value = form.value
     if not form.whole or value.type in LOOSE:
         return Standing(first, last, start, end, form)
-    own = atoms(value.text)
-    start, end = start - own[0].start, end + len(value.text) - own[-1].end
+    value_atoms = atoms(value.text)
+    start, end = start - value_atoms[0].start, end + len(value.text) - value_atoms[-1].end
     if start < 0 or alike(value.type, text[start:end]) != value.key[1]:
         return None
     return Standing(first, last, start, end, form)
 
 
 @lru_cache(1 << 14)
-def _forms_of(value: PrivateValue) -> tuple[Form, ...]:
-    return tuple(_forms(value))
+def _get_forms(value: PrivateValue) -> tuple[Form, ...]:
+    return tuple(_make_forms(value))
 
 
-def _forms(value: PrivateValue) -> Iterable[Form]:
-    found = core(value.type, value.text)
-    joined = "".join([atom.text for atom in found])
+def _make_forms(value: PrivateValue) -> Iterable[Form]:
+    units = core(value.type, value.text)
+    joined = "".join([atom.text for atom in units])
     if not 0 < len(joined) <= LONGEST or not _is_telling(value, joined):
         return
-    named, spaced = value.type in NAMES, found[0].spaced
+    named, spaced = value.type in NAMES, units[0].spaced
     if len(joined) >= SHORTEST:
-        ordinary = named and spaced and _all_ordinary(found)
-        yield Form(joined, value, True, _breaks(found), ordinary, spaced)
+        ordinary = named and spaced and _are_ordinary(units)
+        yield Form(joined, value, True, _find_breaks(units), ordinary, spaced)
     if named and value.type in ("PERSON", "ORGANIZATION"):
-        yield from _parts_of(value, joined)
+        yield from _make_part_forms(value, joined)
         for part in syllables(value.type, value.text):
             yield Form(part, value, False, frozenset(), False, False)
 
 
-def _parts_of(value: PrivateValue, joined: str) -> Iterable[Form]:
-    """The forms of the words of a name of several."""
+def _make_part_forms(value: PrivateValue, joined: str) -> Iterable[Form]:
+    """Finds the forms of the words of a longer name."""
     for word in words(value.type, value.text):
         part = "".join([atom.text for atom in word])
         if part == joined or not word[0].spaced:
             continue
         if value.type != "ORGANIZATION" or _is_distinct(part):
-            yield Form(part, value, False, _breaks(word[:-1]), _all_ordinary(word), True)
+            yield Form(part, value, False, _find_breaks(word[:-1]), _are_ordinary(word), True)
 
 
-def _all_ordinary(found: Sequence[Atom]) -> bool:
-    return all(_ordinary(atom.text) for atom in found)
+def _are_ordinary(units: Sequence[Atom]) -> bool:
+    return all(_is_ordinary_word(atom.text) for atom in units)
 
 
-def _breaks(found: Sequence[Atom]) -> frozenset[int]:
-    """After how many letters and digits each atom ends."""
-    return frozenset(accumulate(len(atom.text) for atom in found))
+def _find_breaks(units: Sequence[Atom]) -> frozenset[int]:
+    """Returns after how many letters and digits each atom ends."""
+    return frozenset(accumulate(len(atom.text) for atom in units))
 
 
 def _is_mute(word: str) -> bool:
-    """Whether a word tells of nobody, alone: a title, or a particle of names."""
+    """True if a word alone identifies nobody: a title or particle."""
     return word in vocabulary.words("titles_only") or word in vocabulary.words("name_particles")
 
 
 def _is_telling(value: PrivateValue, joined: str) -> bool:
-    """Whether a value stands for the same wherever it stands: no title alone, and no short identifier."""
+    """True if a value means the same wherever it occurs.
+
+    A title alone does not, and neither does a short identifier.
+    """
     if _is_mute(joined) or value.type in NAMES or value.type == LISTED:
         return not _is_mute(joined)
     return value.type not in NEVER and len(joined) >= IDENTIFIER and not is_ordinary(joined)
 
 
 @lru_cache(1 << 14)
-def _ordinary(word: str) -> bool:
-    """Whether a word alone may be no name: an ordinary word, or one of two letters or fewer."""
+def _is_ordinary_word(word: str) -> bool:
+    """True if a word alone may be no name.
+
+    It is an ordinary word, or has two letters or fewer.
+    """
     return (
         (len(word) <= SHORTEST and word.isascii())
         or word.isdigit()
@@ -547,6 +610,6 @@ def _is_distinct(word: str) -> bool:
     return (
         len(word) > 3
         and word not in vocabulary.words("legal_forms")
-        and not _ordinary(word)
+        and not _is_ordinary_word(word)
         and int(ranks([word])[0]) > DISTINCT
     )

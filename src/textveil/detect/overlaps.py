@@ -1,7 +1,8 @@
-"""Overlaps: settles what stands in two spans, and joins spans so that no word is in two.
+"""Overlaps: resolves overlapping spans, so no word is in two.
 
-In: spans of a batch, and its words. Out: spans that share no word; words cut where spans end.
-Not here: where values of a structure begin and end (`bounds`, `keyvalue`), and the order of steps (`stages`).
+In: the spans and tokens of a batch. Out: spans that share no word; tokens cut where spans end.
+Not here: the limits of values in structured text (`bounds`, `keyvalue`), and the order of steps
+(`stages`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,13 +18,13 @@ from textveil.detect.spans import IDENTIFIERS, LISTED, NAMES, PRIVATE, REPEATED,
 from textveil.text import Late, Tokens
 
 VALUES = "structure"
-"""The detector that knows where values begin and end."""
+"""The detector that knows the exact limits of values."""
 
 SEPARATORS = frozenset(",;|\t")
-"""What stands between the cells of a table, without a space behind it."""
+"""Separators between cells of a table, which no space follows."""
 
 FIGURES, FEWEST = ("ID", "ACCOUNT", "PHONE"), 5
-"""Types of numbers that the tagger finds, and the figures that one has at least."""
+"""Types of numbers that the tagger finds; and their fewest digits."""
 
 BARE: Mapping[str, tuple[str, ...]] = {
     "AGE": ("AGE",),
@@ -33,7 +34,7 @@ BARE: Mapping[str, tuple[str, ...]] = {
         (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
     ),
 }
-"""Types of figures that the tagger finds with words around them, and what others know them to be."""
+"""For each type tagged among words, the types that confirm the bare number."""
 
 _OF_A_NUMBER = Late(r"\p{N}|\b\p{Lu}{1,2}\b")
 _EDGE_BEFORE = Late(r"(?:\A|[\s:.]|\p{Lo})\Z")
@@ -41,35 +42,38 @@ _EDGE_BEHIND = Late(r"\Z|[\s,.)]|\p{Lo}")
 
 
 def surest(spans: Sequence[Span]) -> list[Span]:
-    """Of spans of a detector that agree in place, type and whether they are private, the surest.
+    """Keeps the best-scored of a detector's identical spans.
 
-    All that is said in a run of Base64 is found at one place, which may be long: without this, each further step would
-    read all of it once for each of them.
+    Spans are identical if they agree in place, type, source and whether they are private. All
+    findings inside a run of Base64 have the same place, which may be long: without this step, each
+    later step would read all of it once for each of them.
     """
-    found: dict[tuple[Any, ...], Span] = {}
+    best: dict[tuple[Any, ...], Span] = {}
     for span in spans:
         place = *span[:4], span.source, span.private >= PRIVATE
-        if place not in found or span.score > found[place].score:
-            found[place] = span
-    return [*found.values()]
+        if place not in best or span.score > best[place].score:
+            best[place] = span
+    return [*best.values()]
 
 
 def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Drops a guessed number where another detector found it in there, beside words only ("IMEI 49015").
+    """Drops a tagger's number that another detector found alone ("IMEI 49015").
+
+    The guess has only words around that number.
 
     One or two capitals may be a part of the number ("AB 123456"), so they keep the guess.
     """
-    known: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    sure_places: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for span in sorted(spans):
         if not span.is_guess:
-            known.setdefault((span.text, span.type), []).append((span.start, span.end))
+            sure_places.setdefault((span.text, span.type), []).append((span.start, span.end))
 
     def is_wordy(span: Span) -> bool:
         text = texts[span.text]
         return span.is_guess and any(
             _is_apart(text[span.start : start], text[end : span.end])
             for type_ in BARE.get(span.type, ())
-            for start, end in _held(known.get((span.text, type_), ()), span)
+            for start, end in _select_inside(sure_places.get((span.text, type_), ()), span)
         )
 
     return [span for span in spans if not is_wordy(span)]
@@ -82,79 +86,82 @@ def _is_apart(before: str, behind: str) -> bool:
 
 
 FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
-"""Types that are known by a form, and are no part of a name."""
+"""Types that are recognised by a form, so no part of a name."""
 
 
 def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Cuts what is known by its form, and its key, out of names that hold it."""
+    """Cuts identifiers with a form, and their keys, out of names."""
     forms: dict[int, list[tuple[int, int]]] = {}
     for b, start, end in sorted(span[:3] for span in spans if span.type in FORMED):
         forms.setdefault(b, []).append((start, end))
-    found: list[Span] = []
+    pieces: list[Span] = []
     for span in spans:
-        held = _held(forms.get(span.text, ()), span)
+        held = _select_inside(forms.get(span.text, ()), span)
         if span.type not in NAMES or not held:
-            found.append(span)
+            pieces.append(span)
             continue
         free = span.start
         for start, end in [*held, (span.end, span.end)]:
-            rest = _alphanumeric(texts[span.text], free, start)
+            rest = _trim_to_alphanumeric(texts[span.text], free, start)
             if rest and not kind_of(texts[span.text][slice(*rest)]):
-                found.append(span._replace(start=rest[0], end=rest[1]))
+                pieces.append(span._replace(start=rest[0], end=rest[1]))
             free = max(free, end)
-    return found
+    return pieces
 
 
-def _alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """From the first letter or figure of a part of a text to its last; None if there is none."""
+def _trim_to_alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Returns the range from first to last letter or digit, or None."""
     places = [i for i in range(start, end) if text[i].isalnum()]
     return (places[0], places[-1] + 1) if places else None
 
 
-def _held(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
-    """Those of sorted places that lie in a span."""
+def _select_inside(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+    """Returns the sorted places that lie inside a span."""
     first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
-    return [each for each in places[first:last] if each[1] <= span.end]
+    return [place for place in places[first:last] if place[1] <= span.end]
 
 
-def _touched(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
-    """The parts of sorted places, none of which overlap, that lie in a span."""
+def _clip_places(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+    """Returns the parts of sorted places that lie inside a span.
+
+    No two places may overlap.
+    """
     first = bisect_right(places, span.start, key=lambda place: place[1])
     last = bisect_left(places, span.end, key=lambda place: place[0])
     return [(max(start, span.start), min(end, span.end)) for start, end in places[first:last]]
 
 
 def divide_between_cells(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Divides spans that hold values of a structure and cells beside them.
+    """Divides spans that hold structured values and neighbouring cells.
 
-    A guessed number may begin or end in a value; the few figures of another cell are no part of it.
+    A guessed number may begin or end in a value; the few digits of another cell are no part of it.
     """
     values: dict[int, list[tuple[int, int]]] = {}
     for b, start, end in sorted(span[:3] for span in spans if span.source == VALUES):
-        own = values.setdefault(b, [])
-        if own and start < own[-1][1]:
-            own[-1] = own[-1][0], max(end, own[-1][1])
+        places = values.setdefault(b, [])
+        if places and start < places[-1][1]:
+            places[-1] = places[-1][0], max(end, places[-1][1])
         else:
-            own.append((start, end))
-    found: list[Span] = []
+            places.append((start, end))
+    pieces: list[Span] = []
     for span in spans:
         number = span.is_guess and span.type in FIGURES
-        held = (_touched if number else _held)(values.get(span.text, ()), span)
+        held = (_clip_places if number else _select_inside)(values.get(span.text, ()), span)
         text = texts[span.text]
-        between = _separators(text, span, held)
+        between = _find_separators(text, span, held)
         if span.source == VALUES or not (between or len(held) > 1):
-            found.append(span)
+            pieces.append(span)
             continue
-        found += (
+        pieces += (
             span._replace(start=start, end=end)
-            for start, end in _rests(text, span, held, between)
+            for start, end in _find_other_cells(text, span, held, between)
             if not (number and sum(map(str.isdigit, text[start:end])) < FEWEST)
         )
-    return found
+    return pieces
 
 
-def _separators(text: str, span: Span, held: Sequence[tuple[int, int]]) -> set[str]:
-    """The separators of cells beside values in a span."""
+def _find_separators(text: str, span: Span, held: Sequence[tuple[int, int]]) -> set[str]:
+    """Returns the cell separators beside values in a span."""
     edges = {edge for start, end in held for edge in (start - 1, end)}
     return {
         text[i]
@@ -165,27 +172,33 @@ def _separators(text: str, span: Span, held: Sequence[tuple[int, int]]) -> set[s
     }
 
 
-def _rests(
+def _find_other_cells(
     text: str, span: Span, held: Sequence[tuple[int, int]], between: Collection[str]
 ) -> Iterator[tuple[int, int]]:
-    """The cells of a span outside of values."""
+    """Finds the cells of a span outside of its values."""
     at = span.start
     for start, end in [*held, (span.end, span.end)]:
         cells = [at - 1, *(i for i in range(at, start) if text[i] in between), start]
         for before, after in pairwise(cells):
-            if rest := _alphanumeric(text, before + 1, after):
+            if rest := _trim_to_alphanumeric(text, before + 1, after):
                 yield rest
         at = end
 
 
 def cut_words(found: Detections) -> Detections:
-    """Cuts words where spans begin and end: those of scripts without spaces, and at bounds of a text."""
+    """Cuts words at the edges of spans.
+
+    These are words of scripts without spaces, and words that hold a bound of the text.
+    """
     edges = set[tuple[int, int]]()
-    for b, own in groupby(found.spans, key=lambda span: span.text):
-        known = bounds_in(found.tokens.texts[b], found.bounds)
-        for span in own:
+    for b, text_spans in groupby(found.spans, key=lambda span: span.text):
+        text_bounds = bounds_in(found.tokens.texts[b], found.bounds)
+        for span in text_spans:
             start, end = reach(span, found.tokens)
-            inner = (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end))
+            inner = (
+                *text_bounds.edges(start, span.start + 1),
+                *text_bounds.edges(span.end - 1, end),
+            )
             edges.update((b, edge) for edge in inner)
     places = [(span.text, place) for span in found.spans for place in (span.start, span.end)]
     tokens, origin = found.tokens.cut(places, edges)
@@ -193,7 +206,10 @@ def cut_words(found: Detections) -> Detections:
 
 
 def widen_name(span: Span, tokens: Tokens) -> Span:
-    """Widens a repeated name inside a URL, an address or a user name to all of that."""
+    """Widens a repeated name to the whole URL or address around it.
+
+    A user name counts as an address, too.
+    """
     start, end = reach(span, tokens)
     if span.source != REPEATED or span.type not in NAMES or (start, end) == span[1:3]:
         return span
@@ -204,15 +220,19 @@ def widen_name(span: Span, tokens: Tokens) -> Span:
 
 
 def join(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
-    """Joins spans that overlap or touch the same word, so that no word is in two spans.
+    """Joins spans that overlap or touch the same word.
 
-    A joined span covers all its spans. Type, score and source are those of the most certain one: structured
-    identifiers go before user lists, and those before all other types; of identifiers, those that have a form or a key
-    go before guesses; then the higher score wins, then the longer span, then place, type and source.
+    A joined span covers all its spans. Type, score and source are those of the most certain span:
+    structured identifiers go before user lists, and those before all other types; of identifiers,
+    those with a form or a key go before guesses; then the higher score wins, then the longer span,
+    then place, type and source.
 
     Args:
-        spans: of texts of `tokens`, in any order.
-        tokens: the words of these texts.
+        spans: spans of texts of `tokens`, in any order.
+        tokens: the tokens of these texts.
+
+    Returns:
+        Sorted spans; no word is in two of them.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
     for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in spans):
@@ -221,11 +241,11 @@ def join(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
             joined.append((text, max(before, end), [*group, span]))
         else:
             joined.append((text, end, [span]))
-    return sorted(_union(group) for _, _, group in joined)
+    return sorted(_merge_group(group) for _, _, group in joined)
 
 
 def reach(span: Span, tokens: Tokens) -> tuple[int, int]:
-    """The bounds of a span together with the words it touches."""
+    """Returns the bounds of a span and of the words it touches."""
     low, high = tokens.documents[span.text : span.text + 2].tolist()
     first = bisect_right(tokens.ends, span.start, low, high)
     last = bisect_left(tokens.starts, span.end, low, high) - 1
@@ -234,14 +254,14 @@ def reach(span: Span, tokens: Tokens) -> tuple[int, int]:
     return min(span.start, int(tokens.starts[first])), max(span.end, int(tokens.ends[last]))
 
 
-def _union(group: Sequence[Span]) -> Span:
-    first = min(group, key=_certainty)
+def _merge_group(group: Sequence[Span]) -> Span:
+    first = min(group, key=_rank_certainty)
     return first._replace(
         start=min(span.start for span in group), end=max(span.end for span in group)
     )
 
 
-def _certainty(span: Span) -> tuple[Any, ...]:
+def _rank_certainty(span: Span) -> tuple[Any, ...]:
     rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED else 2
     guessed = rank == 0 and span.is_guess
     return rank, guessed, -span.score, span.start - span.end, span.start, span.type, span.source

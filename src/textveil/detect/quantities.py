@@ -1,12 +1,15 @@
-"""Quantities: dates, ages and amounts as they are written, and the same form with another value.
+"""Quantities: reads dates, ages and amounts, and writes other values alike.
 
-In: what a detector found, its type. Out: its value, and the text with another value in its place.
-Not here: by how much a value is moved (`mechanism.moved_figures`), and what finds figures (`patterns`, `keyvalue`).
+In: the text and type of a detected value. Out: its value, and a function that writes another value
+in its form.
+Not here: by how much a value is moved (`mechanism.moved_figures`), and the search for figures
+(`patterns`, `keyvalue`).
 
-What cannot be read with certainty is not read. What is written shows the other value and the form of the first, and
-the form is never one that only some values have: a leading zero would tell that a day is before the 10th, a thousands
-separator that an amount is above 999, `Sept.` that a day is in that month, "21 год" that an age ends in 1. For the same
-reason all values are read that somebody writes in a way of which some are.
+A figure that cannot be read with certainty is not read. The written form shows the new value in the
+form of the old value, and that form must never be one that only some values have: a leading zero
+would reveal that a day is before the 10th, a thousands separator that an amount is above 999,
+`Sept.` that a day is in that month, "21 год" that an age ends in 1. For the same reason a way of
+writing is read for all of its values or for none.
 """
 
 import unicodedata
@@ -20,22 +23,23 @@ import regex
 from textveil.text import Late, vocabulary
 
 DATES = ("DATE", "BIRTH_DATE")
-"""Types of dates: those of a session are all moved by the same number of days."""
+"""Types of dates: a session moves all of them by the same number of days."""
 
 AGE = "AGE"
 """The type of ages."""
 
 OLDEST = 120
-"""Ages are from 0 to this."""
+"""The highest age in years that is read or written; the lowest is 0."""
 
 
 class Figure(NamedTuple):
-    """A value and its form. Secret.
+    """A value and the form in which it is written. Secret.
 
     Args:
         value: a date as its day number, an age, or an amount in hundredths.
-        write: writes another value in the same form, an amount rounded to its decimal places; None for a date whose
-            year does not have four figures. Ages below 0 and above `OLDEST` and amounts below 0 are written as these.
+        write: writes another value in the same form, an amount rounded to its decimal places; None
+            for a date whose year does not have four figures. Ages below 0 and above `OLDEST` and
+            amounts below 0 are written as these.
     """
 
     value: int
@@ -46,30 +50,30 @@ class Figure(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Equal for figures of a type that have the same value."""
+        """A key that is equal for equal values of a type."""
         return str(self.value)
 
 
 def read(type_: str, text: str) -> Figure | None:
-    """What is written there; None unless that is certain.
+    """Reads a date, age or amount; None unless the value is certain.
 
     Args:
         type_: one of `DATES`, `AGE`, or another type, whose figures are amounts.
         text: a date, an age or an amount, with nothing around it but units.
     """
-    reader = _date if type_ in DATES else _age if type_ == AGE else _amount
+    reader = _read_date if type_ in DATES else _read_age if type_ == AGE else _read_amount
     return reader(text)
 
 
-# ---- dates -----------------------------------------------------------------------------------------------------------
+# ---- dates ---------------------------------------------------------------------------------------
 
 _NUMERIC = Late(
     r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
     r"|(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d\d?)[ ]?[月월][ ]?(?P<day>\d\d?)[ ]?[日号號일]"
     r"|(?P<day>\d\d?)(?P<mark>\.[ ]?)(?P<month>\d\d?)(?P=mark)(?P<year>\d{4})"
 )
-"""The order of day and month follows from the form. With slashes it would follow only from a day above the 12th, so
-that a moved date would tell that its day was one of these."""
+"""Numeric dates in which the form fixes the order of day and month. With slashes only a day above
+the 12th would fix it, so a moved date would reveal that its day was one of these."""
 
 _WORDED = Late(
     r"(?P<day>\d\d?)(?P<after>\.|st|nd|rd|th|er|[º°]|)(?P<link>[ ](?:(?:of|de)[ ])?)(?P<month>[\p{L}\p{M}]+)\.?"
@@ -78,13 +82,13 @@ _WORDED = Late(
 )
 
 
-def _called(month: int, language: str) -> str:
-    """A month as it is called alone."""
+def _name_month(month: int, language: str) -> str:
+    """Returns the name of a month in a language, with a capital."""
     return vocabulary.by_language(f"months.{month}")[language][0].capitalize()
 
 
-def _plain(word: str) -> str:
-    """A word in small letters, without accents."""
+def _remove_accents(word: str) -> str:
+    """Removes case and accents from a word."""
     return regex.sub(r"\p{M}", "", unicodedata.normalize("NFD", word.casefold()))
 
 
@@ -93,34 +97,34 @@ _ORDINALS = ("st", "nd", "rd", "th")
 
 
 @cache
-def _months() -> dict[str, int]:
-    """The months by the words of many languages, whole and short, in small letters."""
-    found: dict[str, int] = {}
-    for form in (str.casefold, _plain):
+def _map_months() -> dict[str, int]:
+    """Maps month names of many languages, whole and short, to numbers."""
+    numbers: dict[str, int] = {}
+    for form in (str.casefold, _remove_accents):
         for month in range(1, 13):
             for word in sorted(vocabulary.words(f"months.{month}")):
-                found.setdefault(form(word), month)
-    return found
+                numbers.setdefault(form(word), month)
+    return numbers
 
 
-def _date(text: str) -> Figure | None:
+def _read_date(text: str) -> Figure | None:
     if _FOREIGN.search(text):
         return None
     match = _NUMERIC.fullmatch(text)
     if match is None:
-        return _worded(text)
+        return _read_worded_date(text)
     value, width = (
-        _day(match["year"], match["month"], match["day"]),
+        _parse_day(match["year"], match["month"], match["day"]),
         2 if match["mark"] in ("-", "/", ".") else 1,
     )
     if value is None:
         return None
 
     def write(value: int) -> str | None:
-        moved = _moved(value)
+        moved = _to_date(value)
         if moved is None:
             return None
-        return _filled(
+        return _replace_parts(
             text,
             {
                 match.span("year"): str(moved.year),
@@ -132,68 +136,72 @@ def _date(text: str) -> Figure | None:
     return Figure(value, write)
 
 
-def _worded(text: str) -> Figure | None:
-    """A date whose month is a word.
+def _read_worded_date(text: str) -> Figure | None:
+    """Reads a date whose month is a word.
 
-    In which words another one is written follows from how the words stand, and not from the language of the month: some
-    months of two languages are alike, so that the language would tell the others.
+    The words of the new date follow from the order of the words, and not from the language of the
+    month: some months of two languages are alike, so the language would reveal that the month is
+    not one of these.
     """
     match = _WORDED.fullmatch(text)
     if match is None:
         return None
-    month = _months().get(unicodedata.normalize("NFC", match["month"]).casefold())
-    value = None if month is None else _day(match["year"], str(month), match["day"])
+    month = _map_months().get(unicodedata.normalize("NFC", match["month"]).casefold())
+    value = None if month is None else _parse_day(match["year"], str(month), match["day"])
     if value is None:
         return None
     after, of, capital = match["after"], match["link"] == " of ", match["month"][0].isupper()
 
     def write(value: int) -> str | None:
-        moved = _moved(value)
+        moved = _to_date(value)
         if moved is None:
             return None
-        day, english = str(moved.day), _called(moved.month, "en")
-        ordinal = day + (_ordinal(moved.day) if after in _ORDINALS else "")
+        day, english = str(moved.day), _name_month(moved.month, "en")
+        ordinal = day + (_get_ordinal_suffix(moved.day) if after in _ORDINALS else "")
         if match["link"] is None:
             return f"{english} {ordinal}{match['comma']} {moved.year}"
         if of or after in _ORDINALS or (capital and not after and match["link"] == " "):
             return f"{ordinal}{match['link']}{english}{match['comma'] or ''} {moved.year}"
         if capital and after == "." and match["link"] == " ":
-            return f"{day}. {_called(moved.month, 'de')}{match['comma'] or ''} {moved.year}"
+            return f"{day}. {_name_month(moved.month, 'de')}{match['comma'] or ''} {moved.year}"
         return moved.isoformat()
 
     return Figure(value, write)
 
 
-def _ordinal(day: int) -> str:
+def _get_ordinal_suffix(day: int) -> str:
     return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
-def _day(year: str, month: str, day: str) -> int | None:
+def _parse_day(year: str, month: str, day: str) -> int | None:
     try:
         return date(int(year), int(month), int(day)).toordinal()
     except ValueError:
         return None
 
 
-def _moved(value: int) -> date | None:
-    """The date of a day number, if its year has four figures."""
+def _to_date(value: int) -> date | None:
+    """Returns a day number's date, if its year has four digits."""
     first, last = date(1000, 1, 1).toordinal(), date.max.toordinal()
     return date.fromordinal(value) if first <= value <= last else None
 
 
-def _filled(text: str, new: dict[tuple[int, int], str]) -> str:
-    """A text with something else at some of its places."""
+def _replace_parts(text: str, new: dict[tuple[int, int], str]) -> str:
+    """Replaces parts of a text, given by their places."""
     for (start, end), part in sorted(new.items(), reverse=True):
         text = text[:start] + part + text[end:]
     return text
 
 
-# ---- ages ------------------------------------------------------------------------------------------------------------
+# ---- ages ----------------------------------------------------------------------------------------
 
 
 @cache
-def _forms() -> dict[str, tuple[str, ...]]:
-    """Words that say nothing but that this is an age in years: each with its forms for 1, perhaps a few, and many."""
+def _map_year_words() -> dict[str, tuple[str, ...]]:
+    """Maps words for years of age to their forms by number.
+
+    The forms are for 1, perhaps for a few, and for many.
+    """
     alike = vocabulary.words("years_alike")
     declined = [
         forms
@@ -206,67 +214,72 @@ def _forms() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _aged() -> regex.Pattern[str]:
+def _compile_age() -> regex.Pattern[str]:
     return regex.compile(
         r"(?P<years>[0-9]{1,3})(?:(?P<gap>[ \-]?)(?P<words>\L<words>))?",
         regex.IGNORECASE,
-        words=_forms(),
+        words=_map_year_words(),
     )
 
 
 @cache
-def _behind() -> regex.Pattern[str]:
-    """What goes on with an age; a part of a year makes it none in years."""
+def _compile_unit() -> regex.Pattern[str]:
+    """Compiles the units that follow an age.
+
+    With a unit of less than a year, it is no age in years.
+    """
     return regex.compile(
         r"[ \-]?(?:\L<words>|(?P<part>months?|mos?|weeks?|wks?|days?|monaten?|wochen?|tagen?|mois|semaines?|jours?"
         r"|mes(?:es)?|semanas?|d[ií]as?|mês|mes[ei]|settiman[ae]|giorn[oi]|maand(?:en)?|weken|dagen|miesi[ąę]c\p{L}*"
         r"|tygod\p{L}+|dni|месяц\p{L}*|недел\p{L}+|дн(?:я|ей)|ay|aylık|hafta|haftalık|gün|tháng|tuần|ngày|شهر|أشهر|شهور|أسابيع|महीन\p{L}))"
         r"(?!\w)|[ ]?(?:[岁歲歳才세살]|(?P<part>个月|個月|[かヶカケ]月|週|周|天|개월|주))",
         regex.IGNORECASE,
-        words=_forms(),
+        words=_map_year_words(),
     )
 
 
 def age_end(text: str, start: int, end: int) -> int:
-    """Where an age ends together with the words for its unit behind it, which may tell of its number.
+    """Finds the end of an age together with its unit behind.
+
+    The form of the unit may reveal the number, so it belongs to the age.
 
     Args:
         text: any text.
-        start: where an age starts in it.
-        end: where what was found ends.
+        start: the start of the age in it.
+        end: the end of the detected span.
     """
-    match = _behind().match(text, end)
-    return match.end() if match and (match["part"] or _age(text[start : match.end()])) else end
+    match = _compile_unit().match(text, end)
+    return match.end() if match and (match["part"] or _read_age(text[start : match.end()])) else end
 
 
-def _age(text: str) -> Figure | None:
-    match = _aged().fullmatch(text)
+def _read_age(text: str) -> Figure | None:
+    match = _compile_age().fullmatch(text)
     if match is None or int(match["years"]) > OLDEST:
         return None
     age, gap, words = int(match["years"]), match["gap"] or "", match["words"] or ""
-    forms = _forms()[words.casefold()] if words else ("",)
-    if words.casefold() != _agreeing(forms, age).casefold() and not words.casefold().startswith(
+    forms = _map_year_words()[words.casefold()] if words else ("",)
+    if words.casefold() != _choose_form(forms, age).casefold() and not words.casefold().startswith(
         "y"
     ):
         return None  # 34 an
 
     def write(value: int) -> str:
         years = min(max(value, 0), OLDEST)
-        agreeing = _agreeing(forms, years)
+        agreeing = _choose_form(forms, years)
         return f"{years}{gap}{agreeing.upper() if words.isupper() else agreeing}"
 
     return Figure(age, write)
 
 
-def _agreeing(forms: tuple[str, ...], number: int) -> str:
-    """The word for years beside a number."""
+def _choose_form(forms: tuple[str, ...], number: int) -> str:
+    """Chooses the form of "years" that agrees with a number."""
     one, *few, many = forms if len(forms) > 1 else forms * 2
     if number == 1 or (one == "год" and number % 10 == 1 and number % 100 != 11):
         return one
     return few[0] if few and number % 10 in (2, 3, 4) and number % 100 not in (12, 13, 14) else many
 
 
-# ---- amounts ---------------------------------------------------------------------------------------------------------
+# ---- amounts -------------------------------------------------------------------------------------
 
 _AMOUNT = Late(
     r"(?P<before>[^\d\-–−(+.,]{0,12})"
@@ -277,12 +290,15 @@ _AMOUNT = Late(
     r"|[0-9]{1,15})"
     r"(?:(?P<mark>(?!(?P=group))[.,])(?P<rest>[0-9]{1,2}))?(?P<after>[^\d]{0,12})"
 )
-"""A sign or a bracket before it may make it negative. Three figures behind a full stop or comma are read as thousands,
-always: who writes 950 writes 1,250, and to read only one of them would tell which it is. Where they are decimal places,
-all amounts are read in thousandths."""
+"""An amount. A sign or a bracket before it may make it negative.
+
+Three digits behind a full stop or comma are always read as thousands: a writer of 950 also writes
+1,250, and to read only one of them would reveal which it is. Where they are decimal places, all
+amounts are read in thousandths.
+"""
 
 
-def _amount(text: str) -> Figure | None:
+def _read_amount(text: str) -> Figure | None:
     match = _AMOUNT.fullmatch(text)
     if match is None or match["after"][:1] in tuple(".,-–−"):
         return None

@@ -1,16 +1,19 @@
-"""Scoring: how probable it is that a span is private, by how it looks and by what else its text holds.
+"""Scoring: the probability that a span is private.
 
-In: spans of textveil's own detectors, among them those of which the bundled tagger is in doubt; the words of their
-texts. Out: the same spans with this probability. Weights come from `training/odds.py` of the repository.
+In: spans of textveil's own detectors, among them doubtful spans of the bundled tagger; the tokens
+of their texts. Out: the same spans with this probability. The weights come from `training/odds.py`
+of the repository.
 Not here: the detectors (`adapters`, `keyvalue`), and which spans count (`stages`).
 
-A single word that may be a name says little alone. Beside other private names it is likely to be one, too; in a text
-that holds nothing else it is not. So a candidate, which is all spans of the same words, is judged twice. A small
-network reads what the tagger read at it and in the words around (`Evidence`), and what detectors say of it (`OWN`). A
-second one reads what the first says of it and of the candidates beside it, and which identifiers are near (`BESIDE`).
-Both are fitted on texts that the tagger was not trained on: of those that it knows, the tagger is too sure.
+A single word that may be a name says little alone. Beside other private names it is likely to be
+private, too; in a text without any it is not. So a candidate, which is all overlapping spans at one
+place, is scored twice. A small network reads the tagger's evidence for the candidate and for the
+words around it (`Evidence`), and features from the detectors (`OWN`). A second network reads the
+first one's score of the candidate and of its neighbours, and which identifiers are near (`BESIDE`).
+Both are fitted on texts that the tagger was not trained on: on its training texts, the tagger is
+too sure.
 
-What is said of a text depends on that text alone, and the time is linear in its words.
+The score of a text depends on that text alone, and the time is linear in its words.
 """
 
 import json
@@ -49,9 +52,12 @@ OWN = (
     "line",
     "relation",
 )
-"""What is known of a candidate besides evidence: who found it; whether it is one of the tagger's `DETAILS`; the share
-of words in scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line;
-whether words for somebody whom the writer knows stand before it."""
+"""Features of a candidate without evidence.
+
+In order: whether the tagger found it; whether a key or phrase did (`structure`); whether it is one
+of the tagger's `DETAILS`; the share of words in scripts without capitals; whether it is one word,
+two, at most `SHORT` letters; whether it begins a line; whether kinship words stand before it.
+"""
 
 DETAIL = OWN.index("detail")
 
@@ -72,40 +78,46 @@ BESIDE = (
     ),
     *("identifiers", "any identifier", "distance", "text", "length"),
 )
-"""What the second network reads of a candidate: its log odds; of the up to `NEAR` candidates before and behind it
-whether there are any, the largest and the mean of their log odds, the logarithm of their odds' sum, the share and
-number of those that are rather private, and how many there are; the log odds of the one before and of the next; whether
-another candidate of the text has a word of it, and the largest log odds of those; how many identifiers are within
-`REACH` characters, and how far away the nearest is; how long the text is, and the candidate. Numbers, distances and
-lengths are logarithms."""
+"""Features that the second network reads of a candidate.
+
+Its log odds; of the up to `NEAR` candidates before and behind it whether there are any, the largest
+and the mean of their log odds, the logarithm of their odds' sum, the share and number of those that
+are rather private, and how many there are; the log odds of the previous and of the next; whether
+another candidate of the text shares a word with it, and the largest log odds of those; how many
+identifiers are within `REACH` characters, and how far away the nearest is; how long the text is,
+and the candidate. Numbers, distances and lengths are logarithms.
+"""
 
 NEAR = 10
 REACH = 1000
 LONG = 2000
-"""Characters from which on all texts count as equally long."""
+"""The length in characters from which all texts count as equally long."""
 
 LENIENT = 2.0
-"""What is added to the log odds of a surname with an apostrophe that begins a sentence: the tagger saw few of them."""
+"""Log odds added to a surname with an apostrophe that begins a sentence.
+
+The tagger saw few of them.
+"""
 
 NONE = -4.0
-"""The log odds that stand for those of no candidate."""
+"""Log odds used as padding where there is no neighbour."""
 
 SHORT = 3
 BEFORE = 60
-"""Characters before a candidate that are looked at."""
+"""The number of characters before a candidate that are searched for cues."""
 
 _LINE = Late(r"(?:\A|\n)\W*\Z")
 _UNCASED = Late(r"\p{Lo}")
 
 
 class Candidate(NamedTuple):
-    """What detectors found at one place.
+    """A place in a text at which detectors found spans.
 
     Args:
         text: the index of the text.
         start: first character.
         end: one past the last.
-        spans: the places of the spans among all that were found.
+        spans: the indices of its spans among all spans.
     """
 
     text: int
@@ -116,14 +128,15 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """A network of one layer of hidden units.
+    """The weights of a network with one hidden layer.
 
     Attributes:
-        units: float64 [units, features], what each feature adds to a hidden unit: of the first network `OWN` and what
-            evidence tells, of the second `BESIDE`. What the encoder's states add to the first, over the candidate and
-            over the words around, are the readings of the tagger.
-        bias: float64 [units].
-        sum: float64 [units], what each unit above 0 adds to the log odds.
+        units: float64 [units, features], the weight of each feature in each hidden unit. Features
+            of the first network are `OWN` and the evidence's, of the second `BESIDE`. The first
+            one's units also get the tagger's readings of the encoder's states, over the candidate
+            and over the words around.
+        bias: float64 [units], the biases of the hidden units.
+        sum: float64 [units], the weight of each unit above 0 in the log odds.
         base: float64, the log odds where no unit is above 0.
     """
 
@@ -134,13 +147,13 @@ class Weights:
 
 
 class Jury(NamedTuple):
-    """Those who judge candidates.
+    """The two networks that score candidates, and their thresholds.
 
     Args:
         first: the network that reads a candidate and the words around.
-        second: the one that reads what the first says of it and of others.
-        least: float64 [2], the log odds from which names count as private, and `DETAILS`; they become a probability of
-            .5.
+        second: the network that reads the first one's scores of a candidate and of its neighbours.
+        least: float64 [2], the log odds from which names, and `DETAILS`, count as private; they
+            become a probability of .5.
     """
 
     first: Weights
@@ -150,38 +163,42 @@ class Jury(NamedTuple):
 
 @cache
 def jury() -> Jury:
-    """Those of the package."""
-    kept = json.loads((files("textveil") / "data" / "constants" / "odds.json").read_text("utf-8"))
-    first, second = (
-        Weights(**{name: np.array(values, np.float64) for name, values in kept[each].items()})
-        for each in ("first", "second")
+    """Reads the networks of the package."""
+    constants = json.loads(
+        (files("textveil") / "data" / "constants" / "odds.json").read_text("utf-8")
     )
-    return Jury(first, second, np.array(kept["least"], np.float64))
+    first, second = (
+        Weights(**{name: np.array(values, np.float64) for name, values in constants[layer].items()})
+        for layer in ("first", "second")
+    )
+    return Jury(first, second, np.array(constants["least"], np.float64))
 
 
 def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
-    """The spans, with the probability that each is private; as they are those of other detectors, and what keys tell.
+    """Sets the probability that each span is private.
+
+    Spans of other detectors, and values behind a key that proves them private, keep theirs.
 
     Args:
-        spans: what was found, by the bundled tagger with `DOUBT`.
-        tokens: the words of the texts.
+        spans: the spans of all detectors; the bundled tagger must have run with `DOUBT`.
+        tokens: the tokens of the texts.
     """
-    found = candidates(spans)
+    places = candidates(spans)
     by = jury()
-    over, around = readings(found, spans, len(by.first.bias))
-    known = features(found, spans, tokens)
-    own = odds(known, over + around, by.first)
-    both = odds(beside(found, spans, tokens.texts, own), np.zeros(1), by.second)
+    over, around = readings(places, spans, len(by.first.bias))
+    feature_rows = features(places, spans, tokens)
+    first_odds = odds(feature_rows, over + around, by.first)
+    both = odds(beside(places, spans, tokens.texts, first_odds), np.zeros(1), by.second)
     doubtful = [
-        any(spans[i].source == "structure" for i in each.spans)
-        and is_doubtful(tokens.texts[each.text][each.start : each.end])
-        for each in found
+        any(spans[i].source == "structure" for i in place.spans)
+        and is_doubtful(tokens.texts[place.text][place.start : place.end])
+        for place in places
     ]
     private = probability(
-        both - by.least[known[:, DETAIL].astype(int)] + np.where(doubtful, LENIENT, 0.0)
+        both - by.least[feature_rows[:, DETAIL].astype(int)] + np.where(doubtful, LENIENT, 0.0)
     )
     result = list(spans)
-    for candidate, probable in zip(found, private.tolist(), strict=True):
+    for candidate, probable in zip(places, private.tolist(), strict=True):
         for i in candidate.spans:
             if not is_told(spans[i]):
                 result[i] = spans[i]._replace(private=probable)
@@ -189,51 +206,66 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
 
 
 def is_told(span: Span) -> bool:
-    """Whether a key tells that a value is private, so that its odds do not count; a name's key may be a thing's."""
+    """True if a key proves that a value is private.
+
+    Its odds then do not count. A name's key may be that of a thing, so it proves nothing.
+    """
     return span.source == "structure" and span.type != "PERSON"
 
 
 def candidates(spans: Sequence[Span]) -> list[Candidate]:
-    """The places of spans that are judged, in order; spans that overlap are of one candidate."""
-    found: list[Candidate] = []
-    for i, span in sorted(enumerate(spans), key=lambda each: each[1]):
+    """Groups overlapping spans that are scored into candidates, in order."""
+    groups: list[Candidate] = []
+    for i, span in sorted(enumerate(spans), key=lambda pair: pair[1]):
         if span.source not in JUDGED or span.type not in (*NAMES, *DETAILS):
             continue
-        if found and found[-1].text == span.text and span.start < found[-1].end:
-            last = found.pop()
-            found.append(last._replace(end=max(last.end, span.end), spans=(*last.spans, i)))
+        if groups and groups[-1].text == span.text and span.start < groups[-1].end:
+            last = groups.pop()
+            groups.append(last._replace(end=max(last.end, span.end), spans=(*last.spans, i)))
         else:
-            found.append(Candidate(span.text, span.start, span.end, (i,)))
-    return found
+            groups.append(Candidate(span.text, span.start, span.end, (i,)))
+    return groups
 
 
 def features(found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) -> Values:
-    """`OWN` of each candidate, then what its evidence tells, float64 [K, own + told]; zeros without evidence."""
-    rows = [_own(each, [spans[i] for i in each.spans], tokens) for each in found]
+    """Computes the features of each candidate, `OWN` and then its evidence.
+
+    Returns:
+        float64 [K, own + told]; zeros where a candidate has no evidence.
+    """
+    rows = [
+        _compute_own(candidate, [spans[i] for i in candidate.spans], tokens) for candidate in found
+    ]
     return np.array(rows, np.float64).reshape(len(found), len(OWN) + TOLD)
 
 
 def readings(
     found: Sequence[Candidate], spans: Sequence[Span], units: int
 ) -> tuple[Values, Values]:
-    """What was read over and around each candidate, two of float64 [K, units]; zeros without evidence."""
+    """Returns the tagger's readings over and around each candidate.
+
+    Returns:
+        Two of float64 [K, units]; zeros where a candidate has no evidence.
+    """
     none = (0.0,) * units
-    known = [evidence_of([spans[i] for i in each.spans]) for each in found]
-    over = [none if each is None else each.over for each in known]
-    around = [none if each is None else each.around for each in known]
+    evidences = [evidence_of([spans[i] for i in item.spans]) for item in found]
+    over = [none if item is None else item.over for item in evidences]
+    around = [none if item is None else item.around for item in evidences]
     size = len(found), units
     return np.array(over, np.float64).reshape(size), np.array(around, np.float64).reshape(size)
 
 
 def evidence_of(spans: Sequence[Span]) -> Evidence | None:
-    """That of the span that the tagger is surest of."""
+    """Returns the evidence of the tagger's best-scored span."""
     tagged = [span for span in spans if span.evidence is not None]
     return max(tagged, key=lambda span: span.score).evidence if tagged else None
 
 
-def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[float]:
+def _compute_own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[float]:
     text, start, *_ = candidate
-    words = [word for word in tokens.words[slice(*_words(candidate, tokens))] if word.isalnum()]
+    words = [
+        word for word in tokens.words[slice(*_find_tokens(candidate, tokens))] if word.isalnum()
+    ]
     before = tokens.texts[text][max(0, start - BEFORE) : start]
     tagged = [span for span in spans if span.source == "tagger"]
     best = max(tagged or spans, key=lambda span: span.score)
@@ -253,70 +285,84 @@ def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[fl
 
 
 def odds(known: Values, read: Values, by: Weights) -> Values:
-    """The log odds of candidates by one network, float64 [K].
+    """Computes the log odds of candidates by one network.
 
     Args:
-        known: float64 [K, features], what it reads of each.
-        read: float64 [K, units], what was read there and around, together; zeros for the second.
-        by: its weights.
+        known: float64 [K, features], the features of each candidate.
+        read: float64 [K, units], the readings over and around it, summed; zeros for the second
+            network.
+        by: the network's weights.
+
+    Returns:
+        float64 [K].
     """
-    units = np.maximum(_weighed(known, by.units) + read + by.bias, 0.0)
-    found: Values = _weighed(units, by.sum[None])[:, 0] + by.base
-    return found
+    units = np.maximum(_sum_weighted(known, by.units) + read + by.bias, 0.0)
+    log_odds: Values = _sum_weighted(units, by.sum[None])[:, 0] + by.base
+    return log_odds
 
 
 def beside(
     found: Sequence[Candidate], spans: Sequence[Span], texts: Sequence[str], own: Values
 ) -> Values:
-    """`BESIDE` of each candidate, float64 [K, features].
+    """Computes the features `BESIDE` of each candidate.
 
     Args:
         found: all candidates of the texts, in order.
-        spans: what was found, among them identifiers.
+        spans: all spans, among them identifiers.
         texts: the texts.
-        own: float64 [K], the log odds of each by the first network.
+        own: float64 [K], the log odds of each candidate by the first network.
+
+    Returns:
+        float64 [K, features].
     """
     identifiers: list[list[int]] = [[] for _ in texts]
-    candidate_spans = {i for each in found for i in each.spans}
+    candidate_spans = {i for candidate in found for i in candidate.spans}
     for i, span in enumerate(spans):
         if i not in candidate_spans and span.private >= 0.5:
             identifiers[span.text].append(span.start)
     rows: list[list[float]] = []
     for text, own_of in groupby(range(len(found)), key=lambda k: found[k].text):
         places = [*own_of]
-        rows += _beside(
+        rows += _compute_beside(
             [found[k] for k in places], sorted(identifiers[text]), texts[text], own[places]
         )
     return np.array(rows, np.float64).reshape(len(found), len(BESIDE))
 
 
-def _beside(
-    found: Sequence[Candidate], identifiers: Sequence[int], text: str, own: Values
+def _compute_beside(
+    group: Sequence[Candidate], identifiers: Sequence[int], text: str, log_odds: Values
 ) -> Iterator[list[float]]:
-    """The same for the candidates of one text; of its identifiers, where they begin."""
+    """Computes `BESIDE` for the candidates of one text.
+
+    Args:
+        group: the candidates of the text, in order.
+        identifiers: where the identifiers of the text begin.
+        text: the text.
+        log_odds: the log odds of the candidates by the first network.
+    """
     words = [
-        {atom.text for atom in atoms(text[each.start : each.end]) if len(atom.text) > 1}
-        for each in found
+        {atom.text for atom in atoms(text[candidate.start : candidate.end]) if len(atom.text) > 1}
+        for candidate in group
     ]
     holders: dict[str, list[int]] = {}
     for k, own_words in enumerate(words):
         for word in own_words:
             holders.setdefault(word, []).append(k)
-    best = {word: sorted(which, key=own.__getitem__)[-2:] for word, which in holders.items()}
-    for k, each in enumerate(found):
-        others = np.concatenate([own[max(0, k - NEAR) : k], own[k + 1 : k + 1 + NEAR]])
-        alike = [own[i] for word in words[k] for i in best[word] if i != k]
-        first = bisect_left(identifiers, each.start)
+    best = {word: sorted(which, key=log_odds.__getitem__)[-2:] for word, which in holders.items()}
+    for k, candidate in enumerate(group):
+        others = np.concatenate([log_odds[max(0, k - NEAR) : k], log_odds[k + 1 : k + 1 + NEAR]])
+        alike = [log_odds[i] for word in words[k] for i in best[word] if i != k]
+        first = bisect_left(identifiers, candidate.start)
         distance = min(
-            (abs(at - each.start) for at in identifiers[max(0, first - 1) : first + 1]),
+            (abs(at - candidate.start) for at in identifiers[max(0, first - 1) : first + 1]),
             default=REACH,
         )
-        count = bisect_right(identifiers, each.end + REACH) - bisect_left(
-            identifiers, each.start - REACH
+        count = bisect_right(identifiers, candidate.end + REACH) - bisect_left(
+            identifiers, candidate.start - REACH
         )
         private = others > 0
         yield [
-            own[k],
+            log_odds[k],
             len(others) > 0,
             others.max(initial=NONE),
             others.mean() if len(others) else 0.0,
@@ -324,32 +370,38 @@ def _beside(
             private.mean() if len(others) else 0.0,
             np.log1p(private.sum()),
             np.log1p(len(others)),
-            own[k - 1] if k else NONE,
-            own[k + 1] if k + 1 < len(own) else NONE,
+            log_odds[k - 1] if k else NONE,
+            log_odds[k + 1] if k + 1 < len(log_odds) else NONE,
             bool(alike),
             max(alike, default=0.0),
             np.log1p(count),
             count > 0,
             np.log1p(min(distance, REACH)),
             np.log1p(min(len(text), LONG)),
-            np.log1p(each.end - each.start),
+            np.log1p(candidate.end - candidate.start),
         ]
 
 
-def _weighed(known: Values, by: Values) -> Values:
-    """The weighed sums of each row, without a product of matrices, whose last bits may depend on the other rows."""
-    found: Values = np.einsum("kf,uf->ku", known, by, optimize=False)
-    return found
+def _sum_weighted(rows: Values, by: Values) -> Values:
+    """Computes the weighted sums of each row.
+
+    It does not use a matrix product, whose last bits may depend on the other rows.
+    """
+    sums: Values = np.einsum("kf,uf->ku", rows, by, optimize=False)
+    return sums
 
 
 def probability(odds: Values) -> Values:
-    """From log odds to probabilities."""
-    found: Values = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
-    return found
+    """Turns log odds into probabilities."""
+    values: Values = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
+    return values
 
 
-def _words(candidate: Candidate, tokens: Tokens) -> tuple[int, int]:
-    """The words that a candidate touches, counted over all texts: the first, and one past the last."""
+def _find_tokens(candidate: Candidate, tokens: Tokens) -> tuple[int, int]:
+    """Returns the range of tokens that a candidate touches.
+
+    Tokens are counted over all texts: the first, and one past the last.
+    """
     low, high = tokens.documents[candidate.text : candidate.text + 2].tolist()
     first = bisect_right(tokens.ends, candidate.start, low, high)
     return first, bisect_left(tokens.starts, candidate.end, first, high)

@@ -1,4 +1,4 @@
-"""Spans: the sensitive parts that a detector finds in a text, and the interface of a detector.
+"""Spans: sensitive parts of a text, and the interface of a detector.
 
 In: nothing. Out: `Span`, the protocol `Detector`, and the names of types.
 Not here: the detectors (`patterns`, `adapters`, `lists`), and what happens to a span (`stages`).
@@ -42,13 +42,13 @@ IDENTIFIERS = (
 """Types of structured identifiers, found by patterns."""
 
 LISTED = "LISTED"
-"""The type of whatever matches a user's own lists and expressions."""
+"""The type of every match of a user's lists and expressions."""
 
 WHOLE = "TEXT"
-"""The type of a part of which nobody knows what is private in it, so that all of it is hidden."""
+"""The type of a part that is hidden whole: its private content is unknown."""
 
 TYPES = (*NAMES, *IDENTIFIERS, LISTED)
-"""All types textveil uses itself; detectors of others may add to them."""
+"""All types that textveil uses itself; detectors of other packages may add to them."""
 
 NUMBERS = frozenset(
     (
@@ -64,37 +64,43 @@ NUMBERS = frozenset(
         "ID",
     )
 )
-"""Types of numbers: each stands in one line, and begins and ends with a letter or digit."""
+"""Types of numbers. A number stands on one line, and begins and ends with a letter or digit."""
 
 PRIVATE = 0.5
-"""From this probability on a span counts as private."""
+"""The probability from which a span counts as private."""
 
 OWN = ("patterns", "structure", "tagger")
-"""textveil's own detectors. Others may have types of their own, and mean what they find."""
+"""textveil's own detectors. Detectors of other packages may have types of their own and are
+trusted as they are."""
 
 GUESSED = "tagger"
-"""The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
+"""The detector that judges identifiers by their looks; matches of a form or a key are more
+reliable."""
 
 REPEATED = "spread"
-"""The source of spans that hold again what was found elsewhere, as JSON names it."""
+"""The source of spans that repeat a value detected elsewhere, as JSON names it."""
 
 TYPE_NAME = re.compile("[A-Z0-9_]{1,64}")
-"""The form of a type name."""
+"""The syntax of a type name."""
 
 
 class Span(NamedTuple):
-    """A sensitive part of a text. Its position is as private as the text itself until a mask releases it.
+    """A sensitive part of a text, with type, score and source.
+
+    Its position is as private as the text itself until a mask releases it.
 
     Args:
         text: the index of the text.
-        start: first character, in code points of that text.
+        start: the first character, in code points of that text.
         end: one past the last character.
         type: capital letters, digits and underscores; shown in placeholders.
         score: the detector's confidence, from 0 to 1.
         source: the detector's name.
-        private: how probable it is that the part belongs to somebody private, from 0 to 1, and not to somebody or
-            something public; 1 where the detector cannot tell. `protect.level` decides from .5 on.
-        evidence: what the bundled tagger read there, for `scoring`; None from other detectors.
+        private: the probability, from 0 to 1, that the part is about a private person or thing
+            rather than a public one; 1 if the detector cannot tell. `protect.level` decides from .5
+            on.
+        evidence: the features that the bundled tagger read there, for `scoring`; None from other
+            detectors.
     """
 
     text: int
@@ -108,24 +114,33 @@ class Span(NamedTuple):
 
     @property
     def is_own(self) -> bool:
-        """Whether one of textveil's own detectors found it; a tagger of a user's own is none."""
+        """True if one of textveil's own detectors found the span.
+
+        A user's own tagger does not count.
+        """
         return self.source in OWN
 
     @property
     def is_guess(self) -> bool:
-        """Whether a tagger found it, the bundled one or a user's, which judges by looks."""
+        """True if a tagger found the span by its looks.
+
+        Both the bundled tagger and a user's own count.
+        """
         return self.source.partition(":")[0] == GUESSED
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """Anything that finds sensitive parts of texts."""
+    """The interface of a detector: a name and `find`."""
 
     @property
     def name(self) -> str:
-        """What statements and rows call it."""
+        """The detector's name in statements and rows."""
         ...
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The spans of all texts, in the order of texts and starts; they may overlap."""
+        """Finds the spans of all texts, by text and start.
+
+        They may overlap.
+        """
         ...

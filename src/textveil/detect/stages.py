@@ -1,8 +1,10 @@
-"""Stages: the way from texts to sensitive spans, as one table that is read from top to bottom.
+"""Stages: one table of steps from texts to sensitive spans.
 
-In: the words of a batch, the settings of detection. Out: `Detections`.
-Not here: what each stage does (`detectors`, `scoring`, `trimming`, `visibility`, `bounds`, `overlaps`, `occurrences`),
-and which group a span's words get (`textveil.protect`).
+The table is read and run from top to bottom.
+
+In: the tokens of a batch, the settings of detection. Out: `Detections`.
+Not here: what each stage does (`detectors`, `scoring`, `trimming`, `visibility`, `bounds`,
+`overlaps`, `occurrences`), and which group a span's words get (`textveil.protect`).
 
 `make ablation` switches each stage off and counts what changes.
 """
@@ -24,14 +26,15 @@ Apply = Callable[[Detections, Settings], Detections]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One step of detection.
+    """A single step of detection: a function, its reason and its condition.
 
     Attributes:
-        name: what ablation calls it.
-        apply: from detections and settings to detections.
-        why: what it is for.
-        runs: whether it runs under these settings.
-        guard: why it stays where it changes nothing on measured texts; empty if it earns its place.
+        name: its name in ablations.
+        apply: the function from detections and settings to new detections.
+        why: its purpose.
+        runs: the condition on the settings under which it runs.
+        guard: the reason to keep it although it changes nothing on measured texts; empty if it
+            improves detection there.
     """
 
     name: str
@@ -42,69 +45,74 @@ class Stage:
 
 
 def run(stages: Sequence[Stage], found: Detections, settings: Settings) -> Detections:
-    """Runs those stages that the settings ask for, in order."""
+    """Runs the stages that the settings ask for, in order."""
     for stage in stages:
         if stage.runs(settings):
             found = stage.apply(found, settings)
     return found
 
 
-# ---- from functions over spans to stages ------------------------------------------------------------------------
+# ---- from functions over spans to stages ---------------------------------------------------------
 
 
-def _spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
-    return lambda found, _: replace(found, spans=tuple(change(found.spans, found.tokens)))
+def _change_spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
+    return lambda detections, _: replace(
+        detections, spans=tuple(change(detections.spans, detections.tokens))
+    )
 
 
-def _each(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
-    return _spans(lambda spans, tokens: [change(span, tokens.texts) for span in spans])
+def _change_each(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
+    return _change_spans(lambda spans, tokens: [change(span, tokens.texts) for span in spans])
 
 
-def _without(is_nothing: Callable[[Span, Sequence[str]], bool]) -> Apply:
-    return _spans(
+def _drop_spans(is_nothing: Callable[[Span, Sequence[str]], bool]) -> Apply:
+    return _change_spans(
         lambda spans, tokens: [span for span in spans if not is_nothing(span, tokens.texts)]
     )
 
 
-def _trimmed(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
+def _trim_spans(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     return [part for span in spans for part in trimming.trim(span, tokens.texts)]
 
 
-def _detect(found: Detections, settings: Settings) -> Detections:
+def _detect(detections: Detections, settings: Settings) -> Detections:
     spans = find_all(
-        settings.detectors, found.tokens.texts, timeout=settings.timeout, memory=settings.memory
+        settings.detectors,
+        detections.tokens.texts,
+        timeout=settings.timeout,
+        memory=settings.memory,
     )
-    return replace(found, spans=tuple(spans))
+    return replace(detections, spans=tuple(spans))
 
 
-def _select_types(found: Detections, settings: Settings) -> Detections:
+def _select_types(detections: Detections, settings: Settings) -> Detections:
     types = settings.types or ()
-    return replace(found, spans=tuple(span for span in found.spans if span.type in types))
+    return replace(detections, spans=tuple(span for span in detections.spans if span.type in types))
 
 
-def _separate_others(found: Detections, settings: Settings) -> Detections:
+def _separate_others(detections: Detections, settings: Settings) -> Detections:
     private: list[Span] = []
     others: list[Span] = []
-    for span in found.spans:
+    for span in detections.spans:
         (private if visibility.is_at_level(span, settings.level) else others).append(span)
-    return replace(found, spans=tuple(private), others=tuple(others))
+    return replace(detections, spans=tuple(private), others=tuple(others))
 
 
-def _spare(found: Detections, settings: Settings) -> Detections:
+def _spare_listed(detections: Detections, settings: Settings) -> Detections:
     assert settings.never is not None, "or the stage would not run"
-    kept = settings.never.without(found.spans, found.tokens.texts)
-    whole = {*kept}
-    spared = [span for span in found.spans if span not in whole]
-    return replace(found, spans=tuple(kept), spared=tuple(spared))
+    remaining = settings.never.without(detections.spans, detections.tokens.texts)
+    whole = {*remaining}
+    spared = [span for span in detections.spans if span not in whole]
+    return replace(detections, spans=tuple(remaining), spared=tuple(spared))
 
 
-def _repeat(found: Detections, settings: Settings) -> Detections:
-    texts = found.tokens.texts
-    repeated, values = find_occurrences(texts, found.spans, settings.known, found.others)
+def _repeat_values(detections: Detections, settings: Settings) -> Detections:
+    texts = detections.tokens.texts
+    repeated, values = find_occurrences(texts, detections.spans, settings.known, detections.others)
     if settings.never is not None:
         repeated = settings.never.without(repeated, texts)
-    spans = (*settings.reserved, *found.spans, *repeated)
-    return replace(found, spans=spans, new_values=tuple(map(tuple, values)))
+    spans = (*settings.reserved, *detections.spans, *repeated)
+    return replace(detections, spans=spans, new_values=tuple(map(tuple, values)))
 
 
 def _is_personal(settings: Settings) -> bool:
@@ -113,8 +121,9 @@ def _is_personal(settings: Settings) -> bool:
 
 BOUNDS = Stage(
     name="bounds",
-    apply=lambda found, _: replace(
-        found, spans=tuple(bind(found.spans, found.tokens.texts, found.bounds))
+    apply=lambda detections, _: replace(
+        detections,
+        spans=tuple(bind(detections.spans, detections.tokens.texts, detections.bounds)),
     ),
     why="a span stays within cells, quotes, tags and sentences, also one that was joined",
 )
@@ -122,42 +131,46 @@ BOUNDS = Stage(
 MERGING = (
     Stage(
         name="words",
-        apply=lambda found, _: overlaps.cut_words(found),
+        apply=lambda detections, _: overlaps.cut_words(detections),
         why="a word ends where a span does",
     ),
     Stage(
         name="addresses",
-        apply=_spans(lambda spans, tokens: [overlaps.widen_name(span, tokens) for span in spans]),
+        apply=_change_spans(
+            lambda spans, tokens: [overlaps.widen_name(span, tokens) for span in spans]
+        ),
         why="a repeated name in an address hides the address",
         guard="`anna.kowalska@example.org` behind `Anna Kowalska`, where no detector reads addresses",
     ),
     Stage(
         name="wordy numbers",
-        apply=_spans(lambda spans, tokens: overlaps.drop_wordy_numbers(spans, tokens.texts)),
+        apply=_change_spans(lambda spans, tokens: overlaps.drop_wordy_numbers(spans, tokens.texts)),
         why="a number that others know is no number with words around it",
         guard="a key stays before its value: `BIC <ACCOUNT_1>`",
     ),
     Stage(
         name="forms",
-        apply=_spans(lambda spans, tokens: overlaps.cut_out_forms(spans, tokens.texts)),
+        apply=_change_spans(lambda spans, tokens: overlaps.cut_out_forms(spans, tokens.texts)),
         why="a name ends where an address or number begins",
         guard="two values beside each other are two: `Maria Silva maria@example.org`",
     ),
     Stage(
         name="cells",
-        apply=_spans(lambda spans, tokens: overlaps.divide_between_cells(spans, tokens.texts)),
+        apply=_change_spans(
+            lambda spans, tokens: overlaps.divide_between_cells(spans, tokens.texts)
+        ),
         why="a span over several cells leaves their separators",
         guard="a table keeps its columns",
     ),
     Stage(
         name="join",
-        apply=_spans(overlaps.join),
+        apply=_change_spans(overlaps.join),
         why="no word is in two spans",
         guard="what is released has one item a word",
     ),
     BOUNDS,
 )
-"""From spans that may overlap to spans that share no word, in order."""
+"""Stages from spans that may overlap to spans that share no word, in order."""
 
 STAGES = (
     Stage(
@@ -169,42 +182,42 @@ STAGES = (
     BOUNDS,
     Stage(
         name="odds",
-        apply=_spans(judged),
+        apply=_change_spans(judged),
         why="scores names and details by how they look and by what else their text holds",
         runs=lambda settings: settings.scores,
     ),
     Stage(
         name="surest",
-        apply=_spans(lambda spans, _: overlaps.surest(spans)),
+        apply=_change_spans(lambda spans, _: overlaps.surest(spans)),
         why="what is found many times at one place is read once from here on; the odds count each",
         guard="the time of a long run of Base64 is linear in it",
     ),
     Stage(
         name="titles",
-        apply=_without(trimming.is_only_title),
+        apply=_drop_spans(trimming.is_only_title),
         why="a title alone names nobody",
         guard="`Herr Doktor, was tun?` keeps its doctor",
     ),
     Stage(
         name="illnesses",
-        apply=_without(trimming.is_illness_name),
+        apply=_drop_spans(trimming.is_illness_name),
         why="an illness is named after somebody, and is nobody",
         guard="what was diagnosed is what is asked about: `Hashimoto's`",
     ),
     Stage(
         name="keys in capitals",
-        apply=_without(trimming.is_part_of_key),
+        apply=_drop_spans(trimming.is_part_of_key),
         why="a part of a variable's name is no value",
         guard="settings keep their keys: `JWT_SIGNING_KEY`",
     ),
     Stage(
         name="trim",
-        apply=_spans(_trimmed),
+        apply=_change_spans(_trim_spans),
         why="a span is what it names, without titles and units",
     ),
     Stage(
         name="ages",
-        apply=_each(trimming.extend_age),
+        apply=_change_each(trimming.extend_age),
         why="an age that is moved is moved with its unit",
         runs=lambda settings: settings.moves_ages,
         guard="without its unit an age cannot be moved",
@@ -218,20 +231,20 @@ STAGES = (
     ),
     Stage(
         name="countries",
-        apply=_each(visibility.publish_country),
+        apply=_change_each(visibility.publish_country),
         why="a whole country is public",
         runs=_is_personal,
     ),
     Stage(
         name="relatives",
-        apply=_each(visibility.raise_relative),
+        apply=_change_each(visibility.raise_relative),
         why="whoever the writer knows is private",
         guard="`my neighbour Rose` is private, whoever else has the name",
         runs=_is_personal,
     ),
     Stage(
         name="reachable",
-        apply=_spans(lambda spans, tokens: visibility.raise_reachable(spans, tokens.texts)),
+        apply=_change_spans(lambda spans, tokens: visibility.raise_reachable(spans, tokens.texts)),
         why="whoever has an address in the text is private",
         runs=_is_personal,
     ),
@@ -242,22 +255,25 @@ STAGES = (
     ),
     Stage(
         name="never",
-        apply=_spare,
+        apply=_spare_listed,
         why="what a user listed stays",
         runs=lambda settings: settings.never is not None,
         guard="an option of the user",
     ),
     *MERGING,
 )
-"""From texts to the sensitive spans in them, in order."""
+"""Stages from texts to the sensitive spans in them, in order."""
 
 PROPAGATING = (
     Stage(
         name="occurrences",
-        apply=_repeat,
+        apply=_repeat_values,
         why="what is private once is private wherever else it stands",
     ),
     BOUNDS,
     *MERGING,
 )
-"""From spans to these and all other places of what they cover, in order; in a session behind its lock."""
+"""Stages that add every other occurrence of the detected values, in order.
+
+A session runs them while it holds its lock.
+"""

@@ -1,7 +1,8 @@
-"""Trimming: cuts spans to what they name, and drops those that name nobody.
+"""Trimming: cuts spans to the named value, and drops those of nobody.
 
-In: spans of detectors, and their texts. Out: spans, in the same form.
-Not here: what counts as a title (`name_bounds`) or an illness (`context_cues`), and the order of steps (`stages`).
+In: spans of detectors, and their texts. Out: trimmed spans; or whether a span is to be dropped.
+Not here: titles (`name_bounds`), names of illnesses (`context_cues`), and the order of steps
+(`stages`).
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from textveil.detect.spans import GUESSED, NAMES, NUMBERS, Span
 from textveil.text import Late
 
 _FIGURE = Late(r"\d{1,3}(?!\d)")
-"""The years of an age, before their unit."""
+"""The digits of an age, before its unit."""
 
 _STOPPED = {
     "ADDRESS": regex.compile(r"(?<=[\p{L}\d])\.\Z"),
@@ -32,18 +33,21 @@ _NUMBER = Late(
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
     regex.VERBOSE,
 )
-"""A number, with what a telephone number begins with."""
+"""A number, including the leading signs of a telephone number."""
 
 
 _CONSTANT, _CONSTANT_BEFORE = (
     regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
     regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
 )
-"""A name in capitals of a program, and what of it stands before a place."""
+"""A constant's name in capitals; and its part before a position."""
 
 
 def is_only_title(span: Span, texts: Sequence[str]) -> bool:
-    """Tells whether a person is only titles ("Herr Dr."), also one cut short ("geom."), so nobody."""
+    """True if a person span is only titles ("Herr Dr.").
+
+    A title cut off before its full stop ("geom.") counts, too.
+    """
     if span.type != "PERSON" or not (span.is_own or span.is_guess):
         return False
     text = texts[span.text]
@@ -52,7 +56,7 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
 
 
 def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
-    """Tells whether a guess is a part of a variable's name in capitals: SENTRY_AUTH_TOKEN."""
+    """True if a guess is part of a variable's name (SENTRY_AUTH_TOKEN)."""
     if span.source != GUESSED:
         return False
     text = texts[span.text]
@@ -64,7 +68,7 @@ def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
 
 
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
-    """Tells whether a person is the name of an illness ("Hashimoto's disease")."""
+    """True if a person span names an illness ("Hashimoto's disease")."""
     if span.type != "PERSON" or not span.is_own:
         return False
     text = texts[span.text]
@@ -76,10 +80,10 @@ def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
 
 
 def trim(span: Span, texts: Sequence[str]) -> list[Span]:
-    """Cuts a span to what it names.
+    """Cuts a span to the value that it names; may split it.
 
-    Names are without title and possessive, dates whole, ages without their unit, guessed numbers without signs; nothing
-    ends with the full stop of its sentence.
+    Names lose titles and possessives, ages their unit, and guessed numbers their punctuation; dates
+    are completed; no value ends with the full stop of its sentence.
     """
     text = texts[span.text]
     if (
@@ -91,11 +95,11 @@ def trim(span: Span, texts: Sequence[str]) -> list[Span]:
     if span.type in NAMES:
         return _trim_name(span, text)
     if span.is_own:
-        span = _trim_own(span, text)
+        span = _trim_by_type(span, text)
     return _trim_number(span, text) if span.is_guess and span.type in NUMBERS else [span]
 
 
-def _trim_own(span: Span, text: str) -> Span:
+def _trim_by_type(span: Span, text: str) -> Span:
     stop = _STOPPED.get(span.type)
     if stop and stop.search(text[span.start : span.end]):
         span = span._replace(end=span.end - 1)
@@ -107,12 +111,12 @@ def _trim_own(span: Span, text: str) -> Span:
 
 def _trim_name(span: Span, text: str) -> list[Span]:
     value, after = text[span.start : span.end], text[span.end : span.end + LONGEST_TITLE]
-    found = []
+    spans = []
     for first, last in names(span.type, value, after) if span.is_own else ((0, len(value)),):
         start, end = bounds(span.type, value[first:last], (value[last:] + after)[:LONGEST_TITLE])
         at = span.start + first
-        found.append(span._replace(start=at + start, end=at + end))
-    return found
+        spans.append(span._replace(start=at + start, end=at + end))
+    return spans
 
 
 def _trim_age(span: Span, text: str) -> Span:
@@ -123,11 +127,11 @@ def _trim_age(span: Span, text: str) -> Span:
 
 
 def _trim_number(span: Span, text: str) -> list[Span]:
-    found = _NUMBER.finditer(text[span.start : span.end])
-    places = [(span.start + match.start(), span.start + match.end()) for match in found]
+    matches = _NUMBER.finditer(text[span.start : span.end])
+    places = [(span.start + match.start(), span.start + match.end()) for match in matches]
     return [span._replace(start=start, end=end) for start, end in places] or [span]
 
 
 def extend_age(span: Span, texts: Sequence[str]) -> Span:
-    """Adds the words for its unit to an age."""
+    """Extends the span of an age over its unit."""
     return span._replace(end=age_end(texts[span.text], span.start, span.end))

@@ -1,9 +1,10 @@
-"""Unmeasured: scripts and languages for which it was not measured how much is found.
+"""Unmeasured: scripts and languages in which recall was not measured.
 
 In: texts. Out: the names of those scripts and languages in a text, and the parts written in them.
-Not here: what is found in the measured ones (the modules beside), and what follows from it (`stages`).
+Not here: detection in measured languages (the other modules), and what follows from it (`stages`).
 
-A script is known by its letters; a language in a measured script by letters that only it has, or by its common words.
+A script is recognised by its letters; a language in a measured script by letters that only this
+language uses, or by its common words.
 """
 
 import unicodedata
@@ -35,7 +36,7 @@ _OWN_LETTERS = {
     "Urdu": regex.compile(r"[ٹڈڑںھہے]"),
     "Persian": regex.compile(r"[پچژگ]"),
 }
-"""Letters of scripts that were measured for another language."""
+"""Letters of measured scripts that only an unmeasured language uses."""
 
 _NAMES = {
     "ca": "Catalan",
@@ -57,83 +58,95 @@ _NAMES = {
     "sw": "Swahili",
     "tl": "Tagalog",
 }
-"""Languages in Latin letters that are known by their common words; a text must have fewer of the measured ones."""
+"""Unmeasured languages in Latin letters, recognised by their common words.
+
+These words must outweigh the common words of every measured language in the text.
+"""
 
 
 @cache
-def _profiles() -> tuple[dict[str, frozenset[str]], tuple[frozenset[str], ...]]:
+def _load_profiles() -> tuple[dict[str, frozenset[str]], tuple[frozenset[str], ...]]:
     common = vocabulary.by_language("common")
-    return {name: frozenset(common[each]) for each, name in _NAMES.items()}, tuple(
-        frozenset(words) for each, words in common.items() if each not in _NAMES
+    return {name: frozenset(common[code]) for code, name in _NAMES.items()}, tuple(
+        frozenset(words) for code, words in common.items() if code not in _NAMES
     )
 
 
 def unmeasured(text: str) -> tuple[str, ...]:
-    """The scripts and languages of a text for which it was not measured how much is found, sorted.
+    """Lists the unmeasured scripts and languages of a text, sorted.
 
-    A word or two of another language are not noticed; a script is from three letters in a row on.
+    A few words of another language are not noticed; a script is noticed from three letters in a
+    row.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     if not text.isascii():
-        found |= {_script(match[0][0]) for match in _LETTERS.finditer(text)}
+        names |= {_name_script(match[0][0]) for match in _LETTERS.finditer(text)}
         for name, letters in _OWN_LETTERS.items():
             if (
                 letters.search(text)
                 and sum(1 for _ in zip(letters.finditer(text), range(3), strict=False)) == 3
             ):
-                found.add(name)
-        if "Urdu" in found:
-            found.discard("Persian")
-    language = _language(text)
-    return tuple(sorted(found | {language} - {""}))
+                names.add(name)
+        if "Urdu" in names:
+            names.discard("Persian")
+    language = _detect_language(text)
+    return tuple(sorted(names | {language} - {""}))
 
 
-def _script(letter: str) -> str:
+def _name_script(letter: str) -> str:
     return unicodedata.name(letter, "unknown").split()[0].capitalize()
 
 
-def _language(text: str) -> str:
-    """The language in Latin letters whose common words are most of those of a text; empty if it is a measured one."""
+def _detect_language(text: str) -> str:
+    """Returns the unmeasured Latin-script language of a text, or "".
+
+    It has at least four different common words in the text, which make up a twelfth of all words,
+    and its weight is more than 1.5 times that of the best measured language.
+    """
     counts = Counter(map(str.lower, _WORD.findall(text)))
-    others, measured = _profiles()
-    known = max(_weight(counts, words) for words in measured)
-    weight, name = max((_weight(counts, words), name) for name, words in others.items())
+    others, measured = _load_profiles()
+    best_measured = max(_count_common(counts, words) for words in measured)
+    weight, name = max((_count_common(counts, words), name) for name, words in others.items())
     kinds = len(others[name] & counts.keys())
     enough = kinds >= 4 and weight * 12 >= sum(counts.values())
-    return name if enough and weight > 1.5 * known else ""
+    return name if enough and weight > 1.5 * best_measured else ""
 
 
-def _weight(counts: dict[str, int], words: frozenset[str]) -> int:
+def _count_common(counts: dict[str, int], words: frozenset[str]) -> int:
     return sum([counts[word] for word in words if word in counts])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unmeasured:
-    """A detector of all that is written in unmeasured scripts and languages, but for public words."""
+    """A detector of all non-public words in unmeasured scripts and languages."""
 
     name: str = field(default="unmeasured", init=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The parts of all texts: runs of an unmeasured script, and of words in texts of an unmeasured language."""
+        """Finds runs of words in unmeasured scripts or languages.
+
+        In a text of an unmeasured language every word counts; otherwise only words of the script
+        do.
+        """
         return [
             Span(i, start, end, WHOLE, 1.0, self.name)
             for i, text in enumerate(texts)
-            for start, end in _parts(text, unmeasured(text))
+            for start, end in _find_runs(text, unmeasured(text))
         ]
 
 
-def _parts(text: str, names: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Runs of words, with what stands between them, as long as it is spaces."""
+def _find_runs(text: str, names: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Finds runs of non-public words, joined across single spaces."""
     if not names:
         return []
-    whole = any(name in _profiles()[0] or name in _OWN_LETTERS for name in names)
-    found: list[tuple[int, int]] = []
+    whole = any(name in _load_profiles()[0] or name in _OWN_LETTERS for name in names)
+    runs: list[tuple[int, int]] = []
     for match in (_WORD if whole else _RUN).finditer(text):
         if is_public(match[0]):
             continue
         start, end = match.span()
-        if found and text[found[-1][1] : start] in ("", " "):
-            found[-1] = (found[-1][0], end)
+        if runs and text[runs[-1][1] : start] in ("", " "):
+            runs[-1] = (runs[-1][0], end)
         else:
-            found.append((start, end))
-    return found
+            runs.append((start, end))
+    return runs

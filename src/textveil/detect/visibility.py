@@ -1,7 +1,7 @@
-"""Visibility: which spans are private, and which are public.
+"""Visibility: decides which spans are private and which are public.
 
-In: spans and their texts. Out: the same spans, with `private` settled.
-Not here: what detectors are in doubt of (`scoring`), and the order of steps (`stages`).
+In: spans and their texts. Out: the same spans, with `private` set to 0 or 1 where a rule applies.
+Not here: the probability of doubtful spans (`scoring`), and the order of steps (`stages`).
 """
 
 from collections.abc import Sequence
@@ -12,21 +12,24 @@ from textveil.detect.spans import NAMES, PRIVATE, Span
 from textveil.text import is_country, vocabulary
 
 LONGEST_COUNTRY = 60
-"""Letters of a name that is looked for among countries."""
+"""The longest name, in characters, that is looked up among the countries."""
 
 NAMING = 4
-"""Letters of a longer word of a name."""
+"""The fewest letters of a word that identifies a name in an address."""
 
 
 def is_at_level(span: Span, level: str) -> bool:
-    """Tells whether a span counts as sensitive at a `protect.level`."""
+    """Says whether a span counts as sensitive at a `protect.level`."""
     if level == "names":
         return True
     return span.private >= PRIVATE and (span.type not in NAMES or level == "personal")
 
 
 def publish_country(span: Span, texts: Sequence[str]) -> Span:
-    """Makes a whole country public that textveil found, unless it may be a person's name."""
+    """Marks a country as public, unless people share its name.
+
+    Only spans of textveil's own detectors and of taggers change.
+    """
     name = texts[span.text][span.start : span.end]
     if not (span.is_own or span.is_guess) or span.type not in (*NAMES, "ADDRESS"):
         return span  # what a user listed stays sensitive, whatever it is
@@ -37,7 +40,7 @@ def publish_country(span: Span, texts: Sequence[str]) -> Span:
 
 
 def raise_relative(span: Span, texts: Sequence[str]) -> Span:
-    """Makes a person private who is said to be the writer's relative, neighbour or colleague."""
+    """Marks a person whom the text calls a relative as private."""
     if span.type != "PERSON" or span.private >= PRIVATE:
         return span
     text = texts[span.text]
@@ -49,30 +52,33 @@ def raise_relative(span: Span, texts: Sequence[str]) -> Span:
 
 
 def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Makes persons private whose name is in an address or user name of their text.
+    """Marks persons as private whose name is in an address.
 
-    In it are all longer words of the name, or the whole name as one word, or its last word with the first's initial.
+    The address or user name must hold all longer words of the name, the whole name as one word, or
+    its last word with the first word's initial.
     """
-    known: list[set[str]] = [set() for _ in texts]
+    address_words: list[set[str]] = [set() for _ in texts]
     for span in spans:
         if span.type in ("EMAIL", "HANDLE"):
             local = texts[span.text][span.start : span.end].partition("@")[0]
             words = [atom.text for atom in atoms(local)]
-            known[span.text].update(words, ["".join(words)])
+            address_words[span.text].update(words, ["".join(words)])
     return [
         span._replace(private=1.0)
         if span.type == "PERSON"
-        and known[span.text]
-        and _is_in(texts[span.text][span.start : span.end], known[span.text])
+        and address_words[span.text]
+        and _is_in(texts[span.text][span.start : span.end], address_words[span.text])
         else span
         for span in spans
     ]
 
 
-def _is_in(name: str, known: set[str]) -> bool:
+def _is_in(name: str, address_words: set[str]) -> bool:
     words = [atom.text for atom in atoms(name)]
     long = {word for word in words if len(word) >= NAMING}
     if not long or len(words) < 2:
-        return bool(long) and long <= known
+        return bool(long) and long <= address_words
     first, last = words[0], words[-1]
-    return long <= known or not known.isdisjoint(("".join(words), first[0] + last, last + first[0]))
+    return long <= address_words or not address_words.isdisjoint(
+        ("".join(words), first[0] + last, last + first[0])
+    )

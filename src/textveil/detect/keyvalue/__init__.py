@@ -1,14 +1,16 @@
-"""Structure: private values that their keys give away.
+"""Structure: finds private values by their keys.
 
-In: texts: prose, data or code, or both. Out: spans of values; keys and code stay.
-Not here: what keys mean (`keys`), which values fit (`values`), where they stand (`parsers`, `tables`), and
-identifiers that need no key (`patterns`).
+In: texts of prose, data or code, or a mix. Out: spans of values; keys and code stay.
+Not here: the meaning of keys (`keys`), the forms of values (`values`), their places (`parsers`,
+`tables`), and identifiers that need no key (`patterns`).
 
-A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if its neighbours show
-that the record is a person's: a `name` beside a mail address, a town beside a date of birth. The rest stays.
+A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if
+its neighbours show that the record is a person's: a `name` beside a mail address, a town beside a
+date of birth. The rest stays.
 
-A span is the value without its quotes. A number without quotes is hidden like any other value. In JSON its placeholder
-is a string, so that the document still parses; SQL parses again only when the answer is restored.
+A span is the value without its quotes. A number without quotes is hidden like any other value. In
+JSON its placeholder is a string, so that the document still parses; SQL parses again only when the
+answer is restored.
 """
 
 import re
@@ -38,11 +40,11 @@ from textveil.detect.spans import Span
 from textveil.text import lexicon, vocabulary
 
 SCORE = 1.0
-"""The score of all spans: what is less certain is left to other detectors."""
+"""The score of all spans: less certain values are left to other detectors."""
 
 _NAMES = ("given", "family", "full")
 _TELLING = ("given", "family", "full", "birth", "national", "medical", "email")
-"""Kinds whose values show that a record is a person's."""
+"""Kinds whose values prove that a record is a person's."""
 _CONTACTS = (
     "phone",
     "age",
@@ -55,7 +57,7 @@ _CONTACTS = (
     "licence",
     "card",
 )
-"""Kinds that show it beside a name."""
+"""Kinds that prove it beside a name."""
 _BESIDE = (
     "age",
     "place",
@@ -81,9 +83,9 @@ _ISSUED = (
 )
 """Kinds whose keys may be short and mean other things."""
 _SIGNS = (":", "=", "<", "\\", "：", "【", ".set", "PID|")
-"""Without any of these a text holds no pairs."""
+"""Signs of pairs: a text without any of them holds no pairs."""
 _TRACKS = frozenset(("trkpt", "wpt", "rtept", "home"))
-"""Keys of places where somebody was."""
+"""Keys of recorded places of a person."""
 _NAMES_APART = re.compile(r"[,;/]|[ ](?:and|und|et|y|e|i|&)(?=[ ])")
 _JOINED = re.compile(r"[ ](?:and|und|et|y|e|en|ve|i|&)[ ]")
 _LOGIN = re.compile(r"[ ]\(([A-Za-z][\w.\-]{2,31})[,)]")
@@ -92,82 +94,103 @@ _TEMPLATE = re.compile(r"[$<%*^/\\]|process\.|os\.|\{\{|\{.*\}$|https?:")
 _MIXED = re.compile(r"[^A-Za-z_./:|,\-]")
 _OWNER = re.compile(r"[a-z]{4,20}\d{1,4}")
 _NAMED = ("given", "family")
-"""Kinds of keys behind which a word is a name, however ordinary."""
+"""Kinds of keys whose value is a name, however ordinary the word."""
 
 _VIETNAMESE = re.compile(r"[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """A detector of values by their keys, in documents, code, logs and forms.
+    """A detector of values by their keys.
 
-    Runs locally, in time linear in the text. Broken and cut off documents are read as far as they go.
+    It reads documents, code, logs and forms. Runs locally, in time linear in the text. Broken and
+    cut off documents are read as far as they go.
     """
 
     @property
     def name(self) -> str:
-        """What statements and rows call it."""
+        """The detector's name in statements and rows."""
         return "structure"
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The spans of all texts, in the order of texts and starts; they do not overlap."""
+        """Finds the spans of all texts, by text and start.
+
+        They do not overlap.
+        """
         return [
-            Span(number, start, end, type_, SCORE, self.name, _standing(type_, text[start:end]))
+            Span(
+                number,
+                start,
+                end,
+                type_,
+                SCORE,
+                self.name,
+                _estimate_privacy(type_, text[start:end]),
+            )
             for number, text in enumerate(texts)
-            for start, end, type_ in _separate(_found(text))
+            for start, end, type_ in _drop_overlaps(_find_values(text))
             if not (type_ in NUMBERED and is_dummy(text[start:end]))
         ]
 
 
-def _standing(type_: str, value: str) -> float:
-    """How probable it is that a value is private; also behind a key, a mail address may be nobody's."""
+def _estimate_privacy(type_: str, value: str) -> float:
+    """Returns the probability that a value is private.
+
+    A mail address may be nobody's, even behind a key.
+    """
     return mail_privacy(value) if type_ == "EMAIL" else 1.0
 
 
-def _found(text: str) -> Iterator[tuple[int, int, str]]:
+def _find_values(text: str) -> Iterator[tuple[int, int, str]]:
     cells = KeyedValues()
     if any(sign in text for sign in _SIGNS):
         read_pairs(text, cells)
     read_calls(text, cells)
-    yield from _private(text, cells)
+    yield from _find_private(text, cells)
     cells = KeyedValues()
     if "\n" in text:
         read_tables(text, cells)
     if "insert" in text.lower():
         read_inserts(text, cells)
-    yield from _private(text, cells)
+    yield from _find_private(text, cells)
     for start, end in read_elided(text):
         yield start, end, "PERSON"
 
 
 def _is_of_words(value: str) -> bool:
-    """Whether what stands where a person is named is ordinary words, in languages whose names are no such words."""
+    """True if a supposed name is only ordinary words.
+
+    Vietnamese is excluded: its names are ordinary words.
+    """
     return lexicon.all_ordinary(value) and not _VIETNAMESE.search(value)
 
 
-def _separate(found: Iterator[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Values in order; of two that overlap the longer, or the one found first."""
-    kept: list[tuple[int, int, str]] = []
-    for one in sorted(found, key=lambda each: (each[0], -each[1])):
-        if not kept or one[0] >= kept[-1][1]:
-            kept.append(one)
-    return kept
+def _drop_overlaps(places: Iterator[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Sorts values and drops overlapping ones.
+
+    Of two that overlap, the earlier start wins, then the longer value.
+    """
+    disjoint: list[tuple[int, int, str]] = []
+    for one in sorted(places, key=lambda place: (place[0], -place[1])):
+        if not disjoint or one[0] >= disjoint[-1][1]:
+            disjoint.append(one)
+    return disjoint
 
 
-# ---- which values are private ------------------------------------------------------------------------------
+# ---- which values are private --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Records:
-    """What is known about the persons of records."""
+    """The kinds of values in each record, and its relations."""
 
     own: dict[int, set[str]]
     parents: list[int]
     persons: list[bool]
     below: dict[int, set[str]]
 
-    def telling(self, record: int, but: str = "") -> bool:
-        """Whether the record or one around it is a person's."""
+    def is_of_person(self, record: int, but: str = "") -> bool:
+        """True if the record or an outer one is a person's."""
         while record >= 0:
             if self.persons[record] or any(
                 kind in _TELLING for kind in self.own.get(record, set()) - {but}
@@ -176,20 +199,23 @@ class _Records:
             record = self.parents[record]
         return False
 
-    def contact(self, record: int) -> bool:
-        """Whether there is anything beside a name that people have."""
+    def has_contact(self, record: int) -> bool:
+        """True if the record has contact details or other personal data."""
         return bool(self.own.get(record, set()) & {*_CONTACTS})
 
-    def has(self, record: int, kind: str) -> bool:
-        """Whether the record, one around it, or one beside it has a value of a kind."""
+    def has_kind(self, record: int, kind: str) -> bool:
+        """True if a record nearby has a value of a kind.
+
+        Nearby are the record itself, outer records, and records directly inside these.
+        """
         while record >= 0:
             if kind in self.own.get(record, set()) | self.below.get(record, set()):
                 return True
             record = self.parents[record]
         return False
 
-    def near(self, record: int) -> bool:
-        """Whether the record, one around it, or one beside it is a person's."""
+    def is_near_person(self, record: int) -> bool:
+        """True if a record nearby is a person's, see `has_kind`."""
         while record >= 0:
             kinds = self.own.get(record, set()) | self.below.get(record, set())
             if self.persons[record] or kinds & {*_TELLING, "role", "name"}:
@@ -198,17 +224,17 @@ class _Records:
         return False
 
 
-def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
+def _find_private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
     cells.pair(text)
-    values = [(cell, value) for cell in cells.cells for value in _values(text, cell)]
-    own: dict[int, set[str]] = defaultdict(set)
+    values = [(cell, value) for cell in cells.cells for value in _read_cell(text, cell)]
+    kinds_inside: dict[int, set[str]] = defaultdict(set)
     below: dict[int, set[str]] = defaultdict(set)
     for cell, value in values:
-        if _tells(text, cell, value):
-            own[cell.record].add(cell.kind)
-    for record, kinds in own.items():
+        if _shows_record(text, cell, value):
+            kinds_inside[cell.record].add(cell.kind)
+    for record, kinds in kinds_inside.items():
         below[cells.parents[record]] |= kinds if cells.parents[record] >= 0 else set()
-    records = _Records(own, cells.parents, cells.persons, below)
+    records = _Records(kinds_inside, cells.parents, cells.persons, below)
     for cell, value in values:
         case = _Case(text, cell, value, records, cells)
         named = value.type == "PERSON"
@@ -217,8 +243,8 @@ def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
             below[cell.record] |= {"name"} if named else set()
 
 
-def _tells(text: str, cell: KeyedValue, value: Value) -> bool:
-    """Whether a value shows what its record is."""
+def _shows_record(text: str, cell: KeyedValue, value: Value) -> bool:
+    """True if a value shows the kind of its record."""
     if cell.kind in _NAMES:
         return cell.key.lower() not in vocabulary.words("partial_fields")
     if cell.kind == "role":
@@ -227,7 +253,7 @@ def _tells(text: str, cell: KeyedValue, value: Value) -> bool:
 
 
 class _Case(NamedTuple):
-    """A value with what decides whether it is private. Secret."""
+    """A value with the context that decides its privacy. Secret."""
 
     text: str
     cell: KeyedValue
@@ -239,31 +265,34 @@ class _Case(NamedTuple):
         return "_Case()"
 
     @property
-    def told(self) -> str:
+    def content(self) -> str:
         """The value's text."""
         return self.text[self.value.start : self.value.end]
 
     @property
     def is_apart(self) -> bool:
-        """Whether the value stands apart: in quotes, a cell, or a line of a form."""
+        """True if the value is quoted, a cell, or in a form."""
         return self.cell.whole or self.cell.form
 
     def is_telling(self, but: str = "") -> bool:
-        """Whether the record is a person's."""
-        return self.records.telling(self.cell.record, but=but)
+        """True if the record is a person's."""
+        return self.records.is_of_person(self.cell.record, but=but)
 
     def has_beside(self) -> bool:
-        """Whether the record has what people have, or another name."""
-        own = self.records.own.get(self.cell.record, set())
-        return self.records.contact(self.cell.record) or "name" in own
+        """True if the record has personal data or another name."""
+        kinds = self.records.own.get(self.cell.record, set())
+        return self.records.has_contact(self.cell.record) or "name" in kinds
 
     def is_near(self) -> bool:
-        """Whether a person's record is near."""
-        return self.records.near(self.cell.record)
+        """True if a person's record is nearby."""
+        return self.records.is_near_person(self.cell.record)
 
 
-def _values(text: str, cell: KeyedValue) -> Iterator[Value]:
-    """The values of a cell: one, or the names of a list, or in a form what stands beside a name."""
+def _read_cell(text: str, cell: KeyedValue) -> Iterator[Value]:
+    """Finds the values of a cell.
+
+    It is one value, or the names of a list, or in a form also the login and number beside a name.
+    """
     if cell.kind == "people":
         at = cell.start
         for part in _NAMES_APART.split(text[cell.start : cell.end]):
@@ -274,16 +303,16 @@ def _values(text: str, cell: KeyedValue) -> Iterator[Value]:
                 yield value
             at = text.find(part, at) + len(part) + 1
         return
-    value = _value(text, cell)
+    value = _find_value(text, cell)
     if value is None:
         return
     yield value
     if value.type == "PERSON" and cell.form:
-        yield from _beside(text, value, cell.end)
+        yield from _find_beside(text, value, cell.end)
 
 
-def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
-    """The login in brackets and the telephone number that stand behind a name in a form."""
+def _find_beside(text: str, value: Value, end: int) -> Iterator[Value]:
+    """Finds the login, telephone number or second name behind a name."""
     login = _LOGIN.match(text, value.end, end)
     if login and _is_login_of(login[1], text[value.start : value.end]):
         yield Value(*login.span(1), "HANDLE", True)
@@ -297,31 +326,34 @@ def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
 
 
 def _is_login_of(login: str, name: str) -> bool:
-    """Whether a word may be somebody's login: it is no word, or holds a part of the name."""
+    """True if a word may be a person's login.
+
+    It is no plain word, or holds a part of the name.
+    """
     parts = (word for word in folded(name).split() if len(word) > 2)
     return not login.isalpha() or any(word in login.lower() for word in parts)
 
 
-def _value(text: str, cell: KeyedValue) -> Value | None:
-    start, end = _inside(text, cell)
+def _find_value(text: str, cell: KeyedValue) -> Value | None:
+    start, end = _strip_quotes(text, cell)
     if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
         return None
     code = cell.whole and text[: cell.start].endswith(("=", "= "))
-    told = text[start:end]
-    if code and cell.kind in (*_BESIDE, "address") and _CALCULATED.search(told):
+    value = text[start:end]
+    if code and cell.kind in (*_BESIDE, "address") and _CALCULATED.search(value):
         return None
     if cell.kind in _NAMES:
         strong = cell.key.lower() not in vocabulary.words("partial_fields") and not code
         return person(text, start, end, whole=cell.whole, strong=strong)
-    return _person_instead(text, start, end, cell) or _of_kind(text, start, end, cell)
+    return _find_person(text, start, end, cell) or _find_of_kind(text, start, end, cell)
 
 
 _CALCULATED = re.compile(r"[(\[]| if ")
-"""What shows that a value of code is an expression."""
+"""The signs of an expression in a value of code."""
 
 
-def _inside(text: str, cell: KeyedValue) -> tuple[int, int]:
-    """The bounds of a cell's value without quotes and marks of lists."""
+def _strip_quotes(text: str, cell: KeyedValue) -> tuple[int, int]:
+    """Returns the bounds of a cell's value, without quotes and list marks."""
     start, end = cell.start, cell.end
     while start < end and text[start] in " \t　\"'`*“«（":
         start += 1
@@ -330,8 +362,11 @@ def _inside(text: str, cell: KeyedValue) -> tuple[int, int]:
     return start, end
 
 
-def _person_instead(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
-    """A person's name behind a key that mostly means something else: `sn`, of a user's login."""
+def _find_person(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
+    """Finds a person's name behind a key with another usual meaning.
+
+    Such keys are `sn` and those of a user's login.
+    """
     surname = cell.key.lower() == "sn"
     if not surname and cell.kind != "handle":
         return None
@@ -342,56 +377,65 @@ def _person_instead(text: str, start: int, end: int, cell: KeyedValue) -> Value 
     return named if " " in name or not name.isascii() else None
 
 
-def _of_kind(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
-    """The value of a kind other than those of names."""
+def _find_of_kind(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
+    """Finds the value of a kind other than those of names."""
     if cell.kind == "role" and cell.whole and _OWNER.fullmatch(text, start, end):
         stem = text[start:end].rstrip("0123456789")
         return None if is_ordinary(stem) else Value(start, end, "HANDLE", True)
     if cell.kind in ("name", "role", "author"):
         return person(text, start, end, whole=cell.whole, strong=False)
     if cell.kind == "secret":
-        return _secret(text, start, end, cell)
+        return _find_secret(text, start, end, cell)
     return find(cell.kind, text, start, end, whole=cell.whole) if start < end else None
 
 
 def _is_word(text: str, value: Value) -> bool:
-    """Whether a name is a single ordinary word."""
+    """True if a name is a single ordinary word."""
     name = text[value.start : value.end]
     return _PARTED.isdisjoint(name) and name.isascii() and is_ordinary(name)
 
 
-def _secret(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
-    """A password, key or code: no word or name of a variable, no template, no sentence."""
+def _find_secret(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
+    """Finds a password, key or code behind its key.
+
+    A word, the name of a variable, a template or a sentence is none.
+    """
     quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
     value = text[start:end].rstrip(" \"'`")
-    value = _first_part(value, cell)
+    value = _cut_value(value, cell)
     words = value.split()
     spelled = quoted and value.isascii() and _is_code(words)
     if not 0 < len(value) <= 200 or "\n" in value or _TEMPLATE.match(value):
         return None
-    if not spelled and (len(words) > 1 or not _fits(value, cell, quoted=quoted)):
+    if not spelled and (len(words) > 1 or not _fits_key(value, cell, quoted=quoted)):
         return None
     return Value(start, start + len(value), "SECRET", True)
 
 
 def _is_code(words: Sequence[str]) -> bool:
-    """Whether words are the groups of a code: three or more of the same length."""
+    """True if words are the groups of a code.
+
+    A code has three or more groups of the same length.
+    """
     return len(words) > 2 and len({*map(len, words)}) == 1
 
 
 _CALLED = re.compile(r"[()\[\];]")
 
 
-def _first_part(value: str, cell: KeyedValue) -> str:
-    """A value without what stands behind it in a line of text, and in a form its first word."""
+def _cut_value(value: str, cell: KeyedValue) -> str:
+    """Cuts a value at the text that follows it on its line.
+
+    In a form, only its first word is left.
+    """
     if cell.whole:
         return value
     value = re.split(r"  | \(|, |，", value)[0]
     return value.split()[0] if value.strip() and cell.form else value
 
 
-def _fits(value: str, cell: KeyedValue, *, quoted: bool) -> bool:
-    """Whether a value looks as the secrets of its key do."""
+def _fits_key(value: str, cell: KeyedValue, *, quoted: bool) -> bool:
+    """True if a value looks like the secrets of its key."""
     if not quoted and _CALLED.search(value):
         return False
     if value.isdigit():
@@ -403,7 +447,7 @@ def _fits(value: str, cell: KeyedValue, *, quoted: bool) -> bool:
 
 def _is_private(case: _Case) -> bool:
     kind, type_ = case.cell.kind, case.value.type
-    if type_ == "PERSON" and kind not in _NAMED and _is_of_words(case.told):
+    if type_ == "PERSON" and kind not in _NAMED and _is_of_words(case.content):
         return False
     if type_ == "PERSON" and kind in ("id", "handle"):
         return case.is_telling() if kind == "id" else _is_somebody(case)
@@ -418,17 +462,23 @@ def _is_listed_person(case: _Case) -> bool:
 
 
 def _is_of_person(case: _Case) -> bool:
-    """Whether the value of a key of names is one, and no word of programs."""
+    """True if the value of a name's key is a person's name.
+
+    It is no word of programs.
+    """
     kind, key = case.cell.kind, case.cell.key.lower()
     if kind != "full":
         return key not in vocabulary.words("partial_fields") or case.is_telling()
-    if case.told.islower() and " " not in case.told:
+    if case.content.islower() and " " not in case.content:
         return case.is_telling(but=kind)
     return case.is_apart or case.value.likely
 
 
 def _is_of_somebody(case: _Case) -> bool:
-    """Whether what is private only in a person's record stands in one, or is a place where somebody was."""
+    """True if a value that is private only beside a person is.
+
+    It stands in a person's record, or is a recorded place of a person.
+    """
     track = case.cells.names[case.cell.record].lower() in _TRACKS
     if track and case.cell.kind in ("latitude", "longitude"):
         return True
@@ -442,28 +492,37 @@ def _is_address(case: _Case) -> bool:
 
 
 def _is_expiry(case: _Case) -> bool:
-    return case.is_near() or case.records.has(case.cell.record, "card")
+    return case.is_near() or case.records.has_kind(case.cell.record, "card")
 
 
 def _is_number(case: _Case) -> bool:
-    """Whether a number is long enough to be nobody else's, or stands in a person's record."""
-    if is_range(case.told):
+    """True if a number is private.
+
+    It is long enough to be unique, or stands in a person's record.
+    """
+    if is_range(case.content):
         return False
-    if case.value.likely and len(case.told) >= 6 and sum(map(str.isdigit, case.told)) >= 4:
+    if case.value.likely and len(case.content) >= 6 and sum(map(str.isdigit, case.content)) >= 4:
         return True
     return case.cell.key.lower() not in ("id", "ref") and case.is_near()
 
 
 def _is_issued(case: _Case) -> bool:
-    """Whether a key says enough: a short one in a line of text may mean anything."""
+    """True if a key is clear enough for its number.
+
+    A short key in a line of text may mean anything.
+    """
     cell = case.cell
     quoted = cell.start > 0 and case.text[cell.start - 1] in "\"'`>"
     return len(cell.key) > 3 or cell.form or quoted or case.is_near()
 
 
 def _is_somebody(case: _Case) -> bool:
-    """Whether the value of a role is a person's name, and no team, type or author of a work."""
-    cell, name = case.cell, case.told
+    """True if the value of a role is a person's name.
+
+    It is no team, type or author of a published work.
+    """
+    cell, name = case.cell, case.content
     if is_example(name) or _is_of_work(case):
         return False
     if not case.is_apart and not case.value.likely:
@@ -476,7 +535,7 @@ def _is_somebody(case: _Case) -> bool:
 
 
 def _is_of_work(case: _Case) -> bool:
-    """Whether somebody is the author of a published work."""
+    """True if a person is the author of a published work."""
     if case.cell.kind != "author":
         return False
     keys = case.cells.keys[case.cell.record]
@@ -491,8 +550,8 @@ def _cites(text: str, cell: KeyedValue) -> bool:
 
 
 def _is_named(case: _Case) -> bool:
-    """Whether the value behind `name` alone is a person's name."""
-    name, likely, telling = case.told, case.value.likely, case.is_telling()
+    """True if the value behind a bare `name` is a person's name."""
+    name, likely, telling = case.content, case.value.likely, case.is_telling()
     several = not _SEVERAL.isdisjoint(name)
     alone = not several and not telling
     if is_example(name) or (alone and _is_constant(name)):
@@ -505,16 +564,16 @@ def _is_named(case: _Case) -> bool:
 
 
 _PARTED, _SEVERAL = frozenset(" 　."), frozenset(" 　·・")
-"""What stands between the words of a name."""
+"""The separators between the words of a name."""
 
 
 def _may_be_name(case: _Case, *, several: bool) -> bool:
-    """Whether a value looks like a name, or is of words that nobody knows."""
+    """True if a value looks like a name, or has unknown words."""
     if case.value.likely:
         return True
-    if not case.told.isascii():
+    if not case.content.isascii():
         return not _is_word(case.text, case.value)
-    return several and not any(map(is_ordinary, case.told.split()))
+    return several and not any(map(is_ordinary, case.content.split()))
 
 
 def _is_constant(name: str) -> bool:
@@ -522,22 +581,25 @@ def _is_constant(name: str) -> bool:
 
 
 def _is_no_word(case: _Case) -> bool:
-    if looks_like_name(case.told):
+    if looks_like_name(case.content):
         return True
-    return not _is_word(case.text, case.value) and not no_name(case.told)
+    return not _is_word(case.text, case.value) and not no_name(case.content)
 
 
 def _is_full(case: _Case) -> bool:
-    """Whether words stand in a form, or are a given name and up to three others, the last no ordinary one."""
+    """True if words are a full name, by their form.
+
+    They stand in a form, or are a given name and up to three others, the last no ordinary word.
+    """
     if case.cell.form and case.cell.key[:1].isupper():
         return True
-    words = case.told.split()
-    given = len(words) <= 4 and looks_like_name(words[0] + " " + words[0])
-    return given and not is_ordinary(words[-1])
+    words = case.content.split()
+    has_given_name = len(words) <= 4 and looks_like_name(words[0] + " " + words[0])
+    return has_given_name and not is_ordinary(words[-1])
 
 
 def _is_login(case: _Case) -> bool:
-    cell, name = case.cell, case.told
+    cell, name = case.cell, case.content
     if name.lower() == cell.key.lower() or is_example(name):
         return False
     if _is_all(case):
@@ -548,13 +610,13 @@ def _is_login(case: _Case) -> bool:
 
 
 def _is_assigned(case: _Case) -> bool:
-    """Whether a value stands behind a sign of equality, and is no name of a variable."""
+    """True if a value follows an equals sign and names no variable."""
     cell = case.cell
-    return cell.whole and case.text[cell.start - 1] == "=" and "_" not in case.told
+    return cell.whole and case.text[cell.start - 1] == "=" and "_" not in case.content
 
 
 def _is_all(case: _Case) -> bool:
-    """Whether a value is all of a string, of an element, or of a cell of a table."""
+    """True if a value fills a string, element or table cell."""
     before = case.text[: case.cell.start]
     if before[-1:] in {*"\"'`>{"}:
         return True
@@ -573,4 +635,4 @@ _JUDGES: dict[str, Callable[[_Case], bool]] = {
     **dict.fromkeys(_BESIDE, _is_of_somebody),
     **dict.fromkeys(_ISSUED, _is_issued),
 }
-"""What judges the values of kinds that are not private wherever they are likely."""
+"""The tests of values whose kinds are not private wherever they are likely."""

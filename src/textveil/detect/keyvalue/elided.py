@@ -1,10 +1,11 @@
-"""Surnames with an apostrophe, at the start of a sentence: D'Souza, O'Brien, Dell'Acqua.
+"""Elided surnames at the start of a sentence: D'Souza, O'Brien, Dell'Acqua.
 
 In: a text. Out: the places of such names.
 Not here: other places of a sentence, where the tagger reads them.
 
-Elsewhere a capital tells of a name. At the start of a sentence French and Italian write articles so, too: L'Italie,
-D'accord. There a name must be on the list of names and none of places.
+Elsewhere a capital marks a name. At the start of a sentence French and Italian write articles with
+a capital, too: L'Italie, D'accord. There a name must be on the list of names and on no list of
+places.
 """
 
 from collections.abc import Iterator
@@ -24,12 +25,12 @@ _NAME = Late(
 )
 _PREFIXED = Late(r"(?:D|L|M|N|T|Dell|Dall|Del|Degl|Sant)['’ʼ]\p{Lu}")
 _ARTICLE = Late(r"(?<!\w)(?:[dljcnmst]|qu|dell|dall|all|nell|sull|un)['’](?=\p{Ll}{2})")
-"""An article or another word that has lost its vowel, as French and Italian write them."""
+"""A French or Italian article, or another word, that has lost its vowel."""
 _AROUND = 300
 
 
 def read_elided(text: str) -> Iterator[tuple[int, int]]:
-    """The surnames with an apostrophe that begin a sentence of a text and stand alone."""
+    """Finds elided surnames that begin a sentence and stand alone."""
     for match in _NAME.finditer(text, overlapped=True):
         start, end = match.span("name")
         marks = int(lexicon.marks([match["stem"].lower()], np.array([0, 1]))[0])
@@ -42,5 +43,5 @@ def read_elided(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_doubtful(name: str) -> bool:
-    """Whether a name begins with a letter or word that the tagger seldom takes for the beginning of one."""
+    """True if a name begins with a prefix that taggers often miss."""
     return _PREFIXED.match(name) is not None

@@ -1,6 +1,7 @@
-"""Keys: what a name of a field, column, element or header says about its value, in many languages.
+"""Keys: the kind of value that a key announces, in many languages.
 
-In: a key as it stands, `customerFirstName`, `date_of_birth`, `Geburtsdatum`, `お客様名`. Out: the kind of its value.
+In: a key as written, `customerFirstName`, `date_of_birth`, `Geburtsdatum`, `お客様名`. Out: the kind of
+its value.
 Not here: whether a value fits its key (`values`), and how keys are found (`parsers`, `tables`).
 """
 
@@ -12,7 +13,7 @@ from textveil.detect.patterns.secrets import secret_check
 from textveil.text import Late, vocabulary
 
 LONGEST = 64
-"""Characters: longer keys are no keys."""
+"""The length of the longest key, in characters."""
 
 _MARKS = Late("[\u0300-\u036f\u064b-\u0652\u0640]")
 _PLAIN = str.maketrans(
@@ -25,7 +26,10 @@ _UNSPACED = Late(r"[\p{Han}\p{Hiragana}\p{Katakana}ー々\p{Hangul}]{2,}")
 
 
 def folded(key: str) -> str:
-    """A key's words in small letters without accents, joined by spaces: `dateOfBirth` and `Date-of-birth` are alike."""
+    """Splits a key into small words without accents, joined by spaces.
+
+    `dateOfBirth` and `Date-of-birth` become the same.
+    """
     humps = _HUMP.sub(" ", unicodedata.normalize("NFKC", key))
     plain = _MARKS.sub("", unicodedata.normalize("NFD", humps.lower())).translate(_PLAIN)
     return " ".join(
@@ -34,31 +38,34 @@ def folded(key: str) -> str:
 
 
 @cache
-def _words(name: str) -> frozenset[str]:
-    """A list of keys or of their words, folded."""
+def _fold_list(name: str) -> frozenset[str]:
+    """Returns a list of keys or of their words, folded."""
     return frozenset(map(folded, vocabulary.words(name))) - {""}
 
 
 @cache
-def _table() -> dict[str, str]:
-    table = dict.fromkeys(_words("field_words.person"), "role")
+def _build_table() -> dict[str, str]:
+    table = dict.fromkeys(_fold_list("field_words.person"), "role")
     for name in vocabulary.below("fields"):
-        table |= dict.fromkeys(_words(name), name.removeprefix("fields."))
-    return table | dict.fromkeys(_words("field_words.nothing"), "")
+        table |= dict.fromkeys(_fold_list(name), name.removeprefix("fields."))
+    return table | dict.fromkeys(_fold_list("field_words.nothing"), "")
 
 
 @cache
-def _tails() -> tuple[str, ...]:
-    """Keys in scripts without spaces, longest first: any characters may stand before them."""
-    return tuple(sorted(filter(_UNSPACED.fullmatch, _table()), key=len, reverse=True))
+def _list_tails() -> tuple[str, ...]:
+    """Lists keys in scripts without spaces, longest first.
+
+    Any characters may stand before them.
+    """
+    return tuple(sorted(filter(_UNSPACED.fullmatch, _build_table()), key=len, reverse=True))
 
 
 @cache
-def _glued() -> dict[str, str]:
-    """Keys of several words, written as one."""
+def _join_keys() -> dict[str, str]:
+    """Maps keys of several words, written as one, to their kinds."""
     return {
         word: kind
-        for key, kind in _table().items()
+        for key, kind in _build_table().items()
         if kind and len(word := key.replace(" ", "")) >= 8
     }
 
@@ -68,61 +75,75 @@ _HEXADECIMAL = Late(r"0[xX][\da-fA-F]+")
 
 @lru_cache(maxsize=4096)
 def kind_of(key: str) -> str | None:
-    """The kind of value that a key announces; None if it says nothing.
+    """Returns the kind of value that a key announces, or None.
 
-    The last words count, whatever stands before them ("shipping city"); a `name`, `number` or `id` needs a person or an
-    order beside it ("patient name", "nom du client"), or stands alone.
+    The last words count, whatever stands before them ("shipping city"); a `name`, `number` or `id`
+    needs a person or an order beside it ("patient name", "nom du client"), or stands alone.
     """
     if len(key) > LONGEST or _HEXADECIMAL.fullmatch(key):
         return None
     words = folded(key).split()
     if not 0 < len(words) <= 8:
         return None
-    if (found := _table().get(" ".join(words))) is not None:
-        return found or None
+    if (kind := _build_table().get(" ".join(words))) is not None:
+        return kind or None
     if "/" in key:
         return next(filter(None, map(kind_of, key.split("/"))), None)
     joined = "".join(words)
-    return _single(joined) if len(words) == 1 or _UNSPACED.fullmatch(joined) else _of_several(words)
+    return (
+        _classify_word(joined)
+        if len(words) == 1 or _UNSPACED.fullmatch(joined)
+        else _classify_words(words)
+    )
 
 
 def is_person(key: str) -> bool:
-    """Whether a key that holds other keys stands for a person: `customer: {name: ...}`, `patients: [...]`."""
+    """True if a key of a record stands for a person.
+
+    Examples are `customer: {name: ...}` and `patients: [...]`.
+    """
     words = folded(key).split()
-    if not words or words[-1] in _words("field_words.no_role"):
+    if not words or words[-1] in _fold_list("field_words.no_role"):
         return False
     last = words[-1]
     forms = {" ".join(words), last, last.removesuffix("s"), last.removesuffix("es")}
-    return bool(forms & (_words("field_words.person") | _words("field_words.group")))
+    return bool(forms & (_fold_list("field_words.person") | _fold_list("field_words.group")))
 
 
 def is_number(key: str) -> bool:
-    """Whether a key asks for the number of what is around it: `order: {number: ...}`, `customer: {id: ...}`."""
-    return folded(key) in _words("field_words.number_head")
+    """True if a key asks for the number of its record.
+
+    Examples are `order: {number: ...}` and `customer: {id: ...}`.
+    """
+    return folded(key) in _fold_list("field_words.number_head")
 
 
 @cache
-def _parts() -> dict[str, str]:
+def _map_parts() -> dict[str, str]:
     parts = ("key", "value", "default")
-    return {word: part for part in parts for word in _words(f"pairs.{part}")}
+    return {word: part for part in parts for word in _fold_list(f"pairs.{part}")}
 
 
 def part_of_pair(key: str) -> str | None:
-    """Which part of a pair a key announces: its key, its value, or a value by default; None: no part.
+    """Returns the part of a pair that a key announces, or None.
 
-    So do `name` and `value` of `{"name": "DB_PASSWORD", "value": ...}`.
+    The parts are the pair's key, its value, and a value by default, as `name` and `value` are in
+    `{"name": "DB_PASSWORD", "value": ...}`.
     """
-    return _parts().get(folded(key)) if len(key) <= LONGEST else None
+    return _map_parts().get(folded(key)) if len(key) <= LONGEST else None
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key is that of a password or token, as `patterns.secrets` knows them."""
+    """True if a key is that of a password or token.
+
+    `patterns.secrets` has the list of such keys.
+    """
     return len(key) <= LONGEST and secret_check(folded(key)) is not None
 
 
 @cache
-def _ends() -> dict[str, str]:
-    """What the last part of a compound says that it holds: Kundenadresse, Kundennummer."""
+def _map_ends() -> dict[str, str]:
+    """Maps the last parts of compounds to kinds: Kundenadresse, Kundennummer."""
     return {
         word: name.removeprefix("ends.")
         for name in vocabulary.below("ends")
@@ -130,54 +151,59 @@ def _ends() -> dict[str, str]:
     }
 
 
-def _single(word: str) -> str | None:
-    if kind := _glued().get(word):
+def _classify_word(word: str) -> str | None:
+    if kind := _join_keys().get(word):
         return kind
     if len(word) > 1 and _UNSPACED.fullmatch(word):
-        return next((_table()[tail] for tail in _tails() if word.endswith(tail)), None)
-    if end := _last_part(word):
-        return _ends()[end] if _is_owner(word.removesuffix(end)) else None
-    found = _table().get(word.removesuffix("s")) if word.endswith("s") else None
-    return found if found in ("role", "email", "phone", "given") else None
+        return next((_build_table()[tail] for tail in _list_tails() if word.endswith(tail)), None)
+    if end := _find_last_part(word):
+        return _map_ends()[end] if _is_owner(word.removesuffix(end)) else None
+    singular_kind = _build_table().get(word.removesuffix("s")) if word.endswith("s") else None
+    return singular_kind if singular_kind in ("role", "email", "phone", "given") else None
 
 
-def _last_part(word: str) -> str:
-    """The last part of a compound, if it announces anything."""
-    ends = (end for end in _ends() if word.endswith(end) and len(word) > len(end) + 2)
+def _find_last_part(word: str) -> str:
+    """Returns the last part of a compound, if it announces a kind."""
+    ends = (end for end in _map_ends() if word.endswith(end) and len(word) > len(end) + 2)
     return next(ends, "")
 
 
 def _is_owner(word: str) -> bool:
-    """Whether the first part of a compound is a person: Kunden-, Patienten-."""
+    """True if a compound begins with a person: Kunden-, Patienten-."""
     forms = (word.removesuffix(last) for last in ("", "s", "n", "en"))
-    return not _words("field_words.person").isdisjoint(forms)
+    return not _fold_list("field_words.person").isdisjoint(forms)
 
 
-def _of_several(words: Sequence[str]) -> str | None:
-    if kind := _headed(words) or _begun(words):
+def _classify_words(words: Sequence[str]) -> str | None:
+    if kind := _classify_head(words) or _classify_first(words):
         return kind
     for start in range(1, len(words)):
-        if found := _table().get(" ".join(words[start:])):
-            alone = start == len(words) - 1 and found in _ALONE
-            return found if not alone or _is_role(found, words) else None
+        if tail_kind := _build_table().get(" ".join(words[start:])):
+            alone = start == len(words) - 1 and tail_kind in _ALONE
+            return tail_kind if not alone or _is_role(tail_kind, words) else None
     unspaced = len(words[-1]) > 1 and _UNSPACED.fullmatch(words[-1])
-    return _single(words[-1]) if unspaced else None
+    return _classify_word(words[-1]) if unspaced else None
 
 
 def _is_role(kind: str, words: Sequence[str]) -> bool:
-    """Whether a key of few words ends in a person's role: "attending physician"."""
-    return kind == "role" and words[-1] in _words("field_words.person") and len(words) <= 3
+    """True if a short key ends in a person's role: "attending physician"."""
+    return kind == "role" and words[-1] in _fold_list("field_words.person") and len(words) <= 3
 
 
-def _headed(words: Sequence[str]) -> str | None:
-    """The kind of a head before or behind what it is of: "patient name", "numero de la commande"."""
-    rest = [word for word in words if word not in _words("field_words.joint")]
+def _classify_head(words: Sequence[str]) -> str | None:
+    """Returns the kind of a key whose head has an owner.
+
+    The head is first or last: "patient name", "numero de la commande".
+    """
+    rest = [word for word in words if word not in _fold_list("field_words.joint")]
     if len(rest) < 2:
         return None
-    person, group, order = (_words(f"field_words.{name}") for name in ("person", "group", "order"))
+    person, group, order = (
+        _fold_list(f"field_words.{name}") for name in ("person", "group", "order")
+    )
     for kind, heads, owners in (
-        ("full", _words("field_words.name_head"), person | group),
-        ("id", _words("field_words.number_head"), person | order),
+        ("full", _fold_list("field_words.name_head"), person | group),
+        ("id", _fold_list("field_words.number_head"), person | order),
     ):
         for head, *of in (
             (rest[0], " ".join(rest[1:]), rest[-1]),
@@ -188,11 +214,16 @@ def _headed(words: Sequence[str]) -> str | None:
     return None
 
 
-def _begun(words: Sequence[str]) -> str | None:
-    """The kind of a first word that counts, whatever stands behind it: "nom du père", "password for the router"."""
-    first = _table().get(words[0])
-    named = first in ("given", "family") and words[1] in _words("field_words.joint")
-    secret = first == "secret" and len(words) <= 6 and words[0] in _words("field_words.secret_head")
+def _classify_first(words: Sequence[str]) -> str | None:
+    """Returns the kind of a first word that decides alone.
+
+    The words behind it do not matter: "nom du père", "password for the router".
+    """
+    first = _build_table().get(words[0])
+    named = first in ("given", "family") and words[1] in _fold_list("field_words.joint")
+    secret = (
+        first == "secret" and len(words) <= 6 and words[0] in _fold_list("field_words.secret_head")
+    )
     return first if named or secret else None
 
 
@@ -213,4 +244,5 @@ _ALONE = (
     "house",
     "postcode",
 )
-"""Kinds whose single words mean something else behind other words: `file name`, `grid age`, `dashboard card`."""
+"""Kinds whose single words mean something else behind other words: `file name`, `grid age`,
+`dashboard card`."""

@@ -1,9 +1,13 @@
-"""Pairs: keys with their values, in JSON, YAML, TOML, code, logs, forms, XML and cards, whole or broken.
+"""Pairs: reads keys with their values, in whole or broken documents.
 
-In: a text. Out: `KeyedValues`: the place of each value whose key says something, and which of them belong together.
-Not here: what keys mean (`keys`), whether values fit (`values`), tables (`tables`).
+Formats are JSON, YAML, TOML, code, logs, forms, XML and cards.
 
-One pass over quotes, brackets, separators and line ends; nothing is parsed, so nothing can be invalid.
+In: a text. Out: `KeyedValues`: the place of each value with a known key, and the records of the
+values.
+Not here: the meaning of keys (`keys`), the forms of values (`values`), tables (`tables`).
+
+One pass over quotes, brackets, separators and line ends; nothing is parsed, so nothing can be
+invalid.
 """
 
 import re
@@ -16,9 +20,10 @@ from textveil.detect.patterns.rules import listed
 from textveil.detect.patterns.secrets import is_strong
 
 DEPTH = 2
-"""How deep strings are searched that hold further pairs: JSON in JSON, arguments of a command."""
+"""The depth to which strings are searched for further pairs: JSON in JSON, arguments of a command.
+"""
 _DEEPEST = 200
-"""Open brackets that are kept in mind."""
+"""The most open brackets that are remembered."""
 
 
 class KeyedValue(NamedTuple):
@@ -27,12 +32,13 @@ class KeyedValue(NamedTuple):
     Args:
         start: first character of the value, behind quotes.
         end: one past its last.
-        kind: what the key says, see `keys`.
+        kind: the kind that the key announces, see `keys`.
         key: the key.
-        whole: the value is all of this range; otherwise it may end earlier.
-        record: the number of the record it belongs to.
-        form: it stands as in a form or note, key, colon, value, and not in code or data.
-        paired: the key is a value, too: `name: KEY, value: VALUE`.
+        whole: whether the value is all of this range; otherwise it may end earlier.
+        record: the number of its record.
+        form: whether it is written as in a form or note, key, colon, value, and not as in code or
+            data.
+        paired: whether the key is a value, too: `name: KEY, value: VALUE`.
     """
 
     start: int
@@ -49,7 +55,10 @@ class KeyedValue(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The key or the value of a pair: its place, which of them it is, and how it stands there."""
+    """The key or the value of a pair that two fields describe.
+
+    It holds the place, the part of the pair, and how it is written.
+    """
 
     start: int
     end: int
@@ -60,7 +69,9 @@ class Told(NamedTuple):
 
 @dataclass
 class KeyedValues:
-    """Values with what their keys say, and the records they are part of: an object, a row, a block of lines.
+    """The values of a text by key, and their records.
+
+    A record is an object, a row, or a block of lines.
 
     Attributes:
         cells: the values.
@@ -68,7 +79,7 @@ class KeyedValues:
         persons: for each record whether its own key stands for a person.
         keys: for each record the keys in it, whether or not they have a kind.
         names: for each record its own key.
-        told: for each record the places in which the key or the value of a pair stands: `name: X, value: Y`.
+        told: for each record the places of keys and values of pairs: `name: X, value: Y`.
     """
 
     cells: list[KeyedValue] = field(default_factory=list)
@@ -79,7 +90,7 @@ class KeyedValues:
     told: dict[int, list[Told]] = field(default_factory=dict)
 
     def record(self, parent: int, key: str = "") -> int:
-        """A new record inside another one, under a key."""
+        """Adds a record inside another record, and returns its number."""
         self.parents.append(parent)
         self.persons.append(bool(key) and is_person(key))
         self.keys.append(set())
@@ -89,7 +100,7 @@ class KeyedValues:
     def add(
         self, key: str, start: int, end: int, *, whole: bool, record: int, form: bool = False
     ) -> None:
-        """Notes a value, if its key says anything."""
+        """Adds a value, if its key announces a kind."""
         if start >= end:
             return
         self.keys[record].add(key.lower())
@@ -103,33 +114,36 @@ class KeyedValues:
             self.cells.append(KeyedValue(start, end, kind, key, whole, record, form))
 
     def pair(self, text: str) -> None:
-        """Notes the values of pairs whose keys are values themselves, in either order; a record's own key will do."""
-        for record, told in self.told.items():
-            told.sort()
-            parts = [each.part for each in told]
+        """Adds the values of pairs whose keys are values themselves.
+
+        Key and value come in either order; without a key, the record's own key counts.
+        """
+        for record, fields in self.told.items():
+            fields.sort()
+            parts = [entry.part for entry in fields]
             if "value" not in parts and "default" not in parts:
                 continue
             first = "key" if parts[0] == "key" else "value"
             groups: list[list[Told]] = []
-            for (
-                each
-            ) in told:  # a group begins where what a pair begins with stands behind the rest of one
-                begins = (each.part == "key") == (first == "key")
+            for entry in (
+                fields
+            ):  # a group begins where what a pair begins with stands behind the rest of one
+                begins = (entry.part == "key") == (first == "key")
                 if not groups or (begins and (groups[-1][-1].part == "key") != (first == "key")):
                     groups.append([])
-                groups[-1].append(each)
+                groups[-1].append(entry)
             for group in groups:
                 keys = [
-                    text[each.start : each.end].strip(" \"'`")
-                    for each in group
-                    if each.part == "key"
+                    text[entry.start : entry.end].strip(" \"'`")
+                    for entry in group
+                    if entry.part == "key"
                 ]
-                for each in group:
-                    if each.part != "key":
-                        self.add_pair(keys or [self.names[record]], each, record)
+                for entry in group:
+                    if entry.part != "key":
+                        self.add_pair(keys or [self.names[record]], entry, record)
 
     def add_pair(self, keys: Sequence[str], told: Told, record: int) -> None:
-        """Notes the value of a pair, if one of its keys says anything."""
+        """Adds the value of a pair, if a key announces a kind."""
         for key in keys:
             kind = "secret" if is_secret(key) else kind_of(key)
             if kind and (kind == "secret" or told.part == "value"):
@@ -162,7 +176,7 @@ _CLOSES = {"}": "{", "]": "[", ")": "("}
 
 
 class _Scan:
-    """One pass over a part of a text."""
+    """A single pass over a part of a text."""
 
     def __init__(self, text: str, cells: KeyedValues, root: int) -> None:
         self.text, self.cells, self.root = text, cells, root
@@ -185,7 +199,7 @@ class _Scan:
     def run(self, start: int, end: int, depth: int = 0, *, escaped: bool = False) -> None:
         text = self.text
         self.line = self.done = start
-        self._section(start)
+        self._begin_section(start)
         for match in (_ESCAPED if escaped else _TOKEN).finditer(text, start, end):
             at, stop = match.span()
             sign = text[at]
@@ -193,35 +207,35 @@ class _Scan:
                 quote = text.find('"', at) - at + 1 if sign == "\\" else 1
                 closed = stop - at >= 2 * quote and text[stop - 1] in "\"'`”"
                 inner = (at + quote, stop - quote if closed else stop)
-                self._string(at, inner)
+                self._read_string(at, inner)
                 self.last = (at, stop, *inner)
                 if depth < DEPTH and inner[1] - inner[0] > 4:
-                    self._within(inner, depth)
+                    self._scan_string(inner, depth)
             elif sign == "\n":
-                self._newline(at, end)
+                self._end_line(at, end)
             elif sign in ":=：":
-                self._separator(at, stop, self.last if self._ends_string(at) else None)
+                self._read_separator(at, stop, self.last if self._is_behind_string(at) else None)
             elif sign == "【":
-                self._end_bare(at)
+                self._end_value(at)
                 close = text.find("】", at, min(end, at + 40))
                 if close > 0:
-                    self._await(text[at + 1 : close], close + 1, bare=True, assigned=False)
+                    self._await_value(text[at + 1 : close], close + 1, bare=True, assigned=False)
             elif sign in "{[(":
-                self._opened(sign, at)
+                self._open_bracket(sign, at)
             elif self.open:
-                self._closed(_CLOSES[sign], at)
-        self._end_bare(end)
+                self._close_bracket(_CLOSES[sign], at)
+        self._end_value(end)
 
-    def _ends_string(self, at: int) -> bool:
-        """Whether a string of the same line stands right before a place."""
+    def _is_behind_string(self, at: int) -> bool:
+        """True if a string of the line ends right before a place."""
         return self.last[1] > self.line and not self.text[self.last[1] : at].strip(" \t")
 
     @property
     def record(self) -> int:
         return self.open[-1][1] if self.open else self.block
 
-    def _within(self, inner: tuple[int, int], depth: int) -> None:
-        """Looks for pairs in a string."""
+    def _scan_string(self, inner: tuple[int, int], depth: int) -> None:
+        """Searches a string for pairs."""
         start, end = inner
         if self.text.find("=", start, end) < 0 and self.text.find(":", start, end) < 0:
             return
@@ -229,38 +243,38 @@ class _Scan:
         part = _Scan(self.text, self.cells, self.cells.record(self.record))
         part.run(start, end, depth + 1, escaped=escaped)
 
-    def _string(self, at: int, inner: tuple[int, int]) -> None:
+    def _read_string(self, at: int, inner: tuple[int, int]) -> None:
         if self.key is not None:
             between = self.text[self.at : at].strip(" \t\n")
             if len(between) <= 2 and (
                 not between or between.isalpha() or between in ("$", "@", "$@")
             ):
-                self._take(*inner, whole=True)
+                self._add_value(*inner, whole=True)
                 if self.open or self.assigned or not self.bare:
                     self.key = None
                 else:
                     self.key = None
                     self.done = inner[1] + 1
             elif self.open:
-                self._end_bare(at)
+                self._end_value(at)
         elif self.open and self.open[-1][0] in "[(" and self.open[-1][2]:
             self.cells.add(self.open[-1][2], *inner, whole=True, record=self.record)
 
-    def _take(self, start: int, end: int, *, whole: bool) -> None:
+    def _add_value(self, start: int, end: int, *, whole: bool) -> None:
         assert self.key is not None
         form = self.bare and not self.assigned and not self.open
         self.cells.add(self.key, start, end, whole=whole, record=self.record, form=form)
 
-    def _await(self, key: str, at: int, *, bare: bool, assigned: bool) -> None:
+    def _await_value(self, key: str, at: int, *, bare: bool, assigned: bool) -> None:
         self.key, self.at, self.bare, self.assigned = key, at, bare, assigned
 
-    def _separator(self, at: int, stop: int, quoted: tuple[int, int, int, int] | None) -> None:
+    def _read_separator(self, at: int, stop: int, quoted: tuple[int, int, int, int] | None) -> None:
         text, sign = self.text, text_sign(self.text, at, stop)
         if not sign:
             return
         if quoted is not None:
             self.key = None
-            self._await(text[quoted[2] : quoted[3]], stop, bare=False, assigned=sign == "=")
+            self._await_value(text[quoted[2] : quoted[3]], stop, bare=False, assigned=sign == "=")
             return
         low = max(self.line, self.done, at - 80)
         before = text[low:at]
@@ -268,7 +282,7 @@ class _Scan:
             if not (named := _NAMED.search(before)):
                 self.key = None
                 return
-            key, begin = _attribute(named[1]), low + named.start()
+            key, begin = _get_key(named[1]), low + named.start()
             annotated = self.key is not None and begin < self.at
         else:
             begin = low
@@ -287,13 +301,13 @@ class _Scan:
         ):
             return
         if not annotated:
-            self._end_bare(begin)
+            self._end_value(begin)
         if not self.open and not text[self.line : begin].strip(_MARKS):
-            self._indented(begin)
-        self._await(key.lstrip("$@"), stop, bare=True, assigned=sign == "=")
+            self._find_block(begin)
+        self._await_value(key.lstrip("$@"), stop, bare=True, assigned=sign == "=")
 
-    def _indented(self, begin: int) -> None:
-        """Finds the record of a key that begins a line, by its indentation."""
+    def _find_block(self, begin: int) -> None:
+        """Finds the record of a line's first key by its indentation."""
         column = begin - self.line
         while self.indents and self.indents[-1][0] > column:
             self.indents.pop()
@@ -312,8 +326,11 @@ class _Scan:
 
     parent_key = ""
 
-    def _end_bare(self, end: int) -> None:
-        """Takes the awaited value as far as it can reach, if it stands without quotes."""
+    def _end_value(self, end: int) -> None:
+        """Adds the awaited value, if it stands without quotes.
+
+        It reaches as far as it can.
+        """
         if self.key is None:
             return
         text, start = self.text, self.at
@@ -330,18 +347,18 @@ class _Scan:
             stop -= 1
         if start < stop:
             whole = self.assigned and not self.open
-            self._take(start, stop, whole=whole)
+            self._add_value(start, stop, whole=whole)
             self.done = max(self.done, start)
         self.key = None
 
-    def _newline(self, at: int, end: int) -> None:
+    def _end_line(self, at: int, end: int) -> None:
         text = self.text
         if self.key is not None:
             if not text[self.at : at].strip(" \t\r*|>-"):
                 if not self.open and self.bare:
                     self.parent_key, self.key = self.key, None
             elif not self.open or self.bare:
-                self._end_bare(at)
+                self._end_value(at)
         begin = at + 1
         if text[begin : begin + 1] in ("\n", "\r") and begin < end:
             following = text[begin : begin + 3].strip("\r\n")[:1]
@@ -354,10 +371,13 @@ class _Scan:
                 self.indents.clear()
                 self.block, self.parent_key = self.cells.record(self.root), ""
         self.line = begin
-        self._section(begin)
+        self._begin_section(begin)
 
-    def _section(self, begin: int) -> None:
-        """Begins a record at a header of TOML or of a file of settings."""
+    def _begin_section(self, begin: int) -> None:
+        """Begins a record at a section header.
+
+        Headers are those of TOML and of settings files.
+        """
         text = self.text
         if text.startswith("[", begin):
             close = text.find("]", begin, begin + 80)
@@ -367,12 +387,12 @@ class _Scan:
                 self.block = self.cells.record(self.root, section)
                 self.indents.append((0, self.block))
 
-    def _opened(self, sign: str, at: int) -> None:
+    def _open_bracket(self, sign: str, at: int) -> None:
         text, before = self.text, self.text[at - 1 : at]
         direct = self.key is not None and not text[self.at : at].strip(" \t\n")
         call = sign == "(" and (before.isalnum() or before == "_")
         labelled = (
-            sign == "{" and self.key is None and self._ends_string(at)
+            sign == "{" and self.key is None and self._is_behind_string(at)
         )  # variable "db_password" {
         starts = not text[self.line : at].strip(" \t")
         inside = labelled or call or self.open or before in ("=", "(", ",", "[", "{", "'", '"')
@@ -393,26 +413,32 @@ class _Scan:
         if direct or call:
             self.key = None
         if len(self.open) < _DEEPEST:
-            self._enter(sign, key, call=call)
+            self._begin_record(sign, key, call=call)
 
-    def _enter(self, sign: str, key: str, *, call: bool) -> None:
-        """Begins the record of a bracket; a list and what a setter is given are part of the record around."""
+    def _begin_record(self, sign: str, key: str, *, call: bool) -> None:
+        """Begins the record of a bracket.
+
+        A list, and the argument of a setter, belong to the record around.
+        """
         if call and (setter := _SETTER.search(key)):
             self.open.append((sign, self.record, setter[1]))
             return
         record = self.record if sign == "[" else self.cells.record(self.record, key)
         self.open.append((sign, record, "" if call else key))
 
-    def _closed(self, sign: str, at: int) -> None:
-        self._end_bare(at)
+    def _close_bracket(self, sign: str, at: int) -> None:
+        self._end_value(at)
         for depth in range(len(self.open) - 1, max(-1, len(self.open) - 20), -1):
             if self.open[depth][0] == sign:
                 del self.open[depth:]
                 return
 
 
-def _attribute(name: str) -> str:
-    """The key in what is assigned to: `patient.name`, `self.owner`; nothing for names of the language itself."""
+def _get_key(name: str) -> str:
+    """Returns the key in the target of an assignment.
+
+    Examples are `patient.name` and `self.owner`; names of the language itself give "".
+    """
     around, dot, last = name.rpartition(".")
     if last.startswith("__"):
         return ""
@@ -424,7 +450,10 @@ def _attribute(name: str) -> str:
 
 
 def text_sign(text: str, at: int, stop: int) -> str:
-    """`:` or `=` for a separator of a key and a value; nothing for times, addresses and other operators."""
+    """Returns `:` or `=` if it separates a key and a value.
+
+    Otherwise, in times, addresses and other operators, it returns "".
+    """
     sign, before, after = text[at], text[at - 1 : at], text[stop : stop + 1]
     if sign == "=":
         return (
@@ -444,14 +473,14 @@ _TAG = re.compile(
 )
 _ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
 _NAMING = ("name", "key", "id", "property")
-"""Attributes that say what the value or the text of their element is."""
+"""Attributes that name the value or the text of their element."""
 _LISTED = listed("string integer real date data")
 """Elements of property lists behind an element `key`."""
 _VOID = listed("br hr img input meta link col source track wbr area base embed param")
 
 
 def read_tags(text: str, cells: KeyedValues) -> None:
-    """Elements that hold only text, attributes, and the inputs of forms."""
+    """Reads text-only elements, attributes, and inputs of forms."""
     if "</" not in text and "/>" not in text and "=" not in text:
         return
     stack: list[tuple[str, int]] = []
@@ -459,14 +488,14 @@ def read_tags(text: str, cells: KeyedValues) -> None:
     last: tuple[str, int, int, str] | None = (
         None  # the last tag that opened, where its text starts, its record, its key
     )
-    before = ""  # the text of an element `key`: what the next element is (property lists)
+    before = ""  # the text of an element `key`: it names the next element (property lists)
     for match in _TAG.finditer(text):
         closing, name, attributes = match.groups()
         plain = name.rpartition(":")[2]
         around = stack[-1][1] if stack else root
         if closing:
             if last and last[0] == name:
-                place = _stripped(text, last[1], match.start())
+                place = _strip_range(text, last[1], match.start())
                 cells.add(
                     last[3] or (before if plain in _LISTED else "") or plain,
                     *place,
@@ -481,15 +510,15 @@ def read_tags(text: str, cells: KeyedValues) -> None:
             last = None
             continue
         if "=" in attributes:
-            _attributes(match.start(3), attributes, cells, cells.record(around, plain))
+            _read_attributes(match.start(3), attributes, cells, cells.record(around, plain))
         if attributes.endswith("/") or plain.lower() in _VOID:
             last = None
         else:
             named = next(
                 (
-                    each[2] or each[3]
-                    for each in _ATTRIBUTE.finditer(attributes)
-                    if each[1] in _NAMING
+                    attribute[2] or attribute[3]
+                    for attribute in _ATTRIBUTE.finditer(attributes)
+                    if attribute[1] in _NAMING
                 ),
                 "",
             )
@@ -498,26 +527,30 @@ def read_tags(text: str, cells: KeyedValues) -> None:
                 stack.append((name, cells.record(around, named or plain)))
 
 
-def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -> None:
-    found = {}
-    for each in _ATTRIBUTE.finditer(attributes):
-        group = 2 if each[2] is not None else 3
-        found[each[1].lower()] = (each[group], offset + each.start(group), offset + each.end(group))
+def _read_attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -> None:
+    values = {}
+    for match in _ATTRIBUTE.finditer(attributes):
+        group = 2 if match[2] is not None else 3
+        values[match[1].lower()] = (
+            match[group],
+            offset + match.start(group),
+            offset + match.end(group),
+        )
     around = cells.parents[record]
     for key in ("value", "content"):
-        named = next((found[other] for other in _NAMING if other in found), None)
-        if key in found and named:
-            _, start, end = found.pop(key)
+        named = next((values[other] for other in _NAMING if other in values), None)
+        if key in values and named:
+            _, start, end = values.pop(key)
             cells.add_pair([named[0]], Told(start, end, "value", True, False), around)
             for other in _NAMING:
-                found.pop(other, None)
+                values.pop(other, None)
             break
     else:
         if (
-            "type" in found or "class" in found or "href" in found
+            "type" in values or "class" in values or "href" in values
         ):  # an element of a page, whose name is no person
-            found.pop("name", None)
-    for key, (_, start, end) in found.items():
+            values.pop("name", None)
+    for key, (_, start, end) in values.items():
         if key not in (
             "id",
             "for",
@@ -534,7 +567,7 @@ def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -
             cells.add(key.rpartition(":")[2], start, end, whole=True, record=record)
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+def _strip_range(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -554,7 +587,7 @@ _ALONE = re.compile(
 )
 """A line that is one of a card without any others."""
 _HOME = ("home address", "home address", "home address", "city", "city", "postcode", "")
-"""What the parts of a card's address are: box, suite, street, town, region, code, country."""
+"""The parts of a card's address: box, suite, street, town, region, code, country."""
 _PIECES = re.compile(r"(?:[^;\\\r\n]|\\.|\r?\n[ \t])+")
 _CARD_KEYS = {
     "FN": "full name",
@@ -571,7 +604,7 @@ _PLACED = re.compile(
     r"|(?i:stra(?:ss|ß)e|straat|gasse|platz|weg|allee)\.?[ ]\d|\bstr\.?[ ]\d"
     r"|(?i:\b(?:rue|via|calle|rua|ul\.|av\.|avenue))[ ]\S"  # codespell:ignore calle
 )
-"""What a place of an entry of a calendar has, if it is an address and no room."""
+"""The mark of an address, not a room, in a calendar entry's location."""
 _CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")
 
 
@@ -585,11 +618,11 @@ _FIELDS = {
     14: "phone",
     19: "ssn",
 }
-"""What the fields of a patient's segment of HL7 hold, by number."""
+"""The contents of the numbered fields of a patient's HL7 segment."""
 
 
 def read_cards(text: str, cells: KeyedValues) -> None:
-    """vCards, iCalendar entries, and patients of HL7."""
+    """Reads vCards, iCalendar entries, and patients of HL7."""
     for match in _PATIENT.finditer(text) if "PID|" in text else ():
         record, at = cells.record(-1, "patient"), match.start(1)
         for number, part in enumerate(match[1].split("|", 20)[:20], 1):
@@ -636,7 +669,7 @@ def read_cards(text: str, cells: KeyedValues) -> None:
                 number = len(_ESCAPED_MARK.sub("", text[start : piece.start()]).split(";")) - 1
                 if number < len(_HOME):
                     cells.add(
-                        _HOME[number], *_stripped(text, *piece.span()), whole=True, record=record
+                        _HOME[number], *_strip_range(text, *piece.span()), whole=True, record=record
                     )
         elif key == "LABEL":
             cells.add("home address", start, end, whole=True, record=record)
@@ -657,7 +690,10 @@ _CALL = re.compile(
 
 
 def read_calls(text: str, cells: KeyedValues) -> None:
-    """Passwords behind their names: as the second of two strings, `put("db.password", "...")`, and of two words."""
+    """Reads passwords behind their names, without a separator.
+
+    They are the second of two strings, `put("db.password", "...")`, or of two words.
+    """
     record = cells.record(-1)
     for match in _CALL.finditer(text):
         group = "" if match["key"] else "2"
@@ -674,7 +710,7 @@ _COMMAND = re.compile(
 _BRACED = re.compile(r"\{((?:[^{}\\]|\\.)*)\}")
 _BREAK = re.compile(r"\\{2,}\*?(?:\[[^\]\n]{0,20}\])?|\\(?:newline|and)(?![A-Za-z])")
 _SETTERS = listed("setkomavar newcommand renewcommand providecommand def")
-"""Commands whose first value is the name of another one."""
+"""Commands whose first value is the name of another command."""
 _WHOSE = re.compile(r"^\\?(?:from|to|my|author|user|sender|cv|the)(?=[a-z]{3})")
 _PARTS = {
     "name": ("first name", "last name"),
@@ -685,17 +721,20 @@ _PARTS = {
     "date": ("",),
     "social": ("github username",),
 }
-"""What the values, or the lines, of commands are whose names say other things elsewhere."""
+"""The meaning of values, or lines, of commands whose names mean something else elsewhere."""
 _SITES = listed(
     "linkedin github gitlab twitter x mastodon skype telegram instagram orcid bluesky stackoverflow"
 )
 
 
 def read_commands(text: str, cells: KeyedValues) -> None:
-    r"""Values of LaTeX's commands: `\dateofbirth{...}`, `\name{...}{...}`, `\setkomavar{fromphone}{...}`."""
+    r"""Reads values of LaTeX commands.
+
+    Examples are `\dateofbirth{...}`, `\name{...}{...}` and `\setkomavar{fromphone}{...}`.
+    """
     record = -1
     for match in _COMMAND.finditer(text):
-        places = [each.span(1) for each in _BRACED.finditer(text, *match.span("values"))]
+        places = [value.span(1) for value in _BRACED.finditer(text, *match.span("values"))]
         key = match["key"]
         if key in _SETTERS or (key == "begin" and text[slice(*places[0])] == "letter"):
             key, places = text[slice(*places[0])], places[1:]
@@ -704,7 +743,7 @@ def read_commands(text: str, cells: KeyedValues) -> None:
         if not places or not any(map(kind_of, names)):
             continue
         record = cells.record(-1) if record < 0 else record
-        lines = [line for place in places for line in _lines(text, *place)]
+        lines = [line for place in places for line in _split_lines(text, *place)]
         if key == "name" and len(lines) == 1:
             names = ("full name",)
         for name, (start, end) in zip(
@@ -713,16 +752,19 @@ def read_commands(text: str, cells: KeyedValues) -> None:
             cells.add(name, start, end, whole=True, record=record)
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The lines of what a command sets, as they are broken there."""
+def _split_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Splits the value of a command at its line breaks."""
     for match in _BREAK.finditer(text, start, end):
-        yield _stripped(text, start, match.start())
+        yield _strip_range(text, start, match.start())
         start = match.end()
-    yield _stripped(text, start, end)
+    yield _strip_range(text, start, end)
 
 
 def read_pairs(text: str, cells: KeyedValues) -> None:
-    """All pairs of a text: by quotes and brackets, by lines, by tags, and of cards."""
+    """Reads all pairs of a text.
+
+    They are found by quotes and brackets, by lines, by tags, and in cards.
+    """
     _Scan(text, cells, cells.record(-1)).run(0, len(text))
     if "<" in text and ">" in text:
         read_tags(text, cells)

@@ -1,7 +1,10 @@
-"""Tables: cells with the header of their column, in CSV, TSV, Markdown, aligned columns and SQL.
+"""Tables: reads cells with the header of their column.
+
+Formats are CSV, TSV, Markdown, aligned columns and SQL.
 
 In: a text. Out: `KeyedValues`, a record per row.
-Not here: what headers mean (`keys`), whether cells fit (`values`), pairs of keys and values (`parsers`).
+Not here: the meaning of headers (`keys`), the forms of cells (`values`), pairs of keys and values
+(`parsers`).
 """
 
 import re
@@ -24,61 +27,67 @@ _CODE = re.compile(
 _NO_HEADER = re.compile(r"[:{}=<>]|\.\s|[.?!]$|\(.*,.*\)")
 _RULE = re.compile(r"[\s|:+\-=─━┼│]+")
 _FIELDS = re.compile(r"#fields:?(?P<sign>[ \t])", re.IGNORECASE)
-"""What stands before the names of the columns in logs after the W3C's extended format."""
+"""The prefix of the column names in logs of the W3C's extended format."""
 _MOST = 200
-"""Columns of the widest table."""
+"""The most columns of a table."""
 
 Row = list[tuple[int, int]]
 
 
 def read_tables(text: str, cells: KeyedValues) -> None:
-    """Tables of all forms. A header is a line with a key in it that the next line follows with as many columns."""
-    lines = _lines(text)
+    """Reads tables of all forms.
+
+    A header is a line with a known key in it, followed by a line with as many columns.
+    """
+    lines = _split_lines(text)
     number = 0
     while number < len(lines) - 1:
-        read = _table(text, lines, number, cells)
+        read = _read_table(text, lines, number, cells)
         number += read or 1
 
 
-def _lines(text: str) -> list[tuple[int, int]]:
-    found, start = [], 0
+def _split_lines(text: str) -> list[tuple[int, int]]:
+    lines, start = [], 0
     for part in text.split("\n"):
-        found.append((start, start + len(part.rstrip("\r"))))
+        lines.append((start, start + len(part.rstrip("\r"))))
         start += len(part) + 1
-    return found
+    return lines
 
 
-def _table(text: str, lines: list[tuple[int, int]], number: int, cells: KeyedValues) -> int:
-    """Reads the table whose header is a line; how many lines it has, or 0."""
+def _read_table(text: str, lines: list[tuple[int, int]], number: int, cells: KeyedValues) -> int:
+    """Reads the table whose header is a line.
+
+    Returns its number of lines, or 0 if it is no table.
+    """
     start, end = lines[number]
     if end - start < 3 or end - start > 4000:
         return 0
     if fields := _FIELDS.match(text, start, end):
         lines[number] = fields.end(), end
-        return _read(text, lines, number, fields["sign"], cells)
+        return _read_columns(text, lines, number, fields["sign"], cells)
     for sign in "\t|;,":
         sentence = sign == "," and text[end - 1] in ".?!:"
         if (
             0 < text.count(sign, start, end) <= _MOST
             and not sentence
-            and (rows := _read(text, lines, number, sign, cells))
+            and (rows := _read_columns(text, lines, number, sign, cells))
         ):
             return rows
     if text.find("   ", start, end) > 0:
-        return _read(text, lines, number, "", cells)
+        return _read_columns(text, lines, number, "", cells)
     return 0
 
 
-def _read(
+def _read_columns(
     text: str, lines: list[tuple[int, int]], number: int, sign: str, cells: KeyedValues
 ) -> int:
-    head = _split(text, *lines[number], sign)
+    head = _split_columns(text, *lines[number], sign)
     names = [text[a:b].strip(" *_`#[]\"'") for a, b in head]
-    if not (_are_names(names, text[slice(*lines[number])], sign) and _says_something(names)):
+    if not (_are_names(names, text[slice(*lines[number])], sign) and _has_known_key(names)):
         return 0
-    if not sign and any(_key_like(text, place) for place in head):
+    if not sign and any(_is_key_like(text, place) for place in head):
         return 0
-    root, found, missed, last = cells.record(-1), 0, 0, 0
+    root, count, missed, last = cells.record(-1), 0, 0, 0
     for place in range(number + 1, len(lines)):
         start, end = lines[place]
         if _RULE.fullmatch(text, start, end):
@@ -90,21 +99,21 @@ def _read(
             continue
         if sign and not text.count(sign, start, end):
             missed += 1
-            if missed > 1 or not found:
+            if missed > 1 or not count:
                 break
             continue
-        row = _split(text, start, end, sign)
+        row = _split_columns(text, start, end, sign)
         if not _is_row(len(row), len(names), sign):
             break
         record = cells.record(root)
-        for name, (a, b) in _joined(head, names, row, sign):
+        for name, (a, b) in _pair_cells(head, names, row, sign):
             cells.add(name, a, b, whole=True, record=record)
-        found, last, missed = found + 1, place, 0
-    return last - number + 1 if found else 0
+        count, last, missed = count + 1, place, 0
+    return last - number + 1 if count else 0
 
 
 def _are_names(names: list[str], line: str, sign: str) -> bool:
-    """Whether the cells of a line may be names of columns."""
+    """True if the cells of a line may be names of columns."""
     if _CODE.match(line) or (sign in (",", ";") and not _is_header(line, names)):
         return False
     if len(names) < 2 or any(len(name) > LONGEST for name in names):
@@ -112,20 +121,23 @@ def _are_names(names: list[str], line: str, sign: str) -> bool:
     return not sign or sum(0 < len(name.split()) <= 4 for name in names) >= len(names) - 2
 
 
-def _says_something(names: list[str]) -> bool:
-    """Whether any name of a column is a key, or two make pairs."""
+def _has_known_key(names: list[str]) -> bool:
+    """True if a column name announces a kind, or two make pairs."""
     return any(map(kind_of, names)) or {"key", "value"} <= {*map(part_of_pair, names)}
 
 
 def _is_row(count: int, columns: int, sign: str) -> bool:
-    """Whether a line has about as many cells as a table has columns."""
+    """True if a line has about as many cells as its table."""
     if not sign:
         return count >= 2
     return abs(count - columns) <= (1 if sign == "|" else max(1, columns // 3))
 
 
 def _is_header(line: str, names: list[str]) -> bool:
-    """Whether a line with commas is a row of names of columns, and no sentence or piece of code."""
+    """True if a line with commas is a row of column names.
+
+    Sentences and pieces of code are none.
+    """
     return (
         not _NO_HEADER.search(line)
         and not line.startswith("  ")
@@ -135,19 +147,19 @@ def _is_header(line: str, names: list[str]) -> bool:
     )
 
 
-def _key_like(text: str, place: tuple[int, int]) -> bool:
+def _is_key_like(text: str, place: tuple[int, int]) -> bool:
     return text[place[1] - 1] in ":=" or ": " in text[place[0] : place[1]]
 
 
-def _joined(
+def _pair_cells(
     head: Row, names: list[str], row: Row, sign: str
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     if sign or len(head) == len(row):
         yield from zip(names, row, strict=False)
 
 
-def _split(text: str, start: int, end: int, sign: str) -> Row:
-    """The columns of a line."""
+def _split_columns(text: str, start: int, end: int, sign: str) -> Row:
+    """Splits a line into columns."""
     if not sign:
         return [match.span(1) for match in _GAP.finditer(text, start, end)]
     cut: Row = []
@@ -185,16 +197,16 @@ _ITEM = re.compile(
 
 
 def read_inserts(text: str, cells: KeyedValues) -> None:
-    """Rows that SQL inserts into named columns."""
+    """Reads rows that SQL inserts into named columns."""
     end = 0
     for match in _INSERT.finditer(text):
         if match.start() < end:
             continue
         names = [name.strip(' \t\r\n"`[]') for name in match[1].split(",")]
-        end = _rows(text, match.end(), names, cells)
+        end = _read_rows(text, match.end(), names, cells)
 
 
-def _rows(text: str, at: int, names: list[str], cells: KeyedValues) -> int:
+def _read_rows(text: str, at: int, names: list[str], cells: KeyedValues) -> int:
     root = cells.record(-1)
     record, column, depth = root, 0, 0
     for item in _ITEM.finditer(text, at):

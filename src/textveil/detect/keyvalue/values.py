@@ -1,7 +1,8 @@
-"""Values: whether what stands behind a key fits it, and where exactly it begins and ends.
+"""Values: checks whether a value fits its key, and finds its limits.
 
-In: a text, a place in it, the kind that the key announced. Out: the type and place of the value, and how telling it is.
-Not here: keys (`keys`), and what the neighbours of a value add (`keyvalue`).
+In: a text, a place in it, the kind that the key announced. Out: the type and place of the value,
+and whether it is likely on its own.
+Not here: keys (`keys`), and the influence of a value's neighbours (`keyvalue`).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,17 +18,18 @@ from textveil.text.lexicon import all_ordinary
 from textveil.text.name_lists import load_names
 
 _ORDINARY = 20_000
-"""Words that are more frequent than this rank, and on no list of names, are ordinary words."""
+"""The rank above which a word of public text is rare; more frequent unlisted words are ordinary."""
 
 
 class Value(NamedTuple):
-    """A value that fits its key: its place, its type, and how telling it is.
+    """A value that fits its key: its place, type and likelihood.
 
     Args:
         start: first character.
         end: one past the last.
         type: a type of spans.
-        likely: whether the value alone speaks for its type: for a name, that it looks like a person's.
+        likely: whether the value is likely of its type without a key: for a name, that it looks
+            like a person's.
     """
 
     start: int
@@ -50,7 +52,10 @@ _COMMA = (
     r" | BSN | PESEL | T\.?C\.? | TCKN | PAN | ID | IBAN | DOB | VAT | ИНН | СНИЛС )"
     r" (?!\w) ) )?"
 )
-"""A comma before a name's other half, but not before what announces a number: "Ana Sousa, CPF 52..."."""
+"""A comma before a name's other half.
+
+It is none before the key of a number: "Ana Sousa, CPF 52...".
+"""
 CASED = rf"""(?: {_TITLES}{{0,3}} (?:{_SMALL}[ ]){{0,3}} {_CAPITAL}
     (?: {_COMMA}[ ](?:{_SMALL}[ ]){{0,3}} {_CAPITAL} | [ ]\(\p{{Lu}}[\p{{L}}\p{{M}}]+\)
         | [ ]["“'«]\p{{Lu}}[\p{{L}}\p{{M}}]+["”'»] ){{0,5}} )"""
@@ -68,7 +73,7 @@ _WHOLE_NAME = Expression(
 )
 
 _ASIDE = Late(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
-"""What somebody is, behind a name: "Anna Weiss (Chair)", "Anna Weiss, Planning"."""
+"""A role behind a name: "Anna Weiss (Chair)", "Anna Weiss, Planning"."""
 _CAMEL = Late(r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}")
 _HONORIFICS = Late(
     r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$"
@@ -79,12 +84,12 @@ _LATIN = Late(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
 
 
 @cache
-def _known() -> frozenset[str]:
+def _load_known_names() -> frozenset[str]:
     return frozenset(word.lower() for word in load_names("PERSON").words)
 
 
 @cache
-def _countries() -> frozenset[str]:
+def _load_country_names() -> frozenset[str]:
     places = load_names("LOCATION")
     return frozenset(
         w.lower() for w, kind in zip(places.words, places.kinds, strict=True) if kind == "country"
@@ -92,22 +97,28 @@ def _countries() -> frozenset[str]:
 
 
 def is_known(word: str) -> bool:
-    """Whether a word is on the public list of given and family names."""
-    return word.lower() in _known()
+    """True if a word is on the public list of person names."""
+    return word.lower() in _load_known_names()
 
 
-def _words(value: str) -> list[str]:
+def _split_words(value: str) -> list[str]:
     return [word.lower() for word in _LETTERS.findall(value)]
 
 
 @lru_cache(maxsize=4096)
 def is_ordinary(word: str) -> bool:
-    """Whether a word is one of public text and not on the list of names."""
+    """True if a word is frequent in public text and unlisted.
+
+    The list is that of person names.
+    """
     return not is_known(word) and ranks([word.lower()])[0] < _ORDINARY
 
 
 def _is_filler(words: Sequence[str]) -> bool:
-    """Whether words stand for nobody in forms and documents, or there are none."""
+    """True if there are no words, or they are a placeholder.
+
+    Forms and documents use such words for nobody.
+    """
     return "_".join(words) in vocabulary.words("nobody_names") or all(
         word in vocabulary.words("fillers") for word in words
     )
@@ -118,8 +129,11 @@ def _is_office(value: str) -> bool:
 
 
 def no_name(value: str) -> bool:
-    """Whether it holds a word that no name of a person holds, or is a filler of forms and documents."""
-    words = _words(value)
+    """True if a value cannot be a person's name.
+
+    It holds a word that no name has, or is a filler of forms and documents.
+    """
+    words = _split_words(value)
     return (
         _is_filler(words)
         or not vocabulary.words("no_persons").isdisjoint(words)
@@ -132,7 +146,7 @@ def no_name(value: str) -> bool:
 
 
 def looks_like_name(value: str) -> bool:
-    """Whether it looks like a person's name even without a key that says so."""
+    """True if a value looks like a person's name without a key."""
     words = [word for word in _LETTERS.findall(value) if len(word) > 1]
     if not words or no_name(value):
         return False
@@ -144,42 +158,48 @@ def looks_like_name(value: str) -> bool:
 
 
 def _is_eastern(value: str) -> bool:
-    """Whether it begins as Chinese names do, or ends as people are called in Chinese, Japanese and Korean."""
+    """True if a value is built like an East Asian name.
+
+    It begins with a Chinese surname, or ends in a Chinese, Japanese or Korean honorific.
+    """
     short = value[0] in vocabulary.words("surname_characters") and 2 <= len(value) <= 4
     return short or _HONORIFICS.search(value) is not None
 
 
 def is_example(value: str) -> bool:
-    """Whether it is a given name alone that examples use for nobody in particular."""
+    """True if examples use a given name for nobody in particular."""
     return value.lower() in vocabulary.words("example_names")
 
 
 def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Value | None:
-    """A person's name at the start of a value.
+    """Finds a person's name at the start of a value.
 
     Args:
         text: the text.
-        start: where the value starts.
-        end: where it ends at the latest.
-        whole: the value is in quotes or a cell, so that the name must be all of it.
-        strong: the key can only mean a person, so that small letters will do.
+        start: the start of the value.
+        end: the latest possible end.
+        whole: whether the value is in quotes or a cell, so that the name must be all of it.
+        strong: whether the key can only mean a person, so that small letters are enough.
     """
     match = NAME.compiled.match(text, start, end)
     if whole and not (match and _is_all(match, text, end)):
         match = _WHOLE_NAME.compiled.fullmatch(text, start, end) if strong else None
-    value = "" if match is None else _without_aside(match.group().rstrip(" ,"))
+    value = "" if match is None else _cut_aside(match.group().rstrip(" ,"))
     if not value or _CAMEL.search(value) or (no_words(value) if strong else no_name(value)):
         return None
     return Value(start, start + len(value), "PERSON", looks_like_name(value))
 
 
-def _without_aside(value: str) -> str:
+def _cut_aside(value: str) -> str:
     aside = _ASIDE.search(value)
     return value if aside is None or not all_ordinary(aside[0]) else value[: aside.start()]
 
 
 def _is_all(match: regex.Match[str], text: str, end: int) -> bool:
-    """Whether a name is all of a value, but for what somebody is, and for a couple's other half."""
+    """True if a name is the whole value, apart from additions.
+
+    Additions are a role, and a couple's other half.
+    """
     rest = text[match.end() : end].strip(" .,")
     if not rest or text[match.end()] in "(,/<（" or rest[0] in "(–—-·<":
         return True
@@ -187,14 +207,17 @@ def _is_all(match: regex.Match[str], text: str, end: int) -> bool:
 
 
 def no_words(value: str) -> bool:
-    """Whether the value of a key that can only mean a person is none: a filler, or a phrase."""
-    words = _words(value)
+    """True if the value of a person's key is no name.
+
+    It is a filler or a phrase.
+    """
+    words = _split_words(value)
     if value.islower() and value.isascii() and len(value) > 24:
         return True
     if _is_filler(words) or words[0] in ("your", "my", "the", "enter", "insert", "not", "no"):
         return True
-    told = sum(word in vocabulary.words("no_persons") for word in words)
-    return len(words) > 1 and (told > 1 or not vocabulary.words("links").isdisjoint(words))
+    count = sum(word in vocabulary.words("no_persons") for word in words)
+    return len(words) > 1 and (count > 1 or not vocabulary.words("links").isdisjoint(words))
 
 
 _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
@@ -268,7 +291,7 @@ _FORMS = {
         8,
     ),
 }
-"""Type, form, and the least and largest number of digits of kinds that have a form."""
+"""Type, form, and least and largest number of digits, by kind."""
 
 _DOMAIN = Late(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
 """A domain of Windows before a user name."""
@@ -288,54 +311,57 @@ _EMPTY = Late(r"[xX*#.\-_?0 ]+|\$.*|[<{\[%].*")
 
 
 def _is_empty(value: str) -> bool:
-    """Whether a value stands for nothing: crosses, a variable, a filler."""
+    """True if a value is a placeholder: crosses, a variable, a filler."""
     filler = value.lower() in vocabulary.words("fillers")
     return not value or filler or _EMPTY.fullmatch(value) is not None
 
 
 def find(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | None:
-    """The value of a kind at the start of a range; None if what stands there does not fit.
+    """Finds the value of a kind at the start of a range.
 
     Args:
         kind: a kind of `keys`, other than those of persons' names.
         text: the text.
-        start: where the value starts.
-        end: where it ends at the latest.
-        whole: the value is in quotes or a cell, so that it must be all of the range.
+        start: the start of the value.
+        end: the latest possible end.
+        whole: whether the value is in quotes or a cell, so that it must be all of the range.
+
+    Returns:
+        The value; None if the text there does not fit.
     """
     if _is_empty(text[start:end]):
         return None
     if kind == "ssid":
         return Value(start, end, "ID", True) if whole and end - start > 3 else None
     if kind in _FORMS or (kind == "party" and text[start] == "+"):
-        return _formed("phone" if kind == "party" else kind, text, start, end, whole=whole)
+        return _read_form("phone" if kind == "party" else kind, text, start, end, whole=whole)
     reader = _READERS.get(kind)
     return None if reader is None else reader(text, start, end, whole=whole)
 
 
-def _digits(value: str) -> int:
+def _count_digits(value: str) -> int:
     return sum(map(str.isdigit, value))
 
 
 @cache
-def _form(kind: str) -> regex.Pattern[str]:
+def _compile_form(kind: str) -> regex.Pattern[str]:
     return regex.compile(rf"(?:{_FORMS[kind][1]})(?![\p{{L}}\d]*@)", regex.VERBOSE)
 
 
-def _formed(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | None:
+def _read_form(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | None:
     type_, _, least, most = _FORMS[kind]
-    match = _form(kind).match(text, start, min(end, start + 200))
-    if match is None or match.end() == start or not least <= _digits(match.group()) <= most:
+    match = _compile_form(kind).match(text, start, min(end, start + 200))
+    if match is None or match.end() == start or not least <= _count_digits(match.group()) <= most:
         return None
     rest = text[match.end() : end]
     partly = whole and kind not in ("phone", "national", "date", "birth") and rest.strip(" .)")
-    if rest[:1].isalnum() or partly or not _is_meant(kind, match.group()):
+    if rest[:1].isalnum() or partly or not _is_plausible(kind, match.group()):
         return None
     return Value(start, match.end(), type_, True)
 
 
-def _is_meant(kind: str, value: str) -> bool:
-    """Whether a value of the right form can be one of its kind."""
+def _is_plausible(kind: str, value: str) -> bool:
+    """True if a value of the right form can be valid."""
     if kind == "age":
         return 0 < int("0" + "".join(filter(str.isdigit, value))) <= 120
     if kind in ("national", "medical", "licence"):
@@ -346,13 +372,16 @@ def _is_meant(kind: str, value: str) -> bool:
 _NUMBERS = Expression(rf"(?:{_CODE})", 0)
 
 
-def _number(text: str, start: int, end: int, *, whole: bool) -> Value | None:
-    """An id: digits, or letters with digits, long enough to be nobody else's."""
+def _read_number(text: str, start: int, end: int, *, whole: bool) -> Value | None:
+    """Reads an id: digits, or letters with digits.
+
+    It is likely private if it is long enough to be unique.
+    """
     begin = start + (text[start] in "#№")
     match = _NUMBERS.compiled.match(text, begin, min(end, begin + 64))
     if match is None or (whole and text[match.end() : end].strip(" .)")):
         return None
-    value, count = match.group(), _digits(match.group())
+    value, count = match.group(), _count_digits(match.group())
     letters = sum(map(str.isalpha, value))
     sized = count >= 5 or (count >= 2 and letters >= max(1, 4 - count))
     if sized and letters <= 3 * count + 8:
@@ -360,13 +389,16 @@ def _number(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     return Value(begin, match.end(), "ID", False) if count >= 3 and len(value) <= 24 else None
 
 
-def _is_nobodys(value: str) -> bool:
-    """Whether a user name is a system's, of documents, or a constant's."""
+def _is_nobody(value: str) -> bool:
+    """True if a user name belongs to no person.
+
+    It is a system's, an example's, or a constant.
+    """
     listed = vocabulary.words("nobody_users") | vocabulary.words("nobody_names")
-    return value.lower() in listed or (value.isupper() and _digits(value) < 2)
+    return value.lower() in listed or (value.isupper() and _count_digits(value) < 2)
 
 
-def _handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
+def _read_handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if domain := _DOMAIN.match(text, start, end):
         start = domain.end()
     match = _HANDLE.compiled.match(text, start, min(end, start + 40))
@@ -374,13 +406,13 @@ def _handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if match is None or (rest and (whole or rest[0] in "@([{$%/\\:*'’")):
         return None
     value = match.group().rstrip(".-")
-    if _EMPTY.fullmatch(value) or _is_nobodys(value):
+    if _EMPTY.fullmatch(value) or _is_nobody(value):
         return None
     telling = not value.isalpha() or value != value.lower()
     return Value(start, start + len(value), "HANDLE", telling)
 
 
-def _organization(text: str, start: int, end: int, *, whole: bool) -> Value | None:
+def _read_organization(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     stop = end
     if not whole and (cut := _CUT.compiled.search(text, start, end)):
         stop = cut.start()
@@ -393,37 +425,37 @@ def _organization(text: str, start: int, end: int, *, whole: bool) -> Value | No
     return Value(start, start + len(value), "ORGANIZATION", True)
 
 
-def _town(text: str, start: int, end: int, *, whole: bool) -> Value | None:
+def _read_town(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     match = _PLACE.compiled.match(text, start, end)
     if match is None or match.end() == start or (whole and text[match.end() : end].strip(" .")):
         return None
     value = match.group().rstrip(" .,")
-    if value.lower() in _countries() or all(
-        word in vocabulary.words("fillers") for word in _words(value)
+    if value.lower() in _load_country_names() or all(
+        word in vocabulary.words("fillers") for word in _split_words(value)
     ):
         return None
     return Value(start, start + len(value), "LOCATION", True)
 
 
-def _address(text: str, start: int, end: int, *, whole: bool) -> Value | None:
+def _read_address(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     stop = end
     if not whole and (cut := _ADDRESS_CUT.compiled.search(text, start, end)):
         stop = cut.start()
     value = text[start:stop].rstrip(" .,;")
     if not 4 <= len(value) <= 160 or _NO_ADDRESS.search(value):
         return None
-    if not regex.search(r"\p{L}{2}", value) or (text[start].islower() and not _digits(value)):
+    if not regex.search(r"\p{L}{2}", value) or (text[start].islower() and not _count_digits(value)):
         return None
     several = " " in value or not value.isascii()
-    return Value(start, start + len(value), "ADDRESS", several and _digits(value) > 0)
+    return Value(start, start + len(value), "ADDRESS", several and _count_digits(value) > 0)
 
 
 _READERS: dict[str, Callable[..., Value | None]] = {
-    "id": _number,
-    "handle": _handle,
-    "org": _organization,
-    "place": _town,
-    "street": _address,
-    "address": _address,
+    "id": _read_number,
+    "handle": _read_handle,
+    "org": _read_organization,
+    "place": _read_town,
+    "street": _read_address,
+    "address": _read_address,
 }
-"""What reads the kinds that have no form."""
+"""The readers of kinds that have no form."""

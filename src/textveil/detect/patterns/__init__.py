@@ -1,9 +1,9 @@
-"""Patterns: structured identifiers, recognized by form, check digits and nearby words.
+"""Patterns: recognizes structured identifiers by form, check digits and nearby words.
 
 In: texts. Out: spans that do not overlap.
-Not here: the form of each identifier (`accounts`, `net`, `secrets`, `people`, `references`, `vehicles`,
-`addresses`, `places`, `phones`), names
-(`textveil.models`), and users' own lists (`lists`).
+Not here: the form of each identifier (`accounts`, `net`, `secrets`, `people`, `references`,
+`vehicles`, `addresses`, `places`, `phones`), names (`textveil.models`), and users' own lists
+(`lists`).
 """
 
 from bisect import bisect_left
@@ -49,7 +49,8 @@ from textveil.errors import ConfigError
 from textveil.text import Late
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
-"""Characters: an identifier's largest distance behind its context word and before it; and its largest length."""
+"""In characters, an identifier's largest distance behind its context word and before it; and its
+largest length."""
 
 _HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
@@ -63,7 +64,10 @@ _LEAD = Late(
         (?: [ .\-/+]{1,2} [A-Za-z]{0,4} \d [A-Za-z0-9]*+ | [ .\-/]{1,2} [A-Za-z]{1,4} \b ){0,12}+ ) )""",
     regex.VERBOSE,
 )
-"""Start of a number that may have a few letters before it, and the groups of digits and short words from there on."""
+"""The start of a number that may begin with a few letters.
+
+The group `run` holds the digits and short words from there on.
+"""
 _AND = Late(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
@@ -72,11 +76,11 @@ _STAMP = Late(
     r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
     \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
 )
-"""When a line of a log was written."""
+"""The time stamp at the start of a log line."""
 
 
 def _with_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Marks rules whose numbers have check digits or parts that are checked."""
+    """Marks the rules that check the digits or parts of a number."""
     for rule in rules:
         checked = rule.check is not None and rule.check is not has_digits
         yield rule._replace(guard="check digits of a country or bank") if checked else rule
@@ -103,7 +107,7 @@ _ASCII_SIGNS = frozenset(filter(str.isascii, _SIGNS))
 
 
 LONG = 10_000
-"""Characters of a text from which on each rule shows progress."""
+"""The length of a text, in characters, from which each rule shows progress."""
 
 
 class Found(NamedTuple):
@@ -120,14 +124,14 @@ class Found(NamedTuple):
 class Patterns:
     """A detector of structured identifiers, by form, checksum or telling words nearby.
 
-    Runs locally, in time linear in the text. Digits of all scripts, full-width characters, and dashes and spaces of
-    all kinds are read alike; invisible characters are skipped.
+    Runs locally, in time linear in the text. Digits of all scripts, full-width characters, and
+    dashes and spaces of all kinds are read alike; invisible characters are skipped.
 
     Args:
-        types: which of `IDENTIFIERS` to look for. A URL with a password or key in it is a SECRET as a whole; if
-            secrets are not looked for, it is a URL.
-        regions: countries (ISO 3166, two letters) whose national telephone formats are recognized, in the order in
-            which they are tried.
+        types: which of `IDENTIFIERS` to look for. A URL with a password or key in it is a SECRET as
+            a whole; if secrets are not looked for, it is a URL.
+        regions: countries (ISO 3166, two letters) whose national telephone formats are recognized,
+            in the order in which they are tried.
 
     Raises:
         ConfigError: there is no such type or region.
@@ -144,75 +148,93 @@ class Patterns:
 
     @property
     def name(self) -> str:
-        """What statements and rows call it."""
+        """The detector's name in statements and rows."""
         return "patterns"
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The spans of all texts, in the order of texts and starts; they do not overlap.
+        """Finds the spans of all texts, by text and start.
 
-        Overlapping spans of one type are joined. Between types the higher score wins, then the longer span; the rest
-        of the loser stays a span, so that all figures a rule found are in some span.
+        They do not overlap: overlapping spans of one type are joined. Between types the higher
+        score wins, then the longer span; the rest of the loser stays a span, so that all digits a
+        rule found are in some span.
         """
         spans = []
         for number, text in enumerate(texts):
             show_progress()
-            plain, places = _plain(divided(text))
-            found = _outside_stamps(plain, self._found(plain))
-            for start, end, type_, score, private in _separate(plain, _owned(plain, found)):
+            plain, places = _to_plain(divided(text))
+            matches = _cut_stamps(plain, self._find_matches(plain))
+            for start, end, type_, score, private in _resolve_overlaps(
+                plain, _mark_owned(plain, matches)
+            ):
                 first, last = (
                     (start, end) if places is None else (places[start], places[end - 1] + 1)
                 )
                 spans.append(Span(number, first, last, type_, score, self.name, private))
         return spans
 
-    def _found(self, plain: str) -> Iterator[Found]:
+    def _find_matches(self, plain: str) -> Iterator[Found]:
         """Finds all matches of all rules in a text."""
-        digits, lower, told = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
+        digits, lower, folded_text = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
         bare = without_foreign(plain)
-        leads = _leads(bare) if digits else []
-        for rule in self._wanted(digits, lower):
+        leads = _find_leads(bare) if digits else []
+        for rule in self._select_rules(digits, lower):
             if len(plain) > LONG:
                 show_progress()
             seen = plain if rule.whole else bare
-            found = _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads)
-            yield from self._typed(plain, found)
+            matches = (
+                _find_near(rule, seen, folded_text)
+                if rule.context
+                else _find_anywhere(rule, seen, lower, leads)
+            )
+            yield from self._set_types(plain, matches)
         if "HANDLE" in self.types:
             for start, end, score in handles.find_handles(plain):
                 yield Found(start, end, "HANDLE", score)
         if "PHONE" in self.types and digits >= 6:
-            for start, end, score in find_phones(bare, told, self.regions):
+            for start, end, score in find_phones(bare, folded_text, self.regions):
                 yield Found(start, end, "PHONE", score)
 
-    def _wanted(self, digits: int, lower: str) -> Iterator[Rule]:
-        """The rules that can find something in a text with so many digits, given in small letters."""
+    def _select_rules(self, digits: int, lower: str) -> Iterator[Rule]:
+        """Selects the rules that can match in a text.
+
+        Args:
+            digits: the number of digits in the text.
+            lower: the text in small letters.
+        """
         standing = {sign for sign in (_ASCII_SIGNS if lower.isascii() else _SIGNS) if sign in lower}
         types = {*self.types, "URL"} if "SECRET" in self.types else {*self.types}
         for rule in RULES:
             if rule.type in types and digits >= rule.digits and not standing.isdisjoint(rule.signs):
                 yield rule
 
-    def _typed(self, plain: str, found: Iterable[Found]) -> Iterator[Found]:
-        """Calls a URL with a password or key in it a secret, and leaves out URLs that are not wanted."""
-        for each in found:
+    def _set_types(self, plain: str, matches: Iterable[Found]) -> Iterator[Found]:
+        """Sets the type of URLs, and drops types that are not wanted.
+
+        A URL with a password or key in it becomes a secret.
+        """
+        for match in matches:
             secret = (
-                each.type == "URL"
+                match.type == "URL"
                 and "SECRET" in self.types
-                and net.SECRET_URL.compiled.search(plain, each.start, each.end)
+                and net.SECRET_URL.compiled.search(plain, match.start, match.end)
             )
             if secret:
-                yield each._replace(type="SECRET", private=1.0)
-            elif each.type in self.types:
-                yield each
+                yield match._replace(type="SECRET", private=1.0)
+            elif match.type in self.types:
+                yield match
 
 
 @cache
-def _forms() -> dict[int, str]:
-    """Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, one character each."""
+def _plain_forms() -> dict[int, str]:
+    """Maps characters of all scripts to a plain form, one to one.
+
+    Digits, full-width characters, dashes, spaces and quotes become ASCII.
+    """
     digits = regex.findall(r"\d", "".join(map(chr, range(128, 0x20000))))
     return {
         **{
             ord(digit): str(place % 10) for place, digit in enumerate(digits)
-        },  # in Unicode they come in runs 0 to 9
+        },  # in Unicode digits come in runs 0 to 9
         **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
         **dict.fromkeys(map(ord, _DASHES), "-"),
         **dict.fromkeys(map(ord, _SPACES), " "),
@@ -227,11 +249,14 @@ def _forms() -> dict[int, str]:
     }
 
 
-def _plain(text: str) -> tuple[str, list[int] | None]:
-    """A text in plain form, and the original index of each character; None if they are unchanged."""
+def _to_plain(text: str) -> tuple[str, list[int] | None]:
+    """Returns a text in plain form, with its original indices.
+
+    The indices are those of each character; None if they are unchanged.
+    """
     if text.isascii():
         return text.replace("\t", " "), None
-    plain = text.translate(_forms())
+    plain = text.translate(_plain_forms())
     if not _INVISIBLE.search(plain):
         return plain, None
     places = [place for place, c in enumerate(plain) if c not in _HIDDEN]
@@ -242,7 +267,7 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
     group = "value" if "value" in rule.pattern.compiled.groupindex else 0
     start, value = match.start(group), match.group(group)
     if rule.type == "URL":
-        value = _trim(value)
+        value = _trim_url(value)
     if not value or not _passes(rule, value):
         return None
     end = start + len(value.rstrip(".,;:?)]}*") if rule.type == "SECRET" else value)
@@ -251,7 +276,10 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
 
 
 def _passes(rule: Rule, value: str) -> bool:
-    """Whether a value passes a rule's check, and if it has figures, is one that was issued."""
+    """True if a value passes a rule's check.
+
+    A number must also be able to have been issued: no dummy, fraction or measured value.
+    """
     if rule.check is not None and not rule.check(value):
         return False
     return rule.type not in NUMBERED or not (
@@ -259,16 +287,16 @@ def _passes(rule: Rule, value: str) -> bool:
     )
 
 
-def _trim(address: str) -> str:
-    """A URL without trailing punctuation; paired brackets belong to it."""
+def _trim_url(address: str) -> str:
+    """Removes trailing punctuation from a URL, except paired brackets."""
     while address and (
-        address[-1] in ".,;:!?'*_~…" or (address[-1] in ")]" and _unpaired(address))
+        address[-1] in ".,;:!?'*_~…" or (address[-1] in ")]" and _is_unpaired(address))
     ):
         address = address[:-1]
     return address
 
 
-def _unpaired(address: str) -> bool:
+def _is_unpaired(address: str) -> bool:
     return (
         address.count(")") > address.count("(")
         if address[-1] == ")"
@@ -276,43 +304,53 @@ def _unpaired(address: str) -> bool:
     )
 
 
-def _leads(bare: str) -> list[tuple[int, int]]:
-    """Where numbers start that may have a few letters before them, and how many digits they have."""
+def _find_leads(bare: str) -> list[tuple[int, int]]:
+    """Finds the starts of numbers, with their counts of digits.
+
+    A number may begin with a few letters.
+    """
     return [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(bare)]
 
 
-def _anywhere(
+def _find_anywhere(
     rule: Rule, plain: str, lower: str, leads: Sequence[tuple[int, int]]
 ) -> Iterator[Found]:
-    """A rule's matches in a text; with `leads`, only at places where a number starts; with `reach`, near its signs."""
+    """Finds a rule's matches in a text.
+
+    With `leads`, they begin only where a number starts; with `reach`, they lie near the rule's
+    signs.
+    """
     at = 0
     if rule.leads:
         for start, digits in leads:
-            if digits >= rule.digits and start >= at and (found := _at(rule, plain, start)):
-                yield found
-                at = found.end
+            if digits >= rule.digits and start >= at and (hit := _match_at(rule, plain, start)):
+                yield hit
+                at = hit.end
         return
-    for start, end in _windows(rule, lower):
+    for start, end in _find_windows(rule, lower):
         at = max(at, start)
         while match := rule.pattern.compiled.search(plain, at, end):
-            if found := _accept(rule, match):
-                yield found
-            at = match.end() if found else match.start() + 1
+            if hit := _accept(rule, match):
+                yield hit
+            at = match.end() if hit else match.start() + 1
 
 
-def _at(rule: Rule, plain: str, start: int) -> Found | None:
-    """A rule's match right there."""
+def _match_at(rule: Rule, plain: str, start: int) -> Found | None:
+    """Returns a rule's match at a place, or None."""
     match = rule.pattern.compiled.match(plain, start)
     return _accept(rule, match) if match else None
 
 
-def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
-    """The parts of a text in which a rule's matches can lie, in order; they do not overlap."""
+def _find_windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
+    """Finds the parts of a text that can hold a rule's matches.
+
+    The parts are in order and do not overlap.
+    """
     if rule.reach is None:
         yield 0, len(lower)
         return
     before, behind = rule.reach
-    places = sorted(place for sign in rule.signs for place in _places(sign, lower))
+    places = sorted(place for sign in rule.signs for place in _find_signs(sign, lower))
     start = end = -1
     for place in places:
         if place - before > end:
@@ -324,108 +362,119 @@ def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _places(sign: str, lower: str) -> Iterator[int]:
-    """Where a sign stands; two of them do not overlap."""
+def _find_signs(sign: str, lower: str) -> Iterator[int]:
+    """Finds the places of a sign; two of them do not overlap."""
     at = lower.find(sign)
     while at >= 0:
         yield at
         at = lower.find(sign, at + len(sign))
 
 
-def _near(rule: Rule, plain: str, told: Folded) -> Iterator[Found]:
-    """A rule's matches near its context words: the first one behind them, and with `before` all in front of them."""
+def _find_near(rule: Rule, plain: str, folded_text: Folded) -> Iterator[Found]:
+    """Finds a rule's matches near its context words.
+
+    These are the first match behind the words, and with `before` all matches in front of them.
+    """
     assert rule.context is not None
-    for begin, stop in rule.context.find(told):
-        if first := _at(rule, plain, stop) if rule.linked else _behind(rule, plain, stop):
+    for begin, stop in rule.context.find(folded_text):
+        if (
+            first := _match_at(rule, plain, stop)
+            if rule.linked
+            else _find_behind(rule, plain, stop)
+        ):
             yield first
-            yield from _others(rule, plain, first.end)
+            yield from _find_others(rule, plain, first.end)
         if rule.before:
             start = max(0, begin - AHEAD - LONGEST)
             for match in rule.pattern.compiled.finditer(plain, start, begin):
-                if match.end() >= begin - AHEAD and (found := _accept(rule, match)):
-                    yield found
+                if match.end() >= begin - AHEAD and (hit := _accept(rule, match)):
+                    yield hit
 
 
-def _behind(rule: Rule, plain: str, stop: int) -> Found | None:
-    """A rule's first match that starts at most `BEHIND` characters behind a word."""
+def _find_behind(rule: Rule, plain: str, stop: int) -> Found | None:
+    """Finds the first match that starts soon behind a word.
+
+    It starts at most `BEHIND` characters behind the word.
+    """
     for match in rule.pattern.compiled.finditer(plain, stop, stop + BEHIND + LONGEST):
         if match.start() > stop + BEHIND:
             return None
-        if found := _accept(rule, match):
-            return found
+        if hit := _accept(rule, match):
+            return hit
     return None
 
 
-def _others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
-    """Up to ten more matches of a rule, each behind a word like "and"."""
+def _find_others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
+    """Finds up to ten more matches, each behind a word like "and"."""
     for _ in range(10):
         link = _AND.match(plain, at)
-        found = _at(rule, plain, link.end()) if link else None
-        if found is None:
+        hit = _match_at(rule, plain, link.end()) if link else None
+        if hit is None:
             return
-        yield found
-        at = found.end
+        yield hit
+        at = hit.end
 
 
 TOLD = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
-"""Identifiers whose form alone tells them apart: a web address with one in it is private."""
+"""Identifiers whose form alone is conclusive: a web address that holds one is private."""
 
 
-def _outside_stamps(plain: str, found: Iterable[Found]) -> list[Found]:
-    """What was found; of numbers and secrets nothing of the time at which a line of a log was written."""
+def _cut_stamps(plain: str, hits: Iterable[Found]) -> list[Found]:
+    """Cuts numbers and secrets out of the time stamps of logs.
+
+    Matches inside a stamp are dropped, others begin behind it.
+    """
     stamps = [match.span() for match in _STAMP.finditer(plain)] if ":" in plain else []
-    kept = []
-    for each in found:
-        at = bisect_left(stamps, each.start, key=lambda stamp: stamp[1] - 1)
-        if each.type in (*NUMBERED, "SECRET") and at < len(stamps) and stamps[at][0] <= each.start:
-            rest = _WRITTEN.search(plain, stamps[at][1], max(each.end, stamps[at][1]))
+    outside = []
+    for hit in hits:
+        at = bisect_left(stamps, hit.start, key=lambda stamp: stamp[1] - 1)
+        if hit.type in (*NUMBERED, "SECRET") and at < len(stamps) and stamps[at][0] <= hit.start:
+            rest = _WRITTEN.search(plain, stamps[at][1], max(hit.end, stamps[at][1]))
             if rest is None:
                 continue
-            each = each._replace(start=rest.start(), end=rest.end())
-        kept.append(each)
-    return kept
+            hit = hit._replace(start=rest.start(), end=rest.end())
+        outside.append(hit)
+    return outside
 
 
-def _owned(plain: str, found: list[Found]) -> list[Found]:
-    """What was found.
+def _mark_owned(plain: str, hits: list[Found]) -> list[Found]:
+    """Marks web addresses of persons as private.
 
-    Web addresses at the domain of a mail address, called somebody's own, or with an identifier in them are private.
+    These are at the domain of a mail address in the text, called somebody's own, or hold an
+    identifier.
     """
     domains = {
-        plain[each.start : each.end].rpartition("@")[2].lower()
-        for each in found
-        if each.type == "EMAIL"
+        plain[hit.start : hit.end].rpartition("@")[2].lower() for hit in hits if hit.type == "EMAIL"
     }
     domains -= FREE_MAIL | EXAMPLES
-    inner = sorted(
-        (each.start, each.end) for each in found if each.type in TOLD and each.private >= 0.5
-    )
+    inner = sorted((hit.start, hit.end) for hit in hits if hit.type in TOLD and hit.private >= 0.5)
 
-    def own(each: Found) -> bool:
-        held = inner[bisect_left(inner, (each.start, 0)) : bisect_left(inner, (each.end, 0))]
-        if any(end <= each.end for _, end in held):
+    def is_owned(hit: Found) -> bool:
+        held = inner[bisect_left(inner, (hit.start, 0)) : bisect_left(inner, (hit.end, 0))]
+        if any(end <= hit.end for _, end in held):
             return True
-        parts = host_name(plain[each.start : each.end]).split(".")
+        parts = host_name(plain[hit.start : hit.end]).split(".")
         return any(".".join(parts[n:]) in domains for n in range(len(parts) - 1)) or bool(
-            OWN.compiled.search(plain, max(0, each.start - 40), each.start)
+            OWN.compiled.search(plain, max(0, hit.start - 40), hit.start)
         )
 
     return [
-        each._replace(private=0.8)
-        if each.type == "URL" and each.private < 0.5 and own(each)
-        else each
-        for each in found
+        hit._replace(private=0.8)
+        if hit.type == "URL" and hit.private < 0.5 and is_owned(hit)
+        else hit
+        for hit in hits
     ]
 
 
-def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
-    """Spans in order and without overlap: higher scores win, then longer spans; losers keep what is left of them.
+def _resolve_overlaps(plain: str, hits: Iterable[Found]) -> list[Found]:
+    """Resolves overlaps; returns the matches in order.
 
-    Of a number only what has figures is left: the word before it names what the winner is.
+    Higher scores win, then longer spans; losers keep the rest of their text. Of a number only a
+    rest with digits is kept: the word before it is the winner's key.
     """
     taken: list[Found] = []
     for one in sorted(
-        _joined(found),
+        _join_same_type(hits),
         key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)),
     ):
         at = bisect_left(taken, one.start, key=lambda f: f.end - 1)
@@ -443,10 +492,10 @@ def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
     return taken
 
 
-def _joined(found: Iterable[Found]) -> list[Found]:
-    """Spans where overlapping ones of the same type are joined."""
+def _join_same_type(hits: Iterable[Found]) -> list[Found]:
+    """Joins overlapping matches of the same type."""
     joined: list[Found] = []
-    for one in sorted(found, key=lambda f: (f.type, f.start)):
+    for one in sorted(hits, key=lambda f: (f.type, f.start)):
         if joined and joined[-1].type == one.type and one.start < joined[-1].end:
             last = joined.pop()
             one = last._replace(

@@ -26,7 +26,7 @@ _BBAN = {
     20: "AD|CZ|MD|PK|RO|SA|SK|ES|SE|TN|VG", 21: "LY|PT|ST", 22: "IS|TR|BI|DJ", 23: "FR|GR|IT|MC|MR|SM",
     24: "AL|AZ|CY|DO|GT|HU|LB|PL|BY|SV|NI", 25: "BR|EG|PS|QA|UA", 26: "JO|KW|MU|YE", 27: "MT|SC", 28: "LC", 29: "RU",
 }  # fmt: skip
-"""Countries by the number of characters after the check digits of an IBAN (IBAN registry)."""
+"""Countries by the length of an IBAN behind its check digits (IBAN registry)."""
 _IBAN = "|".join(
     rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items()
 )
@@ -54,11 +54,14 @@ _BANKS = (
     "|转到|打到|存入|户口|户名|轉數快|银行|銀行|은행|뱅크|농협|신협|수협|우체국|통장|송금|перевод на|перевести на"
     "|сбербанк|тинькофф|на счет|на счёт|बैंक|بنك|البنك|مصرف|تحويل|حسابي|حسابه|حسابها"
 )
-"""What a bank account's number follows where money is sent."""
+"""Words before a bank account's number where money is sent."""
 
 
 def is_card(value: str) -> bool:
-    """Whether the check digit is right, it is as long as its issuer's are, and it is no row of years or measures."""
+    """True if a number can be that of a payment card.
+
+    The check digit is right, the length fits the issuer, and it is no row of years or measures.
+    """
     return (
         sums.luhn(value)
         and _ISSUED.fullmatch(sums.compact(value)) is not None
@@ -84,7 +87,10 @@ _BICS = (
 
 
 def is_bic(value: str) -> bool:
-    """Whether it has a country where the code of a bank has one, and is no ordinary word in capitals."""
+    """True if a value can be the code of a bank.
+
+    It has a country in the right place, and is no ordinary word in capitals.
+    """
     import phonenumbers
 
     code = value.replace(" ", "")
@@ -92,7 +98,7 @@ def is_bic(value: str) -> bool:
 
 
 def has_account_length(value: str) -> bool:
-    """Whether it has the digits of an account, and is no date."""
+    """True if a value has an account's length and is no date."""
     return 5 <= len(sums.digits(value)) <= 26 and not _DATE.fullmatch(value)
 
 
@@ -105,7 +111,7 @@ _YEARS = Late(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
 
 
 def beside_card(pattern: str) -> Rule:
-    """Makes a rule for what stands behind the number of a card."""
+    """Makes a rule for the text behind the number of a card."""
     return Rule(
         "CARD",
         Expression(rf"{BEFORE} {_CARD} (?!\w) {_GAP} {pattern}"),

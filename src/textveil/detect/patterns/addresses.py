@@ -89,7 +89,7 @@ _TAIL = rf"""
                  | (?<=,[ ]) (?!{_NO_TOWN}) {_TOWN} (?: [ ] (?-i:[A-Z]{{1,2}}\d{{1,2}}[A-Z]?|[A-Z]{{2,3}}) (?!\w) )?
                    (?= [ ]? (?: \Z | [\n.;:()|"'<!?,] ) | [ ](?-i:[a-z]) ) ) )?
 """
-"""What may follow a street: a unit, and a town with its postal code or state."""
+"""The optional rest behind a street: a unit, and a town with its postal code or state."""
 
 _NO_WAYS = listed(
     """a an the and or to in on at by for from with down up off into over this that these those my your his her our
@@ -102,7 +102,8 @@ _ORDINARY = listed(
     trail
     loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av"""
 )
-"""Kinds of streets that are also ordinary words or abbreviations: accepted only with capitals throughout."""
+"""Kinds of streets that are also ordinary words or abbreviations: accepted only with capitals
+throughout."""
 _NO_PLACES = listed(
     """january february march april may june july august september october november december it's its he's she's i'm
     monday tuesday wednesday thursday friday saturday sunday the this that"""
@@ -110,16 +111,19 @@ _NO_PLACES = listed(
 _YEAR = Late(r"(?:19|20)\d\d")
 
 
-def _parts(value: str) -> list[str]:
+def _split_words(value: str) -> list[str]:
     return regex.findall(r"[\p{L}\p{M}'\-]+", value)
 
 
 def is_street(value: str) -> bool:
-    """Whether a number and words up to a kind of street can be an address, unlike "2 miles down the road"."""
+    """True if a number and the words behind it are an address.
+
+    The last word is a kind of street; "2 miles down the road" is none.
+    """
     match = _STREET.compiled.match(value)
     if match is None:
         return False
-    *names, way = _parts(match.group())
+    *names, way = _split_words(match.group())
     small = {*filter(str.islower, names)} - _OFS
     if small & _NO_WAYS or any(name.endswith("'s") for name in names):
         return False
@@ -128,17 +132,23 @@ def is_street(value: str) -> bool:
 
 
 def is_numbered(value: str) -> bool:
-    """Whether it has a number other than a year, and a name that is capitalized or between two numbers."""
+    """True if a value has a house number and a name.
+
+    The number is no year; the name has a capital, or there are two numbers.
+    """
     numbers = regex.findall(r"\d+", value)
     if len(numbers) < 2 and (not numbers or _YEAR.fullmatch(numbers[0])):
         return False
-    return any(part[:1].isupper() for part in _parts(value)[1:]) or len(numbers) > 1
+    return any(part[:1].isupper() for part in _split_words(value)[1:]) or len(numbers) > 1
 
 
 def is_place(value: str) -> bool:
-    """Whether a name with a number can be an address, not a date or the start of a sentence."""
+    """True if a name with a number can be an address.
+
+    It is no date and no start of a sentence.
+    """
     numbers = regex.findall(r"\d+", value)
-    names = {part.lower() for part in _parts(value)}
+    names = {part.lower() for part in _split_words(value)}
     return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
 
 
@@ -147,19 +157,20 @@ UNITS = listed(
     " meter tonnen jahre years items rows records files lines steps zeilen total watt punkte points units words hits"
     " times days hours weeks months"
 )
-"""Words behind a number that say how much there is of something, in small letters."""
+"""Units behind a number, in small letters: "20 euros" is no address."""
 
 ROOMS = listed(
     "room building hall floor level gate terminal platform zone wing ward lab track pier stand raum zimmer saal halle"
     " gebäude station gleis ebene salle bâtiment étage quai aula sala edificio andén binario padiglione edifício piso"
     " pavilhão kamer zaal gebouw perron verdieping pokój budynek piętro peron oda salon bina kat"
 )
-"""Words before a number or letter that tell a place within a house, in small letters: no address by itself."""
+"""Places within a house, in small letters; with a number or letter they are no address by
+themselves."""
 
 
 def is_town(value: str) -> bool:
-    """Whether the word behind a postal code is no unit."""
-    return not {part.lower() for part in _parts(value)} & UNITS
+    """True if the word behind a postal code is no unit."""
+    return not {part.lower() for part in _split_words(value)} & UNITS
 
 
 _PLACES = (
@@ -183,13 +194,22 @@ _SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \
 def address(
     pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any
 ) -> Rule:
-    """A rule for addresses; `signs` and `near` (words, one of which must be near) are separated by bars."""
-    told = (
+    """Makes a rule for addresses.
+
+    Args:
+        pattern: the expression.
+        score: the score of its matches.
+        signs: substrings of the text, separated by bars, one of which must be near.
+        near: context words, separated by bars, one of which must be near.
+        digits: digits that the text must have.
+        fields: other fields of `Rule`.
+    """
+    context = (
         words(near)
         if near
         else {"signs": tuple(signs.split("|")), "reach": (120, 250) if signs else None}
     )
-    return Rule("ADDRESS", Expression(pattern), score, digits=digits, **told, **fields)
+    return Rule("ADDRESS", Expression(pattern), score, digits=digits, **context, **fields)
 
 
 _LINE = "one line names a home"

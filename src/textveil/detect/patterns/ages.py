@@ -1,7 +1,7 @@
-"""Ages of persons, and dates of their appointments, told by the words beside them.
+"""Ages: ages and dates of appointments, recognised by nearby words.
 
 In: nothing. Out: `RULES`.
-Not here: dates of birth (`times`); ages in JSON, CSV and the like, whose keys tell what they are.
+Not here: dates of birth (`times`); ages in JSON, CSV and the like, which have keys (`keyvalue`).
 """
 
 from textveil.detect.patterns.rules import Expression, Rule, words
@@ -356,7 +356,7 @@ _VISITS = (
     "|डिस्चार्ज|अगली तारीख"
     "|अगली पेशी|अगला सत्र|ऑपरेशन|नियुक्ति|मृत्यु|अगली विज़िट|टाँके|दोबारा"
 )
-"""Of visits, admissions, operations, and other days of one person's life."""
+"""Words for visits, admissions, operations, and other days of one person's life."""
 _PERSONAL = (
     _VISITS
     + "|my appointment|your appointment|his appointment|her appointment|appointment on|appointment is"

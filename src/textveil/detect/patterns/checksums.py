@@ -1,7 +1,8 @@
-"""Checksums: whether a number can be what it looks like.
+"""Checksums: checks the digits and parts of numbers.
 
-In: a number as written in a text, separators included. Out: whether its check digits and parts are valid.
-Not here: where numbers are found (`rules`).
+In: a number as written in a text, separators included. Out: whether its check digits and parts are
+valid.
+Not here: the search for numbers (`rules`).
 """
 
 import hashlib
@@ -19,22 +20,22 @@ BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
 
 def digits(value: str) -> list[int]:
-    """The ASCII digits of a number."""
+    """Returns the ASCII digits of a number."""
     return [ord(c) - 48 for c in value if "0" <= c <= "9"]
 
 
 def compact(value: str) -> str:
-    """ASCII letters, in upper case, and digits."""
+    """Returns the ASCII letters, in upper case, and digits of a value."""
     return "".join(c for c in value if c.isascii() and c.isalnum()).upper()
 
 
 def weighted(values: Iterable[int], weights: Iterable[int]) -> int:
-    """The sum of products, up to the end of the shorter one."""
+    """Returns the sum of products, up to the shorter one's end."""
     return sum(v * w for v, w in zip(values, weights, strict=False))
 
 
 def is_date(year: int, month: int, day: int) -> bool:
-    """Whether this is a valid date."""
+    """True if year, month and day are a valid date."""
     try:
         date(year, month, day)
     except ValueError:
@@ -43,59 +44,65 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 def is_short_date(year: int, month: int, day: int) -> bool:
-    """Whether this is a valid date in some century."""
+    """True if the date is valid in the 20th or 21st century."""
     return is_date(2000 + year % 100, month, day) or is_date(1900 + year % 100, month, day)
 
 
 def is_short_birth(value: str) -> bool:
-    """Whether a number starts with a day, a month and a year of two digits."""
+    """True if a number starts with day, month and two-digit year."""
     d = digits(value)
     return is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
 
 
-# ---- schemes ---------------------------------------------------------------------------------------------------------
+# ---- schemes -------------------------------------------------------------------------------------
 
 
-def _standard(*modules: str) -> Callable[[str], bool]:
-    """Makes a check by modules of python-stdnum, of which one must accept the number.
+def _make_check(*modules: str) -> Callable[[str], bool]:
+    """Makes a check by modules of python-stdnum.
 
-    They are loaded when a number is first checked.
+    One of them must accept the number. They are loaded when a number is first checked.
     """
 
     def is_valid(value: str) -> bool:
-        return any(_accepts(_module(name), compact(value)) for name in modules)
+        return any(_is_accepted(_load_module(name), compact(value)) for name in modules)
 
     is_valid.__name__ = f"is_{'_or_'.join(modules)}"
     return is_valid
 
 
 @cache
-def _module(name: str) -> ModuleType:
-    """A module of python-stdnum; where it is missing, detection fails."""
+def _load_module(name: str) -> ModuleType:
+    """Loads a module of python-stdnum; a missing one fails detection."""
     return import_module(f"stdnum.{name}")
 
 
-def _accepts(module: ModuleType, number: str) -> bool:
+def _is_accepted(module: ModuleType, number: str) -> bool:
     try:
         return bool(module.is_valid(number))
     except (ValueError, LookupError):  # of what has another form than the module expects
         return False
 
 
-luhn = _standard("luhn")
+luhn = _make_check("luhn")
 """ISO/IEC 7812-1, annex B: cards and many others."""
-verhoeff = _standard("verhoeff")
+verhoeff = _make_check("verhoeff")
 """Verhoeff's scheme."""
 
 
 def mod97(value: str) -> bool:
-    """ISO 7064 mod 97-10 with the first four characters moved to the end: IBAN."""
+    """True if an IBAN is valid (ISO 7064 mod 97-10).
+
+    The first four characters are moved to the end before the check.
+    """
     whole = compact(value)
     return int("".join(str(int(c, 36)) for c in whole[4:] + whole[:4])) % 97 == 1
 
 
 def is_base58check(value: str) -> bool:
-    """Bitcoin's base58check: the last four bytes are the start of a double SHA-256 of the others."""
+    """True if a Bitcoin address is valid in base58check.
+
+    The last four bytes are the start of a double SHA-256 of the others.
+    """
     number = 0
     for c in value:
         number = number * 58 + BASE58.index(c)
@@ -107,7 +114,7 @@ def is_base58check(value: str) -> bool:
 
 
 def is_bech32(value: str) -> bool:
-    """BIP 173 and BIP 350."""
+    """True if a Bitcoin address is valid (BIP 173, BIP 350)."""
     if value not in (value.lower(), value.upper()):
         return False
     prefix, _, data = value.lower().rpartition("1")
@@ -119,10 +126,10 @@ def is_bech32(value: str) -> bool:
         + [ord(c) & 31 for c in prefix]
         + [BECH32.index(c) for c in data]
     )
-    return reduce(_bech32_step, values, 1) in (1, 0x2BC830A3)
+    return reduce(_step_bech32, values, 1) in (1, 0x2BC830A3)
 
 
-def _bech32_step(check: int, value: int) -> int:
+def _step_bech32(check: int, value: int) -> int:
     top, check = check >> 25, (check & 0x1FFFFFF) << 5 ^ value
     for i, factor in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
         check ^= factor if top >> i & 1 else 0
@@ -130,7 +137,7 @@ def _bech32_step(check: int, value: int) -> int:
 
 
 def entropy(value: str) -> float:
-    """Entropy of the character frequencies, in bits per character."""
+    """Returns the entropy of the characters, in bits per character."""
     return (
         -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
         if value
@@ -138,63 +145,70 @@ def entropy(value: str) -> float:
     )
 
 
-# ---- national numbers ------------------------------------------------------------------------------------------------
+# ---- national numbers ----------------------------------------------------------------------------
 
-is_nif = _standard("es.dni", "es.nie")
+is_nif = _make_check("es.dni", "es.nie")
 """Spain: NIF and NIE."""
-is_nhs = _standard("gb.nhs")
+is_nhs = _make_check("gb.nhs")
 """England: NHS number."""
-is_codice_fiscale = _standard("it.codicefiscale")
+is_codice_fiscale = _make_check("it.codicefiscale")
 """Italy: codice fiscale."""
-is_nir = _standard("fr.nir")
+is_nir = _make_check("fr.nir")
 """France: NIR."""
-is_steuer_id = _standard("de.idnr")
-"""Germany: Steuer-ID; among its first ten digits, one occurs two or three times and all others at most once."""
-is_pesel = _standard("pl.pesel")
+is_steuer_id = _make_check("de.idnr")
+"""Germany: Steuer-ID; among its first ten digits, one occurs two or three times and all others at
+most once."""
+is_pesel = _make_check("pl.pesel")
 """Poland: PESEL."""
-is_bsn = _standard("nl.bsn")
+is_bsn = _make_check("nl.bsn")
 """Netherlands: BSN."""
-is_fodselsnummer = _standard("no.fodselsnummer")
+is_fodselsnummer = _make_check("no.fodselsnummer")
 """Norway: fødselsnummer."""
-is_rijksregister = _standard("be.nn", "be.bis")
+is_rijksregister = _make_check("be.nn", "be.bis")
 """Belgium: rijksregisternummer; for births since 2000, a 2 is put before the number."""
-is_ahv = _standard("ch.ssn")
+is_ahv = _make_check("ch.ssn")
 """Switzerland: AHV number, an EAN-13."""
-is_abn = _standard("au.abn")
+is_abn = _make_check("au.abn")
 """Australia: business number."""
-is_cpf = _standard("br.cpf")
+is_cpf = _make_check("br.cpf")
 """Brazil: CPF."""
-is_cnpj = _standard("br.cnpj")
+is_cnpj = _make_check("br.cnpj")
 """Brazil: CNPJ."""
-is_rrn = _standard("kr.rrn")
+is_rrn = _make_check("kr.rrn")
 """Korea: resident registration number."""
-is_portuguese_nif = _standard("pt.nif")
+is_portuguese_nif = _make_check("pt.nif")
 """Portugal: NIF."""
-is_nip = _standard("pl.nip")
+is_nip = _make_check("pl.nip")
 """Poland: NIP."""
-is_regon = _standard("pl.regon")
+is_regon = _make_check("pl.regon")
 """Poland: REGON, nine digits."""
-is_tc_kimlik = _standard("tr.tckimlik")
+is_tc_kimlik = _make_check("tr.tckimlik")
 """Turkey: T.C. kimlik number."""
-is_my_number = _standard("jp.in_")
+is_my_number = _make_check("jp.in_")
 """Japan: individual number."""
-is_inn = _standard("ru.inn")
+is_inn = _make_check("ru.inn")
 """Russia: INN, ten or twelve digits."""
-is_rut = _standard("cl.rut")
+is_rut = _make_check("cl.rut")
 """Chile: RUT."""
-is_routing_number = _standard("us.rtn")
+is_routing_number = _make_check("us.rtn")
 """United States: routing number of a bank."""
 
 
 def is_personnummer(value: str) -> bool:
-    """Sweden: personnummer and samordningsnummer (day plus 60)."""
+    """True if a number can be Sweden's personnummer.
+
+    So can a samordningsnummer, whose day is 60 too large.
+    """
     d = digits(value)[-10:]
     day = (10 * d[4] + d[5]) % 60
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], day) and luhn("".join(map(str, d)))
 
 
 def is_tfn(value: str) -> bool:
-    """Australia: tax file number, eight or nine digits."""
+    """True if a number can be Australia's tax file number.
+
+    It has eight or nine digits.
+    """
     d = digits(value)
     return (
         weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11
@@ -203,7 +217,7 @@ def is_tfn(value: str) -> bool:
 
 
 def is_hetu(value: str) -> bool:
-    """Finland: henkilötunnus."""
+    """True if a number can be Finland's henkilötunnus."""
     d = digits(value[:10])
     number = int("".join(map(str, d)))
     born = is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
@@ -211,7 +225,10 @@ def is_hetu(value: str) -> bool:
 
 
 def is_pps(value: str) -> bool:
-    """Ireland: PPS number, with one or two letters at its end."""
+    """True if a number can be Ireland's PPS number.
+
+    It ends with one or two letters.
+    """
     whole = compact(value)
     total = weighted(digits(whole), range(8, 1, -1)) + (
         9 * (ord(whole[8]) - 64) % 23 if len(whole) > 8 else 0
@@ -220,13 +237,13 @@ def is_pps(value: str) -> bool:
 
 
 def is_south_african(value: str) -> bool:
-    """South Africa: identity number."""
+    """True if a number can be South Africa's identity number."""
     d = digits(value)
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5]) and luhn(value)
 
 
 def is_nric(value: str) -> bool:
-    """Singapore: NRIC and FIN."""
+    """True if a number can be Singapore's NRIC or FIN."""
     whole = compact(value)
     total = weighted(digits(whole), (2, 7, 6, 5, 4, 3, 2)) + {"T": 4, "G": 4, "M": 3}.get(
         whole[0], 0
@@ -238,13 +255,16 @@ def is_nric(value: str) -> bool:
 
 
 def is_medicare(value: str) -> bool:
-    """Australia: Medicare card."""
+    """True if a number can be that of Australia's Medicare card."""
     d = digits(value)
     return weighted(d[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == d[8]
 
 
 def is_resident_id(value: str) -> bool:
-    """China: resident identity number (ISO 7064 mod 11-2)."""
+    """True if a number can be China's resident identity number.
+
+    Its check digit is after ISO 7064 mod 11-2.
+    """
     whole = compact(value)
     d = digits(whole[:17])
     born = is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14]))
@@ -255,13 +275,16 @@ def is_resident_id(value: str) -> bool:
 
 
 def is_dea(value: str) -> bool:
-    """United States: DEA number of a prescriber."""
+    """True if a number can be a US prescriber's DEA number."""
     d = digits(compact(value)[2:])
     return (d[0] + d[2] + d[4] + 2 * (d[1] + d[3] + d[5])) % 10 == d[6]
 
 
 def is_npi(value: str) -> bool:
-    """United States: national provider identifier, a Luhn number prefixed with 80840."""
+    """True if a number can be a US national provider identifier.
+
+    It is a Luhn number when prefixed with 80840.
+    """
     return luhn("80840" + value)
 
 
@@ -269,7 +292,10 @@ _CROSS = str.maketrans({letter: f"{place:02d}" for place, letter in enumerate(LE
 
 
 def is_insurance_number(value: str) -> bool:
-    """Germany: number of a health insurance card (Krankenversichertennummer)."""
+    """True if a number can be Germany's health insurance number.
+
+    This is the Krankenversichertennummer.
+    """
     d = digits(compact(value).translate(_CROSS))
     return (
         sum(sum(divmod(v * w, 10)) for v, w in zip(d[:-1], (1, 2) * 5, strict=True)) % 10 == d[-1]
@@ -277,7 +303,10 @@ def is_insurance_number(value: str) -> bool:
 
 
 def is_pension_number(value: str) -> bool:
-    """Germany: Rentenversicherungsnummer, with the date of birth in it."""
+    """True if a number can be Germany's Rentenversicherungsnummer.
+
+    It holds the date of birth.
+    """
     d = digits(compact(value).translate(_CROSS))
     total = sum(
         sum(divmod(v * w, 10))
@@ -289,13 +318,19 @@ def is_pension_number(value: str) -> bool:
 
 
 def is_cccd(value: str) -> bool:
-    """Vietnam: citizen number; province, sex with century, year of birth."""
+    """True if a number can be Vietnam's citizen number.
+
+    It begins with the province, and sex with century.
+    """
     d = digits(value)
     return 1 <= 100 * d[0] + 10 * d[1] + d[2] <= 96 and d[3] < 4
 
 
 def is_born_resident(value: str) -> bool:
-    """China: resident identity number with a valid date, whatever its check digit."""
+    """True if China's resident number has a valid date.
+
+    Any check digit passes.
+    """
     whole = compact(value)
     return is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14])) and whole[6:8] in (
         "18",
@@ -305,14 +340,17 @@ def is_born_resident(value: str) -> bool:
 
 
 def is_hkid(value: str) -> bool:
-    """Hong Kong: identity card, one or two letters, six digits and a check digit."""
+    """True if a number can be that of Hong Kong's identity card.
+
+    It has one or two letters, six digits and a check digit.
+    """
     whole = compact(value)
     values = [36, *(int(c, 36) for c in whole)][-9:]
     return weighted(values[:-1], range(9, 1, -1)) % 11 == -values[-1] % 11
 
 
 def is_taiwanese(value: str) -> bool:
-    """Taiwan: identity card."""
+    """True if a number can be that of Taiwan's identity card."""
     whole = compact(value)
     place = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(whole[0]) + 10
     return (
@@ -321,32 +359,38 @@ def is_taiwanese(value: str) -> bool:
 
 
 def is_dated_rrn(value: str) -> bool:
-    """Korea: resident registration number with a valid date; those issued since 2020 have no check digit."""
+    """True if Korea's resident registration number has a valid date.
+
+    Any check digit passes: numbers issued since 2020 have none.
+    """
     d = digits(value)
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5])
 
 
 def is_snils(value: str) -> bool:
-    """Russia: SNILS."""
+    """True if a number can be Russia's SNILS."""
     d = digits(value)
     return any(d) and weighted(d, range(9, 0, -1)) % 101 % 100 == 10 * d[9] + d[10]
 
 
 def is_egyptian(value: str) -> bool:
-    """Egypt: national number; century, date of birth, governorate."""
+    """True if a number can be Egypt's national number.
+
+    It holds the century, the date of birth and the governorate.
+    """
     d = digits(value)
     born = is_date(1700 + 100 * d[0] + 10 * d[1] + d[2], 10 * d[3] + d[4], 10 * d[5] + d[6])
     return born and (1 <= 10 * d[7] + d[8] <= 35 or d[7] == d[8] == 8)
 
 
 def is_cuit(value: str) -> bool:
-    """Argentina: CUIT and CUIL."""
+    """True if a number can be Argentina's CUIT or CUIL."""
     d = digits(value)
     return weighted(d, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11 == -d[10] % 11
 
 
 def is_nuss(value: str) -> bool:
-    """Spain: social security number."""
+    """True if a number can be Spain's social security number."""
     whole = "".join(map(str, digits(value)))
     number = int(whole[:2] + whole[3:10]) if whole[2] == "0" else int(whole[:10])
     return number % 97 == int(whole[10:])
@@ -356,7 +400,10 @@ _VALUES = dict(zip(LETTERS, map(int, "12345678012345070923456789"), strict=True)
 
 
 def is_vin(value: str) -> bool:
-    """Vehicle identification number, with the check digit that North America demands (49 CFR 565)."""
+    """True if a vehicle identification number has a valid check digit.
+
+    North America demands that digit (49 CFR 565).
+    """
     whole = compact(value)
     values = [int(c) if c.isdigit() else _VALUES[c] for c in whole]
     return (

@@ -1,6 +1,6 @@
-"""Handles: user names and logins, in paths, logs, configuration, chats and prose.
+"""Handles: user names and logins in paths, logs, chats and prose.
 
-In: a text in plain form. Out: `RULES`, and the names that only the whole text tells (`find_handles`).
+In: a text in plain form. Out: `RULES`, and the names that need the whole text (`find_handles`).
 Not here: mail addresses and profiles as URLs (`net`), passwords (`secrets`).
 """
 
@@ -18,7 +18,10 @@ _UNCASED = Late(r"\p{Lo}{2}")
 
 
 def is_user(value: str) -> bool:
-    """Whether it can be somebody's user name, and not one of the system or a placeholder."""
+    """True if a value can be a person's user name.
+
+    It is none of the system's names, no word of code, and no placeholder.
+    """
     bare = value.strip(".@").lower()
     return (
         len(bare) >= 2
@@ -34,7 +37,10 @@ def is_user(value: str) -> bool:
 
 
 def _is_word(part: str) -> bool:
-    """Whether a part of a name is a word of programs or an ordinary one, and on no list of names."""
+    """True if a part of a name is an ordinary word.
+
+    Words of programs and parts below three letters count, listed names do not.
+    """
     return (
         part in vocabulary.words("code_words")
         or len(part) < 3
@@ -43,7 +49,10 @@ def _is_word(part: str) -> bool:
 
 
 def _is_of_words(parts: Sequence[str]) -> bool:
-    """Whether a name is made of words of programs or, where it has three and more, of ordinary ones."""
+    """True if a name consists of words of programs.
+
+    With three parts or more, ordinary words count, too.
+    """
     code = vocabulary.words("code_words")
     return all(part in code or len(part) < 2 for part in parts) or (
         len(parts) > 2 and all(map(_is_word, parts))
@@ -57,11 +66,14 @@ _FILE = Late(
 
 
 _OBJECTS = {"os", "req", "ctx", "e", "i", "np", "pd"}
-"""Names of variables before what they are asked for: np.pi."""
+"""Names of variables before an attribute: np.pi."""
 
 
 def is_login(value: str) -> bool:
-    """Whether it looks like a user name and no other word: letters with digits, dots or underscores."""
+    """True if a value looks like a user name only.
+
+    It has letters with digits, dots or underscores.
+    """
     bare = value.removeprefix("@")
     if not is_user(bare) or not _PARTED.search(bare) or _FILE.search(bare):
         return False
@@ -72,41 +84,50 @@ def is_login(value: str) -> bool:
 
 
 def is_program(value: str) -> bool:
-    """Whether a name has a part that programs and machines have."""
+    """True if a part of a name is typical of programs."""
     return not vocabulary.words("program_words").isdisjoint(_WORDS.findall(value.lower()))
 
 
 def is_speech(text: str, start: int) -> bool:
-    """Whether two words stand in a line from `start` on, or letters of a script without capitals; a figure is none."""
-    said = text[start : start + 100].partition("\n")[0]
-    return len(_WORDS.findall(said)) > 1 or _UNCASED.search(said) is not None
+    """True if a line has speech from `start` on.
+
+    Speech is two words, or letters of a script without capitals; a number is none.
+    """
+    line = text[start : start + 100].partition("\n")[0]
+    return len(_WORDS.findall(line)) > 1 or _UNCASED.search(line) is not None
 
 
 @cache
-def _no_mentions() -> frozenset[str]:
+def _list_public_names() -> frozenset[str]:
     lists = ("at_words", "famous_accounts", "code_words", "system_users")
     return frozenset().union(*map(vocabulary.words, lists))
 
 
 def is_mention(value: str) -> bool:
-    """Whether a name behind an at sign is somebody's, and neither known to everybody nor a word of code."""
+    """True if a name behind an at sign is a private person's.
+
+    It is neither famous nor a word of code.
+    """
     name = value.removeprefix("@").rstrip(".")
     first = name.lower().partition(".")[0]
     return (
         len(name) >= 3
-        and name.lower() not in _no_mentions()
+        and name.lower() not in _list_public_names()
         and first not in vocabulary.words("at_words")
         and not regex.search(r"\.(?:com|org|net|de|edu|gov|io)$", name.lower())
     )
 
 
 def is_requester(value: str) -> bool:
-    """Whether it can be the user of a request: a user name, or four figures or more."""
+    """True if a value can be the user of a request.
+
+    It is a user name, or four digits or more.
+    """
     return is_user(value.strip('"')) or (value.isdigit() and len(value) > 3)
 
 
 _CLOCK = r"\[ \d{1,2}/\p{L}{3}/\d{4}[: ]\d\d:\d\d"
-"""How an access log writes the time behind who asked."""
+"""The time behind the user in an access log."""
 _LOGIN = r"@? [\p{L}\p{N}] (?: [\p{L}\p{N}_] | [.\-]{1,2}+ (?=[\p{L}\p{N}_]) ){1,38}+"
 _KEYS = (
     "user|*username|user name|login|login name|loginname|logon|uid|userid|user id|account name|screen name|nick"
@@ -412,7 +433,8 @@ RULES = (
         signs=("@",),
         reach=(36, 70),
     ),
-    # who asked, in access logs: the identity and the user of the common format, the user of a proxy
+    # the user of a request, in access logs: the identity and the user of the common format, the
+    # user of a proxy
     *(
         Rule(
             "HANDLE",
@@ -503,7 +525,8 @@ _CODE = Expression(
     | ^[ ]*@\w+(?:\([^\n]*)?$ (?=\n[ ]*(?:@|def|class|async|public|private|protected|static|final|function|export
       |abstract|override|fun|func|var|struct|void|@?interface)\b )"""
 )
-"""What tells that at signs of a text belong to code: decorators, annotations, variables, tags of documentation."""
+"""Signs that at signs of a text belong to code: decorators, annotations, variables, tags of
+documentation."""
 _SAID = Expression(
     r"""(?m) ^ (?P<time> \[? (?: \d{1,4}[./\-]\d{1,2}[./\-]?\d{0,4} [, ]{1,2} )? \d{1,2}[:.]\d\d (?: :\d\d )?
       (?: [ ]?[ap]m )? \]? [ ]? [\-]? [ ]? )?
@@ -515,18 +538,21 @@ _WROTE = Expression(
 
 
 def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
-    """Start, end and score of names behind an at sign, and of the speakers of a chat.
+    """Finds names behind an at sign, and speakers of a chat.
 
-    A name behind an at sign counts unless the text is code that uses the sign otherwise. A speaker counts if the name
-    looks like a login and not like a program's name, and stands behind a time or speaks twice; values alone are no
-    speech.
+    A name behind an at sign counts unless the text is code that uses the sign otherwise. A speaker
+    counts if the name looks like a login and not like a program's name, and stands behind a time or
+    speaks twice; values alone are no speech.
+
+    Yields:
+        The start, end and score of each name.
     """
-    yield from _mentioned(plain) if "@" in plain else ()
-    yield from _speaking(plain) if ":" in plain or ">" in plain else ()
-    yield from _writing(plain) if ":" in plain else ()
+    yield from _find_mentions(plain) if "@" in plain else ()
+    yield from _find_speakers(plain) if ":" in plain or ">" in plain else ()
+    yield from _find_writers(plain) if ":" in plain else ()
 
 
-def _mentioned(plain: str) -> Iterator[tuple[int, int, float]]:
+def _find_mentions(plain: str) -> Iterator[tuple[int, int, float]]:
     code = _CODE.compiled.search(plain) is not None
     for match in _MENTION.compiled.finditer(plain):
         start, end = match.span()
@@ -540,18 +566,18 @@ def _mentioned(plain: str) -> Iterator[tuple[int, int, float]]:
             yield start, end, 0.8
 
 
-def _speaking(plain: str) -> Iterator[tuple[int, int, float]]:
-    said = list(_SAID.compiled.finditer(plain))
-    often = Counter(match["name"] for match in said)
-    speech = any(is_speech(plain, match.end()) for match in said)
-    for match in said:
+def _find_speakers(plain: str) -> Iterator[tuple[int, int, float]]:
+    turns = list(_SAID.compiled.finditer(plain))
+    often = Counter(match["name"] for match in turns)
+    speech = any(is_speech(plain, match.end()) for match in turns)
+    for match in turns:
         name = match["name"]
         spoken = match["time"] or (speech and often[name] > 1 and plain[match.end("name")] == ":")
         if spoken and is_login(name) and not is_program(name):
             yield *match.span("name"), 0.8
 
 
-def _writing(plain: str) -> Iterator[tuple[int, int, float]]:
+def _find_writers(plain: str) -> Iterator[tuple[int, int, float]]:
     wrote = list(_WROTE.compiled.finditer(plain))
     often = Counter(match["name"] for match in wrote)
     for match in wrote:

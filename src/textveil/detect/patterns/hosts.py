@@ -1,6 +1,8 @@
-"""Hosts: which internet addresses are public, which are somebody's own, and which are placeholders of documents.
+"""Hosts: the probability that an internet address is private.
 
-In: the text of an address. Out: how probable it is that the address is private.
+It is low for public addresses and for placeholders of documents.
+
+In: the text of an address. Out: the probability that it is private.
 Not here: how addresses are recognized (`net`).
 """
 
@@ -15,22 +17,22 @@ DATA_CENTRE = Late(
     r"(?<![\w-])(?:us|eu|ap|ca|sa|me|af|cn|il|mx|(?:north|south)?america|asia|europe|australia)-(?:gov-|iso-)?"
     r"(?:north|south|east|west|central)(?:east|west)?-?\d(?:-?[a-z])?(?!\w)"
 )
-"""A region or zone of a provider of computers: eu-central-1, us-gov-west-1, europe-west4-a."""
+"""A region or zone of a cloud provider: eu-central-1, us-gov-west-1, europe-west4-a."""
 
 EXAMPLES = vocabulary.words("example_domains")
 """Domains at which nobody has an address."""
 FREE_MAIL = vocabulary.words("free_mail")
 """Domains at which everybody may have an address."""
 ANY_HOST = vocabulary.words("service_hosts") | vocabulary.words("plain_hosts")
-"""Names of hosts that say nothing about whose they are."""
+"""Names of hosts that do not identify their owner."""
 _PUBLIC_TOPS = (".gov", ".mil", ".int", ".edu")
 _STATE = Late(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
-"""Ends of the addresses of states."""
+"""Ends of the addresses of governments."""
 _DOCUMENTED = tuple(
     ipaddress.ip_network(each)
     for each in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
 )
-"""RFC 5737 and RFC 3849."""
+"""Networks for documentation, RFC 5737 and RFC 3849."""
 _PERSONAL = Expression(
     r""" (?: ^ | [/.]) (?: linkedin\.com/in/ | github\.com/[\w\-]+/?(?:$|[?\#])
     | gitlab\.com/[\w\-.]+/?(?:$|[?\#])
@@ -51,7 +53,7 @@ _PERSONAL = Expression(
     | strava\.com/athletes/ | gofundme\.com/f/
     )"""
 )
-"""Addresses on well-known hosts that lead to a person, or to what somebody shared."""
+"""Addresses on well-known hosts that lead to a person, or to shared documents."""
 _TELLING = Expression(
     r""" [/=] (?: ~ [a-z] | (?:u|users?|usuarios?|benutzer|profiles?|profil|perfil|members?|people|staff|team|accounts?
       |kunden?|clients?|customers?|patients?|employees?|person|tenants?|invoices?|orders?|bookings?|reservation|tickets?|cases?
@@ -72,7 +74,7 @@ OWN = Expression(
       | sito | página | pagina | sitio | strona | сайт ) (?!\w) [^\n]{0,15}+ $
     | (?<!\w) (?: portfolio | homepage | web | web[ ]?site | site ) [ ]? : [ ]? $"""
 )
-"""What says, at its end, that the address that follows is somebody's own."""
+"""Words before an address that call it the writer's own."""
 _PUBLISHED = Expression(
     r"/(?:wiki|docs?|blog|news|articles?|tutorials?|learn|help|support|faq|reference|manual|guide|press|media|post|posts"
     r"|package|packages|questions|recipes?|stocks?|products?|category|legal|privacy|terms|about|download|downloads"
@@ -84,13 +86,16 @@ _HOST = Expression(
 
 
 def host_name(address: str) -> str:
-    """The name of the host in an address, in lower case; empty if there is none."""
-    found = _HOST.compiled.match(unquote(address[:400]))
-    return found["host"].lower().strip("[].")[:255] if found else ""
+    """Returns the host name of an address in lower case, or ""."""
+    match = _HOST.compiled.match(unquote(address[:400]))
+    return match["host"].lower().strip("[].")[:255] if match else ""
 
 
 def privacy(address: str) -> float:
-    """How probable it is that a URL or the name of a host is private: 0 for what everybody knows or may know."""
+    """Returns the probability that a URL or host name is private.
+
+    It is 0 for public and well-known addresses.
+    """
     plain, host = unquote(address).rstrip("/"), host_name(address)
     if host.startswith("localhost") or host in ("127.0.0.1", "0.0.0.0", "::1", ""):
         return float(_TELLING.compiled.search(plain) is not None)
@@ -104,11 +109,14 @@ def privacy(address: str) -> float:
         return float(not placeholder and host not in vocabulary.words("service_hosts"))
     if parts[-1] in vocabulary.words("internal_tops") or _PERSONAL.compiled.search(plain):
         return 1.0
-    return _site_privacy(plain, host, parts)
+    return _rate_site(plain, host, parts)
 
 
-def _site_privacy(plain: str, host: str, parts: Sequence[str]) -> float:
-    """The same of an address on a host that all may reach, and that leads to nobody by its form."""
+def _rate_site(plain: str, host: str, parts: Sequence[str]) -> float:
+    """Returns the probability for an address on a reachable host.
+
+    Its form must not be that of a personal page, see `_PERSONAL`.
+    """
     domains = {".".join(parts[-n:]) for n in (2, 3)}
     if domains & EXAMPLES or any(map(_PLACEHOLDER.match, parts)):
         return 0.0
@@ -118,7 +126,7 @@ def _site_privacy(plain: str, host: str, parts: Sequence[str]) -> float:
         return float(telling)
     if _OFFICIAL.search(host) or domains & vocabulary.words("known_domains"):
         return 0.5 if _NAMING.search(plain) else 0.0
-    return _unknown_privacy(plain, host, parts, told=telling, portal=portal)
+    return _rate_unknown(plain, host, parts, telling=telling, portal=portal)
 
 
 _PLACEHOLDER = Late(r"your|[<{]")
@@ -126,47 +134,56 @@ _OFFICIAL = Late(r"\.(?:ac|gov)\.")
 _NAMING = Late(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40")
 
 
-def _unknown_privacy(
-    plain: str, host: str, parts: Sequence[str], *, told: bool, portal: bool
+def _rate_unknown(
+    plain: str, host: str, parts: Sequence[str], *, telling: bool, portal: bool
 ) -> float:
-    """The same of an address on a host of which nothing is known."""
-    own, public = _is_below(parts), parts[0] in vocabulary.words("public_hosts")
-    if told or (own and portal):
+    """Returns the probability for an address on an unknown host."""
+    is_subdomain, public = _is_subdomain(parts), parts[0] in vocabulary.words("public_hosts")
+    if telling or (is_subdomain and portal):
         return 1.0
     if plain.lower() == host:
-        return 0.7 if own and not public else 0.2
-    return 0.2 if (own and public) or _PUBLISHED.compiled.search(plain) else 0.7
+        return 0.7 if is_subdomain and not public else 0.2
+    return 0.2 if (is_subdomain and public) or _PUBLISHED.compiled.search(plain) else 0.7
 
 
-def _is_below(parts: Sequence[str]) -> bool:
-    """Whether a host stands below a domain that somebody registered: docs.example.co.uk."""
+def _is_subdomain(parts: Sequence[str]) -> bool:
+    """True if a host is a subdomain of a registered domain.
+
+    An example is docs.example.co.uk.
+    """
     two = len(parts) > 2 and len(parts[-2]) <= 3 and len(parts[-1]) == 2
     return len(parts) > 2 + two
 
 
 def address_privacy(address: str) -> float:
-    """How probable it is that an IP address is private: 0 for this machine, masks, and what everybody knows."""
+    """Returns the probability that an IP address is private.
+
+    It is 0 for this machine, masks, and well-known addresses.
+    """
     try:
-        found = ipaddress.ip_interface(address)
+        interface = ipaddress.ip_interface(address)
     except ValueError:
         return 1.0
-    ip, network = found.ip, found.network
-    if _is_nobodys(ip) or str(ip) in vocabulary.words("known_addresses"):
+    ip, network = interface.ip, interface.network
+    if _is_reserved(ip) or str(ip) in vocabulary.words("known_addresses"):
         return 0.0
-    if any(ip in each for each in _DOCUMENTED if each.version == ip.version):
+    if any(ip in block for block in _DOCUMENTED if block.version == ip.version):
         groups = map(any, zip(ip.packed[4::2], ip.packed[5::2], strict=True))
         return float(ip.version == 6 and sum(groups) > 1)
     private = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
     return float("/" not in address or str(network) not in private)
 
 
-def _is_nobodys(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+def _is_reserved(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     reserved = ip.version == 4 and ip.packed[0] >= 240
     return ip.is_loopback or ip.is_unspecified or ip.is_multicast or reserved
 
 
 def mail_privacy(address: str) -> float:
-    """How probable it is that a mail address is private: 0 for placeholders and for well-known services."""
+    """Returns the probability that a mail address is private.
+
+    It is 0 for placeholders and for well-known services.
+    """
     local, _, domain = address.lower().rpartition("@")
     name, desk = ".".join(domain.split(".")[-2:]), local in vocabulary.words("desks")
     examples = ("company.com", "email.com", "mail.com", "acme.com")
@@ -177,5 +194,5 @@ def mail_privacy(address: str) -> float:
             ("your", "user", "test")
         )
         return float(not desk and not nobody)
-    known = name in vocabulary.words("known_domains") and name not in FREE_MAIL
-    return float(not (desk and known))
+    is_service = name in vocabulary.words("known_domains") and name not in FREE_MAIL
+    return float(not (desk and is_service))

@@ -1,7 +1,8 @@
 """Internet addresses: e-mail, URLs, hosts, and devices.
 
-In: nothing. Out: `RULES`, and what makes a URL a secret.
-Not here: which of them are public (`hosts`), keys and passwords on their own (`secrets`), user names (`handles`).
+In: nothing. Out: `RULES`, and the expression of secret URLs.
+Not here: which of them are public (`hosts`), keys and passwords on their own (`secrets`), user
+names (`handles`).
 """
 
 import base64
@@ -22,7 +23,7 @@ from textveil.detect.patterns.rules import (
 
 
 def is_address(value: str) -> bool:
-    """Whether it is an IP address, possibly with a prefix length."""
+    """True if a value is an IP address, perhaps with prefix length."""
     try:
         ipaddress.ip_interface(value)
     except ValueError:
@@ -31,36 +32,42 @@ def is_address(value: str) -> bool:
 
 
 def is_ipv6(value: str) -> bool:
-    """Whether it is an IPv6 address, possibly with a zone and a prefix length.
+    """True if a value is an IPv6 address.
 
-    Figures alone may be a slice of a list (1::2), letters alone names of a program (a::b); one of them must be long, or
-    an IPv4 address within.
+    It may have a zone and a prefix length. Digits alone may be a slice of a list (1::2), letters
+    alone names of a program (a::b); so a group must be long, or an IPv4 address within.
     """
     groups = regex.findall(r"[0-9a-f.]+", regex.split("[%/]", value)[0].lower())
-    said = "".join(groups)
+    characters = "".join(groups)
     mixed = (
-        has_digit(said)
-        and len(said) > 3
-        and (any(map(str.isalpha, said)) or regex.match("2[0-9]{3}", said))
+        has_digit(characters)
+        and len(characters) > 3
+        and (any(map(str.isalpha, characters)) or regex.match("2[0-9]{3}", characters))
     )
     return bool(mixed or len(groups) > 3) and is_address(regex.sub("%[^/]*", "", value))
 
 
 def is_mail(value: str) -> bool:
-    """Whether what stands behind the at sign can be a host, and is no version of a package: react@18.2.0."""
+    """True if the text behind the at sign can be a host.
+
+    A version of a package can not: react@18.2.0.
+    """
     host = value.rpartition("@")[2]
     return not regex.fullmatch(r"v?\d+(?:\.\d+){1,2}(?:[.\-].*)?", host) or is_address(host)
 
 
 def is_foreign_mail(value: str) -> bool:
-    """Whether a mail address needs its letters of scripts without spaces: 用户@例子.公司 does, bob@x.kr로 does not."""
+    """True if a mail address needs its letters of scripts without spaces.
+
+    用户@例子.公司 does, bob@x.kr로 does not.
+    """
     bare = without_foreign(value)
-    found = MAIL.compiled.search(bare)
-    return is_mail(value) and (found is None or bare.startswith(f".{FOREIGN}", found.end()))
+    match = MAIL.compiled.search(bare)
+    return is_mail(value) and (match is None or bare.startswith(f".{FOREIGN}", match.end()))
 
 
 def is_encoded_mail(value: str) -> bool:
-    """Whether it is a mail address in Base64."""
+    """True if a value is a mail address in Base64."""
     try:
         decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
     except (binascii.Error, ValueError):
@@ -69,7 +76,10 @@ def is_encoded_mail(value: str) -> bool:
 
 
 def is_host(value: str) -> bool:
-    """Whether it names one machine, and no version, type or file: a letter, and a digit or a dash."""
+    """True if a value names one machine.
+
+    It has a letter, and is no version, type or file.
+    """
     name = value.lower()
     return any(c.isalpha() for c in name) and not name.startswith(
         ("utf", "iso-", "http", "sha", "x86", "localhost")
@@ -77,7 +87,7 @@ def is_host(value: str) -> bool:
 
 
 def is_own_host(value: str) -> bool:
-    """Whether the name of a host says something, unlike `server` or `db1`."""
+    """True if a host name is specific, unlike `server` or `db1`."""
     return value.lower().rstrip("0123456789").rstrip("-") not in ANY_HOST
 
 
@@ -88,14 +98,18 @@ _TOP = (
     "de|fr|uk|nl|eu|ch|ru|jp|cn|au|br|pl|se|cz|ca|dk|fi|pt|gr|hu|ro|kr|mx|nz|ie|tv|ua"
 )
 _WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn"
-"""Ends of addresses that are also words: found only in addresses of three parts."""
+"""Top-level domains that are also words: found only in addresses of three parts."""
 _QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
 _CLOSE = rf"(?! [),] {FOREIGN} [^\s?=&]{{0,99}}+ (?![?=&]) ) [^\s<>\"|\\^`{{}}「」『』【】《》、。]"
-"""A character of a web address, which ends at a bracket or comma before such a letter, unless a query follows."""
+"""A character of a web address.
+
+The address ends at a bracket or comma before a letter of a script without spaces, unless a query
+follows.
+"""
 SECRET_URL = Expression(
     rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
 )
-"""What makes a URL a secret: a password, or a key in its query."""
+"""The part of a URL that makes it a secret: a password, or a key in its query."""
 MAIL = Expression(
     rf"(?<![\p{{L}}\p{{N}}\p{{M}}.%+_\-]) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL}"
     rf" (?: \.{_LABEL} ){{1,8}}+"
@@ -103,7 +117,10 @@ MAIL = Expression(
 
 
 def is_spoken(value: str) -> bool:
-    """Whether what reads like an address in words does not end in the middle of a sentence ("at Pell Point for")."""
+    """True if a spelled-out mail address ends like one.
+
+    It does not end in the middle of a sentence ("at Pell Point for").
+    """
     return value.split()[-1].lower() not in _LINKING
 
 

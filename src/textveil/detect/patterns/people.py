@@ -1,8 +1,9 @@
 """People: national numbers and licences.
 
 In: nothing. Out: `RULES`.
-Not here: check digits (`checksums`), orders, cases and devices (`references`), vehicles (`vehicles`), street addresses
-(`addresses`), telephone numbers (`phones`), dates of birth (`times`).
+Not here: check digits (`checksums`), orders, cases and devices (`references`), vehicles
+(`vehicles`), street addresses (`addresses`), telephone numbers (`phones`), dates of birth
+(`times`).
 """
 
 import regex
@@ -23,10 +24,15 @@ from textveil.detect.patterns.rules import (
 def number(
     digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0
 ) -> Rule:
-    """A rule for a national number: its number of digits or its form, its check, and context words.
+    """Makes a rule for a national number.
 
-    In a form, an underscore marks an optional separator; a plain number of digits allows one before any digit, but
-    without words not as behind the area of a telephone number.
+    Args:
+        digits: its number of digits, or its form. In a form, an underscore marks an optional
+            separator; a plain number of digits allows one before any digit, but without context not
+            as behind the area code of a telephone number.
+        check: the check of its digits; None for none.
+        context: words, separated by bars, one of which must be near; "" if none must.
+        score: the score of its matches.
     """
     if digits.replace(",", "").isdigit():
         low, high = (int(n) - 1 for n in (digits.split(",") * 2)[:2])
@@ -47,7 +53,10 @@ def number(
 
 
 def is_taxpayer(value: str) -> bool:
-    """Whether the US can have issued it, to a citizen (SSN) or a taxpayer (ITIN): 9xx and a group in use."""
+    """True if the US can have issued the number.
+
+    It is an SSN, or an ITIN: 9xx and a group in use.
+    """
     d = sums.compact(value)
     group = int(d[3:5])
     if d[0] == "9":

@@ -1,7 +1,8 @@
 """Phones: telephone numbers, international and as several countries write them.
 
 In: a text in plain form. Out: the positions of telephone numbers in it, with scores.
-Not here: numbering plans, which come from the library `phonenumbers`; extensions alone (`references`).
+Not here: numbering plans, which come from the library `phonenumbers`; extensions alone
+(`references`).
 """
 
 from bisect import bisect_left
@@ -13,7 +14,7 @@ from textveil.detect.patterns.rules import FOREIGN, Expression, Folded, Words
 from textveil.text import Late
 
 PLANS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
-"""Countries whose national numbers are looked up in their numbering plan without a telling word nearby."""
+"""Countries whose numbering plan is used without a context word nearby."""
 _TRUNK = (
     *(
         "GB",
@@ -59,7 +60,7 @@ _TRUNK = (
 )
 """Countries whose national numbers begin with a zero."""
 REGIONS = tuple(dict.fromkeys((*PLANS, *_TRUNK, "PL", "PT", "RU", "CA", "MX")))
-"""Countries whose national format is recognized without a telling word nearby."""
+"""Countries whose national format is recognized without a context word nearby."""
 
 _CANDIDATE = Expression(
     r"""(?<!\d:) (?<!\d,) (?<![\w.\-$€£¥₩₹₽%@#/]) (?<! [$€£¥₩₹₽] [ ] )
@@ -103,7 +104,7 @@ _CALLED = Late(
     | (?: 电话 | 手机 | 電話 | 携帯 | 전화 | 휴대폰 | هاتف | جوال | फ़ोन | फोन | मोबाइल ) [ ]? [:：]? [ ]? \Z""",
     regex.VERBOSE | regex.IGNORECASE,
 )
-"""What right before a number leaves no doubt that it is one of a telephone, whatever its check digit says."""
+"""Words right before a number that prove it a telephone's."""
 _DATE = Late(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
@@ -113,13 +114,15 @@ _DATE = Late(
     | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
-"""Dates, months, hours, ranges of years and of small numbers, IP addresses: no telephone numbers in any context."""
+"""Dates, months, hours, ranges of years and of small numbers, IP addresses: no telephone numbers in
+any context."""
 _DECIMALS = Late(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
-"""A figure with one digit before its point, and what stands beside it in a table."""
+"""A decimal with one digit before its point, and its neighbours in a table."""
 _AMOUNT = Late(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
 """Decimals and thousands: telephone numbers only if nearby words say so."""
 _GROUPED = {
-    # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086; one slash, behind the area
+    # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086;
+    # one slash, behind the area
     _TRUNK: r"""\(?0[1-9]\d{0,4}\)? [ ]?[ .\-/]?[ ]? (?!(?:19|20)\d\d/) \d{2,9} (?:[ .\-]{1,2}\d{2,4}){0,4}""",
     ("PL", "PT", "ES"): r"[4-9]\d\d-\d{3}-\d{3}",
     (
@@ -166,11 +169,11 @@ _SEQUENCE = ("0123456789", "01234567890", "0987654321")
 _BETWEEN = Late(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
 NEAR = 45
 LONGEST = 17
-"""Characters of a number that is a telephone's because of what stands right before it."""
+"""The longest number, in characters, that words right before it prove a telephone's."""
 
 
 def are_regions(regions: Sequence[str]) -> bool:
-    """Whether numbering plans are known for all of them."""
+    """True if the numbering plans of all these regions are known."""
     if set(regions) <= {*REGIONS}:
         return True
     import phonenumbers
@@ -181,10 +184,18 @@ def are_regions(regions: Sequence[str]) -> bool:
 def find_phones(
     plain: str, folded: Folded, regions: Sequence[str]
 ) -> Iterator[tuple[int, int, float]]:
-    """Start, end and score of each telephone number in a text, given also in folded form for telling words.
+    """Finds the telephone numbers of a text.
 
-    A number with a country code must be one that the country can have. One without must be grouped as is usual in one
-    of the regions, or have a telling word nearby.
+    A number with a country code must be possible in that country. A number without must be grouped
+    as is usual in one of the regions, or have a context word nearby.
+
+    Args:
+        plain: the text in plain form.
+        folded: the same text, folded for context words.
+        regions: countries whose national format is recognized.
+
+    Yields:
+        The start, end and score of each number.
     """
     words: list[int] | None = None
     for match in _CANDIDATE.compiled.finditer(plain):
@@ -192,16 +203,16 @@ def find_phones(
             words = sorted(begin for begin, _ in _WORDS.find(folded))
         start, end = match.span()
         at = bisect_left(words, start - NEAR)
-        told = at < len(words) and words[at] < end + 12
-        found = _judge(plain, start, match, regions, told=told)
-        if found is None and (link := _BETWEEN.search(match.group())):  # two numbers
+        has_word = at < len(words) and words[at] < end + 12
+        hit = _judge(plain, start, match, regions, has_word=has_word)
+        if hit is None and (link := _BETWEEN.search(match.group())):  # two numbers
             at = start + link.end()
             if second := _CANDIDATE.compiled.match(plain, at):
-                found = _judge(plain, at, second, regions, told=told)
-        if found is not None and not _is_nobodys(plain[found[0] : found[1]]):
-            first, last, score = found
+                hit = _judge(plain, at, second, regions, has_word=has_word)
+        if hit is not None and not _is_public(plain[hit[0] : hit[1]]):
+            first, last, score = hit
             named = (
-                told
+                has_word
                 and last - first <= LONGEST
                 and _CALLED.search(plain, max(0, first - NEAR), first)
             )
@@ -210,13 +221,13 @@ def find_phones(
         yield *match.span(), 0.8
 
 
-def _is_nobodys(number: str) -> bool:
-    """Whether a number is a dummy or a hotline, as it is written or by its digits."""
+def _is_public(number: str) -> bool:
+    """True if a number, or its digits, is a dummy or hotline."""
     return any(map(_NOBODYS.compiled.fullmatch, (number, regex.sub(r"[^+\d]", "", number))))
 
 
 def _judge(
-    plain: str, start: int, match: regex.Match[str], regions: Sequence[str], *, told: bool
+    plain: str, start: int, match: regex.Match[str], regions: Sequence[str], *, has_word: bool
 ) -> tuple[int, int, float] | None:
     end, whole = match.end(), match.group()
     number = whole[: match.start("extension") - start] if match["extension"] else whole
@@ -226,7 +237,7 @@ def _judge(
         start, number = start + 1, number[1:]
     if number.startswith(("+", "(+", "00")):
         for is_one in (_is_valid, _is_possible):
-            for stop in _stops(number):
+            for stop in _list_ends(number):
                 if is_one(number[:stop]):
                     return (
                         start,
@@ -235,52 +246,60 @@ def _judge(
                     )
     if plain[end : end + 1] == "," and plain[end + 1 : end + 2].isdigit() and len(number) < 9:
         return None
-    for stop in _stops(number):
+    for stop in _list_ends(number):
         part = number[:stop]
-        if not _DATE.fullmatch(part) and (score := _score(part, plain, start, regions, told=told)):
+        if not _DATE.fullmatch(part) and (
+            score := _score_national(part, plain, start, regions, has_word=has_word)
+        ):
             return start, end if stop == len(number) else start + stop, score
     return None
 
 
-def _score(
-    number: str, plain: str, start: int, regions: Sequence[str], *, told: bool
+def _score_national(
+    number: str, plain: str, start: int, regions: Sequence[str], *, has_word: bool
 ) -> float | None:
-    """How sure it is that a number without a country code is one, or None."""
+    """Scores a number without a country code; None if it is none."""
     count, separated = sum(c.isdigit() for c in number), not number.isdigit()
     round_ = not separated and number[0] != "0" and (count < 7 or number.endswith("000"))
-    if round_ or (not told and _AMOUNT.fullmatch(number)):
+    if round_ or (not has_word and _AMOUNT.fullmatch(number)):
         return None
-    if separated or told:
+    if separated or has_word:
         shape = [len(group) for group in regex.findall(r"\d+", number)]
         plans = [region for region in regions if region in PLANS or region not in REGIONS]
-        if any(_is_valid(number, region, None if told else shape) for region in plans):
-            return 0.85 if told else 0.75
+        if any(_is_valid(number, region, None if has_word else shape) for region in plans):
+            return 0.85 if has_word else 0.75
     if separated and 8 <= count <= 12:
         for countries, form in _GROUPED.items():
             if not {*countries}.isdisjoint(regions) and regex.fullmatch(
                 form, number, regex.VERBOSE
             ):
-                return 0.85 if told else 0.75
+                return 0.85 if has_word else 0.75
     if not separated and number not in _SEQUENCE:
         around = plain[max(0, start - 200) : start + 200]
         for countries, (form, letters) in _BARE.items():
             if not {*countries}.isdisjoint(regions) and regex.fullmatch(form, number):
                 isbn = "isbn" in plain[max(0, start - 60) : start + 12].lower()
-                if told or (not isbn and (not letters or regex.search(letters, around))):
+                if has_word or (not isbn and (not letters or regex.search(letters, around))):
                     return 0.7
-    if told and regex.fullmatch(_TOLD, number, regex.VERBOSE):
+    if has_word and regex.fullmatch(_TOLD, number, regex.VERBOSE):
         return 0.75
-    certain = told and not _AMOUNT.fullmatch(number) and not number.endswith("000")
+    certain = has_word and not _AMOUNT.fullmatch(number) and not number.endswith("000")
     return 0.7 if certain and (6 if separated else 7) <= count <= 15 else None
 
 
-def _stops(number: str) -> list[int]:
-    """Where a number may end: at its end, or before one of its last three spaces."""
+def _list_ends(number: str) -> list[int]:
+    """Lists the possible ends of a number.
+
+    They are its end, and its last three spaces.
+    """
     return [len(number), *(m.start() for m in list(regex.finditer(r"(?<=\d)[ ]", number))[:-4:-1])]
 
 
 def _is_possible(number: str) -> bool:
-    """Whether a number with a country code has a length that is possible there, and is no round figure."""
+    """True if a number with a country code is possible.
+
+    Its length fits the country, and it is no round number.
+    """
     import phonenumbers
 
     digits = sum(c.isdigit() for c in number)
@@ -294,7 +313,10 @@ def _is_possible(number: str) -> bool:
 
 
 def _is_valid(number: str, region: str | None = None, shape: list[int] | None = None) -> bool:
-    """Whether the number is valid in a region, and grouped like `shape` if that is given."""
+    """True if a number is valid in a region.
+
+    With `shape`, it must also be grouped like that.
+    """
     import phonenumbers
 
     digits = sum(c.isdigit() for c in number)

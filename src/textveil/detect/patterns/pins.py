@@ -1,4 +1,6 @@
-"""PINs: PINs, codes of cards, and codes of doors, gates, alarms and safes, in figures or told in words.
+"""PINs: PINs, card codes, and codes of doors, alarms and safes.
+
+They are written in digits or spelled out in words.
 
 In: nothing. Out: `RULES`.
 Not here: passwords and keys (`secrets`).
@@ -24,7 +26,7 @@ _FIGURES = (
 )
 _MIXED = r"(?-i: (?=[A-Z]{0,8}\d) (?=\d{0,8}[A-Z]) [A-Z0-9]{3,10}+ ) [\#*]?"
 _NO_INDEX = r"(?<! [\w)] \[ )"
-"""What stands in brackets behind a name is a process or an index: sshd[4471]."""
+"""No bracket behind a name: that holds a process or an index, sshd[4471]."""
 _VALUE = (
     rf"(?<![\w.,:\-/]) {_NO_INDEX} (?P<value> {_FIGURES} | {_MIXED} | {_SPELLED} ) (?!\w)"
     r" (?![.:/,]\d | [ ]?[€$£%°] | -\w)"
@@ -33,7 +35,7 @@ _TURNS = r"(?P<value> (?: (?:left|right|links|rechts|clockwise|l|r)[ ]? (?:to[ ]
 
 
 def is_access_code(value: str) -> bool:
-    """Whether it is no year of our time in a sentence, and no hour."""
+    """True if a value is no current year and no hour."""
     return (
         not regex.fullmatch(r"20[12]\d|\d{1,2}[.]\d\d|\d{1,2}-\d{1,2}|\d{1,3}[ ]\d{1,3}", value)
         or value.isalpha()

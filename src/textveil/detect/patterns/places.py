@@ -1,8 +1,8 @@
-"""Places: addresses in other ways than Western ones, and coordinates.
+"""Places: addresses in other than Western forms, and coordinates.
 
 In: nothing. Out: `RULES`.
-Not here: streets as Western Europe and America write them (`addresses`), names of towns and countries alone, which a
-tagger finds.
+Not here: streets as Western Europe and America write them (`addresses`), names of towns and
+countries alone, which a tagger finds.
 """
 
 import regex
@@ -22,23 +22,29 @@ _ITEM = Late(r"^\d{1,3}[.)]\s")
 
 
 def is_keyed_place(value: str) -> bool:
-    """Whether two words of addresses are in it, or one and a number."""
-    keys = {found.lower() for found in _KEYS.findall(value)}
+    """True if a value has two address words, or one with digits."""
+    keys = {word.lower() for word in _KEYS.findall(value)}
     return len(keys) + any(c.isdigit() for c in value) >= 2
 
 
 def is_hindi(value: str) -> bool:
-    """The same; the number of an item of a list does not count."""
+    """True if a Hindi value is an address, see `is_keyed_place`.
+
+    The number of an item of a list does not count.
+    """
     return is_keyed_place(_ITEM.sub("", value))
 
 
 def is_turkish(value: str) -> bool:
-    """Whether a Turkish address has a number."""
+    """True if a Turkish address has a number."""
     return any(c.isdigit() for c in value)
 
 
 def is_position(value: str) -> bool:
-    """Whether two figures can be latitude and longitude, to ten metres or better."""
+    """True if two decimals can be latitude and longitude.
+
+    They are exact to ten metres or better.
+    """
     figures = regex.findall(r"\d{1,3}\.\d+", value)
     small, large = sorted(float(figure) for figure in figures)
     long = all(len(figure.partition(".")[2].rstrip("0")) >= 5 for figure in figures)
@@ -47,7 +53,10 @@ def is_position(value: str) -> bool:
 
 
 def is_precise(value: str) -> bool:
-    """Whether degrees are those of a place, with a letter of the compass, to a second or better."""
+    """True if degrees are the coordinates of a place.
+
+    They have a letter of the compass, and are exact to a second or better.
+    """
     return bool(
         regex.search(r"(?i)(?<![a-z])[nsewo](?![a-z])", value)
         and regex.search(r"[.\"]|''|sec", value)
@@ -58,7 +67,10 @@ _LYING = r"(?!(?<=[位居落])[于於])"
 _HAN = rf"(?:{_LYING}[\p{{Han}}--[的在到住寄去至往是为给称说叫把被跟让请我你他她您们了也还着就这那哪写寫卸、]])"
 _KANA = rf"(?:{_LYING}[[\p{{Han}}\p{{Katakana}}ーヶケのノ々]--[的了们这还到说为给]])"
 _AREA = _KANA.replace("[的", "[在的")
-"""A character of the first part of an address: 在 stands before it ("住在上海市..."), and later also in it (在家町)."""
+"""A character of the first part of an address.
+
+在 stands before it ("住在上海市..."), and later also in it (在家町).
+"""
 _HANGUL = r"[가-힣]"
 _ADMIN = r"(?:특별자치도|특별자치시|특별시|광역시|도|시|군|구|읍|면|동|리)"
 _RU_NAME = r"[\p{Lu}\d][\p{L}\d\-.]{0,30}"
@@ -102,7 +114,16 @@ def place(
     digits: int = 1,
     guard: str = "",
 ) -> Rule:
-    """A rule for addresses in the letters of all scripts; one of the signs, separated by bars, must be in the text."""
+    """Makes a rule for addresses in the letters of all scripts.
+
+    Args:
+        pattern: the expression, in `VERBOSE` and `VERSION1`.
+        score: the score of its matches.
+        signs: substrings of the text, separated by bars, one of which must be near.
+        check: a further test of the match.
+        digits: digits that the text must have.
+        guard: see `Rule`.
+    """
     return Rule(
         "ADDRESS",
         Expression(pattern, regex.VERBOSE | regex.VERSION1),

@@ -1,4 +1,6 @@
-"""References: numbers that point to a patient, booking, order, case, contract, member or device, told by words near.
+"""References: numbers of patients, bookings, orders, cases, contracts, members and devices.
+
+They are recognised by words nearby.
 
 In: nothing. Out: `RULES`.
 Not here: national numbers (`people`), vehicles (`vehicles`), accounts (`accounts`).
@@ -26,9 +28,12 @@ _CODE = r"""
       | (?= [\p{L}.\-/_]{0,14} \d ) ) [\p{L}\d]{1,36}+
     (?: [.\-/_] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
 """
-"""Letters and digits in groups, with a digit near the start; a group after a space must begin like a number."""
+"""Letters and digits in groups, with a digit near the start.
+
+A group after a space must begin like a number.
+"""
 _BRANCH = Late(r"\d{1,6}-([a-z]{2,20}(?:-[a-z]{2,20}){1,8})")
-"""What follows the key of a ticket in the name of a branch: 1234-login-fix."""
+"""The name of a branch that begins with a ticket: 1234-login-fix."""
 _DATE = Late(
     r"\d{1,2}[./]\d{1,2} | \d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}",
     regex.VERBOSE,
@@ -47,7 +52,10 @@ _TECHNICAL = Late(
 
 
 def is_reference(value: str) -> bool:
-    """Whether it has two digits, and is no date, measure, decimal figure, code of an error, version or branch."""
+    """True if a value can be a reference number.
+
+    It has two digits, and is no date, measure, decimal number, error code, version or branch.
+    """
     return (
         sum(map(str.isdigit, value)) >= 2
         and sum(c.isalnum() for c in value) >= 3
@@ -59,12 +67,15 @@ def is_reference(value: str) -> bool:
 
 
 def is_issued(value: str) -> bool:
-    """Whether it is a reference, and no range in which a measured value is normal."""
+    """True if a value is a reference and no normal range."""
     return is_reference(value) and not is_range(value)
 
 
 def is_ticket(value: str) -> bool:
-    """Whether it is no number of a standard or a public weakness: RFC-2119, CVE-2024-1234."""
+    """True if a value is the key of a ticket.
+
+    It is no number of a standard or a public weakness: RFC-2119, CVE-2024-1234.
+    """
     return value.partition("-")[0] not in _STANDARDS
 
 
@@ -72,9 +83,10 @@ _STANDARDS = listed("CVE RFC ISO PEP CWE SHA UTF IEC ECMA KB GH BCP STD")
 
 
 def is_range(value: str) -> bool:
-    """Whether it is what is normal for a measured value: 4.5-11.0, 70-99, 150,000-450,000; no number that was issued.
+    """True if a value is the normal range of a measured value.
 
-    Whole numbers count up by a factor of 20 at most, and have three figures at most, or thousands.
+    Examples are 4.5-11.0, 70-99 and 150,000-450,000; an issued number is none. Whole numbers differ
+    by a factor of 20 at most, and have three digits at most, or thousands.
     """
     ends = regex.split(r"[ ]?[\-–—][ ]?", value)
     if len(ends) != 2 or not all(map(_MEASURED.fullmatch, ends)):
@@ -90,18 +102,21 @@ _WITH_PLACES = Late(r"[.,]\d{1,2}(?!\d)")
 
 
 def _is_branch(value: str) -> bool:
-    """Whether it is the name of a branch, in ordinary words."""
+    """True if a value is a branch name in ordinary words."""
     branch = _BRANCH.fullmatch(value)
     return branch is not None and _are_words(branch[1].split("-"))
 
 
 def _are_words(parts: Sequence[str]) -> bool:
-    """Whether all are ordinary words, and none may be a name besides."""
+    """True if all parts are ordinary words and no names."""
     return all_ordinary(" ".join(parts)) and lists()[0].isdisjoint(parts)
 
 
 def is_telling(value: str) -> bool:
-    """Whether it is a reference that is no plain figure: six digits, or four with letters or separators."""
+    """True if a reference is distinctive without a clear key.
+
+    It has six digits, or three with letters or separators and five characters in all.
+    """
     digits = sum(c.isdigit() for c in value)
     return (
         is_reference(value)
@@ -111,12 +126,15 @@ def is_telling(value: str) -> bool:
 
 
 def is_dateless(value: str) -> bool:
-    """Whether it has the digits of an issued number, and is no date."""
+    """True if a value has an issued number's digits, and no date."""
     return has_digits(value) and not _DATE.fullmatch(value)
 
 
 def is_booking(value: str) -> bool:
-    """Whether it is a number of a booking, or its locator of six capitals and figures."""
+    """True if a value can be the number of a booking.
+
+    Its locator, six capitals and digits, counts, too.
+    """
     return (len(value) == 6 and value == value.upper()) or is_dateless(value)
 
 
@@ -262,7 +280,7 @@ _NUMBERED = (
     "|शिकायत|शिकायत क्र|आवेदन|आवेदन क्रमांक|मीटर|सीरियल|ट्रैकिंग|बिल संख्या|चालान|खाता आईडी|आईवीआरएस|उपभोक्ता"
     "|उपभोक्ता संख्या|पंजीकरण|पंजीयन|खसरा|खाता"
 )
-"""What announces a number that points to somebody's order, case, contract or device."""
+"""Words before the number of an order, case, contract or device."""
 _KINDS = {
     "NATIONAL_ID": "dni|nie|rg|rut|ci|tin|ein|ssn|nin|siret|siren|vat|ust-idnr|ust-id|uid|cuit"
     "|cuil|curp|nric|pps|ppsn|nik|gstin|rvnr|tckn|kimlik no|sgk no|epic no|voter id|emirates id"
@@ -284,7 +302,7 @@ _KINDS = {
     "|medicaid|patientennummer|patienten-nr|fallnummer|versichertennummer|numéro de dossier"
     "|dossier médical|historia clínica|número de paciente|cartella clinica",
 }
-"""What announces a number, by its kind."""
+"""Words before a number, by the type of the number."""
 _VEHICLES = (
     "vin|vehicle identification|chassis|fahrgestellnummer|fahrgestell-nr|fahrgestell|fin|châssis"
     "|n° de châssis|bastidor|chassi|telaio|chassisnummer|nadwozia|nr vin|şasi no|số khung|车架号*"

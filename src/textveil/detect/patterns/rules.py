@@ -1,11 +1,13 @@
 """Rules: how to tell an identifier from other text.
 
 In: patterns, checks, words. Out: `Rule`.
-Not here: the identifiers (`accounts`, `net`, `secrets`, `people`, `addresses`), and how rules are applied (`patterns`).
+Not here: the identifiers (`accounts`, `net`, `secrets`, `people`, `addresses`), and applying rules
+(`patterns`).
 
-Rules run on text in plain form: ASCII digits, dashes, quotes and spaces; in it, letters of scripts that need no space
-between a word and a number (Chinese, Korean, Arabic, Hindi, ...) are one mark, `FOREIGN`, which ends words. Every loop
-is bounded or possessive, so that the time is linear in the text.
+Rules run on text in plain form: ASCII digits, dashes, quotes and spaces; in it, letters of scripts
+that need no space between a word and a number (Chinese, Korean, Arabic, Hindi, ...) are one mark,
+`FOREIGN`, which ends words. Every loop is bounded or possessive, so that the time is linear in the
+text.
 """
 
 import re
@@ -25,19 +27,19 @@ Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]
 
 FOREIGN = "\x01"
-"""Stands for every letter of a script that needs no space between a word and a number."""
+"""The mark for letters of scripts that need no spaces between words."""
 _SCRIPTS = r"""\p{Han}\p{Hiragana}\p{Katakana}ー\uff70\uff9e\uff9f\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}
     \p{Myanmar}\p{Arabic}\p{Hebrew}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Gujarati}\p{Gurmukhi}\p{Kannada}
     \p{Malayalam}\p{Oriya}\p{Sinhala}""".replace("\n", "").replace(" ", "")
 _LETTERS = Late(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
 
 NUMBERED = NUMBERS | {"PLATE"}
-"""Types that have figures in them."""
+"""Types whose values have digits."""
 _COUNTED = frozenset(("1234567890" * 3)[:size] for size in range(10, 31)) | {"0123456789"}
 
 
-def _joins(character: str) -> bool:
-    """Whether a character beside a word makes it a part of a longer one."""
+def _is_part_of_word(character: str) -> bool:
+    """True if a character beside a word makes it longer."""
     return character.isalnum() and (character.isascii() or not _LETTERS.match(character))
 
 
@@ -50,16 +52,21 @@ _BASES = {
 
 
 def without_foreign(plain: str) -> str:
-    """A text in plain form with `FOREIGN` for letters of scripts that need no spaces; of the same length."""
+    """Replaces letters of scripts that need no spaces by `FOREIGN`.
+
+    The text, in plain form, keeps its length.
+    """
     return plain if plain.isascii() else _LETTERS.sub(FOREIGN, plain)
 
 
 class Folded(NamedTuple):
-    """A text in small letters with spaces for line ends, dashes and underscores, in which context words are sought.
+    """A text prepared for the search of context words.
+
+    It is in small letters, with spaces for line ends, dashes and underscores.
 
     Args:
         text: the text.
-        runs: the runs of letters and digits that it has, where letters of foreign scripts end a run.
+        runs: its runs of letters and digits; letters of foreign scripts end a run.
     """
 
     text: str
@@ -70,12 +77,12 @@ class Folded(NamedTuple):
 
 
 def folded(plain: str) -> Folded:
-    """A text in plain form, folded."""
-    text = _fold(plain)
+    """Folds a text in plain form for the search of context words."""
+    text = _fold_case(plain)
     return Folded(text, frozenset(_RUN.findall(without_foreign(text))))
 
 
-def _fold(plain: str) -> str:
+def _fold_case(plain: str) -> str:
     return plain.lower().translate(_BLANKS)
 
 
@@ -85,16 +92,18 @@ _BLANKS = {**{ord(c): " " for c in "\n-_"}, ord("ı"): "i"}
 
 BEFORE = r"(?<![\w@])(?<!\d[.,\-/])"
 AFTER = r"(?!\w)(?![.,\-/]\d)"
-"""The edges of a number that is not part of a word or of a longer number."""
+"""The edges of a number outside of words and longer numbers."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A regular expression, compiled when it is first tried: most texts need few of them.
+    """A regular expression that is compiled when first used.
+
+    Most texts need few of them.
 
     Args:
         source: the expression.
-        flags: of `regex`. As they are, spaces are layout, and capitals count as small letters.
+        flags: flags of `regex`. By default, spaces are layout, and case is ignored.
     """
 
     source: str
@@ -108,20 +117,20 @@ class Expression:
 
 @dataclass(frozen=True)
 class Words:
-    """Context words, separated by bars; a star stands for any letters before or after.
+    """Context words, separated by bars.
 
-    A word of eight letters and more is also found without its accents. Words of scripts without spaces are found
-    inside other words.
+    A star stands for any letters before or after. A word of eight letters and more is also found
+    without its accents. Words of scripts without spaces are found inside other words.
     """
 
     listed: str
 
     @cached_property
     def signs(self) -> dict[str, tuple[bool, bool]]:
-        """Each word in folded form, and whether it must begin and end where it stands."""
+        """The folded words, each with whether it begins and ends a word."""
         signs = {}
         for word in self.listed.split("|"):
-            sign = _fold(word.strip("*"))
+            sign = _fold_case(word.strip("*"))
             begins, ends = word[0] != "*", word[-1] != "*"
             edges = begins and not _LETTERS.match(sign[0]), ends and not _LETTERS.match(sign[-1])
             signs[sign] = edges
@@ -131,13 +140,16 @@ class Words:
 
     @cached_property
     def _by_run(self) -> dict[str, list[str]]:
-        """Words by the run of letters that a text with them must have; those that may stand inside a run by none."""
-        found: dict[str, list[str]] = {"": []}
+        """The words, grouped by a run of letters that they need.
+
+        A text without that run has none of them. Words that may stand inside a run are under "".
+        """
+        groups: dict[str, list[str]] = {"": []}
         for sign, (begins, ends) in self.signs.items():
             first = _RUN.match(sign)
             whole = first is not None and begins and (first.end() < len(sign) or ends)
-            found.setdefault(first[0] if whole and first else "", []).append(sign)
-        return found
+            groups.setdefault(first[0] if whole and first else "", []).append(sign)
+        return groups
 
     @cached_property
     def _runs(self) -> frozenset[str]:
@@ -145,26 +157,29 @@ class Words:
 
     @cached_property
     def _ascii(self) -> list[str]:
-        """Words that may stand inside a run, those of ASCII."""
+        """The ASCII words that may stand inside a run."""
         return list(filter(str.isascii, self._by_run[""]))
 
     def find(self, folded: Folded) -> Iterator[tuple[int, int]]:
-        """Starts and ends of the words in a folded text, word by word."""
-        told = folded.text
-        inside = self._ascii if told.isascii() else self._by_run[""]
+        """Finds the words in a folded text, word by word.
+
+        Yields the start and end of each.
+        """
+        text = folded.text
+        inside = self._ascii if text.isascii() else self._by_run[""]
         runs = sorted(self._runs & folded.runs)
         for sign in (*inside, *(sign for run in runs for sign in self._by_run[run])):
             stop = 0
-            while (at := told.find(sign, stop)) >= 0:
+            while (at := text.find(sign, stop)) >= 0:
                 stop = at + len(sign)
-                if self._stands_alone(sign, told, at, stop):
+                if self._is_whole_word(sign, text, at, stop):
                     yield at, stop
 
-    def _stands_alone(self, sign: str, told: str, at: int, stop: int) -> bool:
-        """Whether a word begins and ends where it stands, as far as it must."""
+    def _is_whole_word(self, sign: str, text: str, at: int, stop: int) -> bool:
+        """True if a word begins and ends where it must."""
         begins, ends = self.signs[sign]
-        return not (begins and at and _joins(told[at - 1])) and not (
-            ends and _joins(told[stop : stop + 1])
+        return not (begins and at and _is_part_of_word(text[at - 1])) and not (
+            ends and _is_part_of_word(text[stop : stop + 1])
         )
 
 
@@ -179,13 +194,17 @@ class Rule(NamedTuple):
         context: words, one of which must be near.
         before: whether the identifier may also come before those words.
         linked: whether it must follow the words directly, as the pattern says from their end on.
-        leads: for numbers with at most a few letters before their first digit: tried only where such a number starts.
-        digits: digits the text must have for the rule to be tried; with `leads`, digits of the number that starts.
+        leads: whether it is tried only where a number starts, with at most a few letters before its
+            first digit.
+        digits: digits that the text must have for the rule to be tried; with `leads`, digits of the
+            number that starts.
         signs: substrings in lower case, one of which the text must have for the rule to be tried.
-        reach: how far before and behind a sign a match may reach: the rule is tried there only; None: in all the text.
-        whole: whether it sees the letters of all scripts, and no `FOREIGN`.
-        private: how probable it is that what was found is private; None: certain.
-        guard: why it stays where it finds nothing on measured texts; empty if it earns its place (`make ablation`).
+        reach: characters before and behind a sign that a match may reach: the rule is tried only
+            there; None for the whole text.
+        whole: whether it reads the letters of all scripts, instead of `FOREIGN`.
+        private: returns the probability that a match is private; None if it is certain.
+        guard: the reason to keep it although it finds nothing on measured texts; empty if it
+            improves detection there (`make ablation`).
     """
 
     type: str
@@ -205,17 +224,20 @@ class Rule(NamedTuple):
 
 
 def words(listed: str) -> dict[str, Any]:
-    """A rule's context, from words separated by bars."""
+    """Returns a rule's context field, from words separated by bars."""
     return {"context": Words(listed)}
 
 
 def guarded(reason: str, *rules: Rule) -> tuple[Rule, ...]:
-    """Says why rules stay though the texts that decide hold little that they find."""
+    """Sets the reason to keep rules that are rarely measured.
+
+    The measured texts hold little that these rules find.
+    """
     return tuple(rule._replace(guard=reason) for rule in rules)
 
 
 def listed(names: str) -> frozenset[str]:
-    """A set of words from a string."""
+    """Splits a string of words into a set."""
     return frozenset(names.split())
 
 
@@ -232,7 +254,7 @@ def keyed(
     score: float = 0.87,
     whole: bool = False,
 ) -> Rule:
-    """A rule for a value that only the words before it give away."""
+    """Makes a rule for a value that only words before it reveal."""
     return Rule(
         type_,
         Expression(rf"(?<!\w) {_NO_STANDARD} (?P<value>{value}) (?!\w)"),
@@ -250,7 +272,7 @@ LINK = rf"""
           | est | es | era | é | è | jest | to | to[ ]jest | номер | это | là | numarası | numaram | numaranız | no'su )
         (?!\w) | [№\#] ) [\s:\#=.,°ºª*|"'()\[\]><【】「」『』〔〕\-{FOREIGN}]{{0,12}}+ ){{0,3}}+
 """
-"""What may stand between words and the number that they announce."""
+"""The text between words and the number that they announce."""
 
 
 def linked(
@@ -262,7 +284,7 @@ def linked(
     check: Check | None = None,
     score: float = 0.8,
 ) -> Rule:
-    """A rule for a value that directly follows the words that announce it."""
+    """Makes a rule for a value directly behind its context words."""
     return Rule(
         type_,
         Expression(rf"{LINK} (?<!\w) (?P<value>{value}) (?!\w)"),
@@ -275,18 +297,24 @@ def linked(
 
 
 def has_digit(value: str) -> bool:
-    """Whether any character is a digit."""
+    """True if any character is a digit."""
     return any(c.isdigit() for c in value)
 
 
 def has_digits(value: str) -> bool:
-    """Whether it is as long as an issued number, with at least four digits that are at least a third of it."""
+    """True if a value is as long as an issued number.
+
+    At least four characters, and a third of all, are digits.
+    """
     count, whole = sum(c.isdigit() for c in value), len(compact(value))
     return count >= 4 and 3 * count >= whole and 5 <= whole <= 20
 
 
 def is_measured(number: str) -> bool:
-    """Whether figures are those of a table, and no number that was issued: 1 0 1 1, 8.1 33.8 515, 39.8534675789927."""
+    """True if digits are measured values of a table.
+
+    Issued numbers do not look like 1 0 1 1, 8.1 33.8 515, 39.8534675789927.
+    """
     groups, gaps = regex.findall(r"\d+", number), regex.findall(r"\D+", number)
     binary = len(groups) >= 8 and {*groups} <= {"0", "1"}
     return (
@@ -295,11 +323,14 @@ def is_measured(number: str) -> bool:
 
 
 def is_fraction(number: str) -> bool:
-    """Whether it is a number below 1, or written with an exponent."""
+    """True if a number is below 1, or has an exponent."""
     return regex.fullmatch(r"0\.\d+|\d(?:\.\d+)?e[+\-]\d{1,2}", number) is not None
 
 
 def is_dummy(number: str) -> bool:
-    """Whether a number stands for any: six zeros or more, or ten figures that count up."""
+    """True if a number is a dummy.
+
+    It has six zeros or more, or ten digits that count up.
+    """
     figures = "".join(regex.findall(r"\d", number))
     return figures in _COUNTED or (len(figures) >= 6 and {*figures} == {"0"})

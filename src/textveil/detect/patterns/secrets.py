@@ -62,7 +62,10 @@ _CODE = Late(
 
 
 def is_password(value: str) -> bool:
-    """Whether it is neither schema vocabulary, nor code that reads a value from elsewhere, nor a placeholder."""
+    """True if a value can be a password.
+
+    Schema vocabulary, code that reads a value from elsewhere, and placeholders can not.
+    """
     bare = value.strip(".,;:!?()[]{}*_").lower()
     variable = bare.isidentifier() and not has_digit(bare) and any(sign in bare for sign in _NAMED)
     return (
@@ -76,11 +79,11 @@ def is_password(value: str) -> bool:
 
 
 _MEASURE = Late(r"-?\d+(?:\.\d+)?[eE][+\-]\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
-"""What a price per token is, and the version of a package whose name ends in "pass"."""
+"""A price per token; or the version of a package whose name ends in "pass"."""
 
 
 def is_token(value: str) -> bool:
-    """Whether it is a password, and neither a plain word nor a plain number."""
+    """True if a value is a password, but no word or number."""
     bare = value.strip(".,;:!?()[]{}*\"'")
     return is_password(value) and not bare.isalpha() and not _NUMBER.fullmatch(bare)
 
@@ -89,7 +92,10 @@ _NUMBER = Late(r"\d+(?:\.\d+)?")
 
 
 def is_strong(value: str) -> bool:
-    """Whether it can only be a password: letters with digits, or letters with symbols that no word has."""
+    """True if a value can only be a password.
+
+    It has letters with digits, or letters with symbols that no word has.
+    """
     bare = value.strip(".,;:?()[]{}*\"'")
     letters, others = sum(c.isalpha() for c in bare), sum(c in "!#$%&@*+=^~" for c in bare)
     return (
@@ -111,7 +117,7 @@ _NO_SECRET = Late(
 
 
 def is_basic(value: str) -> bool:
-    """Whether it is a user name and a password in Base64."""
+    """True if a value is a user name and password in Base64."""
     try:
         decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
@@ -120,12 +126,15 @@ def is_basic(value: str) -> bool:
 
 
 def is_issued(value: str) -> bool:
-    """Whether a key is none of those that documents show."""
+    """True if a key is none of the examples in documentation."""
     return not regex.search(r"EXAMPLE(?:KEY)?$|[xX]{6}|0{8}", value)
 
 
 def is_code(value: str) -> bool:
-    """Whether it has what ordinary words lack: a digit, a symbol, or capitals inside."""
+    """True if a value has what ordinary words lack.
+
+    That is a digit, a symbol, or capitals inside.
+    """
     inner = value.strip(".,;:!?()[]{}*\"'")
     return (
         len(inner) >= 4
@@ -135,7 +144,10 @@ def is_code(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether it looks as random as a key: hexadecimal, or letters of both cases and digits."""
+    """True if a value looks as random as a key.
+
+    It is hexadecimal, or has letters of both cases and digits.
+    """
     if not has_digit(value) or len(value) < 20:
         return False
     if set(value.lower()) <= set("0123456789abcdef-"):
@@ -144,11 +156,14 @@ def is_random(value: str) -> bool:
 
 
 class Forms(Expression):
-    """Finds the well-known forms of secrets, which are read from a file when they are first sought."""
+    """The expression of all well-known forms of secrets.
+
+    They are read from a file when first used.
+    """
 
     @cached_property
     def compiled(self) -> Pattern:
-        """All forms as one expression; where their file is missing, detection fails."""
+        """All forms as one expression; a missing file fails detection."""
         content = (files("textveil") / "data/secrets.toml").read_text("utf-8")
         forms = "|".join(form["pattern"] for form in tomllib.loads(content)["form"])
         return regex.compile(self.source.replace("FORMS", forms))
@@ -193,25 +208,27 @@ _ENDS = r"(?:[_\-][a-z0-9]{1,20}){0,2}"
 _SAYS = r"""(?: إلى | الى | هي | هو
     | is | it's | its | was | be | as | to | now | are | → | = | : | ist | lautet | auf | jetzt | heißt | est
     | c'est | es | era | é | è | jest | brzmi | to | là | это | olarak | na | naar | su | a | à | en | है )"""
-"""What comes right before a password that is told in words."""
+"""Words right before a password in a sentence."""
 
 
 def secret_check(key: str) -> Check | None:
-    """What a value must be to be the secret that its key announces; None if it announces none.
+    """Returns the test of the secret that a key announces.
+
+    None if the key announces no secret.
 
     Args:
-        key: in small letters, its words joined by spaces.
+        key: the key in small letters, its words joined by spaces.
     """
-    told = folded(key)
+    folded_key = folded(key)
     ends = {
-        context: any(stop == len(key) for _, stop in context.find(told))
+        context: any(stop == len(key) for _, stop in context.find(folded_key))
         for context in (_PASSWORD, _TOKEN)
     }
     return is_password if ends[_PASSWORD] else is_token if ends[_TOKEN] else None
 
 
 def assigned(context: str, check: Check, score: float = 0.9) -> Rule:
-    """A rule for a value behind a name and a sign of assignment."""
+    """Makes a rule for a value behind a name and assignment."""
     return Rule(
         "SECRET",
         Expression(
@@ -227,7 +244,7 @@ def assigned(context: str, check: Check, score: float = 0.9) -> Rule:
 
 
 def told(context: str, check: Check, *, between: int = 40) -> Rule:
-    """A rule for a value that words announce, on the same line."""
+    """Makes a rule for a value behind words on its line."""
     return Rule(
         "SECRET",
         Expression(
@@ -383,7 +400,7 @@ RULES = (
             "|creds|użytkownik|kullanıcı|логин|пользователь|用户名|账号|아이디|tài khoản|المستخدم|acceso|accès|accesso"
         ),
     ),
-    # what a wireless network asks for
+    # passwords of wireless networks
     Rule(
         "SECRET",
         Expression(rf"[ ]{{0,2}} [:=]? [ ]{{0,2}} {_BODY}"),

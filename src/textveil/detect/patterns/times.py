@@ -1,9 +1,10 @@
-"""Times: dates in many languages, and dates of birth, told by the words beside them.
+"""Times: dates in many languages, and dates of birth by nearby words.
 
 In: nothing. Out: `RULES`.
-Not here: ages and appointments (`ages`); times in JSON, CSV and the like, whose keys tell what they are.
+Not here: ages and appointments (`ages`); times in JSON, CSV and the like, which have keys
+(`keyvalue`).
 
-Words are written as the plain form of a text spells them: the Turkish ı is an i there.
+Words are spelled as in the plain form of a text: the Turkish ı is an i there.
 """
 
 import regex
@@ -13,17 +14,20 @@ from textveil.detect.patterns.rules import Expression, Rule, words
 from textveil.text import Late
 
 OLDEST = 1905
-"""Nobody born before this year is alive: such dates are history."""
+"""The first year of birth of anybody alive: earlier dates are history."""
 
 
 def is_birth(value: str) -> bool:
-    """Whether it is a date with a valid month and day, on which somebody alive can have been born."""
+    """True if a value can be the birth date of somebody alive.
+
+    It has a valid month and day.
+    """
     years = [int(year) for year in regex.findall(r"(?<!\d)[12]\d{3}(?!\d)", value)]
     return is_day(value) and not any(1000 <= year < OLDEST for year in years)
 
 
 def is_day(value: str) -> bool:
-    """Whether a date has a valid month and day."""
+    """True if a date has a valid month and day."""
     parts = [int(part) for part in regex.findall(r"\d+", value)]
     if value.isdigit() and len(value) == 8:
         year, month, day = value[:4], value[4:6], value[6:]
@@ -73,17 +77,21 @@ DATE = rf"""
   | {_MONTHS} [ \-]? (?:the[ ])? \d{{1,2}} (?: st | nd | rd | th )? (?: ,? [ \-]? (?: of[ ] )? (?:\d{{4}}|'\d\d) )?
 """
 _NO_LOG = r"(?! (?<= (?:\A|\n) \[? (?:[A-Z]{4,8}[ ]{1,4})? ) \d{4}-\d\d-\d\d [ T] \d\d : (?![03]0:00) \d\d : \d\d )"
-"""No line of a log begins here, with its date and time; midnight somewhere in the world may be written so."""
+"""No line of a log begins here, with its date and time; midnight in some time zone may be written
+that way."""
 _WHOLE_DATE = rf"(?<![\w]) {_NO_LOG} (?:{DATE}) (?!(?!T\d\d:)(?<=\w)[^\W生생]) (?![/.\-]\d)"
 
 _DATE = Expression(rf"(?<!\w) (?:{DATE}) (?!\w)")
 
 LONGEST_DATE = 30
-"""Characters of a date."""
+"""The length of the longest date, in characters."""
 
 
 def whole_date(text: str, start: int, end: int) -> tuple[int, int]:
-    """The bounds of a date of which a part was found: with its month, and with the first day of a range before it."""
+    """Returns the bounds of the whole date around a part.
+
+    They include its month, and the first day of a range before it.
+    """
     low, high = max(0, end - LONGEST_DATE), start + LONGEST_DATE
     for match in _DATE.compiled.finditer(text, low, high):
         if match.start() < end and match.end() > start:
@@ -106,7 +114,7 @@ _FIRST_DAY = Late(
     [ ]? \Z""",
     regex.VERBOSE,
 )
-"""The first day of a range, before its last one."""
+"""The first day of a range, before its last day."""
 
 
 _BORN = (

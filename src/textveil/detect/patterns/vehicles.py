@@ -40,12 +40,19 @@ _STATES = (
 
 
 def is_checked(value: str) -> bool:
-    """Whether the number has letters, and the check digit of North America."""
+    """True if a number has letters and North America's check digit."""
     return has_digits(value) and not value.isdigit() and sums.is_vin(value)
 
 
 def plate(form: str, score: float, context: str = "", *, whole: bool = False) -> Rule:
-    """A rule for plates of a form, in capitals, alone or near context words; `whole` if it has other scripts in it."""
+    """Makes a rule for plates of a form, in capitals.
+
+    Args:
+        form: the expression of the plate.
+        score: the score of its matches.
+        context: words, separated by bars, one of which must be near; "" if none must.
+        whole: whether the form has letters of other scripts.
+    """
     end = "" if whole else r"(?!\w) (?! [\-/]\w | [.,]\d )"
     start = r"(?<![A-Za-z\d])" if whole else r"(?<![\w\-.])"
     return Rule(
