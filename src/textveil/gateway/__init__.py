@@ -1,4 +1,4 @@
-"""The gateway: text is released before a language model sees it, and its answers are restored.
+"""The gateway: releases texts before a language model sees them, and restores its answers.
 
 In: requests of programs, or turns of a conversation. Out: answers with the originals put back.
 Not here: how text is released (`pipeline`), and what a session remembers (`session`).

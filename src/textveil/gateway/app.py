@@ -1,7 +1,7 @@
-"""The application of a gateway: the routes of all APIs, probes, the page, and what is told to whoever asks for another.
+"""The ASGI application of a gateway: API routes, probes, the page, and 404 answers.
 
 In: a `Gateway`. Out: an ASGI application.
-Not here: what is answered (`routes`, `process`, `playground`), and the server (`serving`).
+Not here: how requests are answered (`routes`, `process`, `playground`), and the server (`serving`).
 """
 
 from collections.abc import AsyncIterator
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 UNKNOWN_ROUTE = "unknown"
-"""What records call the operation of a request that no API has."""
+"""Operation name in records of requests without a route."""
 
 
 def application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
-    """The ASGI application: the routes of all APIs, with /v1 before them or without, and GET /health.
+    """Builds the ASGI application: all API routes and the probes.
+
+    Each API route is served with the prefix /v1 and without; the probes are /health, /ready and
+    /metrics.
 
     Args:
-        gateway: answers.
+        gateway: answers the requests.
         playground: the page at /; None for no page.
     """
     with needed():

@@ -1,14 +1,15 @@
-"""The audit log: a line of JSON for each request, with counts and no content.
+"""The audit log: a JSON line for each request, with counts only.
 
-In: records of requests, the name of a file. Out: lines at its end.
-Not here: what a record holds (`record`), and sums over requests (`metrics`).
+In: records of requests, the name of a file. Out: lines appended to the file.
+Not here: the fields of a record (`record`), and sums over requests (`metrics`).
 
-Any number of processes may write to one file: each line is one write at its end, under a lock, whole or not at all. The
-file may be moved away at any time (logrotate), then the next line begins a new one. It is written when a request is
-over. If it cannot be written, the line waits in memory, and no other request is admitted before it is written. Requests
-that come meanwhile are refused, and a line `dropped` says afterwards how many. So the log lacks the line of an admitted
-request only where a process is killed, or ends before it can write again, or the machine fails: lines are not forced to
-the disk. Then a line `start` follows without a line `stop` before it.
+Any number of processes may write to one file: each line is one write at the end of the file, under
+a lock, whole or not at all. The file may be moved away at any time (logrotate); the next line then
+begins a new file. A line is written when its request is over. If it cannot be written, the line
+waits in memory, and no other request is admitted before it is written. Requests that come meanwhile
+are refused, and a line `dropped` later says how many. So the log lacks the line of an admitted
+request only where a process is killed, or ends before it can write again, or the machine fails:
+lines are not forced to the disk. Then a line `start` follows without a line `stop` before it.
 """
 
 import errno
@@ -28,19 +29,19 @@ from textveil.guarantee import MICRO
 from textveil.session import Spend
 
 SPARE = 1 << 20
-"""Bytes that must be free on the disk before a request is sent."""
+"""Free bytes that the disk must have before a request is sent."""
 
 NOT_LOGGED = "the audit log cannot be written, so that nothing is sent; its disk may be full"
 
 
 class AuditLog:
-    """Appends to a file that only its owner can read.
+    """Audit log file that only its owner can read.
 
     Args:
-        path: the file; it is made where there is none.
+        path: the file, which is created if it does not exist.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
 
     def __init__(self, path: str) -> None:
@@ -56,7 +57,7 @@ class AuditLog:
         raise ConfigError(f"the audit log must be a file that can be written: {reason}")
 
     def check(self) -> None:
-        """Call it before a request is sent.
+        """Refuses a request that could not be logged; call before sending.
 
         Raises:
             RequestError: lines cannot be written.
@@ -65,7 +66,7 @@ class AuditLog:
             raise RequestError(503, NOT_LOGGED, code="audit", headers={"Retry-After": "10"})
 
     def works(self) -> bool:
-        """Whether lines can be written; those that wait are written first."""
+        """Writes the waiting lines; true if new lines can be written."""
         with suppress(OSError):
             while self._waiting:
                 self._write(self._waiting[0])
@@ -81,7 +82,11 @@ class AuditLog:
         return False
 
     def add(self, record: RequestRecord) -> None:
-        """Add a request that is over. Where that fails it waits, if it was admitted, and is counted, if it was not."""
+        """Adds the line of a finished request.
+
+        If the line cannot be written, it waits in memory if the request was admitted; the request
+        is only counted if it was refused.
+        """
         if record.admitted or self.works():
             self._waiting.append(line_of(record))
             self.works()
@@ -89,10 +94,10 @@ class AuditLog:
             self._dropped += 1  # or what waits would grow with each request that is refused
 
     def close(self) -> int:
-        """Write what waits and that the process ends.
+        """Writes the waiting lines and the line `stop`, and closes the file.
 
         Returns:
-            How many lines could not be written.
+            The number of lines that could not be written.
         """
         self.works()
         self._waiting.append(_line("stop"))
@@ -103,7 +108,7 @@ class AuditLog:
         return len(self._waiting) + self._dropped
 
     def _write(self, line: bytes) -> None:
-        """Write a line, or nothing.
+        """Writes a line whole, or nothing.
 
         Raises:
             OSError: it was not written.
@@ -119,7 +124,7 @@ class AuditLog:
             fcntl.flock(fd, fcntl.LOCK_UN)
 
     def _opened(self) -> int:
-        """The file of this name, opened anew where that is another one now."""
+        """Returns the log's file descriptor, reopened if the file was moved."""
         here = None
         with suppress(FileNotFoundError):
             here = os.stat(self._path)
@@ -134,13 +139,13 @@ class AuditLog:
 
 
 def check_log(path: str) -> None:
-    """Call it before the gateway says that it serves.
+    """Checks that the audit log can be written, before the gateway starts.
 
     Args:
-        path: of the audit log; it is made where there is none.
+        path: the audit log, which is created if it does not exist.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -151,7 +156,7 @@ def check_log(path: str) -> None:
 
 
 def line_of(record: RequestRecord) -> bytes:
-    """The line of a request."""
+    """Formats the log line of a request as JSON."""
     milliseconds = {"gateway": record.added, "upstream": record.seconds["upstream"]}
     return _line(
         "request",

@@ -1,7 +1,7 @@
-"""What clients are told when a request is refused, or an upstream fails.
+"""Errors for clients, where a request is refused or an upstream fails.
 
 In: a status and one line. Out: `RequestError`; each API writes it in its own form.
-Not here: why (`routes`, `exchange`, `requests`), and the forms (`protocols`).
+Not here: the reasons (`routes`, `exchange`, `requests`), and the forms (`protocols`).
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,18 @@ from textveil.errors import InputError, LimitReached, StoreError
 
 
 class RequestError(Exception):
-    """An HTTP error returned to the client. The message is one line and quotes neither request nor answer.
+    """HTTP error returned to the client.
+
+    The message is one line and quotes neither request nor answer.
 
     Args:
         status: the HTTP status.
-        message: what is wrong, or what must hold.
-        param: where the field at fault stands in the request.
+        message: the fault, or the condition that must hold.
+        param: path of the field at fault in the request.
         code: a machine-readable reason.
-        kind: the upstream's own type of error, where it has one.
+        kind: the type of the upstream's error, if it has one.
         headers: of the response, such as Retry-After.
-        own: whether the gateway says it; else the upstream does.
+        own: true for an error of the gateway, false for one of the upstream.
     """
 
     def __init__(
@@ -41,13 +43,13 @@ class RequestError(Exception):
 
     @property
     def said(self) -> str:
-        """The message, and who says it."""
+        """Message with its author: "textveil:" before errors of the gateway."""
         return f"textveil: {self.message}" if self.own else self.message
 
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turns failures to privatize into errors for the client, which quote no text."""
+    """Turns failures to privatize into client errors that quote no text."""
     try:
         yield
         return

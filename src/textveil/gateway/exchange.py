@@ -1,12 +1,13 @@
-"""An exchange: what becomes of the texts of one request before it is sent.
+"""An exchange: releasing the texts of one request before it is sent.
 
-In: a request of an account, for a `Gateway`. Out: the body that may be sent, and headers that say what was promised; or
-somebody else's answer, restored.
-Not here: who asks, and in which thread (`routes`); which values are text (`requests`); how texts are released
+In: a request of an account, for a `Gateway`. Out: the body that may be sent, and headers with the
+promise; or an answer that another program received, restored.
+Not here: callers and threads (`routes`); which values are text (`requests`); how texts are released
 (`releasing`), and how answers of the upstream are restored (`streaming`).
 
-Clients send the whole conversation with every request. Each message is released once, and sent again as it was
-(`session.chains`); so what a conversation tells and spends does not grow with the number of its requests.
+Clients send the whole conversation with every request. Each message is released once, and later
+sent again unchanged (`session.chains`); so the disclosure and the spending of a conversation do not
+grow with the number of its requests.
 """
 
 import json
@@ -24,48 +25,66 @@ from textveil.session import ALL, MessageChain
 from textveil.session.chains import Links
 
 STATEMENT = "textveil-statement"
-"""Response header with the guarantee of the request, as JSON: the largest bound per word, over all messages; besides,
-how many messages are new, in how many something was drawn, and how many are repeated."""
+"""Response header with the guarantee of the request, as JSON.
+
+It has the largest bound per word over all messages, and the numbers of new, drawn and repeated
+messages.
+"""
 
 PROTECTED = "textveil-protected"
-"""Response header that says how much of each type was hidden: PERSON=2, EMAIL=1."""
+"""Response header with the number of hidden values of each type.
+
+Example: PERSON=2, EMAIL=1.
+"""
 
 SPENT = "textveil-spent"
-"""Response header for keys with a budget: what their texts have spent, and what they may: epsilon=24, limit=40."""
+"""Response header with the spending of a key and its limit.
+
+Example: epsilon=24, limit=40. Only keys with a budget get it.
+"""
 
 UNPROTECTED = "textveil-unprotected"
-"""Response header that says how many values were sent as they are, because the policy lets media pass."""
+"""Response header with the number of values sent unprotected.
+
+The policy lets media pass.
+"""
 
 LEFT_OUT = "textveil-left-out"
-"""Response header that says how many values were not sent: what the policy drops because nobody knows it, and what the
-upstream signed where that is not known here."""
+"""Response header with the number of values that were not sent.
+
+These are unknown values that the policy drops, and signed texts that this gateway does not know.
+"""
 
 LONGEST = 255
-"""Characters of the longest name of a request."""
+"""Characters of the longest name of a request (Idempotency-Key)."""
 
 OTHER = (
-    "this Idempotency-Key was used for another request, or under other options of the gateway: give it to the same "
+    "this Idempotency-Key was used for another request, or under other options of the gateway: "
+    "give it to the same "
     "request only, and a new key to a new request. Nothing was sent"
 )
 
 UNKNOWN = (
-    "what the upstream would remember here is not known: it was not asked here with this key, or too long ago. "
+    "what the upstream would remember here is not known: it was not asked here with this key, or "
+    "too long ago. "
     "Send the whole conversation instead. Nothing was sent"
 )
 
 OVERLAPS = (
-    "another request of the same conversation or session came at the same time: send this one again, one after the "
+    "another request of the same conversation or session came at the same time: send this one "
+    "again, one after the "
     "other. Nothing was sent"
 )
 
 
 class Begun(NamedTuple):
-    """A request whose texts are known. Secret.
+    """Request whose texts are known, before they are released. Secret.
 
     Args:
         asked: the request.
-        chain: its messages, those that were released before and those that are new.
-        named: the name under which what the chain knows is kept, since somebody else remembers it; None for none.
+        chain: its messages, both already released and new.
+        named: the name under which the chain is stored, since the upstream or the asker remembers
+            the conversation by it; None for no name.
     """
 
     asked: Asked
@@ -77,20 +96,20 @@ class Begun(NamedTuple):
 
     @property
     def news(self) -> int:
-        """Characters of what is new."""
+        """Number of characters in the new messages."""
         new = [*self.asked.messages, *self.asked.besides][len(self.chain.links) :]
         return sum(len(text) for message in new for text in message.texts)
 
 
 class Exchange:
-    """What becomes of the texts of one request.
+    """Release of the texts of one request.
 
     Args:
-        gateway: whose policy holds for it.
+        gateway: the gateway whose policy holds for the request.
         operation: its route.
-        body: what is asked.
-        account: whose it is.
-        record: of the request.
+        body: the JSON of the request.
+        account: the account that the request belongs to.
+        record: the request's record.
     """
 
     def __init__(
@@ -105,10 +124,10 @@ class Exchange:
         self._account, self._record = account, record
 
     def begun(self, retry: str | None) -> Begun:
-        """The request with its texts, and what of them was released before.
+        """Reads the texts of the request and finds those released before.
 
         Args:
-            retry: the client's name of the request; None without one.
+            retry: the client's name of the request (Idempotency-Key); None without one.
         """
         gateway, operation, account = self._gateway, self._operation, self._account
         if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
@@ -136,12 +155,15 @@ class Exchange:
             return Begun(asked, chain, named)
 
     def _check_retry(self, links: Links, retry: str | None) -> None:
-        """Refuses a name of a request that was given to another one."""
+        """Refuses an Idempotency-Key that was used for another request."""
         if retry is not None and not MessageChain.is_retry(links, retry, self._all()):
             raise RequestError(422, OTHER, code="idempotency")
 
     def _limit(self, links: Links) -> None:
-        """Limits what a key may spend, each time, since other workers do so, too."""
+        """Sets the spending limit of the key in the ledger.
+
+        It is set for each request, since other workers set it, too.
+        """
         if links.ledger is None:
             return
         most = self._gateway.policy.budget
@@ -149,7 +171,7 @@ class Exchange:
         links.ledger.limit(self._account, "ldp", ALL, epsilon, days=days, alone=True)
 
     def released(self, begun: Begun) -> tuple[dict[str, Any], dict[str, str]]:
-        """The body that may be sent, and the headers that say what was promised and hidden."""
+        """Releases the texts and returns the body and the response headers."""
         asked, chain, named = begun
         with refusing():
             try:
@@ -166,7 +188,10 @@ class Exchange:
             return body, self._headers(asked, chain)
 
     def restored(self, guardrail: Guardrail) -> tuple[dict[str, Any], int]:
-        """The reply about an answer that somebody else got, and how many placeholders were not restored."""
+        """Restores an answer that another program received.
+
+        It returns the reply, and the number of unresolved placeholders.
+        """
         gateway, account = self._gateway, self._account
         with refusing():
             self._record.key = account
@@ -177,7 +202,7 @@ class Exchange:
         return f"user-{self._gateway.store.pseudonym(json.dumps([self._account, name]).encode())}"
 
     def _all(self) -> bytes:
-        """All that what is sent upstream depends on."""
+        """Serializes all inputs that the sent request depends on."""
         gateway = self._gateway
         said = [gateway.basis, repr(gateway.policy), self._operation.name, self._body]
         return json.dumps(said, sort_keys=True).encode()
@@ -195,7 +220,7 @@ class Exchange:
         return headers | {name: str(count) for name, count in counted.items() if count}
 
     def _spent(self) -> str:
-        """What an account with a budget has spent of it, as the ledger counts it."""
+        """Formats the account's spending and limits, as the ledger counts them."""
         accounts = self._gateway.store.ledger.accounts(self._account)
         found = [each for each in accounts if each.table == ALL]
         limits = [limit for each in found for limit in each.limits]
@@ -207,6 +232,6 @@ class Exchange:
 
 
 def _hidden(chain: MessageChain) -> Counter[str]:
-    """How many values of each type the request hides."""
+    """Counts the hidden values of each type in a request."""
     texts = (text for link in chain.links for text in link.released)
     return chain.session.snapshot().hidden_in("\n".join(texts))

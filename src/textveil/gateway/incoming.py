@@ -1,7 +1,7 @@
-"""What a client asks, read: the JSON of its body, its path and its query, and the models that may answer.
+"""Reading requests of clients: body, path, query, and the models that may answer.
 
-In: a request, as it came. Out: JSON, or `RequestError`.
-Not here: what of it is text (`requests`), and who asks (`standing`).
+In: an HTTP request. Out: JSON, or `RequestError`.
+Not here: which values are text (`requests`), and callers (`standing`).
 """
 
 import json
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 DEEPEST = 100
-"""Levels of objects and lists in a request."""
+"""Maximal nesting of objects and lists in a request."""
 
 
 async def asked_for(request: "Request", operation: Operation, most: int) -> dict[str, Any]:
-    """What a request says in its body, its path and its query.
+    """Reads the body, the path parameters and the query of a request.
 
     Args:
-        request: of the client.
-        operation: its route.
-        most: bytes of the largest body.
+        request: the client's request.
+        operation: the route of the request.
+        most: the maximal size of the body, in bytes.
 
     Raises:
         RequestError: see `body_of`.
@@ -40,14 +40,14 @@ async def asked_for(request: "Request", operation: Operation, most: int) -> dict
 
 
 async def body_of(request: "Request", most: int) -> dict[str, Any]:
-    """The JSON of a request.
+    """Reads and checks the JSON body of a request.
 
     Args:
-        request: of the client.
-        most: bytes of the largest body.
+        request: the client's request.
+        most: the maximal size of the body, in bytes.
 
     Raises:
-        RequestError: it is none, too large, or nested too deeply.
+        RequestError: the body is no JSON object, too large, or nested too deeply.
     """
     if type_of(request.headers) != "application/json":  # which pages cannot send cross-site
         raise RequestError(415, "a request must have the type application/json")
@@ -68,12 +68,15 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
 
 
 def type_of(headers: Mapping[str, str]) -> str:
-    """Gives the media type of a request or an answer, without what is said about it."""
+    """Returns the media type of a message in lower case, without parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def models_of(body: dict[str, Any]) -> list[str | None]:
-    """The models that may answer a request: the one that it asks for, and those that take its place."""
+    """Lists the models that may answer a request, with its fallbacks.
+
+    It is [None] where the request names none.
+    """
     lists = [body[name] for name in ("models", "fallbacks") if isinstance(body.get(name), list)]
     rest = [each for several in lists for each in several]
     named = [each.get("model") if isinstance(each, dict) else each for each in rest]
@@ -82,7 +85,7 @@ def models_of(body: dict[str, Any]) -> list[str | None]:
 
 
 def _nests(value: Any, levels: int) -> bool:
-    """Whether JSON has more than some levels of objects and lists."""
+    """True if a JSON value is nested deeper than `levels`."""
     if not isinstance(value, dict | list):
         return False
     inside = value.values() if isinstance(value, dict) else value

@@ -1,10 +1,10 @@
-"""Metrics: what a gateway does, in numbers, as Prometheus reads them.
+"""Metrics: counts and times of a gateway, in the format of Prometheus.
 
 In: records of requests. Out: the page /metrics.
-Not here: what a record holds (`record`), and the log of single requests (`auditing`).
+Not here: the fields of a record (`record`), and the log of single requests (`auditing`).
 
-Labels are operations, statuses, reasons, types and lanes: few, and never text. Several workers write to files that
-PROMETHEUS_MULTIPROC_DIR names, and each of them shows the sums.
+Labels are operations, statuses, reasons, types and lanes: few, and never text. Multiple workers
+write to files in the folder PROMETHEUS_MULTIPROC_DIR, and each of them shows the sums.
 """
 
 import os
@@ -21,20 +21,23 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable that names the folder which several workers share."""
+"""Environment variable with the folder that workers share."""
 
 ADDED = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 UPSTREAM = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
-"""Seconds at which the histograms are cut."""
+"""Bucket limits of the histograms, in seconds."""
 
 TYPE = regex.compile(r"[A-Z][A-Z0-9_]{0,39}")
 
 TYPES = 100
-"""Types that are told apart; detectors of other packages bring their own."""
+"""Maximal number of entity types counted separately.
+
+Detectors of other packages add types.
+"""
 
 
 class Metrics:
-    """The metrics of one process."""
+    """Metrics of one process."""
 
     def __init__(self) -> None:
         with needed():
@@ -67,7 +70,7 @@ class Metrics:
         self.waiting = gauge("textveil_waiting", "Requests in the queue.", ("lane",), **summed)
 
     def count(self, record: RequestRecord) -> None:
-        """Add a request that is over."""
+        """Counts a finished request."""
         self._requests.labels(record.operation, str(record.status)).inc()
         if record.reason:
             self._refusals.labels(record.reason).inc()
@@ -91,7 +94,7 @@ class Metrics:
         return said
 
     def page(self) -> tuple[bytes, str]:
-        """The page, and its content type."""
+        """Returns the metrics page and its content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
         return generate_latest(self._all()), CONTENT_TYPE_LATEST

@@ -1,7 +1,8 @@
-"""What a policy names outside of itself: files, folders and variables, whether they are there.
+"""Policy check: do the files, folders and variables that a policy names exist?
 
-In: a policy, and the file that says it. Out: nothing, or `PolicyError`; what may still come before the gateway starts.
-Not here: what a policy may say (`policy`), and what its file says (`policy_file`).
+In: a policy, and the file with its text. Out: nothing, or `PolicyError`; a list of things that may
+still come before the gateway starts.
+Not here: the fields of a policy (`policy`), and reading its file (`policy_file`).
 """
 
 import os
@@ -16,16 +17,19 @@ from textveil.gateway.policy import Credential, Policy, PolicyError, TlsFiles, d
 from textveil.gateway.serving import tls_context
 
 FILES = ("prior", "table.name", "rerank.model", "words.tokenizer", "protect.classifier")
-"""Options that name a file or folder; but for the first, also what lies elsewhere."""
+"""Options that name a file or a folder.
+
+All except the first may also name something that is not a file.
+"""
 
 
 class Missing(NamedTuple):
-    """What is not there.
+    """Fault in something that a policy names: missing or unusable.
 
     Args:
-        place: where the policy names it.
-        says: what is missing.
-        later: whether it may be there when the gateway starts.
+        place: its place in the policy.
+        says: the message.
+        later: whether it may exist when the gateway starts.
     """
 
     place: Place
@@ -34,15 +38,16 @@ class Missing(NamedTuple):
 
 
 def check_named(policy: Policy, path: str | None = None, *, starts: bool = True) -> list[str]:
-    """Nothing, where all is there that a policy names.
+    """Checks that everything a policy names exists and can be used.
 
     Args:
-        policy: what is said.
-        path: the file that says it; None for none.
-        starts: whether the gateway starts now; else some things may come before it does.
+        policy: the policy.
+        path: the file of the policy; None for no file.
+        starts: whether the gateway starts now; else some things may still be created before it
+            does.
 
     Returns:
-        What is missing and may still come, a line for each.
+        Messages about missing things that may still come, one line each.
 
     Raises:
         PolicyError: something is missing, or cannot be used.

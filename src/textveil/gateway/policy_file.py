@@ -1,7 +1,7 @@
-"""The file of a policy: read, explained, and its schema.
+"""The file of a policy: reading it, explaining it, and its schema.
 
-In: a YAML file. Out: a `Policy`; what is wrong with the file, one line for each fault; what it says, in words.
-Not here: what a policy may say (`policy`).
+In: a YAML file. Out: a `Policy`; the faults of the file, one line each; an explanation in words.
+Not here: the fields of a policy (`policy`).
 """
 
 import inspect
@@ -34,10 +34,11 @@ from textveil.gateway.policy import (
 from textveil.gateway.protocols import operations
 
 MOST = 20
-"""Faults that are told at most."""
+"""Maximal number of faults in an error."""
 
 EMPTY = (
-    "the file says nothing: write what the gateway does, such as `upstream: URL`; what it does by default it does "
+    "the file says nothing: write what the gateway does, such as `upstream: URL`; what it does by "
+    "default it does "
     "without a policy, too"
 )
 
@@ -49,26 +50,31 @@ PARTS: dict[str, Any] = {
     "tls": TlsFiles,
     "credential": Credential,
 }
-"""What stands under a name of a policy."""
+"""Classes of the parts of a policy, by their field name."""
 
 
 PLAYGROUND = {
-    "local": "There is a page at / where only this machine can reach the gateway, and one process answers.",
+    "local": (
+        "There is a page at / where only this machine can reach the gateway, and one process "
+        "answers."
+    ),
     "everywhere": "There is a page at /, which needs that one process answers.",
     "never": "There is no page at /.",
 }
-"""What a policy says of the playground, in words."""
+"""Explanations of the field `playground`, by its value."""
 
 
 def read_policy(path: str, **typed: Any) -> Policy:
-    """The policy of a file. Files that it names are looked for beside it.
+    """Reads the policy of a file.
+
+    The files that it names are looked for beside it.
 
     Args:
         path: the file.
-        typed: what is said elsewhere, by field; None for nothing.
+        typed: fields that are set elsewhere, such as by options; None for unset.
 
     Raises:
-        PolicyError: something in it is wrong. ConfigError: it cannot be read.
+        PolicyError: something in the file is wrong. ConfigError: it cannot be read.
     """
     values, lines = read_marked(Path(path))
     if not values:  # or a file that is being written would lift what it restricts
@@ -90,7 +96,7 @@ def read_policy(path: str, **typed: Any) -> Policy:
 
 
 def _beside(policy: Policy, folder: str) -> Policy:
-    """The same with whole names of files."""
+    """Resolves a policy's file names against the folder of its file."""
 
     def whole(name: str) -> str:
         return os.path.join(folder, name)
@@ -105,11 +111,14 @@ def _beside(policy: Policy, folder: str) -> Policy:
     return replace(policy, keys=policy.keys and whole(policy.keys), upstreams=upstreams, tls=tls)
 
 
-# ---- what is wrong ---------------------------------------------------------------------------------------------------
+# ---- what is wrong -------------------------------------------------------------------------------
 
 
 def _unserved(policy: Policy) -> Iterator[tuple[Place, str]]:
-    """Routes of rules that do not exist, so that the rules would never hold."""
+    """Yields the routes of rules that do not exist.
+
+    Such rules would never hold.
+    """
     served = [each.route for each in operations()] if policy.rules else []
     for i, rule in enumerate(policy.rules):
         for j, name in enumerate(rule.routes):
@@ -119,7 +128,7 @@ def _unserved(policy: Policy) -> Iterator[tuple[Place, str]]:
 
 
 def _unresolved(policy: Policy) -> Iterator[tuple[Place, str]]:
-    """What is wrong with how texts are protected."""
+    """Yields the faults in the options that protect texts."""
     for i in (None, *range(len(policy.rules))):
         place: Place = () if i is None else ("rules", i)
         try:
@@ -131,7 +140,10 @@ def _unresolved(policy: Policy) -> Iterator[tuple[Place, str]]:
 
 
 def _faults_of(error: ValidationError) -> Iterator[tuple[Place, str]]:
-    """What is wrong, in words; values are not shown, since they may be keys or names of people."""
+    """Converts a validation error to faults in words.
+
+    Values are not shown, since they may be keys or names of people.
+    """
     for each in error.errors(include_url=False, include_input=False):
         place: Place = tuple(part for part in each["loc"] if part != "[key]")
         cause = each.get("ctx", {}).get("error")
@@ -144,7 +156,7 @@ def _faults_of(error: ValidationError) -> Iterator[tuple[Place, str]]:
 
 
 def _fault(place: Place, kind: str, says: str) -> str:
-    """Gives a fault that pydantic finds, in words."""
+    """Words a fault that pydantic finds."""
     if kind == "unexpected_keyword_argument":
         *inside, name = place
         part = next((PARTS[str(part)] for part in reversed(inside) if part in PARTS), Policy)
@@ -154,18 +166,18 @@ def _fault(place: Place, kind: str, says: str) -> str:
 
 
 def _plainly(says: str, kind: str) -> str:
-    """A message of pydantic's as people say it who write YAML."""
+    """Rewords a message of pydantic for people who write YAML."""
     says = re.sub(r"^(Input|Value|String|Number|Tuple|Dictionary) should ", "must ", says)
     says = re.sub(r" or an instance of \w+|, unable to parse.*", "", says)
     says = re.sub(r"a (valid )?dictionary", "a mapping", says).replace("a valid tuple", "a list")
     return f"{says}; put it in quotes" if kind == "string_type" else says
 
 
-# ---- what it says ----------------------------------------------------------------------------------------------------
+# ---- what it says --------------------------------------------------------------------------------
 
 
 def explained(policy: Policy) -> list[str]:
-    """What a policy does, in plain words, a line for each thing."""
+    """Explains a policy in plain words, one line for each thing."""
     to = None if policy.upstream is None else policy.to(policy.upstream)
     where = "the upstream that --upstream names" if to is None else to.url
     said = [
@@ -187,7 +199,7 @@ def explained(policy: Policy) -> list[str]:
 
 
 def _about_more(policy: Policy) -> Iterator[str]:
-    """Gives what a policy says that need not say anything."""
+    """Yields the explanations of optional fields."""
     restore, tools = policy.restore, ", ".join(policy.tools)
     if policy.keys is not None:
         yield f"A key may {_about_limits(policy.requests, policy.budget)}."
@@ -197,7 +209,10 @@ def _about_more(policy: Policy) -> Iterator[str]:
     if restore.hosts:
         yield f"Originals are put back into addresses of {', '.join(restore.hosts)}, too."
     if restore.tools:
-        yield f"Originals are put back everywhere in arguments of these tools: {', '.join(restore.tools)}."
+        yield (
+            "Originals are put back everywhere in arguments of these tools: "
+            f"{', '.join(restore.tools)}."
+        )
     if tools:
         others = "refused" if policy.other_tools == "refuse" else "served as they are"
         yield f"Of tool servers these tools are served, protected: {tools}; others are {others}."
@@ -238,11 +253,14 @@ def _about_change(change: tuple[str, Any]) -> str:
     return f"{len(value):,} other options" if name == "options" else f"{name} {value}"
 
 
-# ---- the schema ------------------------------------------------------------------------------------------------------
+# ---- the schema ----------------------------------------------------------------------------------
 
 
 def policy_schema() -> dict[str, Any]:
-    """The JSON schema of a policy's file; `textveil/data/gateway.schema.json` is the same."""
+    """Builds the JSON schema of a policy file.
+
+    `textveil/data/gateway.schema.json` is the same.
+    """
     made: dict[str, Any] = TypeAdapter(Policy).json_schema()
     parts = {each.__name__: each for each in PARTS.values()}
     for name, part in [("Policy", made), *made["$defs"].items()]:

@@ -1,10 +1,12 @@
-"""The gateway before a tool server: what its tools answer is protected, and what they are asked is restored.
+"""The gateway before a tool server: protects its answers, and restores requests to it.
 
-In: a tool server (Model Context Protocol), a privatizer, a session. Out: a server for the client that feeds a model.
+In: a tool server (Model Context Protocol), a privatizer, a session. Out: a server for the client
+that feeds a model.
 Not here: which values are text (`protocols.mcp`), how texts are released (`releasing`).
 
-The tool server and what it holds are private; the client is not trusted. What this cannot protect is refused: tools
-that are not named, requests of the server to the client (sampling, elicitation, roots), logs, and subscriptions.
+The tool server and its data are private; the client is not trusted. Anything that cannot be
+protected is refused: tools that are not named, requests of the server to the client (sampling,
+elicitation, roots), logs, and subscriptions.
 """
 
 import json
@@ -44,40 +46,48 @@ Made = TypeVar("Made")
 Json = dict[str, Any]
 
 HIDDEN, LEFT = "textveil/protected", "textveil/unresolved"
-"""Names in the `_meta` of a result: how many values of each type the session hid in it, and how many placeholders of
-the arguments stood for nothing."""
+"""Names in the `_meta` of a result.
+
+HIDDEN has the number of hidden values of each type, and LEFT the number of placeholders in the
+arguments that stood for nothing.
+"""
 
 KEY = "TEXTVEIL_MCP_KEY"
-"""The environment variable with the key that a tool server at a URL wants."""
+"""Environment variable with the key for a tool server at a URL."""
 
 WRONG, FAILED = -32602, -32603
-"""Codes of errors."""
+"""JSON-RPC error codes: invalid parameters, and internal error."""
 
-NOTHING = "nothing would be served: name tools with --tool NAME, or `tools` in a policy; --all-tools serves all"
+NOTHING = (
+    "nothing would be served: name tools with --tool NAME, or `tools` in a policy; --all-tools "
+    "serves all"
+)
 
 ADDRESSED = ("resources", "contents", "content", "messages")
-"""Fields of an answer in which addresses of resources stand."""
+"""Fields of an answer with addresses of resources."""
 
 SCHEME = "textveil:"
-"""How an address begins in which something is hidden, so that it remains one."""
+"""URI scheme of addresses with something hidden, so that they stay addresses."""
 
 _PLACEHOLDER = regex.compile(f"(?:{OPENING}|%3[Cc])([A-Z][A-Z0-9_]*)(?:{CLOSING}|%3[Ee])")
 
 
 @options("tools.")
 class ToolServer:
-    """What stands before a tool server.
+    """Protecting server in front of a tool server.
 
     Attributes:
-        privatizer: protects what tools answer.
-        session: remembers what was hidden; one for all clients.
+        privatizer: protects the answers of tools.
+        session: remembers the hidden values; one for all clients.
         upstream: URL of the tool server (streamable HTTP); "" where `command` starts it.
-        command: the command line that starts the tool server, which speaks over its standard input and output.
+        command: the command line that starts the tool server, which speaks over its standard input
+            and output.
         resources: whether resources are served, protected.
         prompts: whether prompts are served, protected.
-        policy: which tools are served, protected; what becomes of the others, and of what cannot be protected; how long
-            the tool server may take to answer.
-        errors: a file to which the standard error of `command` is appended; "" to discard it: it may hold anything.
+        policy: names the tools that are served, protected; decides about other tools and about
+            values that cannot be protected; limits the time of an answer.
+        errors: a file to which the standard error of `command` is appended; "" to discard it: it
+            may hold anything.
     """
 
     privatizer: Privatizer
@@ -107,17 +117,18 @@ class ToolServer:
         )
         return Releasing(self.privatizer, schemas)
 
-    # ---- what is asked and answered ----------------------------------------------------------------------------------
+    # ---- what is asked and answered --------------------------------------------------------------
 
     def protected(self, operation: Operation, came: Json) -> Json:
-        """An answer of the tool server as the client gets it.
+        """Protects an answer of the tool server for the client.
 
         Args:
-            operation: what was asked, with the table of the answer.
+            operation: the request, with the table of its answer.
             came: the answer.
 
         Raises:
-            RequestError: it holds what cannot be protected. TextveilError: it could not be released.
+            RequestError: the answer has a value that cannot be protected. TextveilError: it could
+                not be released.
         """
         asked = Asked(operation, came, self.policy, lambda name: name)
         tool: Source = "tool"
@@ -129,12 +140,12 @@ class ToolServer:
         }
 
     def restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
-        """What the client asks as the tool server gets it, and how many placeholders in it stand for nothing."""
+        """Restores a request of the client; returns it with its unresolved count."""
         restoring = Restoring(self.session, options=self.policy.restore)
         return restoring.value(value, tool), restoring.unresolved
 
     def address(self, uri: str) -> str:
-        """The address of a resource as the tool server knows it, given that which the client was shown, or made."""
+        """Restores the address of a resource that the client sent."""
         if uri.startswith(SCHEME):
             return self.session.restore(unquote(uri.removeprefix(SCHEME)), where="everywhere")
 
@@ -145,11 +156,11 @@ class ToolServer:
 
         return _PLACEHOLDER.sub(original, uri)
 
-    # ---- the server --------------------------------------------------------------------------------------------------
+    # ---- the server ------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator["Server[Any]"]:
-        """The server, connected with the tool server.
+        """Connects to the tool server and yields the server for clients.
 
         Raises:
             TextveilError: the tool server cannot be reached.
@@ -214,10 +225,10 @@ class ToolServer:
 
 
 class _Requests:
-    """The requests of clients.
+    """Handlers of the clients' requests.
 
     Args:
-        served: what is protected, and how.
+        served: protects the answers.
         client: asks the tool server.
     """
 
@@ -226,10 +237,10 @@ class _Requests:
         self._schemas: dict[str, Json] = {}  # of arguments, by tool
 
     async def _answer(self, asked: Awaitable[Any]) -> Json:
-        """An answer of the tool server, as JSON.
+        """Awaits an answer of the tool server and returns its JSON.
 
         Raises:
-            MCPError: it has none. What it says about that is protected.
+            MCPError: there is no answer. The message of the tool server is protected.
         """
         from mcp import MCPError
 
@@ -245,10 +256,10 @@ class _Requests:
         )
 
     async def _protected(self, operation: Operation, came: Json) -> Json:
-        """An answer as the client gets it.
+        """Protects an answer for the client.
 
         Raises:
-            MCPError: it cannot be protected.
+            MCPError: the answer cannot be protected.
         """
         from mcp import MCPError
 
@@ -261,7 +272,7 @@ class _Requests:
         raise MCPError(FAILED, said)
 
     async def _given(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
-        """Gives an answer as the client gets it, of a kind that `mcp.types` names."""
+        """Protects an answer and parses it as a type of `mcp.types`."""
         from mcp import types
 
         made = await self._protected(operation, await self._answer(asked))
@@ -270,7 +281,7 @@ class _Requests:
     async def _restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
         return await _in_thread(self._served.restored, value, tool)
 
-    # ---- tools -------------------------------------------------------------------------------------------------------
+    # ---- tools -----------------------------------------------------------------------------------
 
     async def list_tools(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import ListToolsResult
@@ -316,7 +327,7 @@ class _Requests:
         hidden = _hidden(made, self._served.session)
         return CallToolResult.model_validate({**made, "_meta": {HIDDEN: hidden, LEFT: left}})
 
-    # ---- resources and prompts ---------------------------------------------------------------------------------------
+    # ---- resources and prompts -------------------------------------------------------------------
 
     async def list_resources(self, _: "ServerRequestContext", params: Any) -> Any:
         asked = self._client.list_resources(cursor=params.cursor)
@@ -349,7 +360,10 @@ class _Requests:
 
 
 def _as_numbers(came: Json, restored: Json, schema: Json) -> Json:
-    """Arguments in which a number that was hidden, and so became a text, is a number again where one is wanted."""
+    """Converts restored arguments back to numbers where the schema wants numbers.
+
+    A hidden number had become a text.
+    """
     wanted = schema.get("properties")
     made = dict(restored)
     for name, value in restored.items():
@@ -371,7 +385,7 @@ async def _in_thread(work: Callable[..., Made], *given: Any) -> Made:
 
 
 def _for_its_owner(path: str, flags: int) -> int:
-    """Opens a file that nobody else can read, where it is new."""
+    """Opens a file; a new one is readable for its owner only."""
     return os.open(path, flags, 0o600)
 
 
@@ -381,7 +395,7 @@ def _json(made: Any) -> Json:
 
 
 def _with_addresses(came: Any, made: Any) -> Any:
-    """Contents, links and lists of resources, whose addresses are such also where something in them is hidden."""
+    """Rewrites changed addresses of resources so that they stay addresses."""
     if isinstance(made, list):
         same = len(came) == len(made)
         return [_with_addresses(*pair) for pair in zip(came, made, strict=True)] if same else made
@@ -395,22 +409,22 @@ def _with_addresses(came: Any, made: Any) -> Any:
 
 
 def _hidden(made: Json, session: Session) -> dict[str, int]:
-    """How many values of each type a result hides."""
+    """Counts the hidden values of each type in a result."""
     return dict(sorted(session.snapshot().hidden_in(json.dumps(made, ensure_ascii=False)).items()))
 
 
 def quiet(name: str) -> None:
-    """No line of a package's log is written, which may hold texts."""
+    """Silences the log of a package, which may contain texts."""
     logger = logging.getLogger(name)
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
 
 
-# ---- serving ---------------------------------------------------------------------------------------------------------
+# ---- serving -------------------------------------------------------------------------------------
 
 
 def serve_stdio(tools: ToolServer) -> None:
-    """Serve one client over standard input and output, until it leaves."""
+    """Serves one client over standard input and output, until it leaves."""
     with needed():
         import anyio
         from mcp.server.stdio import stdio_server
@@ -423,7 +437,10 @@ def serve_stdio(tools: ToolServer) -> None:
 
 
 def serve_http(tools: ToolServer, listening: socket.socket) -> None:
-    """Serve clients over streamable HTTP at /mcp, until a signal; under the names of this machine and of the policy."""
+    """Serves clients over streamable HTTP at /mcp, until a signal.
+
+    It answers under the names of this machine and of the policy.
+    """
     with needed():
         import anyio
         import uvicorn
@@ -452,10 +469,10 @@ def serve_http(tools: ToolServer, listening: socket.socket) -> None:
 def _run(
     run: Callable[[Callable[[], Awaitable[None]]], None], serve: Callable[[], Awaitable[None]]
 ) -> None:
-    """Run a server.
+    """Runs a server.
 
     Raises:
-        TextveilError: it could not be started, or broke off; nothing of what it said is told.
+        TextveilError: it could not be started, or broke off; the text of the error is not shown.
     """
     try:
         run(serve)
@@ -469,5 +486,5 @@ def _run(
 
 
 def _first(error: Exception) -> Exception:
-    """The first error of a group, or the error itself."""
+    """Returns the first error of a group, or the error itself."""
     return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error

@@ -1,9 +1,12 @@
-"""Traces: how long a request takes and where, for OpenTelemetry; only where that is installed.
+"""Traces: duration of a request and its steps, for OpenTelemetry, if installed.
 
-In: records of requests. Out: spans `textveil.request`, `.protect`, `.upstream` and `.restore`, with counts.
-Not here: where spans go, which the program that sets up OpenTelemetry says (`opentelemetry-instrument`).
+In: records of requests. Out: spans `textveil.request`, `.protect`, `.upstream` and `.restore`, with
+counts.
+Not here: the destination of spans, which the program that sets up OpenTelemetry names
+(`opentelemetry-instrument`).
 
-No content: no texts, no messages of exceptions. Of what a client sends only the ids of `traceparent` get into a trace.
+No content: no texts, no messages of exceptions. From the client only the ids of `traceparent` get
+into a trace.
 """
 
 from collections.abc import Iterator
@@ -16,7 +19,7 @@ from textveil.gateway.record import RequestRecord
 
 
 class Tracing:
-    """Makes spans; none where opentelemetry-api is not installed."""
+    """Factory of spans; makes none where opentelemetry-api is not installed."""
 
     def __init__(self) -> None:
         try:
@@ -28,10 +31,10 @@ class Tracing:
 
     @contextmanager
     def request(self, record: RequestRecord, parent: str | None) -> Iterator[None]:
-        """The span of a request; those of its steps are inside.
+        """Opens the span of a request, around those of its steps.
 
         Args:
-            record: of the request.
+            record: the request's record.
             parent: the header `traceparent`, where the client sent one.
         """
         if self._tracer is None:
@@ -59,7 +62,7 @@ class Tracing:
 
 
 def attributes(record: RequestRecord) -> dict[str, str | int | float]:
-    """What a span says about a request."""
+    """Returns the attributes of a request's span."""
     said: dict[str, str | int | float] = {
         "textveil.operation": record.operation,
         "textveil.request_id": record.id,

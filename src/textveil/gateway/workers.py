@@ -1,11 +1,12 @@
-"""Workers: several processes that answer on one socket, and one that looks after them.
+"""Workers: processes that answer on one socket, and a supervisor.
 
-In: a socket that is bound. Out: a return in each worker, which then loads and serves as a single process does.
-Not here: what they serve (`gateway`), and what they share: conversations and spending (`session.sql`).
+In: a socket that is bound. Out: a return in each worker, which then loads and serves as a single
+process does.
+Not here: the gateway (`gateway`), and the shared conversations and spending (`session.sql`).
 
-Workers are forked before anything is loaded, so the process that looks after them stays small. The second one is begun
-when the first one serves: what is wrong with the options is said once. A worker that dies is replaced. Signals go to
-all; if the process that looks after them is killed, they stop, too.
+Workers are forked before anything is loaded, so the supervisor stays small. The second worker is
+started when the first one serves, so that a fault in the options is reported once. A worker that
+dies is replaced. Signals go to all; if the supervisor is killed, the workers stop, too.
 """
 
 import os
@@ -26,29 +27,32 @@ from textveil.gateway.metrics import SHARED
 from textveil.runtime import limit_threads, threads
 
 TICK = 0.1
-"""Seconds between two looks at the workers."""
+"""Seconds between two checks of the workers."""
 
 PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds before a worker is replaced that never served; twice as many after each."""
+"""Seconds before a worker that never served is replaced.
+
+The pause doubles after each, up to the longest.
+"""
 
 MORE = 10.0
-"""Seconds after the grace in which workers must have ended; then they are killed."""
+"""Seconds after the grace until remaining workers are killed."""
 
 
 class Workers:
-    """The processes of one gateway.
+    """Supervisor of the processes of one gateway.
 
     Args:
-        count: how many.
+        count: the number of workers.
         listening: the socket.
         grace: seconds that open requests have to end when the gateway stops.
-        said: is told what happens to workers, in a line.
+        said: is called with a line about each event.
         first: is called when the first one serves.
-        reload: whether workers take SIGHUP. They ignore it until they set a handler, and must read only then what it
-            would make them read again.
+        reload: whether workers take SIGHUP. They ignore it until they set a handler, and must read
+            only after that the files that SIGHUP reloads.
 
     Raises:
-        ConfigError: this system cannot do it.
+        ConfigError: this system has no fork.
     """
 
     def __init__(
@@ -76,11 +80,11 @@ class Workers:
         self._until = 0.0
 
     def run(self) -> Callable[[], None] | int:
-        """Begin workers and look after them until they end.
+        """Starts workers and looks after them until they end.
 
         Returns:
-            In each worker what it must call when it serves; in the process that called this its exit status, in the
-            end.
+            In each worker the function that it must call when it serves; in the supervisor, at the
+            end, its exit status.
         """
         own, mine = os.getpid(), None
         if SHARED not in os.environ:
@@ -99,7 +103,7 @@ class Workers:
                 self._give_back(life, mine)
 
     def _give_back(self, life: tuple[int, int], shared: str | None) -> None:
-        """Leaves the process as it was before."""
+        """Restores signal handlers, and closes the supervisor's resources."""
         for each, handler in self._before.items():
             signal.signal(each, handler)
         for end in life:
@@ -109,12 +113,15 @@ class Workers:
             shutil.rmtree(shared, ignore_errors=True)
 
     def _wanted(self) -> bool:
-        """Whether it is time for another worker: for the first, and for the others once one has served."""
+        """True if it is time to start another worker.
+
+        The first is started at once, the others after one has served.
+        """
         missing = len(self._alive) < (self._count if self._served else 1)
         return self._code is None and missing and time.monotonic() >= self._next
 
     def _fork(self, life: tuple[int, int]) -> Callable[[], None] | None:
-        """Begin a worker; in it, what it calls when it serves."""
+        """Forks a worker; returns there the function to call when serving."""
         heard, says = os.pipe()
         # Until it is clear which process takes them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
@@ -142,7 +149,7 @@ class Workers:
         return served
 
     def _look(self) -> None:
-        """See who serves and who has ended."""
+        """Checks which workers serve and which have ended."""
         for pid, heard in list(self._alive.items()):
             with suppress(BlockingIOError):
                 if pid not in self._serving and os.read(heard, 1):
@@ -185,7 +192,7 @@ class Workers:
             self._tell(signal.Signals(number))
 
     def _stop(self, code: int) -> None:
-        """Tell all to stop; the second time, at once."""
+        """Tells all workers to stop; the second time, at once."""
         if self._code is None:
             self._code, self._until = code, time.monotonic() + self._grace + MORE
             self._listening.close()  # or what comes when all have ended would wait for an answer
@@ -198,6 +205,6 @@ class Workers:
 
 
 def _end_with(life: int) -> None:
-    """Stop when nobody looks after this process any more."""
+    """Stops this process when the supervisor's pipe closes."""
     os.read(life, 1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""What a page can choose from: profiles and levels, and what releases with them.
+"""Choices of a page: profiles and levels, with their privatizers.
 
-In: a gateway, and the options that it releases with. Out: names with what they mean; a privatizer for each choice.
-Not here: what profiles and levels do (`config`, `protect`).
+In: a gateway, and its options. Out: names with explanations; a privatizer for each choice.
+Not here: the effect of profiles and levels (`config`, `protect`).
 """
 
 from dataclasses import replace
@@ -17,24 +17,27 @@ Level = Literal["identifiers", "personal", "names"]
 
 LEVELS: dict[Level, str] = {
     "identifiers": "only what has a form: numbers, addresses, keys",
-    "personal": "also names of private persons, and the places and organizations that tell where they live or work",
+    "personal": (
+        "also names of private persons, and the places and organizations that tell where they live "
+        "or work"
+    ),
     "names": "every name, public ones too",
 }
-"""The levels, and what counts as private under each."""
+"""Levels, with what counts as private under each."""
 
 OWN = "gateway"
-"""The name of the gateway's own options, where they are those of no packaged profile."""
+"""Name of the gateway's options if no packaged profile has them."""
 
 LOADED = 16
-"""Choices that stay loaded."""
+"""Maximal number of choices that stay loaded."""
 
 
 class Offer(NamedTuple):
-    """A profile to choose.
+    """Profile that a page can choose.
 
     Args:
-        title: what it is called on the page.
-        about: what it does.
+        title: its name on the page.
+        about: its explanation.
         config: its options.
     """
 
@@ -44,14 +47,16 @@ class Offer(NamedTuple):
 
 
 class Offers:
-    """The profiles of a page: the gateway's own options first, then packaged profiles but those of papers.
+    """Profiles of a page: the gateway's options first, then packaged profiles.
+
+    Profiles of papers are left out.
 
     Args:
-        gateway: whose page it is.
-        config: the options that it releases with.
+        gateway: the gateway of the page.
+        config: the options of the gateway.
 
     Attributes:
-        gateway: whose page it is.
+        gateway: the gateway of the page.
     """
 
     def __init__(self, gateway: Gateway, config: Config) -> None:
@@ -66,7 +71,10 @@ class Offers:
         self._using = lru_cache(LOADED)(self._loaded)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The profiles, in order; `looks` says whether a level means something under it."""
+        """Lists the profiles in order, as JSON.
+
+        `looks` is true if levels mean something under the profile.
+        """
         return [
             {"name": name, "title": each.title, "about": each.about}
             | {"level": each.config.protect.level, "looks": _looks(each.config)}
@@ -74,7 +82,7 @@ class Offers:
         ]
 
     def using(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
-        """The options of a profile under a level, and what releases with them.
+        """Returns the options of a profile and level, and their privatizer.
 
         Raises:
             InputError: there is no such profile.
@@ -92,5 +100,5 @@ class Offers:
 
 
 def _looks(config: Config) -> bool:
-    """Whether anything is looked for."""
+    """True if the options look for anything to hide."""
     return bool(config.protect.detectors or config.protect.always or config.protect.always_matching)

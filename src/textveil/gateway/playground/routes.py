@@ -1,10 +1,10 @@
-"""The routes of the playground: the page, and the JSON that it asks for.
+"""Routes of the playground: the page, and its JSON requests.
 
 In: a gateway and its options. Out: routes, for the application (`app`).
-Not here: which requests are its own page's (`sites`), what is kept of it (`pages`), how things read (`shown`).
+Not here: origin checks (`sites`), stored pages (`pages`), and the texts of the page (`shown`).
 
-Nothing that is typed is sent anywhere before the page says "ask", and then only what it shows. Texts lie in memory
-alone, apart from the conversations of clients.
+Typed text is sent nowhere before the page says "ask", and then only the shown release. Texts are in
+memory alone, apart from the conversations of clients.
 """
 
 import asyncio
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 LONGEST = 20_000
-"""Characters of the longest prompt and answer."""
+"""Maximal number of characters in a prompt or an answer."""
 
 ACCOUNTS = 100
-"""Accounts of the ledger that are shown."""
+"""Maximal number of ledger accounts that are shown."""
 
 FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -85,12 +85,12 @@ Handler = Callable[["Request", Any], Awaitable[Any]]
 
 
 class Playground:
-    """The playground of a gateway.
+    """Playground of a gateway.
 
     Args:
-        gateway: asks the model.
-        config: the options that the gateway's privatizer has; None for those that its policy says.
-        local: whether only this machine can reach it.
+        gateway: the gateway, which asks the model.
+        config: the options of the gateway's privatizer; None for those of its policy.
+        local: whether only this machine can reach the gateway.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class Playground:
         self._pages = Pages()
         self._lane = asyncio.Semaphore(1)  # typing must not take the time of programs
 
-    # ---- routes ------------------------------------------------------------------------------------------------------
+    # ---- routes ----------------------------------------------------------------------------------
 
     def routes(self) -> "list[Route]":
-        """The page, its parts, and what it asks for."""
+        """Returns the routes of the page, its files and its requests."""
         from starlette.routing import Route
 
         posts: dict[str, tuple[type[_Body], Handler]] = {
@@ -142,7 +142,10 @@ class Playground:
         return Response(_content(name), media_type=kind, headers=HEADERS)
 
     def _names(self) -> Collection[str]:
-        """The names that the page may have; it is gone when the policy was read again and says so."""
+        """Returns the allowed host names of the page.
+
+        It raises `RequestError` where the policy, read again, has no page.
+        """
         policy = self._gateway.current.policy
         if policy.playground == "never":
             raise RequestError(404, "the policy of this gateway has no playground", code="never")
@@ -161,7 +164,10 @@ class Playground:
         handler: Handler,
         record: RequestRecord | None = None,
     ) -> "Response":
-        """The answer to the playground's own page; where there is a record, it says why there is none."""
+        """Answers a request of the playground's page.
+
+        With a record, a failure is noted in it.
+        """
         from starlette.responses import JSONResponse, Response
 
         try:
@@ -193,7 +199,7 @@ class Playground:
     async def _asking(self, request: "Request", *, record: RequestRecord) -> "Response":
         return await self._answer(request, _Asks, partial(self._ask, record), record)
 
-    # ---- what the page asks ------------------------------------------------------------------------------------------
+    # ---- what the page asks ----------------------------------------------------------------------
 
     async def _open(self, _: "Request", __: _Body) -> dict[str, Any]:
         page = self._pages.open()
@@ -264,11 +270,11 @@ class Playground:
         self._pages.close(opened.token)
         return {}
 
-    # ---- how -------------------------------------------------------------------------------------------------------
+    # ---- how -------------------------------------------------------------------------------------
 
     @property
     def _offers(self) -> Offers:
-        """What can be chosen: it changes where the gateway reads its policy again."""
+        """Profiles to choose, rebuilt when the gateway has reloaded its policy."""
         gateway = self._gateway.current
         if self._offered is None or self._offered[0] is not gateway:
             self._offered = gateway, Offers(gateway, self._config or gateway.policy.config())
@@ -288,19 +294,24 @@ class Playground:
         )
 
     def _check_own(self, shown: Shown, model: str, caller: Caller) -> None:
-        """Refuses to send what the gateway itself would have released under other options."""
+        """Refuses to send a release under other options than the gateway's."""
         policy = shown.gateway.policy
         rules = policy.rules_for(CHAT.route, model, caller.name)
         if shown.config != (self._config or policy.under(rules).config()):
             raise RequestError(
                 403,
-                "this is shown only to look at: the playground sends what is protected by the options that the gateway "
+                "this is shown only to look at: the playground sends what is protected by the "
+                "options that the gateway "
                 "has for you and this model; choose those to ask",
                 code="options",
             )
 
     def _budgets(self, caller: Caller) -> list[dict[str, object]] | None:
-        """The accounts of the ledger, of one key where the gateway has keys; None where there is no ledger."""
+        """Lists the ledger accounts that the caller may see.
+
+        They are all accounts where the gateway has no keys, else those of the caller's key. None if
+        there is no ledger.
+        """
         if (ledger := ledger_of(self._gateway.current.store)) is None:
             return None
         found = ledger.accounts() if caller.key is None else ledger.accounts(caller.account)
@@ -308,10 +319,10 @@ class Playground:
 
 
 class _Released:
-    """Releases one text: as it is shown on a page, and no other.
+    """Release function for one text only: as a page shows it.
 
     Args:
-        shown: what a page shows.
+        shown: the release that a page shows.
     """
 
     def __init__(self, shown: Shown) -> None:
@@ -320,7 +331,7 @@ class _Released:
     def __call__(
         self, message: Utterance, session: Session
     ) -> tuple[Sequence[str], dict[str, Any]]:
-        """See `Releasing`."""
+        """Returns the shown release and charges its spending; see `Releasing`."""
         if message.texts != (self._shown.text,):
             raise InputError("only what the page shows is sent from the playground")
         session.reserve(self._shown.session.spends)
@@ -361,7 +372,7 @@ def _refused(error: Exception) -> RequestError:
 
 
 def _content(name: str) -> str:
-    """A file of the page."""
+    """Reads a file of the page, and adds the styles to its CSS."""
     content = (files("textveil.gateway.playground") / name).read_text(encoding="utf-8")
     if name != "page.css":
         return content

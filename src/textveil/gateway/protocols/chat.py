@@ -1,4 +1,4 @@
-"""OpenAI chat completions, as OpenAI, vLLM, llama.cpp and others speak them.
+"""OpenAI chat completions, as OpenAI, vLLM, llama.cpp and similar servers speak them.
 
 In: JSON of requests, answers and chunks. Out: the tables of their leaves; restored chunks.
 Not here: other routes of OpenAI (`completions`, `responses`, `small`).
@@ -36,7 +36,7 @@ PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), whole(Act.ARGUMENTS)
 MEDIA, SCHEMA, USER, ANY = whole(Act.MEDIA), whole(Act.SCHEMA), whole(Act.USER), whole(Act.OBJECT)
 DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 
-# ---- requests --------------------------------------------------------------------------------------------------------
+# ---- requests ------------------------------------------------------------------------------------
 
 CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
 KEPT_UNTIL_HERE = {
@@ -58,7 +58,7 @@ THOUGHT = record(
 SPOKEN = either(
     PROTECTED, each(replace(PART, kinds={**PART.kinds, **typed(thinking=THOUGHT).kinds}))
 )
-"""What a model says: Mistral's think in parts of their own."""
+"""Content of an assistant message; Mistral's models add thinking parts."""
 SIGNED, SEALED = text(Act.SIGNED), shaped(r"[A-Za-z0-9+/=_\-]*")
 _DETAIL = {"id": ID, "format": NAME, "index": NUMBER}
 DETAILS = LeafRule(
@@ -72,14 +72,14 @@ DETAILS = LeafRule(
         }.items()
     },
 )
-"""What a model thinks, as OpenRouter writes it: some of it signed, some of it sealed."""
+"""Reasoning in OpenRouter's form, partly signed and partly sealed."""
 THINKING = typed(
     thinking=record(
         thinking=SIGNED, signature=SEALED, cache_control=KEPT_UNTIL_HERE["cache_control"]
     ),
     redacted_thinking=record(data=SEALED),
 )
-"""The same as LiteLLM writes it."""
+"""Reasoning in LiteLLM's form."""
 EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
 FUNCTION_CALL = record(
     id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=EXTRA
@@ -131,7 +131,7 @@ SETTINGS = """
     timings_per_token top_a top_k top_n_sigma truncate_prompt_tokens typical_p use_beam_search xtc_probability
     xtc_threshold
 """
-"""Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter and the like."""
+"""Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter."""
 OTHERS = {
     **dict.fromkeys(SETTINGS.split(), NUMBER),
     "cache_salt": USER,
@@ -166,7 +166,7 @@ OTHERS = {
     "thinking": record(type=one_of("enabled", "disabled", "auto"), budget_tokens=NUMBER),
     "usage": record(include=NUMBER),
 }
-"""All that other servers take besides what OpenAI does."""
+"""Fields of requests to other servers, beyond those of OpenAI."""
 REQUEST = record(
     **OTHERS,
     model=NAME,
@@ -224,7 +224,7 @@ REQUEST = record(
     **fields(MEDIA, "audio logit_bias"),
 )
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------
 
 SAID_CALL = record(
     id=ID,
@@ -258,16 +258,19 @@ ANSWER = record(
     **fields(ID, "id object service_tier"),
     **fields(DROPPED, "metadata moderation obfuscation"),
 )
-"""What becomes of the leaves of an answer, and of a chunk."""
+"""Leaves of an answer, and of a chunk."""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
-    """The messages of a conversation."""
+    """Yields the roles and places of a conversation's messages."""
     return messages_in(body, "messages", "assistant")
 
 
 def said(answer: Body) -> list[Body]:
-    """The messages of all choices, each also without its reasoning, which many clients leave out."""
+    """Lists the messages of all choices, with and without reasoning.
+
+    Many clients leave the reasoning out.
+    """
     choices = (each for each in listed(answer, "choices") if isinstance(each, dict))
     found = [each.get("message") for each in choices]
     whole = [{"role": "assistant", **message} for message in found if isinstance(message, dict)]
@@ -275,9 +278,10 @@ def said(answer: Body) -> list[Body]:
 
 
 REASONING = (
-    "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"
+    "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks",
+    "provider_specific_fields"
 )  # fmt: skip
-"""Fields of a message with what a model thinks."""
+"""Fields of a message with the model's reasoning."""
 
 
 def _with_and_without(messages: list[Body]) -> list[Body]:
@@ -287,11 +291,11 @@ def _with_and_without(messages: list[Body]) -> list[Body]:
 
 
 NUMBERED = ("tool_calls", "reasoning_details", "thinking_blocks")
-"""Lists in a message whose items come in pieces, and are told apart by their index."""
+"""Lists of a message that come in pieces, numbered by an index."""
 
 
 class ChatChunks:
-    """The chunks of an answer; see `Stream`."""
+    """Stream of the chunks of an answer; see `Stream`."""
 
     remembered = ()
 
@@ -308,12 +312,12 @@ class ChatChunks:
 
     @property
     def ended(self) -> bool:
-        """See `Stream`."""
+        """True once the whole answer has come."""
         return self._done or (bool(self._texts) and not self._open)
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """See `Stream`."""
+        """Messages of the answer, as received and as restored."""
         came, made = list[Body](), list[Body]()
         for index, places in self._texts.items():
             for messages, which in ((came, 0), (made, 1)):
@@ -326,7 +330,7 @@ class ChatChunks:
         return list(zip(_with_and_without(came), _with_and_without(made), strict=True))
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`."""
+        """Restores a chunk, with the held-back text where a choice ends."""
         if event.data == "[DONE]":
             self._done = True
             return
@@ -346,7 +350,7 @@ class ChatChunks:
         yield Event(event.name, made)
 
     def _choice(self, index: int, choice: Body) -> Body:
-        """Gives what a chunk says of a choice, as far as it is certain."""
+        """Restores the certain part of a chunk's choice."""
         if index not in self._texts:
             self._texts[index], self._items[index], self._ids[index] = {}, {}, []
             self._open.add(index)
@@ -359,18 +363,18 @@ class ChatChunks:
         return own
 
     def close(self) -> Iterator[Event]:
-        """See `Stream`."""
+        """Yields the held-back text of open choices, and the last event."""
         for index in sorted(self._open):
             yield from self._rest(index)
         if self.ended:
             yield Event("", "[DONE]")
 
     def failed(self, refused: RequestError) -> Event:
-        """See `Stream`."""
+        """Writes an error as the last event of the stream."""
         return Event("", error(refused))
 
     def _annotations(self, index: int, came: Any) -> Any:
-        """Annotations of what was said so far: they count its characters."""
+        """Restores annotations, whose offsets count characters of the text so far."""
         place = ("content",)
         said = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
         return self._restoring.whole({"content": said, "annotations": came}, SAID)["annotations"]
@@ -387,7 +391,7 @@ class ChatChunks:
         return self._restoring.piece((index, place), came, act, tool)
 
     def _place(self, index: int, delta: Body, path: Path) -> Path:
-        """Where a text of a chunk belongs in the whole message."""
+        """Returns the path of a chunk's text in the whole message."""
         if path[0] not in NUMBERED:
             return path
         item = delta[path[0]][path[1]]
@@ -400,7 +404,7 @@ class ChatChunks:
         return path[0], path[1] if number is None else number, *path[2:]
 
     def _note(self, index: int, delta: Body) -> None:
-        """Keep what a chunk says of numbered items besides their texts."""
+        """Stores the strings of a chunk's numbered items."""
         for name in NUMBERED:
             for i, item in enumerate(listed(delta, name)):
                 place = self._place(index, delta, (name, i))
@@ -409,7 +413,7 @@ class ChatChunks:
                 known |= {name: each for name, each in said if isinstance(each, str) and each}
 
     def _rest(self, index: int) -> Iterator[Event]:
-        """What was held back of a choice."""
+        """Yields the held-back text of a choice."""
         for place, (delta, path) in self._texts[index].items():
             if rest := self._restoring.rest((index, place)):
                 yield self._chunk(index, branch(delta, path, rest))
@@ -424,7 +428,7 @@ HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier"
 
 
 def branch(value: Any, path: Path, text: str) -> Any:
-    """One text in what a chunk adds to a message, without the others."""
+    """Builds a delta with one text only."""
     if not path:
         return text
     own = branch(value[path[0]], path[1:], text)
@@ -434,7 +438,7 @@ def branch(value: Any, path: Path, text: str) -> Any:
 
 
 def _owner(message: Body, place: Path) -> Body:
-    """The object in a message that a text is in; it is made where it is missing."""
+    """Returns the object of a message around a text; creates missing ones."""
     if place[0] in NUMBERED:
         items = message.setdefault(str(place[0]), [])
         item = next((each for each in items if each["index"] == place[1]), None)

@@ -19,7 +19,7 @@ REQUEST = record(
     user=whole(Act.USER),
 )
 ANSWER = whole(Act.PASS)
-"""Numbers, and the name of the model."""
+"""Rule for an answer: numbers, and the name of the model."""
 
 EMBEDDINGS = Operation(
     name="openai.embeddings",

@@ -1,8 +1,9 @@
-"""LiteLLM's guardrails: what LiteLLM is about to send to a model is released, and what came back is restored.
+"""LiteLLM's guardrails: releases its requests to a model, and restores the answers.
 
-In: JSON of its generic guardrail API, and of the three routes by which it redacts and rehydrates texts. Out: the tables
-of their leaves, and the replies.
-Not here: which fields of a request LiteLLM shows to a guardrail, and what it sends on besides; how texts are released.
+In: JSON of its generic guardrail API, and of the three routes by which it redacts and rehydrates
+texts. Out: the tables of their leaves, and the replies.
+Not here: which fields of a request LiteLLM shows to a guardrail, and which other fields it sends
+on; how texts are released.
 """
 
 import json
@@ -32,10 +33,10 @@ from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
 from textveil.gateway.protocols.contract import Body, Guardrail, Operation, listed, messages_in
 
 LABELLED = shaped(r"[ -~]{1,255}")
-"""What LiteLLM, or a client of its own, calls a call."""
+"""Rule for LiteLLM's name of a call, or that of its client."""
 MEDIA, IGNORED = whole(Act.MEDIA), whole(Act.DROP)
 
-# ---- the generic guardrail API ---------------------------------------------------------------------------------------
+# ---- the generic guardrail API -------------------------------------------------------------------
 
 _ASSISTANT = MESSAGE.kinds["assistant"]
 _KINDS = {
@@ -52,8 +53,12 @@ ROW = replace(
         ),
     },
 )
-"""A message. LiteLLM shows no thinking of an answer, so nobody knows here which is the model's: it goes on if nothing
-in it is private, and else it is left out, since whoever signed it would refuse any other."""
+"""Rule for a message.
+
+LiteLLM shows no thinking of an answer, so a thinking text of the model is not known here: it goes
+on if nothing in it is private, and else it is left out, since its signer would refuse a changed
+one.
+"""
 
 REQUEST = record(
     input_type=one_of("request", "response"),
@@ -66,7 +71,10 @@ REQUEST = record(
     **fields(IGNORED, "litellm_trace_id litellm_version model request_data request_headers"),
     **fields(IGNORED, "additional_provider_specific_params"),
 )
-"""What is ignored here is for the guardrail only, and goes no further by it."""
+"""Rule for a guardrail request.
+
+Ignored fields are for the guardrail only, which does not pass them on.
+"""
 
 
 def _error(refused: RequestError) -> Body:
@@ -74,7 +82,10 @@ def _error(refused: RequestError) -> Body:
 
 
 def _shown(body: Body) -> Iterator[tuple[Path, str]]:
-    """The texts of messages that LiteLLM shows a second time as `texts`, and where they stand."""
+    """Yields the texts of messages, with their paths.
+
+    LiteLLM shows them a second time as `texts`.
+    """
     for i, row in enumerate(listed(body, "structured_messages")):
         content = row.get("content") if isinstance(row, dict) else None
         if isinstance(content, str):
@@ -85,7 +96,10 @@ def _shown(body: Body) -> Iterator[tuple[Path, str]]:
 
 
 def _places(body: Body) -> list[Path | None]:
-    """Where each of the texts stands in the messages; None for one that stands in none."""
+    """Finds the path in the messages for each of `texts`.
+
+    None for a text that is in no message.
+    """
     known: dict[str, deque[Path]] = defaultdict(deque)
     for path, said in _shown(body):
         known[said].append(path)
@@ -95,7 +109,10 @@ def _places(body: Body) -> list[Path | None]:
 
 
 def _read(body: Body, _: Mapping[str, str]) -> Body:
-    """The request without what it says twice, so that no text is drawn twice."""
+    """Removes the texts and calls that a request has twice.
+
+    So no text is drawn twice.
+    """
     made, known = dict(body), _called(body)
     if isinstance(texts := body.get("texts"), list):
         given = zip(texts, _places(body), strict=True)
@@ -106,14 +123,14 @@ def _read(body: Body, _: Mapping[str, str]) -> Body:
 
 
 def _called(body: Body) -> set[str]:
-    """Gives what is called in messages."""
+    """Returns the tool calls in messages, as JSON."""
     several = listed(body, "structured_messages")
     lists = [row.get("tool_calls") for row in several if isinstance(row, dict)]
     return {_call(each) for calls in lists if isinstance(calls, list) for each in calls}
 
 
 def _call(call: Any) -> str:
-    """What is called, as JSON, without what LiteLLM adds to a call."""
+    """Serializes a tool call without the fields that LiteLLM adds."""
     own = ("id", "function", "custom")
     bare = {name: call[name] for name in own if name in call} if isinstance(call, dict) else call
     return json.dumps(bare, sort_keys=True)
@@ -126,10 +143,13 @@ def _messages(body: Body) -> Iterator[tuple[str, Path]]:
 
 
 def _released(body: Body, released: Body) -> Body:
-    """The reply to a request: its texts, and its messages and tools where they changed otherwise.
+    """Builds the reply to a request with its released texts.
+
+    It has messages and tools, too, where they changed otherwise.
 
     Raises:
-        RequestError: a tool call would have to change that LiteLLM takes from no reply.
+        RequestError: a tool call would have to change, and LiteLLM takes such a change from no
+            reply.
     """
     came = _list(body, "structured_messages")
     rows = _rows(came, _list(released, "structured_messages"))
@@ -151,7 +171,10 @@ def _released(body: Body, released: Body) -> Body:
 
 
 def _rows(came: list[Any], made: list[Any]) -> list[Any]:
-    """Gives released messages with the thinking in which nothing changed; an error where one lacks something."""
+    """Returns released messages with their unchanged thinking only.
+
+    It raises `RequestError` if a message lacks something.
+    """
     bare = _bare(came)
     rows = list(map(_with_thoughts, bare, made)) if len(came) == len(made) else made
     if not _alike(bare, rows):
@@ -162,13 +185,13 @@ def _rows(came: list[Any], made: list[Any]) -> list[Any]:
 
 
 def _list(body: Body, name: str) -> list[Any]:
-    """Gives a list of a request; an empty one where it has none."""
+    """Returns a list of a request; empty if it has none."""
     found: list[Any] = body.get(name) or []
     return found
 
 
 def _with_thoughts(came: Body, made: Body) -> Body:
-    """A released message with the thinking in which nothing changed."""
+    """Removes the changed thinking blocks of a released message."""
     if "thinking_blocks" not in made:
         return made
     pairs = zip(came["thinking_blocks"], made["thinking_blocks"], strict=True)
@@ -178,7 +201,7 @@ def _with_thoughts(came: Body, made: Body) -> Body:
 
 
 def _alike(came: Any, made: Any) -> bool:
-    """Whether nothing was left out of the lists of some JSON."""
+    """True if nothing was left out of the lists in some JSON."""
     if isinstance(came, list):
         return isinstance(made, list) and len(came) == len(made) and all(map(_alike, came, made))
     if isinstance(came, dict) and isinstance(made, dict):
@@ -193,24 +216,24 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """JSON without what is null, which counts as absent."""
+    """Removes nulls from JSON, where they count as absent."""
     if isinstance(value, dict):
         return {name: _bare(own) for name, own in value.items() if own is not None}
     return [_bare(own) for own in value] if isinstance(value, list) else value
 
 
 def _whose(body: Body) -> str:
-    """The key of LiteLLM's own client, and whom that one asks for."""
+    """Names LiteLLM's client, by its key and its end user."""
     said = body.get("request_data")
     said = said if isinstance(said, dict) else {}
     return json.dumps([said.get("user_api_key_hash"), said.get("user_api_key_end_user_id")])
 
 
 def _texts(body: Body) -> list[str]:
-    """The texts of an answer.
+    """Returns the texts of an answer.
 
     Raises:
-        RequestError: they are something else.
+        RequestError: they are no list of strings.
     """
     found = body.get("texts") or []
     if isinstance(found, list) and all(isinstance(said, str) for said in found):
@@ -219,7 +242,10 @@ def _texts(body: Body) -> list[str]:
 
 
 def _restored(body: Body, pieces: AnswerPieces) -> Body:
-    """The reply about an answer. Of a stream LiteLLM shows more each time: what may yet change is to be withheld."""
+    """Builds the reply about an answer, with lengths to hold back.
+
+    Of a stream LiteLLM shows more each time; it must withhold the end that may yet change.
+    """
     texts = _texts(body)
     both = [pieces.both(said) for said in texts]
     made = [certain + rest for certain, rest in both]
@@ -249,7 +275,7 @@ GENERIC = Operation(
     ),
 )
 
-# ---- redact and rehydrate --------------------------------------------------------------------------------------------
+# ---- redact and rehydrate ------------------------------------------------------------------------
 
 SESSION = "session"
 REDACTED = record(texts=each(either(text(), record(json=text(Act.ARGUMENTS)))), session=LABELLED)
@@ -257,7 +283,7 @@ PIECE = {"text": str, "carry": str, "final": bool}
 
 
 def _named(body: Body, headers: Mapping[str, str]) -> Body:
-    """The request with the name of its session, which it has in a header."""
+    """Adds the session's name, which is in a header, to the request."""
     name = headers.get("x-session-id", "")
     if not name:
         raise RequestError(
@@ -267,7 +293,10 @@ def _named(body: Body, headers: Mapping[str, str]) -> Body:
 
 
 def _to_redact(body: Body, headers: Mapping[str, str]) -> Body:
-    """Arguments of tools are JSON, and stay that."""
+    """Reads a redact request; texts that are JSON stay JSON.
+
+    Such texts are arguments of tools.
+    """
     texts = [{"json": said} if is_json(said) else said for said in _texts(body)]
     return _named(body, headers) | {"texts": texts}
 
@@ -282,7 +311,10 @@ def _rehydrated(body: Body, pieces: AnswerPieces) -> Body:
 
 
 def _piece(body: Body, pieces: AnswerPieces) -> Body:
-    """What is certain after a piece of a stream. All that came before it is what LiteLLM carries to the next."""
+    """Restores a piece of a stream as far as it is certain.
+
+    LiteLLM carries all the text before it to the next request.
+    """
     if not all(isinstance(body.get(name), kind) for name, kind in PIECE.items()):
         raise RequestError(400, "text and carry must be strings, and final true or false")
     before, piece, final = body["carry"], body["text"], body["final"]

@@ -1,9 +1,10 @@
-"""The Model Context Protocol: what becomes of the leaves of what a tool server answers.
+"""The Model Context Protocol: tables of the leaves of a tool server's answers.
 
 In: nothing. Out: an `Operation` for each request that is handed on to a tool server.
-Not here: who asks, and how arguments are restored (`gateway.toolserver`).
+Not here: the handlers, and how arguments are restored (`gateway.toolserver`).
 
-Here it is the answer that is private: its table says `request`, as that of what goes to a model does elsewhere.
+Here the answer is private, so its table is the `request` of an operation, which elsewhere describes
+the way to a model.
 """
 
 from textveil.gateway.leaves import Act, LeafRule, each, one_of, record, shaped, text, typed, whole
@@ -12,16 +13,19 @@ from textveil.gateway.protocols.openai import error
 
 PROTECTED, NUMBER, SCHEMA = text(), LeafRule(numbers=Act.PASS), whole(Act.SCHEMA)
 SAID = text(Act.ARGUMENTS)
-"""Text, which tools often write as JSON."""
+"""Rule for text, which tools often write as JSON."""
 MEDIA, ANY, DROPPED = whole(Act.MEDIA), whole(Act.OBJECT), whole(Act.DROP)
 NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
 KIND = shaped(r"[A-Za-z0-9.+\-]{1,100}/[A-Za-z0-9.+*\-]{1,100}(?:; ?[a-z]+=[A-Za-z0-9\-]{1,40})*")
-"""Of a media type."""
+"""Rule for a media type."""
 CURSOR = shaped(r"[A-Za-z0-9+/=_.:~\-]{1,2000}")
-"""Where a list goes on: the tool server gives it, and gets it back."""
+"""Rule for a list's cursor, which goes back to the tool server."""
 ROLE = one_of("user", "assistant")
 TEMPLATE = shaped(r"[A-Za-z][A-Za-z0-9+.\-]*:[A-Za-z0-9_{}/.,?&=*+#:~\-]{1,500}")
-"""How addresses are made, as whoever wrote the tool server says: no value of anybody is in it."""
+"""Rule for URI templates, which hold no private values.
+
+The author of the tool server wrote them.
+"""
 
 ANNOTATED = record(audience=each(ROLE), priority=NUMBER, lastModified=PROTECTED)
 ANSWERED = {"_meta": DROPPED, "resultType": one_of("complete")}

@@ -1,11 +1,11 @@
-"""Anthropic messages, and how many tokens a request has.
+"""Anthropic messages, and the count of their tokens.
 
 In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
-Not here: how text that the upstream signed is known again (`session.chains`).
+Not here: recognizing signed text (`session.chains`).
 
-Thinking is signed: the upstream takes it back only byte for byte as it sent it. The client sees it restored, and what
-it sends back is replaced by what came; thinking that is not known cannot be protected without breaking its signature,
-so that its block is left out.
+Thinking is signed: the upstream takes it back only byte for byte. The client sees it restored, and
+the thinking that the client sends back is replaced by the text as received. Unknown thinking cannot
+be protected without breaking its signature, so its block is left out.
 """
 
 import json
@@ -40,10 +40,10 @@ MEDIA, SCHEMA, DROPPED, ANY, PASSED = map(
     whole, (Act.MEDIA, Act.SCHEMA, Act.DROP, Act.OBJECT, Act.PASS)
 )
 SEALED = shaped(r"[A-Za-z0-9+/=_\-]*")
-"""What only the upstream can read: signatures, encrypted thinking and results."""
+"""Rule for values only the upstream can read: signatures, encrypted content."""
 DATE = shaped(r"[0-9A-Za-z:.+\-]{1,40}")
 
-# ---- blocks ----------------------------------------------------------------------------------------------------------
+# ---- blocks --------------------------------------------------------------------------------------
 
 CACHED = typed(ephemeral=record(ttl=one_of("5m", "1h")))
 _OF_DOCUMENT: dict[str, LeafRule] = {
@@ -69,7 +69,10 @@ CITED = record(enabled=NUMBER)
 
 
 def block(**fields: LeafRule) -> LeafRule:
-    """A part of a message; any may end what the upstream keeps in its cache."""
+    """Builds the rule for a part of a message.
+
+    Any part may end the prefix that the upstream caches.
+    """
     return record(**fields, cache_control=CACHED)
 
 
@@ -131,7 +134,7 @@ REFERENCED = record(
 
 
 def result(**kinds: LeafRule) -> LeafRule:
-    """What a tool of the upstream's answered."""
+    """Builds the rule for the answer of an upstream's tool."""
     return block(tool_use_id=ID, caller=CALLER, content=typed(**kinds))
 
 
@@ -231,7 +234,7 @@ BLOCK = typed(
     fallback=block(**{"from": record(model=NAME), "to": record(model=NAME), "trigger": DROPPED}),
 )
 
-# ---- requests --------------------------------------------------------------------------------------------------------
+# ---- requests ------------------------------------------------------------------------------------
 
 CONTENT = either(PROTECTED, each(BLOCK))
 MESSAGE = tagged(
@@ -394,7 +397,7 @@ REQUEST = record(
     **fields(NUMBER, "max_tokens stream temperature top_k top_p"),
 )
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------
 
 _ENDED: dict[str, LeafRule] = {
     "stop_reason": ID,
@@ -432,16 +435,18 @@ EVENT = typed(
     ping=record(),
     error=FAILURE,
 )
-"""What becomes of the leaves of an event."""
+"""Leaves of an event."""
 
 
 ATTRIBUTION = "x-anthropic-billing-header:"
-"""How a block of a system prompt begins in which a client names itself, anew with every request. If it were a message,
-all that follow would be new with it."""
+"""Prefix of the system block in which a client names itself.
+
+It changes with every request: if it were a message, all messages after it would be new, too.
+"""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
-    """The parts of the system prompt, and the messages of a conversation."""
+    """Yields the parts of the system prompt, and the messages."""
     system = body.get("system")
     if isinstance(system, list):
         for i, block in enumerate(system):
@@ -453,13 +458,16 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
 
 
 def said(answer: Body) -> list[Body]:
-    """The message of an answer."""
+    """Returns the message of an answer."""
     content = answer.get("content")
     return [{"role": "assistant", "content": content}] if isinstance(content, list) else []
 
 
 def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
-    """The objects of a type in a body, in order, but for what is said to tools."""
+    """Yields the objects of a type in a body.
+
+    What a tool gets as its input is left out.
+    """
     if isinstance(value, dict):
         if value.get("type") == kind:
             yield path, value
@@ -472,7 +480,7 @@ def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Bod
 
 
 def _texts(asked: Body) -> list[str]:
-    """The documents of a request; "" for those that are no text."""
+    """Lists the documents of a request; "" for those without text."""
     sources = (
         document.get("source") for _, document in _of_type("document", asked.get("messages"))
     )
@@ -486,7 +494,10 @@ def _text(source: Any) -> str:
 
 
 def placed(changed: Pair, asked: Pair) -> Body:
-    """See `Operation`: what is cited stands elsewhere in a document whose text is another."""
+    """Corrects the character offsets of citations, since documents changed.
+
+    See `Operation`.
+    """
     old, new = ([*_of_type("char_location", each)] for each in changed)
     before, after = map(_texts, asked) if old else ([], [])
     if len(old) != len(new) or len(before) != len(after):
@@ -503,7 +514,10 @@ def placed(changed: Pair, asked: Pair) -> Body:
 
 
 def _same(came: Body, made: Body, before: list[str], after: list[str]) -> int:
-    """Where the new form of a quotation stands in the new form of its document: as many others are before it; or -1."""
+    """Finds a citation's new start in the released document; -1 if unknown.
+
+    It is the occurrence with as many others before it as in the old document.
+    """
     match came, made:
         case (
             {"document_index": int(index), "start_char_index": int(start), "cited_text": str(old)},
@@ -528,19 +542,19 @@ PIECES: dict[str, tuple[str, Act]] = {
     "input_json_delta": ("partial_json", Act.ARGUMENTS),
     "compaction_delta": ("content", Act.SIGNED),
 }
-"""The field with the text of a delta, by its type."""
+"""Field and act of the text of a delta, by its type."""
 
 BEGUN = {"text": "text_delta", "thinking": "thinking_delta", "compaction": "compaction_delta"}
-"""The deltas that add to what a block begins with."""
+"""Type of the deltas that continue a block, by the block's type."""
 
 
 class _OpenBlock:
-    """A block of an answer, as it came and as it was restored.
+    """Block of an answer, as received and as restored.
 
     Attributes:
-        came: without the texts that come in pieces.
-        made: the same, restored.
-        open: types of deltas that may hold something back.
+        came: the received block without its streamed texts.
+        made: the restored block without its streamed texts.
+        open: types of deltas that may have held-back text.
         seen: types of deltas that have come.
     """
 
@@ -550,7 +564,7 @@ class _OpenBlock:
         self.seen: list[str] = []
 
     def add(self, kind: str, came: Body, made: Body) -> None:
-        """Notes what a delta adds that is no text."""
+        """Adds a delta that is no text: a citation or a signature."""
         for block, delta in ((self.came, came), (self.made, made)):
             if kind == "citations_delta":
                 block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
@@ -559,7 +573,7 @@ class _OpenBlock:
 
 
 class MessageEvents:
-    """The events of an answer; see `Stream`."""
+    """Stream of the events of an answer; see `Stream`."""
 
     remembered = ()
 
@@ -571,12 +585,12 @@ class MessageEvents:
 
     @property
     def ended(self) -> bool:
-        """See `Stream`."""
+        """True once the whole answer has come."""
         return self._ended
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """See `Stream`."""
+        """Messages of the answer, as received and as restored."""
         try:
             blocks = [self._whole(index) for index in sorted(self._blocks)]
         except ValueError:  # the input of a tool that breaks off: the client cannot send it back
@@ -585,7 +599,7 @@ class MessageEvents:
         return [({"role": "assistant", "content": came}, {"role": "assistant", "content": made})]
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`."""
+        """Restores an event as far as it is certain."""
         data = event.data
         if not isinstance(data, dict):
             return
@@ -606,16 +620,16 @@ class MessageEvents:
             yield Event(kind, self._restoring.whole(data, EVENT))
 
     def close(self) -> Iterator[Event]:
-        """See `Stream`."""
+        """Yields the held-back text of all blocks."""
         for index in sorted(self._blocks):
             yield from self._rest(index)
 
     def failed(self, refused: RequestError) -> Event:
-        """See `Stream`."""
+        """Writes an error as the last event of the stream."""
         return Event("error", error(refused))
 
     def _begin(self, index: int, block: Body) -> Body:
-        """How a block begins."""
+        """Opens a block and restores its beginning."""
         kind = BEGUN.get(block.get("type", ""))
         field = PIECES[kind][0] if kind else ""
         first = block.get(field)
@@ -626,7 +640,7 @@ class MessageEvents:
         return {**own.made, field: self._piece(index, kind, first)}
 
     def _delta(self, index: int, data: Body) -> Iterator[Event]:
-        """What is certain after a delta."""
+        """Restores a delta as far as it is certain."""
         delta = data["delta"]
         own = self._blocks.setdefault(index, _OpenBlock({}, {}))
         kind = delta.get("type", "")
@@ -653,7 +667,7 @@ class MessageEvents:
         return self._restoring.piece((index, kind), came, PIECES[kind][1], tool)
 
     def _rest(self, index: int) -> Iterator[Event]:
-        """What was held back of a block."""
+        """Yields the held-back text of a block."""
         own = self._blocks.get(index)
         while own is not None and own.open:
             kind = own.open.pop()
@@ -663,7 +677,7 @@ class MessageEvents:
                 yield Event("content_block_delta", event)
 
     def _whole(self, index: int) -> tuple[Body, Body]:
-        """A block as it came, and as it was restored."""
+        """Returns a whole block, as received and as restored."""
         own = self._blocks[index]
         both = dict(own.came), dict(own.made)
         for kind in own.seen:
@@ -675,7 +689,7 @@ class MessageEvents:
         return both
 
 
-# ---- the routes ------------------------------------------------------------------------------------------------------
+# ---- the routes ----------------------------------------------------------------------------------
 
 ERRORS = {
     400: "invalid_request_error",
@@ -693,7 +707,10 @@ ERRORS = {
 
 
 def error(refused: RequestError) -> Body:
-    """An error in Anthropic's form. The type is that of the upstream's error, if it said one."""
+    """Converts an error to Anthropic's form.
+
+    Its type is that of the upstream's error, if there is one.
+    """
     usual = ERRORS[400 if refused.status < 500 else 500]
     kind = refused.kind or ERRORS.get(refused.status, usual)
     return {"type": "error", "error": {"type": kind, "message": refused.said}}

@@ -1,7 +1,8 @@
-"""OpenAI responses and conversations: what the server remembers, it remembers as it was released.
+"""OpenAI responses and conversations, which the upstream remembers as released.
 
 In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
-Not here: the leaves of items and tools (`items`), and what is kept for the next request (`session.chains`).
+Not here: the leaves of items and tools (`items`), and the memory for the next request
+(`session.chains`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,9 +50,12 @@ from textveil.gateway.protocols.openai import error
 USER = whole(Act.USER)
 REFUSED = whole(Act.REFUSE)
 NAMED = shaped(r"[A-Za-z0-9_:\-]{1,256}")
-"""What the upstream calls a response or a conversation; as a part of a path, it leads nowhere else."""
+"""Rule for the upstream's name of a response or conversation.
 
-# ---- requests --------------------------------------------------------------------------------------------------------
+It is safe as a part of a path.
+"""
+
+# ---- requests ------------------------------------------------------------------------------------
 
 INCLUDED = one_of(
     "file_search_call.results",
@@ -105,7 +109,7 @@ REQUEST = record(
     **fields(USER, "cache_salt metadata prompt_cache_key safety_identifier user"),
 )
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------
 
 ANSWER = record(
     id=ID,
@@ -142,11 +146,14 @@ EVENT = record(
     **fields(PASSED, "type item_id background output_format param partial_image_b64 quality"),
     **fields(PASSED, "size"),
 )
-"""What becomes of the leaves of any event; texts that come in pieces are restored by `ResponseEvents`."""
+"""Leaves of any event.
+
+`ResponseEvents` restores the texts that come in pieces.
+"""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
-    """The items of a request, as messages."""
+    """Yields the items of a request, as messages."""
     for field in ("input", "items"):
         came = body.get(field)
         if isinstance(came, str):
@@ -160,14 +167,20 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
 
 
 def after(body: Body) -> str | None:
-    """What the upstream remembers, and a request goes on from: an answer, a conversation, a summary of one."""
+    """Returns the remembered name that a request continues.
+
+    It names an answer, a conversation, or a summary of one.
+    """
     summaries = map(_summary, reversed(listed(body, "input")))
     known = [body.get("previous_response_id"), grows(body), *summaries]
     return next((each for each in known if isinstance(each, str)), None)
 
 
 def grows(body: Body) -> str | None:
-    """The conversation that the upstream adds a request to, whether its answer arrives or not."""
+    """Returns the conversation that the upstream adds a request to.
+
+    The upstream does so whether its answer arrives or not.
+    """
     conversation = body.get("conversation")
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
@@ -180,34 +193,34 @@ def _summary(item: Any) -> Any:
 
 
 def remembered(answer: Body) -> list[str]:
-    """What the upstream calls what it remembers of an answer."""
+    """Lists the names under which the upstream remembers an answer."""
     own = None if answer.get("store") is False else answer.get("id")
     known = [own, *map(_summary, said(answer))]
     return [each for each in known if isinstance(each, str)]
 
 
 def reference(item: Body) -> str | None:
-    """The role of an item of which a client sends only the name."""
+    """Returns the role for an item that a client sends by name."""
     return f"{REFERENCE}{item['id']}" if isinstance(item.get("id"), str) else None
 
 
 def said(answer: Body) -> list[Body]:
-    """The items of an answer, which are said one after the other."""
+    """Lists the items of an answer, in order."""
     return [item for item in listed(answer, "output") if isinstance(item, dict)]
 
 
 PLACES = ("output_index", "content_index", "summary_index", "command_index")
-"""Fields of an event that tell which text of an answer it is about."""
+"""Fields of an event that identify its text in the answer."""
 _OVER = ("completed", "incomplete", "failed", "cancelled")
 ENDS = (*(f"response.{how}" for how in _OVER), "error")
-"""The types of the last event of a stream."""
+"""Types of the last event of a stream."""
 BINARY = "response.audio.delta"
 
 Places = tuple[tuple[str, Any], ...]
 
 
 class ResponseEvents:
-    """The events of an answer; see `Stream`."""
+    """Stream of the events of an answer; see `Stream`."""
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
@@ -224,11 +237,15 @@ class ResponseEvents:
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """See `Stream`."""
+        """Items of the answer, as received and as restored."""
         return [*self._items]
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`. A client that goes on with a stream counts these events, so that all of them are made again."""
+        """Restores an event as far as it is certain.
+
+        A client that resumes a stream counts these events, so all of them are made again, and the
+        known ones are left out.
+        """
         for made in self._fed(event):
             if made.data.get("sequence_number", self._known + 1) > self._known:
                 yield made
@@ -250,7 +267,7 @@ class ResponseEvents:
         yield self._numbered(Event(event.name, made))
 
     def _note(self, kind: str, came: Body, made: Body) -> None:
-        """Keeps what an event says of the answer: tools that are called, items, and what the upstream remembers."""
+        """Stores an event's tool names, items, and remembered names."""
         item, answer = came.get("item"), came.get("response")
         if kind == "response.output_item.added" and isinstance(item, dict):
             self._tools[came.get("output_index")] = str(item.get("name") or "")
@@ -262,17 +279,23 @@ class ResponseEvents:
                 self._items = list(zip(said(answer), said(made["response"]), strict=True))
 
     def close(self) -> Iterator[Event]:
-        """See `Stream`."""
+        """Yields the held-back text of all open texts."""
         yield from self._rest(())
 
     def failed(self, refused: RequestError) -> Event:
-        """See `Stream`; with the error where clients of all routes look for it, too."""
+        """Writes an error as the last event of the stream.
+
+        It also has the error where clients of all routes look for it.
+        """
         said = error(refused)
         more = {name: said["error"][name] for name in ("code", "message", "param")}
         return Event("error", {"type": "error", **more, "sequence_number": self._next or 0, **said})
 
     def _piece(self, kind: str, event: Event) -> Iterator[Event]:
-        """What is certain of one text, or of several: the output of a shell has two."""
+        """Restores the texts of a delta as far as they are certain.
+
+        The output of a shell has two texts.
+        """
         delta, is_json = event.data.get("delta"), kind.endswith("_arguments.delta")
         act = Act.ARGUMENTS if is_json else Act.PROTECT
         pieces = {}
@@ -288,7 +311,10 @@ class ResponseEvents:
             yield self._numbered(_with(event, made))
 
     def _rest(self, places: Places, kind: str = "") -> Iterator[Event]:
-        """What was held back of all texts at some places; of those that an event ends, where it names no place."""
+        """Yields the held-back text at some places.
+
+        Without places, only texts of the kind that the event ends are meant; without kind, all.
+        """
         only = kind.replace(".done", ".delta") if not places else ""
         own = [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]
         for key in own:
@@ -297,7 +323,10 @@ class ResponseEvents:
                 yield self._numbered(_with(event, {field: rest} if field else rest))
 
     def _whole(self, data: Body) -> Body:
-        """An event with whole texts. Placeholders that stay were counted when the texts came in pieces."""
+        """Restores an event with whole texts.
+
+        Unresolved placeholders were counted when the texts came in pieces.
+        """
         counted = self._restoring.unresolved
         tool = self._tools.get(data.get("output_index"), "")
         said = data.get("arguments")
@@ -312,7 +341,7 @@ class ResponseEvents:
         return made
 
     def _numbered(self, event: Event) -> Event:
-        """The same with the next number: events are added and left out."""
+        """Numbers an event anew, since events are added and left out."""
         number = event.data.get("sequence_number")
         if not isinstance(number, int):
             return event
@@ -325,13 +354,16 @@ CITING = record(text=PROTECTED, annotations=each(ANNOTATION))
 
 
 def _places(data: Body) -> Places:
-    """Which text an event is about; by the name of its item only where that has no number."""
+    """Identifies the text that an event is about, as a key.
+
+    The item's id counts only if the item has no number.
+    """
     names = PLACES if data.get("output_index") is not None else ("item_id", *PLACES)
     return tuple((name, data[name]) for name in names if data.get(name) is not None)
 
 
 def _with(event: Event, delta: Any) -> Event:
-    """An event with another piece of text, and without what is about the one that came."""
+    """Copies an event with another delta, without data about the old one."""
     kept = {name: value for name, value in event.data.items() if name != "obfuscation"}
     if "logprobs" in kept:
         kept["logprobs"] = []
@@ -344,11 +376,11 @@ def _as_json(body: Body) -> bool:
     return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
 
 
-# ---- routes ----------------------------------------------------------------------------------------------------------
+# ---- routes --------------------------------------------------------------------------------------
 
 
 def _named(body: Body) -> str | None:
-    """What a route is about."""
+    """Returns the id that a route is about."""
     name = body.get("id")
     return name if isinstance(name, str) else None
 
@@ -411,7 +443,7 @@ CONVERSATION = Operation(
 def _about(
     name: str, path: str, answer: LeafRule, method: Any = "GET", **query: LeafRule
 ) -> Operation:
-    """A route about something that the upstream remembers."""
+    """Builds a route about something that the upstream remembers."""
     return Operation(
         name=name,
         path=path,
