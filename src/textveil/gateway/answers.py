@@ -76,7 +76,7 @@ class Restoring:
         self._pieces: dict[Hashable, tuple[Restorer, list[str], list[str]]] = {}
         self.unresolved = 0
 
-    def _restorer(self, act: Act, tool: str) -> Restorer:
+    def _create_restorer(self, act: Act, tool: str) -> Restorer:
         as_json = act is Act.ARGUMENTS or (self._as_json and act is Act.PROTECT)
         return self._session.restorer(
             escape="json" if as_json else "none",
@@ -91,7 +91,7 @@ class Restoring:
 
         `tool` is the name of the tool whose argument the text is.
         """
-        restorer = self._restorer(act, tool)
+        restorer = self._create_restorer(act, tool)
         made = restorer.feed(came) + restorer.close()
         self.unresolved += unresolved_in(made)
         return made
@@ -126,20 +126,20 @@ class Restoring:
             if text is not None and act in TEXTS and isinstance(value, str):
                 changed[path] = text(path, value, act)
             elif value is not None or act is not Act.DROP:
-                changed[path] = self._leaf(came, path, act, value)
+                changed[path] = self._restore_leaf(came, path, act, value)
         return rebuilt(came, changed)
 
-    def _leaf(self, came: Any, path: Path, act: Act, value: Any) -> Any:
+    def _restore_leaf(self, came: Any, path: Path, act: Act, value: Any) -> Any:
         """Restores one leaf of an answer by its act.
 
         Most leaves pass unchanged.
         """
         if act in TEXTS and isinstance(value, str):
-            return self.text(value, act, _tool(came, path) if act is Act.ARGUMENTS else "")
+            return self.text(value, act, _find_tool(came, path) if act is Act.ARGUMENTS else "")
         if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
-            return self.value(value, _tool(came, path))
+            return self.value(value, _find_tool(came, path))
         if act is Act.OFFSET and isinstance(value, int):
-            return self.offset(_beside(came, path), value)
+            return self.offset(_find_nearest_text(came, path), value)
         return DROPPED if act is Act.DROP else value
 
     def offset(self, came: str, place: int) -> int:
@@ -162,7 +162,7 @@ class Restoring:
             tool: the tool whose argument the text is; "" for no tool.
         """
         if key not in self._pieces:
-            self._pieces[key] = self._restorer(act, tool), [], []
+            self._pieces[key] = self._create_restorer(act, tool), [], []
         restorer, before, after = self._pieces[key]
         made = restorer.feed(came)
         before.append(came)
@@ -190,7 +190,7 @@ def unresolved_in(text: str) -> int:
     return len(_PLACEHOLDER.findall(text))
 
 
-def _tool(came: Any, path: Path) -> str:
+def _find_tool(came: Any, path: Path) -> str:
     """Returns the tool name that stands beside the arguments at a path."""
     for step in path[:-1]:
         came = came[step]
@@ -198,7 +198,7 @@ def _tool(came: Any, path: Path) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _beside(came: Any, path: Path) -> str:
+def _find_nearest_text(came: Any, path: Path) -> str:
     """Returns the text nearest to a path.
 
     It is the `text` or `content` of the innermost object around the path that has one; "" if none

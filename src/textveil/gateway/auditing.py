@@ -50,7 +50,7 @@ class AuditLog:
         self._waiting: deque[bytes] = deque()
         self._dropped = 0
         try:
-            self._write(_line("start", version=version("textveil")))
+            self._write(_format_line("start", version=version("textveil")))
             return
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -71,12 +71,12 @@ class AuditLog:
             while self._waiting:
                 self._write(self._waiting[0])
                 self._waiting.popleft()
-            disk = os.fstatvfs(self._opened())
+            disk = os.fstatvfs(self._reopen())
             # 0 blocks has what is no disk.
             if disk.f_blocks and disk.f_bavail * disk.f_frsize < SPARE:
                 return False
             if self._dropped:
-                self._write(_line("dropped", requests=self._dropped))
+                self._write(_format_line("dropped", requests=self._dropped))
                 self._dropped = 0
             return True
         return False
@@ -100,7 +100,7 @@ class AuditLog:
             The number of lines that could not be written.
         """
         self.works()
-        self._waiting.append(_line("stop"))
+        self._waiting.append(_format_line("stop"))
         self.works()
         if self._fd >= 0:
             os.close(self._fd)
@@ -113,7 +113,7 @@ class AuditLog:
         Raises:
             OSError: it was not written.
         """
-        fd = self._opened()
+        fd = self._reopen()
         fcntl.flock(fd, fcntl.LOCK_EX)
         try:
             before = os.fstat(fd).st_size
@@ -123,7 +123,7 @@ class AuditLog:
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
 
-    def _opened(self) -> int:
+    def _reopen(self) -> int:
         """Returns the log's file descriptor, reopened if the file was moved."""
         here = None
         with suppress(FileNotFoundError):
@@ -158,7 +158,7 @@ def check_log(path: str) -> None:
 def line_of(record: RequestRecord) -> bytes:
     """Formats the log line of a request as JSON."""
     milliseconds = {"gateway": record.added, "upstream": record.seconds["upstream"]}
-    return _line(
+    return _format_line(
         "request",
         record.began,
         request=record.id,
@@ -168,7 +168,7 @@ def line_of(record: RequestRecord) -> bytes:
         dry=record.dry,
         protected=dict(sorted(record.protected.items())),
         drawn=record.drawn,
-        spent=[_spent(each) for each in record.spent],
+        spent=[_format_spend(each) for each in record.spent],
         status=record.status,
         reason=record.reason,
         field=record.field,
@@ -177,14 +177,14 @@ def line_of(record: RequestRecord) -> bytes:
     )
 
 
-def _line(event: str, at: float | None = None, **said: Any) -> bytes:
+def _format_line(event: str, at: float | None = None, **said: Any) -> bytes:
     when = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
     time = when.isoformat(timespec="milliseconds")
     known = {"time": time, "event": event, "process": os.getpid()}
     return json.dumps(known | said).encode() + b"\n"
 
 
-def _spent(spend: Spend) -> dict[str, Any]:
+def _format_spend(spend: Spend) -> dict[str, Any]:
     bound = {"epsilon": spend.epsilon / MICRO, "ldp": spend.ldp / MICRO}
     bound = {"unbounded": True} if spend.infinite else bound
     return {"metric": spend.metric, "table": spend.table, "words": spend.words, **bound}

@@ -101,15 +101,17 @@ class Conversation:
                 `Endpoint.stream`.
         """
         sent = self._privatizer.privatize(prompt, self._session)
-        return sent, self._answer(sent)
+        return sent, self._stream_answer(sent)
 
-    def _answer(self, sent: Result) -> Generator[str]:
+    def _stream_answer(self, sent: Result) -> Generator[str]:
         received: list[str] = []
         answer: list[str] = []
         whole = False
         restorer = self._session.restorer()
         try:
-            with closing(self._endpoint.stream([*self._history(), ("user", sent.text)])) as pieces:
+            with closing(
+                self._endpoint.stream([*self._list_messages(), ("user", sent.text)])
+            ) as pieces:
                 for piece in pieces:
                     received.append(piece)
                     if restored := restorer.feed(piece):
@@ -125,7 +127,7 @@ class Conversation:
         if rest:
             yield rest
 
-    def _history(self) -> Iterator[tuple[str, str]]:
+    def _list_messages(self) -> Iterator[tuple[str, str]]:
         if self.system is not None:
             yield "system", self.system.text
         for turn in self.turns:

@@ -135,7 +135,7 @@ class Exchange:
             raise RequestError(400, says)
         with refusing():
             self._record.key = account
-            asked = Asked(operation, self._body, gateway.policy, self._pseudonym)
+            asked = Asked(operation, self._body, gateway.policy, self._make_pseudonym)
             links = gateway.store.links(account)
             self._check_retry(links, retry)
             keys = self._gateway.policy.keys is not None
@@ -156,7 +156,7 @@ class Exchange:
 
     def _check_retry(self, links: Links, retry: str | None) -> None:
         """Refuses an Idempotency-Key that was used for another request."""
-        if retry is not None and not MessageChain.is_retry(links, retry, self._all()):
+        if retry is not None and not MessageChain.is_retry(links, retry, self._serialize_inputs()):
             raise RequestError(422, OTHER, code="idempotency")
 
     def _limit(self, links: Links) -> None:
@@ -184,8 +184,8 @@ class Exchange:
             texts = [link.released for link in chain.links]
             body = asked.released(texts, chain.as_came(asked.signed))
             body = self._operation.placed((self._body, body), (self._body, body))
-            self._record.protected = _hidden(chain)
-            return body, self._headers(asked, chain)
+            self._record.protected = _count_hidden(chain)
+            return body, self._build_headers(asked, chain)
 
     def restored(self, guardrail: Guardrail) -> tuple[dict[str, Any], int]:
         """Restores an answer that another program received.
@@ -198,16 +198,16 @@ class Exchange:
             chain = partial(MessageChain, gateway.store.links(account), account)
             return gateway.guarding.restored(chain, self._operation, guardrail, self._body, account)
 
-    def _pseudonym(self, name: str) -> str:
+    def _make_pseudonym(self, name: str) -> str:
         return f"user-{self._gateway.store.pseudonym(json.dumps([self._account, name]).encode())}"
 
-    def _all(self) -> bytes:
+    def _serialize_inputs(self) -> bytes:
         """Serializes all inputs that the sent request depends on."""
         gateway = self._gateway
         said = [gateway.basis, repr(gateway.policy), self._operation.name, self._body]
         return json.dumps(said, sort_keys=True).encode()
 
-    def _headers(self, asked: Asked, chain: MessageChain) -> dict[str, str]:
+    def _build_headers(self, asked: Asked, chain: MessageChain) -> dict[str, str]:
         promise = largest([link.promise for link in chain.links if link.promise is not None])
         known = chain.session.snapshot().losses
         persons = [known[of].to_json() for of in sorted(known)]
@@ -215,11 +215,11 @@ class Exchange:
         counts = sorted(self._record.protected.items())
         hidden = ", ".join(f"{type_}={count}" for type_, count in counts)
         headers = {STATEMENT: json.dumps(promise | chain.counts | more), PROTECTED: hidden}
-        headers |= {} if self._gateway.policy.budget is None else {SPENT: self._spent()}
+        headers |= {} if self._gateway.policy.budget is None else {SPENT: self._format_spending()}
         counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
         return headers | {name: str(count) for name, count in counted.items() if count}
 
-    def _spent(self) -> str:
+    def _format_spending(self) -> str:
         """Formats the account's spending and limits, as the ledger counts them."""
         accounts = self._gateway.store.ledger.accounts(self._account)
         found = [each for each in accounts if each.table == ALL]
@@ -231,7 +231,7 @@ class Exchange:
         )
 
 
-def _hidden(chain: MessageChain) -> Counter[str]:
+def _count_hidden(chain: MessageChain) -> Counter[str]:
     """Counts the hidden values of each type in a request."""
     texts = (text for link in chain.links for text in link.released)
     return chain.session.snapshot().hidden_in("\n".join(texts))

@@ -60,7 +60,7 @@ class Running:
     nobody: bytes = Field(default_factory=lambda: os_entropy(32), repr=False)
 
 
-def _if_given(value: Any, check: Callable[[Any], Any]) -> Any:
+def _check_if_given(value: Any, check: Callable[[Any], Any]) -> Any:
     return value if value is None else check(value)
 
 
@@ -90,8 +90,8 @@ class Gateway:
         ConfigError: options are wrong, or something that the policy names is missing.
     """
 
-    privatizer: Annotated[Privatizer, WrapValidator(_if_given)] = None  # type: ignore[assignment]
-    upstream: Annotated[Address, WrapValidator(_if_given)] = None  # type: ignore[assignment]
+    privatizer: Annotated[Privatizer, WrapValidator(_check_if_given)] = None  # type: ignore[assignment]
+    upstream: Annotated[Address, WrapValidator(_check_if_given)] = None  # type: ignore[assignment]
     policy: Policy = Field(default_factory=Policy)
     store: SessionStore = Field(default_factory=SessionStore)
     running: Running = Field(default_factory=Running)
@@ -242,7 +242,7 @@ class Gateway:
 
     def caller(self, headers: Mapping[str, str], *, counts: bool = False) -> Caller:
         """Identifies the caller of a request; see `StandingPolicy.admit`."""
-        return self.standing.admit(headers, self._account, counts=counts)
+        return self.standing.admit(headers, self._name_account, counts=counts)
 
     def load(self) -> None:
         """Loads the models by releasing an example text in a throwaway session."""
@@ -263,7 +263,7 @@ class Gateway:
         except RequestError as error:
             return error
 
-    def _account(self, key: str | None) -> str:
+    def _name_account(self, key: str | None) -> str:
         """Returns the account for a key of the upstream, or for none."""
         return self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
 

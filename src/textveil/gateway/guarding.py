@@ -54,13 +54,13 @@ class Guarding:
             messages: the messages of the request.
             besides: its texts outside of messages, such as tools.
         """
-        basis, name = self._of(operation, body)
+        basis, name = self._identify(operation, body)
         if name is None:
             return chain(basis, messages, besides), None
         known, alone = chain(basis, (), after=name), chain(basis, messages, besides)
         if not known.continues:
             return alone, name
-        if len(alone.links) == len(messages) + len(besides) and _knows(known, alone):
+        if len(alone.links) == len(messages) + len(besides) and _can_restore(known, alone):
             return alone, None  # the same request once more
         return chain(basis, messages, besides, after=name), name
 
@@ -83,7 +83,7 @@ class Guarding:
             body: the request with the answer.
             account: the account that the answer belongs to.
         """
-        basis, name = self._of(operation, body)
+        basis, name = self._identify(operation, body)
 
         @cache
         def session() -> Session:
@@ -92,7 +92,7 @@ class Guarding:
         pieces = AnswerPieces(session, (account, name), self._kept, self._lock)
         return guardrail.restored(body, pieces), pieces.unresolved
 
-    def _of(self, operation: Operation, body: dict[str, Any]) -> tuple[str, str | None]:
+    def _identify(self, operation: Operation, body: dict[str, Any]) -> tuple[str, str | None]:
         """Returns the basis and the stored name of a request.
 
         Both are different for each client of the asker.
@@ -102,7 +102,7 @@ class Guarding:
         return self._basis + whose, json.dumps([whose, name]) if isinstance(name, str) else None
 
 
-def _knows(chain: MessageChain, other: MessageChain) -> bool:
+def _can_restore(chain: MessageChain, other: MessageChain) -> bool:
     """True if a chain restores all that another chain does."""
     own, others = chain.session.snapshot(), other.session.snapshot()
     replaced = others.replaced.items() <= own.replaced.items()

@@ -60,7 +60,7 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
         body = json.loads(read.decode())
         # No half characters, and no NaN.
         json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
-        if isinstance(body, dict) and not _nests(body, DEEPEST):
+        if isinstance(body, dict) and not _is_nested(body, DEEPEST):
             return body
     raise RequestError(
         400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep"
@@ -84,9 +84,9 @@ def models_of(body: dict[str, Any]) -> list[str | None]:
     return [*asked] or [None]
 
 
-def _nests(value: Any, levels: int) -> bool:
+def _is_nested(value: Any, levels: int) -> bool:
     """True if a JSON value is nested deeper than `levels`."""
     if not isinstance(value, dict | list):
         return False
     inside = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_nests(each, levels - 1) for each in inside)
+    return levels == 0 or any(_is_nested(each, levels - 1) for each in inside)

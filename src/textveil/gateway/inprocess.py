@@ -154,7 +154,7 @@ class ChatGuard:
 
     def __reduce__(self) -> tuple[Any, ...]:
         protector, store, *policy = self._arguments
-        return _again, (protector, _url(store), *policy)
+        return _again, (protector, _check_url(store), *policy)
 
     def options(self) -> Body:
         """Returns the options of this guard as plain data, for storing it.
@@ -168,7 +168,7 @@ class ChatGuard:
             raise ConfigError(
                 "only a guard of a profile can be written down: give the profile's name"
             )
-        written = {"protector": protector, "store": _url(store)}
+        written = {"protector": protector, "store": _check_url(store)}
         return written | {"media": media, "unknown": unknown, "schemas": schemas}
 
     def begin(
@@ -187,9 +187,9 @@ class ChatGuard:
                 spend more than its limit.
             TextveilError: protecting it failed.
         """
-        with _refused():
+        with _translate_errors():
             account = UNNAMED if conversation is None else f"conversation {conversation}"
-            named = partial(self._pseudonym, account)
+            named = partial(self._make_pseudonym, account)
             asked = Asked(operation, body, self._policy, named)
             links = self._store.links(account)
             chain = MessageChain(
@@ -209,7 +209,7 @@ class ChatGuard:
         """
         return await asyncio.to_thread(self.begin, operation, body, conversation)
 
-    def _pseudonym(self, account: str, name: str) -> str:
+    def _make_pseudonym(self, account: str, name: str) -> str:
         return f"user-{self._store.pseudonym(f'{account}{chr(0)}{name}'.encode())}"
 
 
@@ -284,7 +284,7 @@ class GuardedRequest:
 
 
 @contextmanager
-def _refused() -> "Iterator[None]":
+def _translate_errors() -> "Iterator[None]":
     """Turns errors of requests into `InputError`, which quotes no text."""
     try:
         yield
@@ -296,7 +296,7 @@ def _refused() -> "Iterator[None]":
     raise InputError(said)
 
 
-def _url(store: str | SessionStore) -> str:
+def _check_url(store: str | SessionStore) -> str:
     if not isinstance(store, str):
         raise ConfigError(
             "a guard goes to another process or file only where its store is given as a URL"

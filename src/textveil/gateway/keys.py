@@ -132,7 +132,7 @@ class GatewayKeys:
     def __init__(self, path: str, *, new: bool = False) -> None:
         self._path, self._lock = path, Lock()
         if new and not os.path.lexists(path):
-            self._make()
+            self._create_file()
         self._open()
 
     # ---- the operator ----------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class GatewayKeys:
         ends = None if days is None else now + round(days * DAY)
         row = os_entropy(4).hex(), name, _hash(key), now, ends
         taken = False
-        with self._using(lasting=True) as connection:
+        with self._connect(lasting=True) as connection:
             try:
                 connection.execute(
                     "insert into keys (id, name, hash, made, expires) values (?, ?, ?, ?, ?)", row
@@ -174,9 +174,9 @@ class GatewayKeys:
 
     def listed(self) -> list[OwnKey]:
         """Lists all keys by name and age, including revoked ones."""
-        with self._using() as connection:
+        with self._connect() as connection:
             rows = connection.execute("select * from keys order by name, made, rowid")
-            return [_known(row) for row in rows]
+            return [_read_row(row) for row in rows]
 
     def revoke(self, name: str) -> OwnKey:
         """Revokes the key of a name, from now on.
@@ -184,7 +184,7 @@ class GatewayKeys:
         Raises:
             ConfigError: no valid key has this name.
         """
-        with self._using(lasting=True) as connection:
+        with self._connect(lasting=True) as connection:
             asked = "update keys set revoked = ? where name = ? and revoked is null returning *"
             rows = connection.execute(asked, (int(time.time()), name)).fetchall()
         if not rows:
@@ -192,17 +192,17 @@ class GatewayKeys:
             raise ConfigError(
                 f"{UnknownName('valid key', name, known)}; `textveil gateway keys list` shows them"
             )
-        return _known(rows[0])
+        return _read_row(rows[0])
 
     # ---- the gateway -----------------------------------------------------------------------------
 
     def find(self, key: str) -> OwnKey | None:
         """Finds the record of a valid key; None for any other."""
         hashed, now = _hash(key), int(time.time())
-        with self._using() as connection:
+        with self._connect() as connection:
             row = connection.execute("select * from keys where hash = ?", (hashed,)).fetchone()
             same = row is not None and compare_digest(row["hash"], hashed)
-            if not same or (known := _known(row)).state != "valid":
+            if not same or (known := _read_row(row)).state != "valid":
                 return None
             if known.used is None or known.used + USED <= now:
                 connection.execute("update keys set used = ? where id = ?", (now, known.id))
@@ -221,7 +221,7 @@ class GatewayKeys:
             0, or the seconds that the key must wait; then nothing was counted.
         """
         now = time.time()
-        with self._using() as connection:
+        with self._connect() as connection:
             given = {"id": key.id, "now": now, "most": float(requests)}
             if connection.execute(TAKE, given).fetchone() is not None:
                 return 0.0
@@ -232,10 +232,10 @@ class GatewayKeys:
 
     # ---- the file --------------------------------------------------------------------------------
 
-    def _make(self) -> None:
+    def _create_file(self) -> None:
         """Creates the key file and its table, atomically."""
         beside = f"{self._path}.{os_entropy(4).hex()}"
-        with self._failures():
+        with self._translate_errors():
             os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             try:
                 connection = sqlite3.connect(beside, isolation_level=None)
@@ -248,12 +248,12 @@ class GatewayKeys:
                 os.unlink(beside)
 
     def _open(self) -> None:
-        with self._failures():
+        with self._translate_errors():
             if not os.path.isfile(self._path):
                 raise FileNotFoundError(
                     2, "there is no such file; `textveil gateway keys create` makes it"
                 )
-            there = self._identity()
+            there = self._identify()
             connection = sqlite3.connect(
                 self._path,
                 timeout=5,
@@ -270,7 +270,7 @@ class GatewayKeys:
                 raise sqlite3.DatabaseError
             self._connection, self._opened = connection, there
 
-    def _identity(self) -> tuple[int, int, int]:
+    def _identify(self) -> tuple[int, int, int]:
         """Identifies the file and the process.
 
         A connection that another process opened must not be used after a fork.
@@ -279,19 +279,19 @@ class GatewayKeys:
         return there.st_dev, there.st_ino, os.getpid()
 
     @contextmanager
-    def _using(self, *, lasting: bool = False) -> Iterator[Any]:
+    def _connect(self, *, lasting: bool = False) -> Iterator[Any]:
         """Opens the key file, again where it was replaced.
 
         With `lasting`, a change waits until it is on the disk.
         """
-        with self._lock, self._failures():
-            if self._identity() != self._opened:
+        with self._lock, self._translate_errors():
+            if self._identify() != self._opened:
                 self._open()
             self._connection.execute(f"pragma synchronous = {'full' if lasting else 'normal'}")
             yield self._connection
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         name = repr(self._path)
         try:
             yield
@@ -309,6 +309,6 @@ def _hash(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-def _known(row: Any) -> OwnKey:
+def _read_row(row: Any) -> OwnKey:
     names = ("id", "name", "made", "expires", "revoked", "used")
     return OwnKey(**{name: row[name] for name in names})

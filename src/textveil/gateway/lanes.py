@@ -53,7 +53,7 @@ class Lane:
     def __init__(
         self, name: str, threads: int, most: int | None, waiting: "Gauge", nice: int = 0
     ) -> None:
-        self._pool = ThreadPoolExecutor(threads, f"textveil-{name}", _give_way, (nice,))
+        self._pool = ThreadPoolExecutor(threads, f"textveil-{name}", _lower_priority, (nice,))
         self._free, self._threads, self._most = asyncio.Semaphore(threads), threads, most
         self._queued, self._took, self._gauge = 0, 0.0, waiting.labels(name)
 
@@ -80,7 +80,7 @@ class Lane:
         doing = asyncio.get_running_loop().run_in_executor(
             self._pool, lambda: work(*arguments, **options)
         )
-        doing.add_done_callback(lambda done: self._done(done, time.monotonic() - start))
+        doing.add_done_callback(lambda done: self._finish(done, time.monotonic() - start))
         try:
             # A thread cannot be stopped, and is not free before it has ended.
             return await asyncio.shield(doing)
@@ -88,7 +88,7 @@ class Lane:
             await asyncio.wait({doing})  # what it spends is on record when the request ends
             raise
 
-    def _done(self, done: "asyncio.Future[Any]", took: float) -> None:
+    def _finish(self, done: "asyncio.Future[Any]", took: float) -> None:
         if not done.cancelled():
             done.exception()  # or asyncio logs it where nobody waits any more, and it may hold text
         self._took = took if not self._took else 0.9 * self._took + 0.1 * took
@@ -99,7 +99,7 @@ class Lane:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _give_way(nice: int) -> None:
+def _lower_priority(nice: int) -> None:
     if nice and sys.platform == "linux":  # where a thread has a priority of its own
         thread = threading.get_native_id()
         # Cut at the lowest.

@@ -213,12 +213,12 @@ def leaves(value: Any, rule: LeafRule, path: Path = ()) -> Iterator[Leaf]:
         for i, item in enumerate(value):
             yield from leaves(item, rule.items, (*path, i))
     elif isinstance(value, dict):
-        yield from _of_object(value, rule, path)
+        yield from _walk_object(value, rule, path)
     else:
-        yield Leaf(path, _act(value, rule), value)
+        yield Leaf(path, _get_act(value, rule), value)
 
 
-def _act(value: Any, rule: LeafRule) -> Act:
+def _get_act(value: Any, rule: LeafRule) -> Act:
     """Returns the act for a string or a number; `UNKNOWN` for others."""
     act = None
     if isinstance(value, str) and (rule.shape is None or rule.shape.fullmatch(value)):
@@ -228,8 +228,8 @@ def _act(value: Any, rule: LeafRule) -> Act:
     return Act.UNKNOWN if act is None else act
 
 
-def _of_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Leaf]:
-    rule = _kind(value, rule)
+def _walk_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Leaf]:
+    rule = _select_kind(value, rule)
     if rule.fields is None:
         yield Leaf(path, Act.UNKNOWN, value)
         return
@@ -243,7 +243,7 @@ def _of_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Le
             yield Leaf((*path, name), Act.UNKNOWN, value[name])
 
 
-def _kind(value: dict[str, Any], rule: LeafRule) -> LeafRule:
+def _select_kind(value: dict[str, Any], rule: LeafRule) -> LeafRule:
     """Returns the rule for the kind that an object's tag names."""
     if not rule.tag:
         return rule

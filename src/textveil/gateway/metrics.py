@@ -75,7 +75,7 @@ class Metrics:
         if record.reason:
             self._refusals.labels(record.reason).inc()
         for type_, number in record.protected.items():
-            self._protected.labels(self._type(type_)).inc(number)
+            self._protected.labels(self._limit_type(type_)).inc(number)
         self._unresolved.inc(record.unresolved)
         for spend in record.spent:
             if spend.infinite:
@@ -87,7 +87,7 @@ class Metrics:
         if record.seconds["upstream"]:
             self._upstream.labels(record.operation).observe(record.seconds["upstream"])
 
-    def _type(self, said: str) -> str:
+    def _limit_type(self, said: str) -> str:
         if said not in self._types and (len(self._types) >= TYPES or TYPE.fullmatch(said) is None):
             return OTHER
         self._types.add(said)
@@ -97,9 +97,9 @@ class Metrics:
         """Returns the metrics page and its content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-        return generate_latest(self._all()), CONTENT_TYPE_LATEST
+        return generate_latest(self._collect()), CONTENT_TYPE_LATEST
 
-    def _all(self) -> "CollectorRegistry":
+    def _collect(self) -> "CollectorRegistry":
         from prometheus_client import CollectorRegistry
         from prometheus_client.multiprocess import MultiProcessCollector
 

@@ -52,7 +52,7 @@ def check_named(policy: Policy, path: str | None = None, *, starts: bool = True)
     Raises:
         PolicyError: something is missing, or cannot be used.
     """
-    found = list(_missing(policy))
+    found = list(_find_missing(policy))
     if not found:
         return []
     lines = read_marked(Path(path))[1] if path is not None else {}
@@ -64,23 +64,23 @@ def check_named(policy: Policy, path: str | None = None, *, starts: bool = True)
     return error.said
 
 
-def _missing(policy: Policy) -> Iterator[Missing]:
+def _find_missing(policy: Policy) -> Iterator[Missing]:
     asked = {policy.upstream, *(rule.upstream for rule in policy.rules)} - {None}
     for name, to in policy.upstreams.items():
         if to.credential is not None and (policy.upstream is None or name in asked):
-            yield from _of_credential(to.credential, ("upstreams", name, "credential"))
+            yield from _check_credential(to.credential, ("upstreams", name, "credential"))
     if policy.keys is not None:
-        yield from _of_keys(policy.keys)
+        yield from _check_keys(policy.keys)
     if policy.tls is not None:
-        yield from _of_tls(policy.tls)
-    yield from _of_options(policy.options, ())
+        yield from _check_tls(policy.tls)
+    yield from _check_options(policy.options, ())
     for i, rule in enumerate(policy.rules):
-        yield from _of_options(rule.options, ("rules", i))
+        yield from _check_options(rule.options, ("rules", i))
 
 
-def _of_tls(tls: TlsFiles) -> Iterator[Missing]:
+def _check_tls(tls: TlsFiles) -> Iterator[Missing]:
     files = (tls.certificate, ("tls", "certificate")), (tls.key, ("tls", "key"))
-    unread = [missing for file in files for missing in _of_file(*file)]
+    unread = [missing for file in files for missing in _check_file(*file)]
     yield from unread
     try:
         if not unread:
@@ -89,7 +89,7 @@ def _of_tls(tls: TlsFiles) -> Iterator[Missing]:
         yield Missing(("tls",), str(error))
 
 
-def _of_options(said: dict[str, Any], place: Place) -> Iterator[Missing]:
+def _check_options(said: dict[str, Any], place: Place) -> Iterator[Missing]:
     for option in FILES:
         file = said.get(option)
         if not isinstance(file, str) or os.path.exists(file):
@@ -98,10 +98,10 @@ def _of_options(said: dict[str, Any], place: Place) -> Iterator[Missing]:
             where = (*place, "options", option)
             yield Missing(where, f"{dotted(where)}: there is no file or folder {file!r}")
     if isinstance(codes := said.get("table.codes"), str):
-        yield from _of_books(codes, (*place, "options", "table.codes"))
+        yield from _check_books(codes, (*place, "options", "table.codes"))
 
 
-def _of_credential(credential: Credential, place: Place) -> Iterator[Missing]:
+def _check_credential(credential: Credential, place: Place) -> Iterator[Missing]:
     try:
         credential.read()
     except ConfigError as error:
@@ -109,7 +109,7 @@ def _of_credential(credential: Credential, place: Place) -> Iterator[Missing]:
         yield Missing(place, f"{dotted(place)}: {error}", later)
 
 
-def _of_keys(path: str) -> Iterator[Missing]:
+def _check_keys(path: str) -> Iterator[Missing]:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         yield Missing(("keys",), f"keys: there is no folder {folder!r}")
@@ -120,7 +120,7 @@ def _of_keys(path: str) -> Iterator[Missing]:
         yield Missing(("keys",), f"keys: {error}", later=not os.path.lexists(path))
 
 
-def _of_books(codes: str, place: Place) -> Iterator[Missing]:
+def _check_books(codes: str, place: Place) -> Iterator[Missing]:
     from textveil.table import choice, find_books
 
     try:
@@ -130,7 +130,7 @@ def _of_books(codes: str, place: Place) -> Iterator[Missing]:
         yield Missing(place, f"{dotted(place)}: {error}")
 
 
-def _of_file(path: str, place: Place) -> Iterator[Missing]:
+def _check_file(path: str, place: Place) -> Iterator[Missing]:
     try:
         with open(path, "rb"):
             return

@@ -78,7 +78,7 @@ class AnswerPieces:
         self._session, self._name, self._kept, self._lock = session, name, kept, lock
         self.unresolved = 0
 
-    def _restorer(self, text: str) -> Restorer:
+    def _create_restorer(self, text: str) -> Restorer:
         return self._session().restorer(escape="json" if is_json(text) else "none")
 
     def both(self, text: str) -> tuple[str, str]:
@@ -86,7 +86,7 @@ class AnswerPieces:
 
         The rest is the restored end if the text ends here.
         """
-        restorer = self._restorer(text)
+        restorer = self._create_restorer(text)
         certain = restorer.feed(text)
         rest = restorer.close()
         self.unresolved += unresolved_in(certain + rest)
@@ -109,7 +109,7 @@ class AnswerPieces:
             kept = self._kept.pop(self._digest(before), None) if before else None
         restorer = None if kept is None else kept.restorer
         if restorer is None or is_json(before) != is_json(before + text):
-            restorer = self._restorer(before + text)
+            restorer = self._create_restorer(before + text)
             restorer.feed(before)
         made = restorer.feed(text)
         if final:

@@ -42,28 +42,32 @@ class PolicyError(ConfigError):
         lines: dict[Place, int] | None = None,
         name: str = "",
     ) -> None:
-        self.faults = sorted(faults, key=lambda fault: _line(fault[0], lines or {}) or math.inf)
-        self.said = [f"{_where(place, lines or {}, name)}{says}" for place, says in self.faults]
+        self.faults = sorted(
+            faults, key=lambda fault: _find_line(fault[0], lines or {}) or math.inf
+        )
+        self.said = [
+            f"{_format_place(place, lines or {}, name)}{says}" for place, says in self.faults
+        ]
         more = (
             f" ({len(faults) - 1:,} more: see `textveil gateway check`)" if len(faults) > 1 else ""
         )
         super().__init__(self.said[0] + more)
 
 
-def _where(place: Place, lines: dict[Place, int], name: str) -> str:
+def _format_place(place: Place, lines: dict[Place, int], name: str) -> str:
     """Formats the file and the line of a fault.
 
     It is the line of the innermost place around the fault that has one.
     """
-    line = _line(place, lines)
+    line = _find_line(place, lines)
     return (f"{name}:{line}: " if line is not None else f"{name}: ") if name else ""
 
 
-def _line(place: Place, lines: dict[Place, int]) -> int | None:
+def _find_line(place: Place, lines: dict[Place, int]) -> int | None:
     return next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
 
 
-def _no_secret(value: object) -> object:
+def _refuse_plain_key(value: object) -> object:
     if isinstance(value, str):
         raise ConfigError("must be {env: NAME} or {file: PATH}, and never the key itself")
     return value
@@ -104,7 +108,7 @@ class Credential:
                     key = stream.read(10_000).decode("ascii", "replace")
             except (OSError, ValueError) as error:
                 raise ConfigError(
-                    f"the upstream's key cannot be read from {self}: {_reason(error)}"
+                    f"the upstream's key cannot be read from {self}: {_get_reason(error)}"
                 ) from None
         if not re.fullmatch(r"[!-~]+", key.strip()):
             raise ConfigError(
@@ -113,7 +117,7 @@ class Credential:
         return key.strip()
 
 
-def _reason(error: Exception) -> str:
+def _get_reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or "not a path"
 
 
@@ -131,7 +135,7 @@ class Upstream:
     """
 
     url: Address
-    credential: Annotated[Credential | None, BeforeValidator(_no_secret)] = None
+    credential: Annotated[Credential | None, BeforeValidator(_refuse_plain_key)] = None
     header: Literal["authorization", "x-api-key", "api-key"] | None = None
     client_key: Literal["pass", "drop"] = "pass"
 
@@ -315,25 +319,25 @@ class Policy:
     other_tools: Literal["refuse", "pass"] = "refuse"
 
     def __post_init__(self) -> None:
-        if faults := list(self._faults()):
+        if faults := list(self._find_faults()):
             raise PolicyError(faults)
 
-    def _faults(self) -> Iterator[tuple[Place, str]]:
+    def _find_faults(self) -> Iterator[tuple[Place, str]]:
         """Yields the contradictions in the policy, with their places."""
         for i, rule in enumerate(self.rules):
             for says in rule.faults():
                 yield ("rules", i), f"rules.{i}{says}"
-        for place, names, needs in self._of_keys():
+        for place, names, needs in self._find_key_settings():
             if needs and self.keys is None:
                 says = "needs the gateway's own keys: name their file with `keys: FILE`"
                 yield place, f"{names} {says}"
-        for place, name in self._named_upstreams():
+        for place, name in self._find_upstreams():
             try:
                 self.to(name)
             except ConfigError as error:
                 yield place, f"{dotted(place)}: {own_words(error)}"
 
-    def _of_keys(self) -> Iterator[tuple[Place, str, bool]]:
+    def _find_key_settings(self) -> Iterator[tuple[Place, str, bool]]:
         """Yields the settings that need gateway keys: place, name, whether set."""
         rules: list[tuple[Place, PolicyRule]] = [
             (("rules", i), own) for i, own in enumerate(self.rules)
@@ -344,7 +348,7 @@ class Policy:
             if isinstance(said, PolicyRule):
                 yield (*place, "keys"), dotted((*place, "keys")), bool(said.keys)
 
-    def _named_upstreams(self) -> Iterator[tuple[Place, str]]:
+    def _find_upstreams(self) -> Iterator[tuple[Place, str]]:
         if self.upstream is not None:
             yield ("upstream",), self.upstream
         for i, rule in enumerate(self.rules):

@@ -87,15 +87,15 @@ def read_policy(path: str, **typed: Any) -> Policy:
     made = None
     try:
         made = TypeAdapter(Policy).validate_python({**values, **given})
-        faults += [*_unresolved(made), *_unserved(made)]
+        faults += [*_find_wrong_options(made), *_find_unserved_routes(made)]
     except ValidationError as error:
-        faults += _faults_of(error)
+        faults += _convert_errors(error)
     if faults or made is None:
         raise PolicyError(faults[:MOST], lines, path)
-    return _beside(made, os.path.dirname(os.path.abspath(path)))
+    return _resolve_files(made, os.path.dirname(os.path.abspath(path)))
 
 
-def _beside(policy: Policy, folder: str) -> Policy:
+def _resolve_files(policy: Policy, folder: str) -> Policy:
     """Resolves a policy's file names against the folder of its file."""
 
     def whole(name: str) -> str:
@@ -114,7 +114,7 @@ def _beside(policy: Policy, folder: str) -> Policy:
 # ---- what is wrong -------------------------------------------------------------------------------
 
 
-def _unserved(policy: Policy) -> Iterator[tuple[Place, str]]:
+def _find_unserved_routes(policy: Policy) -> Iterator[tuple[Place, str]]:
     """Yields the routes of rules that do not exist.
 
     Such rules would never hold.
@@ -127,7 +127,7 @@ def _unserved(policy: Policy) -> Iterator[tuple[Place, str]]:
                 yield place, f"{dotted(place)}: {UnknownName('route', name, served)}"
 
 
-def _unresolved(policy: Policy) -> Iterator[tuple[Place, str]]:
+def _find_wrong_options(policy: Policy) -> Iterator[tuple[Place, str]]:
     """Yields the faults in the options that protect texts."""
     for i in (None, *range(len(policy.rules))):
         place: Place = () if i is None else ("rules", i)
@@ -139,7 +139,7 @@ def _unresolved(policy: Policy) -> Iterator[tuple[Place, str]]:
                 return  # the rules would say it again
 
 
-def _faults_of(error: ValidationError) -> Iterator[tuple[Place, str]]:
+def _convert_errors(error: ValidationError) -> Iterator[tuple[Place, str]]:
     """Converts a validation error to faults in words.
 
     Values are not shown, since they may be keys or names of people.
@@ -152,20 +152,20 @@ def _faults_of(error: ValidationError) -> Iterator[tuple[Place, str]]:
         elif isinstance(cause, ConfigError):
             yield place, f"{dotted(place)}: {own_words(cause)}"
         else:
-            yield place, _fault(place, each["type"], each["msg"])
+            yield place, _word_fault(place, each["type"], each["msg"])
 
 
-def _fault(place: Place, kind: str, says: str) -> str:
+def _word_fault(place: Place, kind: str, says: str) -> str:
     """Words a fault that pydantic finds."""
     if kind == "unexpected_keyword_argument":
         *inside, name = place
         part = next((PARTS[str(part)] for part in reversed(inside) if part in PARTS), Policy)
         unknown = UnknownName("option", str(name), [field.name for field in fields(part)])
         return f"{dotted(tuple(inside))}: {unknown}" if inside else str(unknown)
-    return f"{dotted(place)} {'is missing' if kind.startswith('missing') else _plainly(says, kind)}"
+    return f"{dotted(place)} {'is missing' if kind.startswith('missing') else _reword(says, kind)}"
 
 
-def _plainly(says: str, kind: str) -> str:
+def _reword(says: str, kind: str) -> str:
     """Rewords a message of pydantic for people who write YAML."""
     says = re.sub(r"^(Input|Value|String|Number|Tuple|Dictionary) should ", "must ", says)
     says = re.sub(r" or an instance of \w+|, unable to parse.*", "", says)
@@ -182,27 +182,27 @@ def explained(policy: Policy) -> list[str]:
     where = "the upstream that --upstream names" if to is None else to.url
     said = [
         f"Requests go to {where}.",
-        _about_keys(to, policy.keys),
-        _about_protection(policy.config(), policy),
+        _explain_keys(to, policy.keys),
+        _explain_protection(policy.config(), policy),
         f"Images, audio, files and token ids are {'sent as they are' if policy.media == 'pass' else 'refused'}.",
         f"{'Nothing is' if policy.schemas == 'pass' else 'Identifiers are'} hidden in descriptions of tools.",
         f"Fields that are not known are {'left out' if policy.unknown == 'drop' else 'refused'}.",
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
         f"A request has at most {policy.limit:,} bytes, and the upstream {policy.timeout:g} seconds to answer.",
     ]
-    said += _about_more(policy)
+    said += _explain_more(policy)
     for i, rule in enumerate(policy.rules):
         whose = [f"{name} {', '.join(names)}" for name in WHOSE if (names := getattr(rule, name))]
-        changes = ", ".join(map(_about_change, rule.changes.items()))
+        changes = ", ".join(map(_explain_change, rule.changes.items()))
         said.append(f"Rule {i}, for {' and '.join(whose)}: {changes}.")
     return [*said, "If a detector fails, nothing is sent."]
 
 
-def _about_more(policy: Policy) -> Iterator[str]:
+def _explain_more(policy: Policy) -> Iterator[str]:
     """Yields the explanations of optional fields."""
     restore, tools = policy.restore, ", ".join(policy.tools)
     if policy.keys is not None:
-        yield f"A key may {_about_limits(policy.requests, policy.budget)}."
+        yield f"A key may {_explain_limits(policy.requests, policy.budget)}."
     if policy.tls is not None:
         yield f"Connections are encrypted with the certificate in {policy.tls.certificate}."
     yield PLAYGROUND[policy.playground]
@@ -218,7 +218,7 @@ def _about_more(policy: Policy) -> Iterator[str]:
         yield f"Of tool servers these tools are served, protected: {tools}; others are {others}."
 
 
-def _about_keys(to: Upstream | None, keys: str | None) -> str:
+def _explain_keys(to: Upstream | None, keys: str | None) -> str:
     needed = f"a key from the file {keys}" if keys else "no key of the gateway's own"
     own = f"Clients need {needed}"
     if to is not None and to.credential is not None:
@@ -228,28 +228,28 @@ def _about_keys(to: Upstream | None, keys: str | None) -> str:
     return f"{own}; {what}."
 
 
-def _about_protection(config: Config, policy: Policy) -> str:
+def _explain_protection(config: Config, policy: Policy) -> str:
     name, mechanism = config.profile, config.mechanism.name
     how = f"the profile {name}" if name else f"the mechanism {mechanism}"
     lists = {"always": len(policy.always), "never": len(policy.never)}
-    words = " and ".join(_about_words(count, name) for name, count in lists.items() if count)
+    words = " and ".join(_explain_words(count, name) for name, count in lists.items() if count)
     return f"Texts are protected by {how}, level {config.protect.level}{words and f'; {words}'}."
 
 
-def _about_words(count: int, name: str) -> str:
+def _explain_words(count: int, name: str) -> str:
     return f"{count:,} {'word is' if count == 1 else 'words are'} {name} hidden"
 
 
-def _about_limits(requests: int | None, budget: KeyBudget | None) -> str:
+def _explain_limits(requests: int | None, budget: KeyBudget | None) -> str:
     number = "any number of requests" if requests is None else f"{requests:,} requests a minute"
     epsilon = "any epsilon" if budget is None else f"an epsilon of {budget}"
     return f"send {number} and spend {epsilon}"
 
 
-def _about_change(change: tuple[str, Any]) -> str:
+def _explain_change(change: tuple[str, Any]) -> str:
     name, value = change
     if name in ("always", "never"):
-        return _about_words(len(value), name)
+        return _explain_words(len(value), name)
     return f"{len(value):,} other options" if name == "options" else f"{name} {value}"
 
 

@@ -240,24 +240,24 @@ class ServingProcess:
         """Answers a readiness probe: 200 or 503, and JSON with each part."""
         from starlette.responses import JSONResponse
 
-        said = {"models": self._models, "store": await asyncio.to_thread(self._store)}
+        said = {"models": self._models, "store": await asyncio.to_thread(self._check_store)}
         if self.audit is not None:
             said["audit log"] = READY if self.audit.works() else "cannot be written"
         if request.query_params.get("upstream") == "1":
-            said["upstream"] = await self._reached()
+            said["upstream"] = await self._probe_upstream()
         if self.stopping:
             said["process"] = "stopping"
         ready = all(each == READY for each in said.values())
         return JSONResponse({"ready": ready, **said}, 200 if ready else 503)
 
-    def _store(self) -> str:
+    def _check_store(self) -> str:
         try:
             self._gateway.store.ping()
         except TextveilError:
             return "cannot be reached"
         return READY
 
-    async def _reached(self) -> str:
+    async def _probe_upstream(self) -> str:
         """Probes the upstream and returns its state; cached for some seconds.
 
         Any answer below 500 counts. The probe sends no key.
@@ -295,7 +295,10 @@ async def unless_left(request: "Request", work: Coroutine[Any, Any, T]) -> T:
     """
     from starlette.requests import ClientDisconnect
 
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    working, leaving = (
+        asyncio.ensure_future(work),
+        asyncio.ensure_future(_wait_for_disconnect(request)),
+    )
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -308,6 +311,6 @@ async def unless_left(request: "Request", work: Coroutine[Any, Any, T]) -> T:
     raise ClientDisconnect()
 
 
-async def _left(request: "Request") -> None:
+async def _wait_for_disconnect(request: "Request") -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -76,16 +76,16 @@ class Releasing:
         """
         forms = message.forms or (TEXT_FORM,) * len(message.texts)
         made = self._mend(message, forms)
-        results = self._plain(message, forms, made, session)
+        results = self._release_plain(message, forms, made, session)
         for i, form in enumerate(forms):
             if form == JSON_FORM:
-                made[i], more = self._json(message.texts[i], session, message.source(i))
+                made[i], more = self._release_json(message.texts[i], session, message.source(i))
                 results += more
             elif form == SCHEMA_FORM:
-                made[i] = self._schema(message.texts[i], session)
+                made[i] = self._release_schema(message.texts[i], session)
         return made, promised(results)
 
-    def _plain(
+    def _release_plain(
         self, message: Utterance, forms: Sequence[str], made: list[str], session: Session
     ) -> list[Result]:
         """Releases the plain texts of a message, in place."""
@@ -95,28 +95,28 @@ class Releasing:
             privatizer = self._privatizer.with_parts(source=source)
             results += privatizer.privatize_many([made[i] for i in several], session)
         for i, result in zip(plain, results, strict=True):
-            made[i] = _as_label(result.text) if forms[i] == LABEL_FORM else result.text
+            made[i] = _to_label(result.text) if forms[i] == LABEL_FORM else result.text
         return results
 
     def _mend(self, message: Utterance, forms: Sequence[str]) -> list[str]:
         """Returns the texts of a message, with divided identifiers mended."""
         made = list(message.texts)
         parts = [i for i, form in enumerate(forms) if form == TEXT_FORM and message.role != BESIDES]
-        for i, text in zip(parts, self._mended([made[i] for i in parts]), strict=True):
+        for i, text in zip(parts, self._mend_parts([made[i] for i in parts]), strict=True):
             made[i] = text
         return made
 
-    def _mended(self, parts: Sequence[str]) -> list[str]:
+    def _mend_parts(self, parts: Sequence[str]) -> list[str]:
         """Moves identifiers divided between parts into the first of the parts."""
         text, ends = "".join(parts), list(accumulate(map(len, parts)))
         starts = [0, *ends]
         for i, end in enumerate(ends[:-1]):
             low = max(start for start in starts if start <= max(0, end - SHORT))
-            ends[i] = self._divided(text, low, starts[i], end)
+            ends[i] = self._find_end(text, low, starts[i], end)
         ends = list(accumulate(ends, max))
         return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def _divided(self, text: str, low: int, start: int, end: int) -> int:
+    def _find_end(self, text: str, low: int, start: int, end: int) -> int:
         """Finds the end of an identifier that a part's end divides.
 
         Where identifiers end one part and begin the next, both are taken to be whole.
@@ -128,30 +128,32 @@ class Releasing:
             end: end of the part.
         """
         high = end + AROUND
-        around = self._places(text, max(low, end - AROUND), high)
+        around = self._find_identifiers(text, max(low, end - AROUND), high)
         stop = max((stop for begin, stop in around if begin < end < stop < high), default=end)
         if stop == end:
             return end
-        next_ones = self._places(text, end, high)
+        next_ones = self._find_identifiers(text, end, high)
         behind = max((last for begin, last in next_ones if begin == end), default=end)
-        own = self._places(text, max(start, end - AROUND), end)
+        own = self._find_identifiers(text, max(start, end - AROUND), end)
         before = any(last == end for _, last in own)
         return end if behind > end and (before or behind > stop) else stop
 
-    def _places(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    def _find_identifiers(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yields the start and end of identifiers in a part of a text."""
         for value in self._private_in(text[low:high]):
             for match in regex.finditer(regex.escape(value.text), text[low:high]):
                 yield low + match.start(), low + match.end()
 
-    def _json(self, text: str, session: Session, source: Source) -> tuple[str, list[Result]]:
+    def _release_json(
+        self, text: str, session: Session, source: Source
+    ) -> tuple[str, list[Result]]:
         """Releases the values of JSON one by one.
 
         It is searched as a whole first, since field names say what the values are. A name of a
         field is released only if it contains something private. A number that changes becomes a
         string. Text that is no JSON is released as text.
         """
-        value, written = _read(text)
+        value, written = _parse(text)
         if value is not text:
             session.hide(self._privatizer.private_in(written))
         sought = session.snapshot().sought
@@ -159,11 +161,13 @@ class Releasing:
         def wanted(each: str, name: bool) -> bool:
             return not name or any(value.text in each for value in sought.standing(each))
 
-        return _released(self._privatizer.with_parts(source=source), text, value, wanted, session)
+        return _release_values(
+            self._privatizer.with_parts(source=source), text, value, wanted, session
+        )
 
-    def _schema(self, text: str, session: Session) -> str:
+    def _release_schema(self, text: str, session: Session) -> str:
         """Hides the private values in a schema, and changes nothing else."""
-        value, written = _read(text)
+        value, written = _parse(text)
         session.hide(self._private_in(written))
         sought = session.snapshot().sought
 
@@ -172,15 +176,15 @@ class Releasing:
 
         if not wanted(written, False):
             return text
-        return _released(self._schemas, text, value, wanted, session)[0]
+        return _release_values(self._schemas, text, value, wanted, session)[0]
 
 
-def _as_label(text: str) -> str:
+def _to_label(text: str) -> str:
     """Joins a text to one word, as names of participants must be."""
     return regex.sub(r"[^\p{L}\p{N}_.\-]+", "_", text).strip("_")
 
 
-def _read(text: str) -> tuple[Any, str]:
+def _parse(text: str) -> tuple[Any, str]:
     """Parses JSON, and returns it with its unescaped text.
 
     Text that is no JSON object or list is returned as it is, twice.
@@ -194,29 +198,29 @@ def _read(text: str) -> tuple[Any, str]:
     return value, json.dumps(value, ensure_ascii=False)
 
 
-def _released(
+def _release_values(
     privatizer: Privatizer, text: str, value: Any, wanted: Wanted, session: Session
 ) -> tuple[str, list[Result]]:
     """Releases some texts of JSON; it stays byte-identical if none changes."""
-    texts = [str(each) for each in _texts(value, wanted)]
+    texts = [str(each) for each in _collect_texts(value, wanted)]
     results = list(privatizer.privatize_many(texts, session))
     made = [result.text for result in results]
     if made == texts:
         return text, results
-    changed = _with(value, wanted, iter(made))
+    changed = _replace_texts(value, wanted, iter(made))
     return changed if isinstance(changed, str) else json.dumps(changed, ensure_ascii=False), results
 
 
-def _texts(value: Any, wanted: Wanted) -> Iterator[str | int | float]:
+def _collect_texts(value: Any, wanted: Wanted) -> Iterator[str | int | float]:
     """Yields the wanted strings, numbers and field names of any JSON."""
     if isinstance(value, dict):
         for name, each in value.items():
             if wanted(name, True):
                 yield name
-            yield from _texts(each, wanted)
+            yield from _collect_texts(each, wanted)
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each, wanted)
+            yield from _collect_texts(each, wanted)
     elif _is_text(value) and wanted(str(value), False):
         yield value
 
@@ -226,15 +230,15 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
-    """Replaces the wanted texts of JSON, in the order of `_texts`."""
+def _replace_texts(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
+    """Replaces the wanted texts of JSON, in the order of `_collect_texts`."""
     if isinstance(value, dict):
         return {
-            next(made) if wanted(name, True) else name: _with(each, wanted, made)
+            next(made) if wanted(name, True) else name: _replace_texts(each, wanted, made)
             for name, each in value.items()
         }
     if isinstance(value, list):
-        return [_with(each, wanted, made) for each in value]
+        return [_replace_texts(each, wanted, made) for each in value]
     if not (_is_text(value) and wanted(str(value), False)):
         return value
     text = next(made)
@@ -280,7 +284,7 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {}
     made = {name: said[0][name] for name in PROMISE}
     for name in ("epsilon", "epsilon_ldp"):
-        made[name] = _largest([each[name] for each in said])
+        made[name] = _find_largest([each[name] for each in said])
     for name in ("words", "protected"):
         made[name] = sum(each[name] for each in said)
     if any(each["kind"] == "none" for each in said):
@@ -288,7 +292,7 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _largest(bounds: Sequence[Any]) -> Any:
+def _find_largest(bounds: Sequence[Any]) -> Any:
     """Returns the largest bound; a bound that is no number is infinite."""
     return next((each for each in bounds if not isinstance(each, int | float)), None) or max(bounds)
 

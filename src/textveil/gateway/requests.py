@@ -108,9 +108,9 @@ class Asked:
         elif leaf.act is Act.MEDIA and policy.media == "pass":
             self.passed += 1
         elif leaf.act is not Act.PASS:
-            raise self._refused(leaf)
+            raise self._build_refusal(leaf)
 
-    def _refused(self, leaf: Leaf) -> RequestError:
+    def _build_refusal(self, leaf: Leaf) -> RequestError:
         name = located(leaf.path, self._body)
         instead = known_instead(leaf.path, self._operation.request)
         if leaf.act is not Act.UNKNOWN:
@@ -177,7 +177,7 @@ def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
     texts = tuple(
         leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own
     )
-    said = Utterance(role, texts, tuple(_form(leaf) for leaf in own))
+    said = Utterance(role, texts, tuple(_get_form(leaf) for leaf in own))
     results = [_is_result(body, leaf.path) for leaf in own]
     sources = ("tool" if is_result else said.source(i) for i, is_result in enumerate(results))
     return said._replace(sources=tuple(sources)) if any(results) else said
@@ -185,17 +185,19 @@ def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
 
 def message_of(operation: Operation, message: dict[str, Any]) -> Utterance:
     """Builds the utterance of an answer's message, as clients send it back."""
-    found = _said(operation, message, TEXT)
+    found = _find_leaves(operation, message, TEXT)
     return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
 
 
 def all_signed(operation: Operation, message: dict[str, Any]) -> list[Signed]:
     """Lists the texts that the upstream signed in an answer's message."""
-    found = _said(operation, message, {Act.SIGNED})
+    found = _find_leaves(operation, message, {Act.SIGNED})
     return [signed_in(message, leaf.path) for leaf in found]
 
 
-def _said(operation: Operation, message: dict[str, Any], acts: Collection[Act]) -> list[Leaf]:
+def _find_leaves(
+    operation: Operation, message: dict[str, Any], acts: Collection[Act]
+) -> list[Leaf]:
     found = leaves(message, operation.message)
     return [leaf for leaf in found if leaf.act in acts and not _is_empty(leaf)]
 
@@ -236,7 +238,7 @@ def _is_part(leaf: Leaf) -> bool:
     )
 
 
-def _form(leaf: Leaf) -> str:
+def _get_form(leaf: Leaf) -> str:
     if leaf.act is Act.SCHEMA:
         return SCHEMA_FORM
     if leaf.act is Act.ARGUMENTS or not isinstance(leaf.value, str):

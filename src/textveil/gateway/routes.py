@@ -95,8 +95,8 @@ async def answer(
     process: ServingProcess = request.state.process
     try:
         process.admit(record)
-        found = await _admitted(gateway, operation, request, record, prepared)
-        answered = _answered(operation, request, record, *found)
+        found = await _admit(gateway, operation, request, record, prepared)
+        answered = _respond(operation, request, record, *found)
         return await unless_left(request, process.unless_stopped(answered))
     except RequestError as error:
         failure = error
@@ -112,7 +112,7 @@ async def answer(
     return JSONResponse(operation.error(failure), status, headers=failure.headers | where)
 
 
-async def _admitted(
+async def _admit(
     gateway: Gateway,
     operation: Operation,
     request: "Request",
@@ -140,7 +140,7 @@ async def _admitted(
     return gateway, body, caller
 
 
-async def _answered(
+async def _respond(
     operation: Operation,
     request: "Request",
     record: RequestRecord,

@@ -90,7 +90,7 @@ class StandingPolicy:
             all_of_them = "\0".join(sent.values()) or None
             return Caller(account=account(all_of_them), header=header, secret=secret)
         for header, value in sent.items():
-            secret = _bearer(value) if header == "authorization" else value
+            secret = _extract_bearer(value) if header == "authorization" else value
             if (key := self.keys.find(secret)) is not None:
                 if counts:
                     self._count(self.keys, key)
@@ -137,7 +137,7 @@ class StandingPolicy:
         return {name: headers[name] for name in names if name in headers}
 
 
-def _bearer(value: str) -> str:
+def _extract_bearer(value: str) -> str:
     """Extracts the key from an `Authorization` header.
 
     Older clients send it without "Bearer".

@@ -99,7 +99,7 @@ class _Memory:
             await run(remember, self._chain, self._operation, told, news)
 
 
-async def _next(
+async def _read_event(
     came: "AsyncIterator[Any]", record: RequestRecord, process: ServingProcess
 ) -> Event | None:
     """Returns the next event with data; None at the end."""
@@ -137,7 +137,7 @@ async def events(
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
             came = aiter(httpx2.EventSource(response))
-            while (event := await _next(came, record, process)) is not None:
+            while (event := await _read_event(came, record, process)) is not None:
                 if _is_error(event):
                     failure = worded(failure, event.data, restoring, keys_of(response))
                     break

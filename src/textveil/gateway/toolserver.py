@@ -135,7 +135,7 @@ class ToolServer:
         said = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
         made = asked.released([self._releasing(each, self.session)[0] for each in said])
         return {
-            name: _with_addresses(came[name], value) if name in ADDRESSED else value
+            name: _fix_addresses(came[name], value) if name in ADDRESSED else value
             for name, value in made.items()
         }
 
@@ -171,13 +171,13 @@ class ToolServer:
 
         quiet("mcp")
         async with (
-            self._upstream() as transport,
+            self._open_transport() as transport,
             mcp.Client(transport, read_timeout_seconds=self.policy.timeout) as client,
         ):
             served = _Requests(self, client)
             info = client.server_info
             said = {"name": info.name if info else "tools", "instructions": client.instructions}
-            about = await _in_thread(self.protected, tables.ABOUT, said)
+            about = await _run_in_thread(self.protected, tables.ABOUT, said)
             has, handlers = client.server_capabilities, dict[str, Any]()
             if has.tools is not None:
                 handlers |= {"on_list_tools": served.list_tools, "on_call_tool": served.call_tool}
@@ -197,7 +197,7 @@ class ToolServer:
             yield server
 
     @asynccontextmanager
-    async def _upstream(self) -> AsyncIterator[Any]:
+    async def _open_transport(self) -> AsyncIterator[Any]:
         import httpx2
         from mcp import StdioServerParameters
         from mcp.client.stdio import stdio_client
@@ -218,7 +218,7 @@ class ToolServer:
             name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")
         }
         command, *args = self.command
-        with open(self.errors or os.devnull, "a", opener=_for_its_owner) as errors:
+        with open(self.errors or os.devnull, "a", opener=_open_private) as errors:
             yield stdio_client(
                 StdioServerParameters(command=command, args=args, env=environment), errlog=errors
             )
@@ -236,7 +236,7 @@ class _Requests:
         self._served, self._client = served, client
         self._schemas: dict[str, Json] = {}  # of arguments, by tool
 
-    async def _answer(self, asked: Awaitable[Any]) -> Json:
+    async def _await_answer(self, asked: Awaitable[Any]) -> Json:
         """Awaits an answer of the tool server and returns its JSON.
 
         Raises:
@@ -245,17 +245,15 @@ class _Requests:
         from mcp import MCPError
 
         try:
-            return _json(await asked)
+            return _to_json(await asked)
         except MCPError as error:
             code, message = error.code, error.message
         except Exception as error:  # which may hold text
             kind = type(error).__name__
             code, message = FAILED, f"textveil: the tool server did not answer ({kind})"
-        raise MCPError(
-            code, (await self._protected(tables.FAILED, {"message": message}))["message"]
-        )
+        raise MCPError(code, (await self._protect(tables.FAILED, {"message": message}))["message"])
 
-    async def _protected(self, operation: Operation, came: Json) -> Json:
+    async def _protect(self, operation: Operation, came: Json) -> Json:
         """Protects an answer for the client.
 
         Raises:
@@ -264,32 +262,32 @@ class _Requests:
         from mcp import MCPError
 
         try:
-            return await _in_thread(self._served.protected, operation, came)
+            return await _run_in_thread(self._served.protected, operation, came)
         except (RequestError, TextveilError) as error:
             said = error.said if isinstance(error, RequestError) else f"textveil: {error}"
         except Exception as error:
             said = f"textveil: what the tool server answered could not be protected ({type(error).__name__})"
         raise MCPError(FAILED, said)
 
-    async def _given(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
+    async def _protect_as(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
         """Protects an answer and parses it as a type of `mcp.types`."""
         from mcp import types
 
-        made = await self._protected(operation, await self._answer(asked))
+        made = await self._protect(operation, await self._await_answer(asked))
         return getattr(types, kind).model_validate(made)
 
-    async def _restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
-        return await _in_thread(self._served.restored, value, tool)
+    async def _restore(self, value: Any, tool: str = "") -> tuple[Any, int]:
+        return await _run_in_thread(self._served.restored, value, tool)
 
     # ---- tools -----------------------------------------------------------------------------------
 
     async def list_tools(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import ListToolsResult
 
-        came = await self._answer(self._client.list_tools(cursor=params.cursor))
+        came = await self._await_answer(self._client.list_tools(cursor=params.cursor))
         self._schemas |= {each["name"]: each["inputSchema"] for each in came["tools"]}
         named = [each for each in came["tools"] if self._served.policy.protects_tool(each["name"])]
-        made = await self._protected(tables.TOOLS, {**came, "tools": named})
+        made = await self._protect(tables.TOOLS, {**came, "tools": named})
         if self._served.policy.other_tools == "pass":
             own = {each["name"]: each for each in made["tools"]}
             made["tools"] = [own.get(each["name"], each) for each in came["tools"]]
@@ -307,59 +305,59 @@ class _Requests:
             )
         arguments, left = params.arguments, 0
         if protects and arguments is not None:
-            restored, left = await self._restored(arguments, params.name)
-            arguments = _as_numbers(arguments, restored, self._schemas.get(params.name, {}))
+            restored, left = await self._restore(arguments, params.name)
+            arguments = _convert_numbers(arguments, restored, self._schemas.get(params.name, {}))
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             if message is not None and protects:
-                message = (await self._protected(tables.PROGRESS, {"message": message}))["message"]
+                message = (await self._protect(tables.PROGRESS, {"message": message}))["message"]
             await context.session.report_progress(progress, total, message)
 
-        came = await self._answer(
+        came = await self._await_answer(
             self._client.call_tool(params.name, arguments, progress_callback=tell)
         )
         if not protects:
             return CallToolResult.model_validate(came)
         try:
-            made = await self._protected(tables.CALL, came)
+            made = await self._protect(tables.CALL, came)
         except MCPError as error:  # so that the model can go on without it
             made = {"content": [{"type": "text", "text": error.message}], "isError": True}
-        hidden = _hidden(made, self._served.session)
+        hidden = _count_hidden(made, self._served.session)
         return CallToolResult.model_validate({**made, "_meta": {HIDDEN: hidden, LEFT: left}})
 
     # ---- resources and prompts -------------------------------------------------------------------
 
     async def list_resources(self, _: "ServerRequestContext", params: Any) -> Any:
         asked = self._client.list_resources(cursor=params.cursor)
-        return await self._given("ListResourcesResult", tables.RESOURCES, asked)
+        return await self._protect_as("ListResourcesResult", tables.RESOURCES, asked)
 
     async def list_templates(self, _: "ServerRequestContext", params: Any) -> Any:
         asked = self._client.list_resource_templates(cursor=params.cursor)
-        return await self._given("ListResourceTemplatesResult", tables.TEMPLATES, asked)
+        return await self._protect_as("ListResourceTemplatesResult", tables.TEMPLATES, asked)
 
     async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
-        uri = await _in_thread(self._served.address, params.uri)
+        uri = await _run_in_thread(self._served.address, params.uri)
         asked = self._client.read_resource(uri, cache_mode="bypass")
-        return await self._given("ReadResourceResult", tables.READ, asked)
+        return await self._protect_as("ReadResourceResult", tables.READ, asked)
 
     async def list_prompts(self, _: "ServerRequestContext", params: Any) -> Any:
         asked = self._client.list_prompts(cursor=params.cursor)
-        return await self._given("ListPromptsResult", tables.PROMPTS, asked)
+        return await self._protect_as("ListPromptsResult", tables.PROMPTS, asked)
 
     async def get_prompt(self, _: "ServerRequestContext", params: Any) -> Any:
-        arguments, _left = await self._restored(params.arguments)
+        arguments, _left = await self._restore(params.arguments)
         asked = self._client.get_prompt(params.name, arguments)
-        return await self._given("GetPromptResult", tables.PROMPT_GIVEN, asked)
+        return await self._protect_as("GetPromptResult", tables.PROMPT_GIVEN, asked)
 
     async def complete(self, _: "ServerRequestContext", params: Any) -> Any:
         around = None if params.context is None else params.context.arguments
         said = params.argument.model_dump(), around
-        (argument, around), _left = await self._restored(list(said))
+        (argument, around), _left = await self._restore(list(said))
         asked = self._client.complete(params.ref, argument, around)
-        return await self._given("CompleteResult", tables.COMPLETED, asked)
+        return await self._protect_as("CompleteResult", tables.COMPLETED, asked)
 
 
-def _as_numbers(came: Json, restored: Json, schema: Json) -> Json:
+def _convert_numbers(came: Json, restored: Json, schema: Json) -> Json:
     """Converts restored arguments back to numbers where the schema wants numbers.
 
     A hidden number had become a text.
@@ -378,37 +376,37 @@ def _as_numbers(came: Json, restored: Json, schema: Json) -> Json:
     return made
 
 
-async def _in_thread(work: Callable[..., Made], *given: Any) -> Made:
+async def _run_in_thread(work: Callable[..., Made], *given: Any) -> Made:
     import anyio.to_thread
 
     return await anyio.to_thread.run_sync(work, *given)
 
 
-def _for_its_owner(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     """Opens a file; a new one is readable for its owner only."""
     return os.open(path, flags, 0o600)
 
 
-def _json(made: Any) -> Json:
+def _to_json(made: Any) -> Json:
     found: Json = made.model_dump(by_alias=True, mode="json", exclude_none=True)
     return found
 
 
-def _with_addresses(came: Any, made: Any) -> Any:
+def _fix_addresses(came: Any, made: Any) -> Any:
     """Rewrites changed addresses of resources so that they stay addresses."""
     if isinstance(made, list):
         same = len(came) == len(made)
-        return [_with_addresses(*pair) for pair in zip(came, made, strict=True)] if same else made
+        return [_fix_addresses(*pair) for pair in zip(came, made, strict=True)] if same else made
     if not isinstance(made, dict):
         return made
     within = [name for name in ("resource", "content") if name in made]
-    inner = {name: _with_addresses(came[name], made[name]) for name in within}
+    inner = {name: _fix_addresses(came[name], made[name]) for name in within}
     if made.get("uri", "") != came.get("uri", ""):
         inner["uri"] = SCHEME + quote(made["uri"])
     return {**made, **inner}
 
 
-def _hidden(made: Json, session: Session) -> dict[str, int]:
+def _count_hidden(made: Json, session: Session) -> dict[str, int]:
     """Counts the hidden values of each type in a result."""
     return dict(sorted(session.snapshot().hidden_in(json.dumps(made, ensure_ascii=False)).items()))
 
@@ -478,13 +476,13 @@ def _run(
         run(serve)
         return
     except Exception as error:
-        failure = _first(error)
+        failure = _unwrap_error(error)
     if isinstance(failure, TextveilError):
         raise failure
     kind = type(failure).__name__
     raise ConfigError(f"the tool server could not be started or reached, or broke off ({kind})")
 
 
-def _first(error: Exception) -> Exception:
+def _unwrap_error(error: Exception) -> Exception:
     """Returns the first error of a group, or the error itself."""
-    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
+    return _unwrap_error(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error

@@ -45,15 +45,15 @@ class Tracing:
 
         carrier = {} if parent is None else {"traceparent": parent}
         context = tracecontext.TraceContextTextMapPropagator().extract(carrier)
-        with self._span("textveil.request", context) as span:
-            record.span = partial(self._span, context=set_span_in_context(span, context))
+        with self._start_span("textveil.request", context) as span:
+            record.span = partial(self._start_span, context=set_span_in_context(span, context))
             try:
                 yield
             finally:
                 for name, value in attributes(record).items():
                     span.set_attribute(name, value)
 
-    def _span(self, name: str, context: Any) -> AbstractContextManager[Any]:
+    def _start_span(self, name: str, context: Any) -> AbstractContextManager[Any]:
         assert self._tracer is not None, "or there are no spans"
         # Messages of exceptions may hold text.
         return self._tracer.start_span(

@@ -116,7 +116,9 @@ async def send(
     once = operation.grows(released) is not None
     with failing():
         until = request.state.until
-        sent = client.send(to_send, stream=True) if once else _sent(client, to_send, until)
+        sent = (
+            client.send(to_send, stream=True) if once else _send_with_retry(client, to_send, until)
+        )
         answer = await sent
     request.state.until.push_async_callback(answer.aclose)
     if answer.status_code == 200:
@@ -128,7 +130,7 @@ async def send(
     raise await refusal_of(answer, restoring, keys_of(answer))
 
 
-async def _sent(
+async def _send_with_retry(
     client: "httpx2.AsyncClient", request: "httpx2.Request", until: AsyncExitStack
 ) -> "httpx2.Response":
     """Sends a request, once more if its kept connection was already closed.
@@ -215,7 +217,7 @@ def worded(
 
     The gateway's error is returned if there is no message, or if it repeats the key.
     """
-    said = _said(found)
+    said = _extract_error(found)
     texts = {name: restoring.text(said[name]) for name in ERROR if isinstance(said.get(name), str)}
     secrets = [word for key in keys for word in key.split() if len(word) > 7]
     all_of_it = "\n".join(texts.values())
@@ -232,7 +234,7 @@ def worded(
     )
 
 
-def _said(found: Any) -> dict[str, Any]:
+def _extract_error(found: Any) -> dict[str, Any]:
     """Extracts the fields of an upstream's error.
 
     An error may be its message alone.

@@ -89,14 +89,14 @@ class Workers:
         own, mine = os.getpid(), None
         if SHARED not in os.environ:
             os.environ[SHARED] = mine = tempfile.mkdtemp(prefix="textveil-metrics-")
-        self._before = {each: signal.signal(each, self._signalled) for each in self._signals}
+        self._before = {each: signal.signal(each, self._handle_signal) for each in self._signals}
         life = os.pipe()
         try:
             while self._code is None or self._alive:
-                if self._wanted() and (served := self._fork(life)) is not None:
+                if self._is_worker_missing() and (served := self._fork(life)) is not None:
                     return served
                 time.sleep(TICK)
-                self._look()
+                self._check_workers()
             return self._code
         finally:
             if os.getpid() == own:
@@ -112,7 +112,7 @@ class Workers:
             del os.environ[SHARED]
             shutil.rmtree(shared, ignore_errors=True)
 
-    def _wanted(self) -> bool:
+    def _is_worker_missing(self) -> bool:
         """True if it is time to start another worker.
 
         The first is started at once, the others after one has served.
@@ -148,7 +148,7 @@ class Workers:
 
         return served
 
-    def _look(self) -> None:
+    def _check_workers(self) -> None:
         """Checks which workers serve and which have ended."""
         for pid, heard in list(self._alive.items()):
             with suppress(BlockingIOError):
@@ -159,13 +159,13 @@ class Workers:
                     self._served, self._pause = True, PAUSE
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._ended(pid, os.waitstatus_to_exitcode(status))
+                self._handle_end(pid, os.waitstatus_to_exitcode(status))
         if self._code is not None and self._alive and time.monotonic() > self._until:
             self._until += 1
             for pid in self._alive:
                 os.kill(pid, signal.SIGKILL)
 
-    def _ended(self, pid: int, code: int) -> None:
+    def _handle_end(self, pid: int, code: int) -> None:
         os.close(self._alive.pop(pid))
         for file in glob(os.path.join(escape(os.environ[SHARED]), f"gauge_live*_{pid}.db")):
             os.unlink(file)  # what it counted stays, what was open in it does not
@@ -185,20 +185,20 @@ class Workers:
             self._next = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
-    def _signalled(self, number: int, _: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _: FrameType | None) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
             self._stop(0 if number == signal.SIGTERM else 128 + number)
         else:
-            self._tell(signal.Signals(number))
+            self._send_signal(signal.Signals(number))
 
     def _stop(self, code: int) -> None:
         """Tells all workers to stop; the second time, at once."""
         if self._code is None:
             self._code, self._until = code, time.monotonic() + self._grace + MORE
             self._listening.close()  # or what comes when all have ended would wait for an answer
-        self._tell(signal.SIGTERM)
+        self._send_signal(signal.SIGTERM)
 
-    def _tell(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         for pid in list(self._alive):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -68,7 +68,7 @@ class Offers:
             mine = Offer(f"{own} (this gateway)", said[own], config)
         self._offers = {own: mine} | {name: each for name, each in packaged.items() if name != own}
         self.gateway, self._config = gateway, config
-        self._using = lru_cache(LOADED)(self._loaded)
+        self._using = lru_cache(LOADED)(self._load)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Lists the profiles in order, as JSON.
@@ -77,7 +77,7 @@ class Offers:
         """
         return [
             {"name": name, "title": each.title, "about": each.about}
-            | {"level": each.config.protect.level, "looks": _looks(each.config)}
+            | {"level": each.config.protect.level, "looks": _can_find(each.config)}
             for name, each in self._offers.items()
         ]
 
@@ -91,14 +91,14 @@ class Offers:
             raise InputError("there is no such profile here: reload the page")
         return self._using(profile, level)
 
-    def _loaded(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
+    def _load(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
         config = self._offers[profile].config
-        if _looks(config) and config.protect.level != level:
+        if _can_find(config) and config.protect.level != level:
             config = replace(config, protect=replace(config.protect, level=level))
         own = config is self._config
         return config, self.gateway.privatizer if own else Privatizer.from_config(config)
 
 
-def _looks(config: Config) -> bool:
+def _can_find(config: Config) -> bool:
     """True if the options look for anything to hide."""
     return bool(config.protect.detectors or config.protect.always or config.protect.always_matching)

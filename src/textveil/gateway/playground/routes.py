@@ -110,38 +110,41 @@ class Playground:
         posts: dict[str, tuple[type[_Body], Handler]] = {
             "open": (_Body, self._open),
             "protect": (_Typed, self._protect),
-            "risk": (_Assessed, self._risk),
+            "risk": (_Assessed, self._assess_risk),
             "restore": (_Answered, self._restore),
-            "activity": (_Opened, self._activity),
+            "activity": (_Opened, self._list_activity),
             "close": (_Opened, self._close),
         }
-        served: dict[str, Any] = {name: self._served(*each) for name, each in posts.items()}
-        served["ask"] = Served("playground", self._asking)
+        served: dict[str, Any] = {name: self._build_handler(*each) for name, each in posts.items()}
+        served["ask"] = Served("playground", self._serve_ask)
         return [
-            Route("/", self._page, methods=["GET"]),
-            *(Route(f"/playground/{name}", self._file(name), methods=["GET"]) for name in FILES),
+            Route("/", self._serve_page, methods=["GET"]),
+            *(
+                Route(f"/playground/{name}", self._build_file_handler(name), methods=["GET"])
+                for name in FILES
+            ),
             *(
                 Route(f"/playground/{name}", each, methods=["POST"])
                 for name, each in served.items()
             ),
         ]
 
-    def _page(self, request: "Request") -> "Response":
-        return self._handed(request, "page.html", "text/html")
+    def _serve_page(self, request: "Request") -> "Response":
+        return self._serve_file(request, "page.html", "text/html")
 
-    def _file(self, name: str) -> "Callable[[Request], Response]":
-        return lambda request: self._handed(request, name, FILES[name])
+    def _build_file_handler(self, name: str) -> "Callable[[Request], Response]":
+        return lambda request: self._serve_file(request, name, FILES[name])
 
-    def _handed(self, request: "Request", name: str, kind: str) -> "Response":
+    def _serve_file(self, request: "Request", name: str, kind: str) -> "Response":
         from starlette.responses import Response
 
         try:
-            check_reader(request.headers, self._names())
+            check_reader(request.headers, self._get_names())
         except RequestError as error:
             return Response(error.said, error.status, media_type="text/plain", headers=HEADERS)
-        return Response(_content(name), media_type=kind, headers=HEADERS)
+        return Response(_read_content(name), media_type=kind, headers=HEADERS)
 
-    def _names(self) -> Collection[str]:
+    def _get_names(self) -> Collection[str]:
         """Returns the allowed host names of the page.
 
         It raises `RequestError` where the policy, read again, has no page.
@@ -171,16 +174,16 @@ class Playground:
         from starlette.responses import JSONResponse, Response
 
         try:
-            check_page(request.headers, self._names())
+            check_page(request.headers, self._get_names())
             if handler != self._close:  # it is sent when the page is left, without headers
                 # Who has a key, where there are keys.
-                await _in_thread(self._gateway.current.caller, request.headers)
+                await _run_in_thread(self._gateway.current.caller, request.headers)
             asked = await body_of(request, self._gateway.current.policy.limit)
-            given = await handler(request, _parsed(body, asked))
+            given = await handler(request, _parse(body, asked))
             response: Response = given if isinstance(given, Response) else JSONResponse(given)
         # All are caught here: the server would log a message, which may hold text.
         except Exception as error:
-            refused = _refused(error)
+            refused = _convert_error(error)
             if record is not None:
                 record.failed(refused)
             said = {"message": refused.said, "code": refused.code}
@@ -188,7 +191,7 @@ class Playground:
         response.headers.update(HEADERS)
         return response
 
-    def _served(
+    def _build_handler(
         self, body: type[_Body], handler: Handler
     ) -> "Callable[[Request], Awaitable[Response]]":
         async def answered(request: "Request") -> "Response":
@@ -196,7 +199,7 @@ class Playground:
 
         return answered
 
-    async def _asking(self, request: "Request", *, record: RequestRecord) -> "Response":
+    async def _serve_ask(self, request: "Request", *, record: RequestRecord) -> "Response":
         return await self._answer(request, _Asks, partial(self._ask, record), record)
 
     # ---- what the page asks ----------------------------------------------------------------------
@@ -205,7 +208,7 @@ class Playground:
         page = self._pages.open()
         return {
             "token": page.token,
-            "profiles": (await _in_thread(lambda: self._offers)).to_json(),
+            "profiles": (await _run_in_thread(lambda: self._offers)).to_json(),
             "levels": LEVELS,
             "longest": LONGEST,
             "keys": self._gateway.current.policy.keys is not None,
@@ -217,21 +220,21 @@ class Playground:
         async with self._lane:
             if typed.number < page.newest:
                 return {"number": typed.number}  # nobody will look at it
-            shown = await _in_thread(self._shown, typed)
+            shown = await _run_in_thread(self._shown, typed)
         page.show(shown)
         return read.release(shown)
 
-    async def _risk(self, _: "Request", asked: _Assessed) -> dict[str, Any]:
+    async def _assess_risk(self, _: "Request", asked: _Assessed) -> dict[str, Any]:
         shown = self._pages.page(asked.token).shows(asked.number)
         if not read.draws(shown.result):
             return {"sentence": read.UNDRAWN}
         async with self._lane:
-            found: dict[str, Any] = await _in_thread(_assessed, shown, asked.prior)
+            found: dict[str, Any] = await _run_in_thread(_assess, shown, asked.prior)
         return found
 
     async def _restore(self, _: "Request", answered: _Answered) -> dict[str, Any]:
         shown = self._pages.page(answered.token).shows(answered.number)
-        restored: dict[str, Any] = await _in_thread(read.restored, shown, answered.answer)
+        restored: dict[str, Any] = await _run_in_thread(read.restored, shown, answered.answer)
         return restored
 
     async def _ask(self, record: RequestRecord, request: "Request", asks: _Asks) -> "Response":
@@ -252,18 +255,18 @@ class Playground:
         if shown.gateway is not gateway:
             says = "the policy has changed since this was shown: look again, then ask"
             raise RequestError(409, says, code="changed")
-        self._check_own(shown, asks.model, await _in_thread(gateway.caller, request.headers))
+        self._check_own(shown, asks.model, await _run_in_thread(gateway.caller, request.headers))
         prepared = Prepared(shown.privatizer, _Released(shown), shown.store(gateway.store))
         return await answer(gateway, CHAT, Request(request.scope, receive), record, prepared)
 
-    async def _activity(self, request: "Request", opened: _Opened) -> dict[str, Any]:
+    async def _list_activity(self, request: "Request", opened: _Opened) -> dict[str, Any]:
         self._pages.page(opened.token)
-        caller = await _in_thread(self._gateway.current.caller, request.headers)
+        caller = await _run_in_thread(self._gateway.current.caller, request.headers)
         account, recent = caller.account, request.state.process.recent
         seen = [each for each in recent if caller.key is None or each.key == account]
         return {
             "requests": [read.happened(each) for each in seen],
-            "budgets": await _in_thread(self._budgets, caller),
+            "budgets": await _run_in_thread(self._list_budgets, caller),
         }
 
     async def _close(self, _: "Request", opened: _Opened) -> dict[str, Any]:
@@ -306,7 +309,7 @@ class Playground:
                 code="options",
             )
 
-    def _budgets(self, caller: Caller) -> list[dict[str, object]] | None:
+    def _list_budgets(self, caller: Caller) -> list[dict[str, object]] | None:
         """Lists the ledger accounts that the caller may see.
 
         They are all accounts where the gateway has no keys, else those of the caller's key. None if
@@ -339,13 +342,13 @@ class _Released:
         return [self._shown.result.text], promised([self._shown.result])
 
 
-def _assessed(shown: Shown, prior: str) -> dict[str, Any]:
+def _assess(shown: Shown, prior: str) -> dict[str, Any]:
     name = check(shown.config, prior)
     (found,) = assess(Case.after(shown.privatizer, shown.rehearsal, names=True), prior=name)
     return read.at_risk(found, beside(shown.config, [found]))
 
 
-def _parsed(body: type[_Body], came: dict[str, Any]) -> _Body:
+def _parse(body: type[_Body], came: dict[str, Any]) -> _Body:
     try:
         return body.model_validate(came)
     except ValidationError as error:
@@ -359,7 +362,7 @@ def _parsed(body: type[_Body], came: dict[str, Any]) -> _Body:
     raise RequestError(400, says, param=field)
 
 
-def _refused(error: Exception) -> RequestError:
+def _convert_error(error: Exception) -> RequestError:
     if isinstance(error, RequestError):
         return error
     if isinstance(error, LimitReached):
@@ -371,7 +374,7 @@ def _refused(error: Exception) -> RequestError:
     return RequestError(500, f"the playground failed with {type(error).__name__}", code="failed")
 
 
-def _content(name: str) -> str:
+def _read_content(name: str) -> str:
     """Reads a file of the page, and adds the styles to its CSS."""
     content = (files("textveil.gateway.playground") / name).read_text(encoding="utf-8")
     if name != "page.css":
@@ -380,7 +383,7 @@ def _content(name: str) -> str:
     return f"{content}\n{read.styles(dark=False)}\n{dark}\n"
 
 
-async def _in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+async def _run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     from starlette.concurrency import run_in_threadpool
 
     return await run_in_threadpool(function, *arguments)

@@ -51,21 +51,23 @@ def release(shown: Shown) -> dict[str, Any]:
     for i, (gap, item) in enumerate(
         zip(result.released.gaps[:-1], result.released.items, strict=True)
     ):
-        _plain(parts, gap)
+        _append_plain(parts, gap)
         if item.kind is Kind.VERBATIM:
-            _plain(parts, item.text)
+            _append_plain(parts, item.text)
             continue
-        look, name, meaning = _looks(item, placeholders.get(i))
+        look, name, meaning = _describe_item(item, placeholders.get(i))
         counts[look, name] += 1
         parts.append(
             [item.text, look, meaning, " ".join(result.private.words[item.start : item.end])]
         )
-    _plain(parts, result.released.gaps[-1])
+    _append_plain(parts, result.released.gaps[-1])
     passed = sum(item.kind is Kind.VERBATIM for item in result.released.items)
     return {
         "number": shown.number,
         "parts": parts,
-        "legend": [_counted(look, name, count) for (look, name), count in sorted(counts.items())],
+        "legend": [
+            _build_legend(look, name, count) for (look, name), count in sorted(counts.items())
+        ],
         "passed": passed,
         "drawn": draws(result),
         "undrawn": UNDRAWN,
@@ -94,9 +96,9 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
     released = found.released
     rows = zip(released.gaps[:-1], released.items, found.probability, found.named, strict=True)
     for gap, item, probability, named in rows:
-        _plain(parts, gap)
+        _append_plain(parts, gap)
         if np.isnan(probability):
-            _plain(parts, item.text)
+            _append_plain(parts, item.text)
             continue
         step = risk.level(float(probability))
         says = (
@@ -105,7 +107,7 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
         says += ", and the attacker's best guess is right" if named else ""
         look = f"level{risk.LEVELS.index(step)}{' named' if named else ''}"
         parts.append([item.text, look, f"found with {says}"])
-    _plain(parts, released.gaps[-1])
+    _append_plain(parts, released.gaps[-1])
     exact = found.evidence == "exact"
     how = "computed from the law of" if exact else "estimated by simulating"
     return {
@@ -130,7 +132,7 @@ def restored(shown: Shown, answer: str) -> dict[str, Any]:
         a=came, b=made, autojunk=False
     ).get_opcodes():
         if kind == "equal":
-            _plain(parts, "".join(made[begin:stop]))
+            _append_plain(parts, "".join(made[begin:stop]))
         elif begin < stop:
             parts.append(["".join(made[begin:stop]), "restored", "".join(came[start:end])])
     return {"parts": parts, "unresolved": restoring.unresolved}
@@ -159,14 +161,14 @@ def styles(*, dark: bool) -> str:
     return "\n".join([types.styles(dark=dark), *([] if dark else [*rules, risk.STYLES])])
 
 
-def _plain(parts: list[list[str]], text: str) -> None:
+def _append_plain(parts: list[list[str]], text: str) -> None:
     if parts and len(parts[-1]) == 1:
         parts[-1][0] += text
     elif text:
         parts.append([text])
 
 
-def _looks(item: Item, type_: str | None) -> tuple[str, str, str]:
+def _describe_item(item: Item, type_: str | None) -> tuple[str, str, str]:
     """Returns the class, the counted name and the meaning of an item."""
     if type_ is not None:
         known = types.FAMILIES[types.family(type_)]
@@ -183,7 +185,7 @@ def _looks(item: Item, type_: str | None) -> tuple[str, str, str]:
     return DRAWN, DRAWN, "drawn in place of your word"
 
 
-def _counted(look: str, name: str, count: int) -> dict[str, Any]:
+def _build_legend(look: str, name: str, count: int) -> dict[str, Any]:
     if look.startswith("type-"):
         says = things(name, count)
     elif look == DRAWN:

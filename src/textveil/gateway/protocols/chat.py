@@ -274,7 +274,7 @@ def said(answer: Body) -> list[Body]:
     choices = (each for each in listed(answer, "choices") if isinstance(each, dict))
     found = [each.get("message") for each in choices]
     whole = [{"role": "assistant", **message} for message in found if isinstance(message, dict)]
-    return _with_and_without(whole)
+    return _add_without_reasoning(whole)
 
 
 REASONING = (
@@ -284,7 +284,7 @@ REASONING = (
 """Fields of a message with the model's reasoning."""
 
 
-def _with_and_without(messages: list[Body]) -> list[Body]:
+def _add_without_reasoning(messages: list[Body]) -> list[Body]:
     known = set(REASONING)
     thought = [each for each in messages if each.keys() & known]
     return messages + [{k: v for k, v in each.items() if k not in known} for each in thought]
@@ -323,11 +323,11 @@ class ChatChunks:
             for messages, which in ((came, 0), (made, 1)):
                 messages.append({"role": "assistant"})
                 for place, known in self._items[index].items():
-                    _owner(messages[-1], (*place, "")).update(known)
+                    _find_owner(messages[-1], (*place, "")).update(known)
                 for place in places:
                     whole = self._restoring.both((index, place))[which]
-                    _owner(messages[-1], place)[str(place[-1])] = whole
-        return list(zip(_with_and_without(came), _with_and_without(made), strict=True))
+                    _find_owner(messages[-1], place)[str(place[-1])] = whole
+        return list(zip(_add_without_reasoning(came), _add_without_reasoning(made), strict=True))
 
     def feed(self, event: Event) -> Iterator[Event]:
         """Restores a chunk, with the held-back text where a choice ends."""
@@ -339,33 +339,35 @@ class ChatChunks:
         made["choices"] = []
         for i, choice in enumerate(listed(event.data, "choices")):
             index = choice.get("index", i)
-            own = self._choice(index, choice)
+            own = self._restore_choice(index, choice)
             if choice.get("finish_reason") is not None:
                 if own["delta"]:
-                    yield self._chunk(index, own["delta"])
-                yield from self._rest(index)
+                    yield self._build_chunk(index, own["delta"])
+                yield from self._flush(index)
                 self._open.discard(index)
                 own["delta"] = {}
             made["choices"].append(own)
         yield Event(event.name, made)
 
-    def _choice(self, index: int, choice: Body) -> Body:
+    def _restore_choice(self, index: int, choice: Body) -> Body:
         """Restores the certain part of a chunk's choice."""
         if index not in self._texts:
             self._texts[index], self._items[index], self._ids[index] = {}, {}, []
             self._open.add(index)
         delta = choice.get("delta") or {}
         own: Body = self._restoring.whole({**choice, "delta": None}, CHOICE)
-        own["delta"] = self._restoring.whole(delta, SAID, partial(self._piece, index, delta))
+        own["delta"] = self._restoring.whole(
+            delta, SAID, partial(self._restore_piece, index, delta)
+        )
         self._note(index, delta)
         if delta.get("annotations"):
-            own["delta"]["annotations"] = self._annotations(index, delta["annotations"])
+            own["delta"]["annotations"] = self._restore_annotations(index, delta["annotations"])
         return own
 
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of open choices, and the last event."""
         for index in sorted(self._open):
-            yield from self._rest(index)
+            yield from self._flush(index)
         if self.ended:
             yield Event("", "[DONE]")
 
@@ -373,16 +375,16 @@ class ChatChunks:
         """Writes an error as the last event of the stream."""
         return Event("", error(refused))
 
-    def _annotations(self, index: int, came: Any) -> Any:
+    def _restore_annotations(self, index: int, came: Any) -> Any:
         """Restores annotations, whose offsets count characters of the text so far."""
         place = ("content",)
         said = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
         return self._restoring.whole({"content": said, "annotations": came}, SAID)["annotations"]
 
-    def _piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
+    def _restore_piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
         if path[0] == "annotations":
             return came  # they are restored as a whole
-        place = self._place(index, delta, path)
+        place = self._locate(index, delta, path)
         self._texts[index][place] = delta, path
         called = delta[path[0]][path[1]].get("function") if path[0] == "tool_calls" else None
         if isinstance(called, dict) and called.get("name"):
@@ -390,7 +392,7 @@ class ChatChunks:
         tool = self._tools.get((index, place[1]), "") if called else ""
         return self._restoring.piece((index, place), came, act, tool)
 
-    def _place(self, index: int, delta: Body, path: Path) -> Path:
+    def _locate(self, index: int, delta: Body, path: Path) -> Path:
         """Returns the path of a chunk's text in the whole message."""
         if path[0] not in NUMBERED:
             return path
@@ -407,18 +409,18 @@ class ChatChunks:
         """Stores the strings of a chunk's numbered items."""
         for name in NUMBERED:
             for i, item in enumerate(listed(delta, name)):
-                place = self._place(index, delta, (name, i))
+                place = self._locate(index, delta, (name, i))
                 known = self._items[index].setdefault(place, {"index": place[1]})
                 said = item.items()
                 known |= {name: each for name, each in said if isinstance(each, str) and each}
 
-    def _rest(self, index: int) -> Iterator[Event]:
+    def _flush(self, index: int) -> Iterator[Event]:
         """Yields the held-back text of a choice."""
         for place, (delta, path) in self._texts[index].items():
             if rest := self._restoring.rest((index, place)):
-                yield self._chunk(index, branch(delta, path, rest))
+                yield self._build_chunk(index, branch(delta, path, rest))
 
-    def _chunk(self, index: int, delta: Body) -> Event:
+    def _build_chunk(self, index: int, delta: Body) -> Event:
         choice = {"index": index, "delta": delta, "finish_reason": None}
         return Event("", {**self._last, "choices": [choice]})
 
@@ -437,7 +439,7 @@ def branch(value: Any, path: Path, text: str) -> Any:
     return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: own}
 
 
-def _owner(message: Body, place: Path) -> Body:
+def _find_owner(message: Body, place: Path) -> Body:
     """Returns the object of a message around a text; creates missing ones."""
     if place[0] in NUMBERED:
         items = message.setdefault(str(place[0]), [])
@@ -451,7 +453,7 @@ def _owner(message: Body, place: Path) -> Body:
     return message
 
 
-def _as_json(body: Body) -> bool:
+def _is_json_requested(body: Body) -> bool:
     wanted = body.get("response_format")
     return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
 
@@ -466,6 +468,6 @@ CHAT = Operation(
     messages=messages,
     said=said,
     stream=ChatChunks,
-    as_json=_as_json,
+    as_json=_is_json_requested,
     error=error,
 )

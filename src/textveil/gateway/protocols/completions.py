@@ -91,7 +91,7 @@ class CompletionChunks:
             return
         choices = [each for each in event.data.get("choices") or () if isinstance(each, dict)]
         made = self._restoring.whole(
-            {**event.data, "choices": choices}, ANSWER, partial(self._piece, choices)
+            {**event.data, "choices": choices}, ANSWER, partial(self._restore_piece, choices)
         )
         self._last = {
             name: value for name, value in made.items() if name not in ("choices", "usage")
@@ -113,7 +113,7 @@ class CompletionChunks:
         if self.ended:
             yield Event("", "[DONE]")
 
-    def _piece(self, choices: list[Body], path: Path, came: str, act: Act) -> str:
+    def _restore_piece(self, choices: list[Body], path: Path, came: str, act: Act) -> str:
         if path[-1] != "text":
             return self._restoring.text(came, act)
         i = path[1]

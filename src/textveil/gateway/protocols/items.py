@@ -220,7 +220,7 @@ DIFF = record(diff=PROTECTED, path=PROTECTED)
 SCREENSHOT = record(type=one_of("computer_screenshot"), file_id=MEDIA, image_url=MEDIA)
 
 
-def _part(citations: LeafRule) -> LeafRule:
+def _build_part(citations: LeafRule) -> LeafRule:
     """Builds the rule for a part of a message."""
     return typed(
         input_text=record(text=PROTECTED, prompt_cache_breakpoint=BREAKPOINT),
@@ -242,7 +242,7 @@ def _part(citations: LeafRule) -> LeafRule:
     )
 
 
-def _item(part: LeafRule) -> LeafRule:
+def _build_item(part: LeafRule) -> LeafRule:
     """Builds the rule for an item of a conversation."""
     phase = one_of("commentary", "final_answer")
     role = one_of("user", "assistant", "system", "developer")
@@ -393,5 +393,5 @@ def _item(part: LeafRule) -> LeafRule:
     return typed(**kinds)
 
 
-PART, SAID_PART = _part(DROPPED), _part(ANNOTATION)
-ITEM, SAID_ITEM = _item(PART), _item(SAID_PART)
+PART, SAID_PART = _build_part(DROPPED), _build_part(ANNOTATION)
+ITEM, SAID_ITEM = _build_item(PART), _build_item(SAID_PART)

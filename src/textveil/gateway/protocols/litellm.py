@@ -77,11 +77,11 @@ Ignored fields are for the guardrail only, which does not pass them on.
 """
 
 
-def _error(refused: RequestError) -> Body:
+def _build_error(refused: RequestError) -> Body:
     return {"action": "BLOCKED", "blocked_reason": refused.said}
 
 
-def _shown(body: Body) -> Iterator[tuple[Path, str]]:
+def _find_texts(body: Body) -> Iterator[tuple[Path, str]]:
     """Yields the texts of messages, with their paths.
 
     LiteLLM shows them a second time as `texts`.
@@ -95,54 +95,54 @@ def _shown(body: Body) -> Iterator[tuple[Path, str]]:
                 yield (i, "content", j, "text"), part["text"]
 
 
-def _places(body: Body) -> list[Path | None]:
+def _locate_texts(body: Body) -> list[Path | None]:
     """Finds the path in the messages for each of `texts`.
 
     None for a text that is in no message.
     """
     known: dict[str, deque[Path]] = defaultdict(deque)
-    for path, said in _shown(body):
+    for path, said in _find_texts(body):
         known[said].append(path)
     texts = listed(body, "texts")
     found = [known.get(said) if isinstance(said, str) else None for said in texts]
     return [places.popleft() if places else None for places in found]
 
 
-def _read(body: Body, _: Mapping[str, str]) -> Body:
+def _deduplicate(body: Body, _: Mapping[str, str]) -> Body:
     """Removes the texts and calls that a request has twice.
 
     So no text is drawn twice.
     """
-    made, known = dict(body), _called(body)
+    made, known = dict(body), _collect_calls(body)
     if isinstance(texts := body.get("texts"), list):
-        given = zip(texts, _places(body), strict=True)
+        given = zip(texts, _locate_texts(body), strict=True)
         made["texts"] = [said for said, place in given if place is None]
     if isinstance(calls := body.get("tool_calls"), list):
-        made["tool_calls"] = [each for each in calls if _call(each) not in known]
+        made["tool_calls"] = [each for each in calls if _serialize_call(each) not in known]
     return made
 
 
-def _called(body: Body) -> set[str]:
+def _collect_calls(body: Body) -> set[str]:
     """Returns the tool calls in messages, as JSON."""
     several = listed(body, "structured_messages")
     lists = [row.get("tool_calls") for row in several if isinstance(row, dict)]
-    return {_call(each) for calls in lists if isinstance(calls, list) for each in calls}
+    return {_serialize_call(each) for calls in lists if isinstance(calls, list) for each in calls}
 
 
-def _call(call: Any) -> str:
+def _serialize_call(call: Any) -> str:
     """Serializes a tool call without the fields that LiteLLM adds."""
     own = ("id", "function", "custom")
     bare = {name: call[name] for name in own if name in call} if isinstance(call, dict) else call
     return json.dumps(bare, sort_keys=True)
 
 
-def _messages(body: Body) -> Iterator[tuple[str, Path]]:
+def _find_messages(body: Body) -> Iterator[tuple[str, Path]]:
     yield from messages_in(body, "structured_messages")
     for i, _ in enumerate(listed(body, "texts")):
         yield "text", ("texts", i)
 
 
-def _released(body: Body, released: Body) -> Body:
+def _build_release(body: Body, released: Body) -> Body:
     """Builds the reply to a request with its released texts.
 
     It has messages and tools, too, where they changed otherwise.
@@ -151,46 +151,50 @@ def _released(body: Body, released: Body) -> Body:
         RequestError: a tool call would have to change, and LiteLLM takes such a change from no
             reply.
     """
-    came = _list(body, "structured_messages")
-    rows = _rows(came, _list(released, "structured_messages"))
-    if _list(released, "tool_calls") != _bare(_list(_read(body, {}), "tool_calls")):
+    came = _get_list(body, "structured_messages")
+    rows = _check_rows(came, _get_list(released, "structured_messages"))
+    if _get_list(released, "tool_calls") != _drop_nulls(
+        _get_list(_deduplicate(body, {}), "tool_calls")
+    ):
         raise RequestError(
             400, "tool_calls hold what is private, and LiteLLM changes them in messages only"
         )
-    rest, places = iter(_list(released, "texts")), _places(body)
-    texts = [next(rest) if place is None else _at(rows, place) for place in places]
+    rest, places = iter(_get_list(released, "texts")), _locate_texts(body)
+    texts = [next(rest) if place is None else _get_at(rows, place) for place in places]
     reply: Body = {"texts": texts}
     alike: dict[Any, str] = dict(zip(places, texts, strict=True))
-    if _bare(rebuilt(came, alike)) != rows:
+    if _drop_nulls(rebuilt(came, alike)) != rows:
         pairs = zip(came, rows, strict=True)
-        reply["structured_messages"] = [old if _bare(old) == new else new for old, new in pairs]
-    if _bare(_list(body, "tools")) != _list(released, "tools"):
-        reply["tools"] = _list(released, "tools")
-    changed = len(reply) > 1 or texts != _list(body, "texts")
+        reply["structured_messages"] = [
+            old if _drop_nulls(old) == new else new for old, new in pairs
+        ]
+    if _drop_nulls(_get_list(body, "tools")) != _get_list(released, "tools"):
+        reply["tools"] = _get_list(released, "tools")
+    changed = len(reply) > 1 or texts != _get_list(body, "texts")
     return {"action": "GUARDRAIL_INTERVENED" if changed else "NONE", **reply}
 
 
-def _rows(came: list[Any], made: list[Any]) -> list[Any]:
+def _check_rows(came: list[Any], made: list[Any]) -> list[Any]:
     """Returns released messages with their unchanged thinking only.
 
     It raises `RequestError` if a message lacks something.
     """
-    bare = _bare(came)
-    rows = list(map(_with_thoughts, bare, made)) if len(came) == len(made) else made
-    if not _alike(bare, rows):
+    bare = _drop_nulls(came)
+    rows = list(map(_drop_changed_thoughts, bare, made)) if len(came) == len(made) else made
+    if not _has_same_lists(bare, rows):
         raise RequestError(
             400, "structured_messages hold what is not known here, and LiteLLM would send it again"
         )
     return rows
 
 
-def _list(body: Body, name: str) -> list[Any]:
+def _get_list(body: Body, name: str) -> list[Any]:
     """Returns a list of a request; empty if it has none."""
     found: list[Any] = body.get(name) or []
     return found
 
 
-def _with_thoughts(came: Body, made: Body) -> Body:
+def _drop_changed_thoughts(came: Body, made: Body) -> Body:
     """Removes the changed thinking blocks of a released message."""
     if "thinking_blocks" not in made:
         return made
@@ -200,36 +204,42 @@ def _with_thoughts(came: Body, made: Body) -> Body:
     return rest | ({"thinking_blocks": thoughts} if thoughts else {})
 
 
-def _alike(came: Any, made: Any) -> bool:
+def _has_same_lists(came: Any, made: Any) -> bool:
     """True if nothing was left out of the lists in some JSON."""
     if isinstance(came, list):
-        return isinstance(made, list) and len(came) == len(made) and all(map(_alike, came, made))
+        return (
+            isinstance(made, list)
+            and len(came) == len(made)
+            and all(map(_has_same_lists, came, made))
+        )
     if isinstance(came, dict) and isinstance(made, dict):
-        return all(_alike(came[name], made[name]) for name in made if name != "thinking_blocks")
+        return all(
+            _has_same_lists(came[name], made[name]) for name in made if name != "thinking_blocks"
+        )
     return True
 
 
-def _at(value: Any, path: Path) -> Any:
+def _get_at(value: Any, path: Path) -> Any:
     for step in path:
         value = value[step]
     return value
 
 
-def _bare(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     """Removes nulls from JSON, where they count as absent."""
     if isinstance(value, dict):
-        return {name: _bare(own) for name, own in value.items() if own is not None}
-    return [_bare(own) for own in value] if isinstance(value, list) else value
+        return {name: _drop_nulls(own) for name, own in value.items() if own is not None}
+    return [_drop_nulls(own) for own in value] if isinstance(value, list) else value
 
 
-def _whose(body: Body) -> str:
+def _name_client(body: Body) -> str:
     """Names LiteLLM's client, by its key and its end user."""
     said = body.get("request_data")
     said = said if isinstance(said, dict) else {}
     return json.dumps([said.get("user_api_key_hash"), said.get("user_api_key_end_user_id")])
 
 
-def _texts(body: Body) -> list[str]:
+def _read_texts(body: Body) -> list[str]:
     """Returns the texts of an answer.
 
     Raises:
@@ -241,12 +251,12 @@ def _texts(body: Body) -> list[str]:
     raise RequestError(400, "texts must be a list of strings", param="texts")
 
 
-def _restored(body: Body, pieces: AnswerPieces) -> Body:
+def _build_restored(body: Body, pieces: AnswerPieces) -> Body:
     """Builds the reply about an answer, with lengths to hold back.
 
     Of a stream LiteLLM shows more each time; it must withhold the end that may yet change.
     """
-    texts = _texts(body)
+    texts = _read_texts(body)
     both = [pieces.both(said) for said in texts]
     made = [certain + rest for certain, rest in both]
     held = [len(rest) for _, rest in both]
@@ -261,15 +271,15 @@ GENERIC = Operation(
     request=REQUEST,
     answer=whole(Act.PASS),
     needs=("input_type",),
-    messages=_messages,
+    messages=_find_messages,
     grows=lambda body: body.get("litellm_call_id") or None,
-    error=_error,
+    error=_build_error,
     guardrail=Guardrail(
-        read=_read,
-        whose=_whose,
+        read=_deduplicate,
+        whose=_name_client,
         restores=lambda body: body.get("input_type") == "response",
-        released=_released,
-        restored=_restored,
+        released=_build_release,
+        restored=_build_restored,
         # Or LiteLLM would send the request as it is where it is told to go on after errors.
         status=lambda _: 200,
     ),
@@ -282,7 +292,7 @@ REDACTED = record(texts=each(either(text(), record(json=text(Act.ARGUMENTS)))), 
 PIECE = {"text": str, "carry": str, "final": bool}
 
 
-def _named(body: Body, headers: Mapping[str, str]) -> Body:
+def _add_session(body: Body, headers: Mapping[str, str]) -> Body:
     """Adds the session's name, which is in a header, to the request."""
     name = headers.get("x-session-id", "")
     if not name:
@@ -292,25 +302,25 @@ def _named(body: Body, headers: Mapping[str, str]) -> Body:
     return {**body, SESSION: name}
 
 
-def _to_redact(body: Body, headers: Mapping[str, str]) -> Body:
+def _read_redact(body: Body, headers: Mapping[str, str]) -> Body:
     """Reads a redact request; texts that are JSON stay JSON.
 
     Such texts are arguments of tools.
     """
-    texts = [{"json": said} if is_json(said) else said for said in _texts(body)]
-    return _named(body, headers) | {"texts": texts}
+    texts = [{"json": said} if is_json(said) else said for said in _read_texts(body)]
+    return _add_session(body, headers) | {"texts": texts}
 
 
-def _redacted(_: Body, released: Body) -> Body:
+def _build_redacted(_: Body, released: Body) -> Body:
     texts = released.get("texts") or ()
     return {"texts": [said["json"] if isinstance(said, dict) else said for said in texts]}
 
 
-def _rehydrated(body: Body, pieces: AnswerPieces) -> Body:
-    return {"texts": [pieces.whole(said) for said in _texts(body)]}
+def _build_rehydrated(body: Body, pieces: AnswerPieces) -> Body:
+    return {"texts": [pieces.whole(said) for said in _read_texts(body)]}
 
 
-def _piece(body: Body, pieces: AnswerPieces) -> Body:
+def _restore_piece(body: Body, pieces: AnswerPieces) -> Body:
     """Restores a piece of a stream as far as it is certain.
 
     LiteLLM carries all the text before it to the next request.
@@ -322,7 +332,9 @@ def _piece(body: Body, pieces: AnswerPieces) -> Body:
     return {"text": certain, "carry": "" if final else before + piece}
 
 
-def _route(path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None) -> Operation:
+def _build_route(
+    path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None
+) -> Operation:
     redacts = restored is None
     return Operation(
         name="litellm." + path.strip("/").replace("/", "."),
@@ -333,14 +345,14 @@ def _route(path: str, restored: Callable[[Body, AnswerPieces], Body] | None = No
         grows=lambda body: body[SESSION],
         error=openai.error,
         guardrail=Guardrail(
-            read=_to_redact if redacts else _named,
+            read=_read_redact if redacts else _add_session,
             restores=lambda _: not redacts,
-            released=_redacted,
+            released=_build_redacted,
             restored=restored or (lambda body, _: body),
         ),
     )
 
 
-REDACT = _route("/guard/redact")
-REHYDRATE = _route("/guard/rehydrate", _rehydrated)
-REHYDRATE_PIECE = _route("/guard/rehydrate/stream", _piece)
+REDACT = _build_route("/guard/redact")
+REHYDRATE = _build_route("/guard/rehydrate", _build_rehydrated)
+REHYDRATE_PIECE = _build_route("/guard/rehydrate/stream", _restore_piece)

@@ -80,26 +80,28 @@ MADE = record(
 )
 
 
-def _answer(name: str, rule: LeafRule) -> Operation:
+def _build_operation(name: str, rule: LeafRule) -> Operation:
     return Operation(name=f"mcp.{name}", path="", request=rule, answer=whole(Act.PASS), error=error)
 
 
-ABOUT = _answer("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
-TOOLS = _answer("tools.list", record(tools=each(TOOL), **LISTED))
-CALL = _answer(
+ABOUT = _build_operation("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
+TOOLS = _build_operation("tools.list", record(tools=each(TOOL), **LISTED))
+CALL = _build_operation(
     "tools.call", record(content=each(BLOCK), structuredContent=ANY, isError=NUMBER, **ANSWERED)
 )
-RESOURCES = _answer("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
-TEMPLATES = _answer("resources.templates.list", record(resourceTemplates=each(MADE), **LISTED))
-READ = _answer("resources.read", record(contents=each(CONTENTS), **CACHED))
-PROMPTS = _answer("prompts.list", record(prompts=each(PROMPT), **LISTED))
-PROMPT_GIVEN = _answer(
+RESOURCES = _build_operation("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
+TEMPLATES = _build_operation(
+    "resources.templates.list", record(resourceTemplates=each(MADE), **LISTED)
+)
+READ = _build_operation("resources.read", record(contents=each(CONTENTS), **CACHED))
+PROMPTS = _build_operation("prompts.list", record(prompts=each(PROMPT), **LISTED))
+PROMPT_GIVEN = _build_operation(
     "prompts.get",
     record(description=PROTECTED, messages=each(record(role=ROLE, content=BLOCK)), **ANSWERED),
 )
-COMPLETED = _answer(
+COMPLETED = _build_operation(
     "completion.complete",
     record(completion=record(values=each(PROTECTED), total=NUMBER, hasMore=NUMBER), **ANSWERED),
 )
-FAILED = _answer("error", record(message=PROTECTED))
-PROGRESS = _answer("progress", record(message=PROTECTED))
+FAILED = _build_operation("error", record(message=PROTECTED))
+PROGRESS = _build_operation("progress", record(message=PROTECTED))

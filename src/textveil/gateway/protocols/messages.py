@@ -463,7 +463,7 @@ def said(answer: Body) -> list[Body]:
     return [{"role": "assistant", "content": content}] if isinstance(content, list) else []
 
 
-def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
+def _find_objects(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
     """Yields the objects of a type in a body.
 
     What a tool gets as its input is left out.
@@ -473,21 +473,21 @@ def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Bod
             yield path, value
         for name, each in value.items():
             if name != "input":
-                yield from _of_type(kind, each, (*path, name))
+                yield from _find_objects(kind, each, (*path, name))
     elif isinstance(value, list):
         for i, each in enumerate(value):
-            yield from _of_type(kind, each, (*path, i))
+            yield from _find_objects(kind, each, (*path, i))
 
 
-def _texts(asked: Body) -> list[str]:
+def _list_documents(asked: Body) -> list[str]:
     """Lists the documents of a request; "" for those without text."""
     sources = (
-        document.get("source") for _, document in _of_type("document", asked.get("messages"))
+        document.get("source") for _, document in _find_objects("document", asked.get("messages"))
     )
-    return [_text(source) for source in sources]
+    return [_get_document_text(source) for source in sources]
 
 
-def _text(source: Any) -> str:
+def _get_document_text(source: Any) -> str:
     plain = isinstance(source, dict) and source.get("type") == "text"
     text = source.get("data") if plain else ""
     return text if isinstance(text, str) else ""
@@ -498,13 +498,13 @@ def placed(changed: Pair, asked: Pair) -> Body:
 
     See `Operation`.
     """
-    old, new = ([*_of_type("char_location", each)] for each in changed)
-    before, after = map(_texts, asked) if old else ([], [])
+    old, new = ([*_find_objects("char_location", each)] for each in changed)
+    before, after = map(_list_documents, asked) if old else ([], [])
     if len(old) != len(new) or len(before) != len(after):
         return changed[1]
     places: dict[Path, Any] = {}
     for (_, came), (path, made) in zip(old, new, strict=True):
-        place = _same(came, made, before, after)
+        place = _find_quotation(came, made, before, after)
         if place >= 0:
             end = place + len(made["cited_text"])
             ends = ("start_char_index", place), ("end_char_index", end)
@@ -513,7 +513,7 @@ def placed(changed: Pair, asked: Pair) -> Body:
     return body
 
 
-def _same(came: Body, made: Body, before: list[str], after: list[str]) -> int:
+def _find_quotation(came: Body, made: Body, before: list[str], after: list[str]) -> int:
     """Finds a citation's new start in the released document; -1 if unknown.
 
     It is the occurrence with as many others before it as in the old document.
@@ -592,7 +592,7 @@ class MessageEvents:
     def messages(self) -> list[tuple[Body, Body]]:
         """Messages of the answer, as received and as restored."""
         try:
-            blocks = [self._whole(index) for index in sorted(self._blocks)]
+            blocks = [self._build_block(index) for index in sorted(self._blocks)]
         except ValueError:  # the input of a tool that breaks off: the client cannot send it back
             return []
         came, made = [[block[i] for block in blocks] for i in (0, 1)]
@@ -609,9 +609,9 @@ class MessageEvents:
             self._at = index
             yield Event(kind, {**data, "content_block": self._begin(index, data["content_block"])})
         elif kind == "content_block_delta":
-            yield from self._delta(index, data)
+            yield from self._restore_delta(index, data)
         elif kind == "content_block_stop":
-            yield from self._rest(index)
+            yield from self._flush(index)
             yield Event(kind, data)
         else:
             if kind == "message_stop":
@@ -622,7 +622,7 @@ class MessageEvents:
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of all blocks."""
         for index in sorted(self._blocks):
-            yield from self._rest(index)
+            yield from self._flush(index)
 
     def failed(self, refused: RequestError) -> Event:
         """Writes an error as the last event of the stream."""
@@ -637,9 +637,9 @@ class MessageEvents:
         own = self._blocks[index] = _OpenBlock(dict(begun), self._restoring.whole(begun, BLOCK))
         if not (kind and isinstance(first, str)):
             return own.made
-        return {**own.made, field: self._piece(index, kind, first)}
+        return {**own.made, field: self._restore_piece(index, kind, first)}
 
-    def _delta(self, index: int, data: Body) -> Iterator[Event]:
+    def _restore_delta(self, index: int, data: Body) -> Iterator[Event]:
         """Restores a delta as far as it is certain."""
         delta = data["delta"]
         own = self._blocks.setdefault(index, _OpenBlock({}, {}))
@@ -648,17 +648,17 @@ class MessageEvents:
         if isinstance(delta.get(field), str):
             bare = {name: value for name, value in delta.items() if name != field}
             rest = self._restoring.whole(bare, DELTA)
-            piece = self._piece(index, kind, delta[field])
+            piece = self._restore_piece(index, kind, delta[field])
             if piece or not delta[field]:
                 yield Event("content_block_delta", {**data, "delta": {**rest, field: piece}})
             return
         made = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
         if kind == "signature_delta":
-            yield from self._rest(index)  # what is signed is whole before its signature
+            yield from self._flush(index)  # what is signed is whole before its signature
         own.add(kind, delta, made)
         yield Event("content_block_delta", {**data, "delta": made})
 
-    def _piece(self, index: int, kind: str, came: str) -> str:
+    def _restore_piece(self, index: int, kind: str, came: str) -> str:
         own = self._blocks[index]
         for types in (own.open, own.seen):
             if kind not in types:
@@ -666,7 +666,7 @@ class MessageEvents:
         tool = str(own.came.get("name") or "")
         return self._restoring.piece((index, kind), came, PIECES[kind][1], tool)
 
-    def _rest(self, index: int) -> Iterator[Event]:
+    def _flush(self, index: int) -> Iterator[Event]:
         """Yields the held-back text of a block."""
         own = self._blocks.get(index)
         while own is not None and own.open:
@@ -676,7 +676,7 @@ class MessageEvents:
                 event = {"type": "content_block_delta", "index": index, "delta": delta}
                 yield Event("content_block_delta", event)
 
-    def _whole(self, index: int) -> tuple[Body, Body]:
+    def _build_block(self, index: int) -> tuple[Body, Body]:
         """Returns a whole block, as received and as restored."""
         own = self._blocks[index]
         both = dict(own.came), dict(own.made)
@@ -716,7 +716,7 @@ def error(refused: RequestError) -> Body:
     return {"type": "error", "error": {"type": kind, "message": refused.said}}
 
 
-def _as_json(body: Body) -> bool:
+def _is_json_requested(body: Body) -> bool:
     wanted = body.get("output_config")
     return bool(body.get("output_format") or (isinstance(wanted, dict) and wanted.get("format")))
 
@@ -734,7 +734,7 @@ MESSAGES = Operation(
     said=said,
     placed=placed,
     stream=MessageEvents,
-    as_json=_as_json,
+    as_json=_is_json_requested,
     error=error,
     keys=KEYS,
     forwards=ANTHROPIC,

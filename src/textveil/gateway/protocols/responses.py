@@ -171,7 +171,7 @@ def after(body: Body) -> str | None:
 
     It names an answer, a conversation, or a summary of one.
     """
-    summaries = map(_summary, reversed(listed(body, "input")))
+    summaries = map(_get_summary, reversed(listed(body, "input")))
     known = [body.get("previous_response_id"), grows(body), *summaries]
     return next((each for each in known if isinstance(each, str)), None)
 
@@ -187,7 +187,7 @@ def grows(body: Body) -> str | None:
     return conversation if isinstance(conversation, str) else None
 
 
-def _summary(item: Any) -> Any:
+def _get_summary(item: Any) -> Any:
     summed_up = isinstance(item, dict) and item.get("type") == "compaction"
     return item.get("encrypted_content") if summed_up else None
 
@@ -195,7 +195,7 @@ def _summary(item: Any) -> Any:
 def remembered(answer: Body) -> list[str]:
     """Lists the names under which the upstream remembers an answer."""
     own = None if answer.get("store") is False else answer.get("id")
-    known = [own, *map(_summary, said(answer))]
+    known = [own, *map(_get_summary, said(answer))]
     return [each for each in known if isinstance(each, str)]
 
 
@@ -246,25 +246,25 @@ class ResponseEvents:
         A client that resumes a stream counts these events, so all of them are made again, and the
         known ones are left out.
         """
-        for made in self._fed(event):
+        for made in self._restore_event(event):
             if made.data.get("sequence_number", self._known + 1) > self._known:
                 yield made
 
-    def _fed(self, event: Event) -> Iterator[Event]:
+    def _restore_event(self, event: Event) -> Iterator[Event]:
         if event.data == "[DONE]":
             return
         kind = str(event.data.get("type") or event.name)
         if kind.endswith(".delta") and kind != BINARY:
-            yield from self._piece(kind, event)
+            yield from self._restore_piece(kind, event)
             return
         if kind in ENDS:
             yield from self.close()
             self.ended = True
         elif kind.endswith(".done"):
-            yield from self._rest(_places(event.data), kind)
-        made = self._whole(event.data)
+            yield from self._flush(_identify_text(event.data), kind)
+        made = self._restore_whole(event.data)
         self._note(kind, event.data, made)
-        yield self._numbered(Event(event.name, made))
+        yield self._renumber(Event(event.name, made))
 
     def _note(self, kind: str, came: Body, made: Body) -> None:
         """Stores an event's tool names, items, and remembered names."""
@@ -280,7 +280,7 @@ class ResponseEvents:
 
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of all open texts."""
-        yield from self._rest(())
+        yield from self._flush(())
 
     def failed(self, refused: RequestError) -> Event:
         """Writes an error as the last event of the stream.
@@ -291,7 +291,7 @@ class ResponseEvents:
         more = {name: said["error"][name] for name in ("code", "message", "param")}
         return Event("error", {"type": "error", **more, "sequence_number": self._next or 0, **said})
 
-    def _piece(self, kind: str, event: Event) -> Iterator[Event]:
+    def _restore_piece(self, kind: str, event: Event) -> Iterator[Event]:
         """Restores the texts of a delta as far as they are certain.
 
         The output of a shell has two texts.
@@ -301,16 +301,16 @@ class ResponseEvents:
         pieces = {}
         for field, came in delta.items() if isinstance(delta, dict) else [("", delta)]:
             if isinstance(came, str):
-                key = kind, _places(event.data), field
+                key = kind, _identify_text(event.data), field
                 tool = self._tools.get(event.data.get("output_index"), "")
                 pieces[field] = self._restoring.piece(key, came, act, tool)
                 self._open[key] = event
         if any(pieces.values()) or not pieces or delta == "":
             whole = isinstance(delta, dict)
             made = {**delta, **pieces} if whole else pieces.get("", delta)
-            yield self._numbered(_with(event, made))
+            yield self._renumber(_replace_delta(event, made))
 
-    def _rest(self, places: Places, kind: str = "") -> Iterator[Event]:
+    def _flush(self, places: Places, kind: str = "") -> Iterator[Event]:
         """Yields the held-back text at some places.
 
         Without places, only texts of the kind that the event ends are meant; without kind, all.
@@ -320,9 +320,9 @@ class ResponseEvents:
         for key in own:
             event, field = self._open.pop(key), key[2]
             if rest := self._restoring.rest(key):
-                yield self._numbered(_with(event, {field: rest} if field else rest))
+                yield self._renumber(_replace_delta(event, {field: rest} if field else rest))
 
-    def _whole(self, data: Body) -> Body:
+    def _restore_whole(self, data: Body) -> Body:
         """Restores an event with whole texts.
 
         Unresolved placeholders were counted when the texts came in pieces.
@@ -333,14 +333,17 @@ class ResponseEvents:
         if isinstance(said, str) and "name" not in data:  # the event does not say whose they are
             data = {**data, "arguments": self._restoring.text(said, Act.ARGUMENTS, tool)}
         made: Body = self._restoring.whole(data, EVENT)
-        annotation, key = data.get("annotation"), ("response.output_text.delta", _places(data), "")
+        annotation, key = (
+            data.get("annotation"),
+            ("response.output_text.delta", _identify_text(data), ""),
+        )
         if annotation is not None and key in self._open:
             part = {"text": self._restoring.both(key)[0], "annotations": [annotation]}
             made["annotation"] = self._restoring.whole(part, CITING)["annotations"][0]
         self._restoring.unresolved = counted
         return made
 
-    def _numbered(self, event: Event) -> Event:
+    def _renumber(self, event: Event) -> Event:
         """Numbers an event anew, since events are added and left out."""
         number = event.data.get("sequence_number")
         if not isinstance(number, int):
@@ -353,7 +356,7 @@ class ResponseEvents:
 CITING = record(text=PROTECTED, annotations=each(ANNOTATION))
 
 
-def _places(data: Body) -> Places:
+def _identify_text(data: Body) -> Places:
     """Identifies the text that an event is about, as a key.
 
     The item's id counts only if the item has no number.
@@ -362,7 +365,7 @@ def _places(data: Body) -> Places:
     return tuple((name, data[name]) for name in names if data.get(name) is not None)
 
 
-def _with(event: Event, delta: Any) -> Event:
+def _replace_delta(event: Event, delta: Any) -> Event:
     """Copies an event with another delta, without data about the old one."""
     kept = {name: value for name, value in event.data.items() if name != "obfuscation"}
     if "logprobs" in kept:
@@ -370,7 +373,7 @@ def _with(event: Event, delta: Any) -> Event:
     return Event(event.name, {**kept, "delta": delta})
 
 
-def _as_json(body: Body) -> bool:
+def _is_json_requested(body: Body) -> bool:
     wanted = body.get("text")
     form = wanted.get("format") if isinstance(wanted, dict) else None
     return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
@@ -379,13 +382,13 @@ def _as_json(body: Body) -> bool:
 # ---- routes --------------------------------------------------------------------------------------
 
 
-def _named(body: Body) -> str | None:
+def _get_id(body: Body) -> str | None:
     """Returns the id that a route is about."""
     name = body.get("id")
     return name if isinstance(name, str) else None
 
 
-def _ids(answer: Body) -> Sequence[str]:
+def _list_ids(answer: Body) -> Sequence[str]:
     return [answer["id"]] if isinstance(answer.get("id"), str) else []
 
 
@@ -406,7 +409,7 @@ RESPONSES = Operation(
     grows=grows,
     remembered=remembered,
     stream=ResponseEvents,
-    as_json=_as_json,
+    as_json=_is_json_requested,
     error=error,
 )
 COUNTED = Operation(
@@ -435,12 +438,12 @@ CONVERSATION = Operation(
     request=record(items=each(ITEM), metadata=USER),
     answer=whole(Act.PASS),
     messages=messages,
-    remembered=_ids,
+    remembered=_list_ids,
     error=error,
 )
 
 
-def _about(
+def _build_route(
     name: str, path: str, answer: LeafRule, method: Any = "GET", **query: LeafRule
 ) -> Operation:
     """Builds a route about something that the upstream remembers."""
@@ -451,7 +454,7 @@ def _about(
         has_body=False,
         request=record(id=NAMED, **query),
         answer=answer,
-        after=_named,
+        after=_get_id,
         error=error,
     )
 
@@ -469,8 +472,8 @@ ADDED = Operation(
     needs=("items",),
     answer=LIST,
     messages=messages,
-    after=_named,
-    grows=_named,
+    after=_get_id,
+    grows=_get_id,
     error=error,
 )
 
@@ -480,28 +483,28 @@ ROUTES = (
     COUNTED,
     COMPACTED,
     replace(
-        _about("openai.responses.get", "/responses/{id}", ANSWER, **RESUMED, **ALSO),
+        _build_route("openai.responses.get", "/responses/{id}", ANSWER, **RESUMED, **ALSO),
         stream=ResponseEvents,
         message=ITEM,
         reference=reference,
         in_turn=True,
     ),
-    _about("openai.responses.delete", "/responses/{id}", PASSED, "DELETE"),
-    _about("openai.responses.cancel", "/responses/{id}/cancel", ANSWER, "POST"),
-    _about("openai.responses.items", "/responses/{id}/input_items", LIST, **PAGE),
+    _build_route("openai.responses.delete", "/responses/{id}", PASSED, "DELETE"),
+    _build_route("openai.responses.cancel", "/responses/{id}/cancel", ANSWER, "POST"),
+    _build_route("openai.responses.items", "/responses/{id}/input_items", LIST, **PAGE),
     CONVERSATION,
-    _about("openai.conversations.get", "/conversations/{id}", PASSED),
-    _about("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
-    _about("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
+    _build_route("openai.conversations.get", "/conversations/{id}", PASSED),
+    _build_route("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
+    _build_route("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
     ADDED,
-    _about(
+    _build_route(
         "openai.conversations.item",
         "/conversations/{id}/items/{item}",
         SAID_ITEM,
         item=NAMED,
         **ALSO,
     ),
-    _about(
+    _build_route(
         "openai.conversations.item.delete",
         "/conversations/{id}/items/{item}",
         PASSED,
