@@ -92,9 +92,9 @@ class Restoring:
         `tool` is the name of the tool whose argument the text is.
         """
         restorer = self._create_restorer(act, tool)
-        made = restorer.feed(came) + restorer.close()
-        self.unresolved += unresolved_in(made)
-        return made
+        restored = restorer.feed(came) + restorer.close()
+        self.unresolved += unresolved_in(restored)
+        return restored
 
     def value(self, came: Any, tool: str = "") -> Any:
         """Restores all strings of any JSON, including field names.
@@ -106,8 +106,10 @@ class Restoring:
         if isinstance(came, list):
             return [self.value(each, tool) for each in came]
         if isinstance(came, dict):
-            own = came.items()
-            return {self.text(name, Act.OBJECT, tool): self.value(each, tool) for name, each in own}
+            items = came.items()
+            return {
+                self.text(name, Act.OBJECT, tool): self.value(each, tool) for name, each in items
+            }
         return came
 
     def whole(
@@ -129,17 +131,17 @@ class Restoring:
                 changed[path] = self._restore_leaf(came, path, act, value)
         return rebuilt(came, changed)
 
-    def _restore_leaf(self, came: Any, path: Path, act: Act, value: Any) -> Any:
+    def _restore_leaf(self, answer: Any, path: Path, act: Act, value: Any) -> Any:
         """Restores one leaf of an answer by its act.
 
         Most leaves pass unchanged.
         """
         if act in TEXTS and isinstance(value, str):
-            return self.text(value, act, _find_tool(came, path) if act is Act.ARGUMENTS else "")
+            return self.text(value, act, _find_tool(answer, path) if act is Act.ARGUMENTS else "")
         if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
-            return self.value(value, _find_tool(came, path))
+            return self.value(value, _find_tool(answer, path))
         if act is Act.OFFSET and isinstance(value, int):
-            return self.offset(_find_nearest_text(came, path), value)
+            return self.offset(_find_nearest_text(answer, path), value)
         return DROPPED if act is Act.DROP else value
 
     def offset(self, came: str, place: int) -> int:
@@ -148,9 +150,9 @@ class Restoring:
         Restoring the text before the offset does not count its unresolved placeholders again.
         """
         counted = self.unresolved
-        made = len(self.text(came[:place])) + max(0, place - len(came))
+        length = len(self.text(came[:place])) + max(0, place - len(came))
         self.unresolved = counted
-        return made
+        return length
 
     def piece(self, key: Hashable, came: str, act: Act = Act.PROTECT, tool: str = "") -> str:
         """Restores the next piece of a streamed text, where certain.
@@ -164,20 +166,20 @@ class Restoring:
         if key not in self._pieces:
             self._pieces[key] = self._create_restorer(act, tool), [], []
         restorer, before, after = self._pieces[key]
-        made = restorer.feed(came)
+        restored = restorer.feed(came)
         before.append(came)
-        after.append(made)
-        return made
+        after.append(restored)
+        return restored
 
     def rest(self, key: Hashable) -> str:
         """Returns the held-back end of a streamed text and closes it."""
         if key not in self._pieces:
             return ""
         restorer, _, after = self._pieces[key]
-        made = restorer.close()
-        after.append(made)
+        restored = restorer.close()
+        after.append(restored)
         self.unresolved += unresolved_in("".join(after))
-        return made
+        return restored
 
     def both(self, key: Hashable) -> tuple[str, str]:
         """Returns a streamed text so far, as received and as restored."""
@@ -190,21 +192,21 @@ def unresolved_in(text: str) -> int:
     return len(_PLACEHOLDER.findall(text))
 
 
-def _find_tool(came: Any, path: Path) -> str:
+def _find_tool(value: Any, path: Path) -> str:
     """Returns the tool name that stands beside the arguments at a path."""
     for step in path[:-1]:
-        came = came[step]
-    name = came.get("name") if isinstance(came, dict) else None
+        value = value[step]
+    name = value.get("name") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""
 
 
-def _find_nearest_text(came: Any, path: Path) -> str:
+def _find_nearest_text(answer: Any, path: Path) -> str:
     """Returns the text nearest to a path.
 
     It is the `text` or `content` of the innermost object around the path that has one; "" if none
     has.
     """
-    around, texts = came, [""]
+    around, texts = answer, [""]
     for step in path:
         if isinstance(around, dict):
             inside = map(around.get, ("text", "content"))

@@ -51,12 +51,12 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
         websocket = "websockets are not served"
         asked = websocket if upgrade == "websocket" else "there is no such route here"
         here = [] if upgrade == "websocket" else routes
-        known = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
-        allowed = sorted({name for each in known for name in each.methods or ()})
+        matching = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
+        allowed = sorted({name for each in matching for name in each.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
-        says, status = f"{asked}; served are {shown}", 405 if known else 404
+        says, status = f"{asked}; served are {shown}", 405 if matching else 404
         refused = gateway.foreign(request.headers) or RequestError(
-            status, says, headers=methods if known else None
+            status, says, headers=methods if matching else None
         )
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.recorded(record, None):
@@ -91,8 +91,8 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
     probes = {"/health": lambda _: PlainTextResponse("ok"), "/ready": ready, "/metrics": metrics}
     routes += [Route(path, each, methods=["GET"]) for path, each in probes.items()]
     routes += [] if playground is None else playground.routes()
-    made = Starlette(
+    app = Starlette(
         routes=routes, lifespan=connected, exception_handlers={404: unknown, 405: unknown}
     )
-    made.router.redirect_slashes = False  # a redirect would repeat the address that was asked for
-    return made
+    app.router.redirect_slashes = False  # a redirect would repeat the address that was asked for
+    return app

@@ -177,11 +177,11 @@ def line_of(record: RequestRecord) -> bytes:
     )
 
 
-def _format_line(event: str, at: float | None = None, **said: Any) -> bytes:
+def _format_line(event: str, at: float | None = None, **fields: Any) -> bytes:
     when = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
     time = when.isoformat(timespec="milliseconds")
-    known = {"time": time, "event": event, "process": os.getpid()}
-    return json.dumps(known | said).encode() + b"\n"
+    common = {"time": time, "event": event, "process": os.getpid()}
+    return json.dumps(common | fields).encode() + b"\n"
 
 
 def _format_spend(spend: Spend) -> dict[str, Any]:

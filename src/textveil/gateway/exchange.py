@@ -141,15 +141,15 @@ class Exchange:
             keys = self._gateway.policy.keys is not None
             if keys:
                 self._limit(links)
-            made = partial(MessageChain, links, account, heads=gateway.heads, summed=keys)
-            said = asked.messages, asked.besides
+            make_chain = partial(MessageChain, links, account, heads=gateway.heads, summed=keys)
+            texts = asked.messages, asked.besides
             if operation.guardrail is None:
-                chain = made(gateway.basis, *said, after=operation.after(self._body))
+                chain = make_chain(gateway.basis, *texts, after=operation.after(self._body))
                 named = operation.grows(self._body)
             else:
-                chain, named = gateway.guarding.begun(made, operation, self._body, *said)
-            news = asked.messages[len(chain.links) :]
-            if not chain.continues or any(each.role.startswith(REFERENCE) for each in news):
+                chain, named = gateway.guarding.begun(make_chain, operation, self._body, *texts)
+            unreleased = asked.messages[len(chain.links) :]
+            if not chain.continues or any(each.role.startswith(REFERENCE) for each in unreleased):
                 status = 404 if operation.method != "POST" else 400
                 raise RequestError(status, UNKNOWN, code="previous_response_not_found")
             return Begun(asked, chain, named)
@@ -204,13 +204,13 @@ class Exchange:
     def _serialize_inputs(self) -> bytes:
         """Serializes all inputs that the sent request depends on."""
         gateway = self._gateway
-        said = [gateway.basis, repr(gateway.policy), self._operation.name, self._body]
-        return json.dumps(said, sort_keys=True).encode()
+        inputs = [gateway.basis, repr(gateway.policy), self._operation.name, self._body]
+        return json.dumps(inputs, sort_keys=True).encode()
 
     def _build_headers(self, asked: Asked, chain: MessageChain) -> dict[str, str]:
         promise = largest([link.promise for link in chain.links if link.promise is not None])
-        known = chain.session.snapshot().losses
-        persons = [known[of].to_json() for of in sorted(known)]
+        losses = chain.session.snapshot().losses
+        persons = [losses[of].to_json() for of in sorted(losses)]
         more = {"per_person": persons, "said": told(**chain.counts, kind=promise.get("kind", ""))}
         counts = sorted(self._record.protected.items())
         hidden = ", ".join(f"{type_}={count}" for type_, count in counts)
@@ -222,8 +222,8 @@ class Exchange:
     def _format_spending(self) -> str:
         """Formats the account's spending and limits, as the ledger counts them."""
         accounts = self._gateway.store.ledger.accounts(self._account)
-        found = [each for each in accounts if each.table == ALL]
-        limits = [limit for each in found for limit in each.limits]
+        accounts_of_all = [each for each in accounts if each.table == ALL]
+        limits = [limit for each in accounts_of_all for limit in each.limits]
         return ", ".join(
             f"epsilon={limit.most - limit.left:g}, limit={limit.most:g}"
             + ("" if limit.days is None else f", days={limit.days:g}")

@@ -120,8 +120,8 @@ class Gateway:
 
         It also fills in the privatizer and the upstream if they were not passed.
         """
-        own, standing = vars(self), StandingPolicy(self.policy, self.privatizer, self.upstream)
-        own["privatizer"], own["upstream"] = standing.privatizer, standing.upstream.url
+        state, standing = vars(self), StandingPolicy(self.policy, self.privatizer, self.upstream)
+        state["privatizer"], state["upstream"] = standing.privatizer, standing.upstream.url
         return standing
 
     @cached_property
@@ -136,10 +136,10 @@ class Gateway:
         """
         if not rules:
             return self
-        lock, made = self._variants
+        lock, variants = self._variants
         with lock:
-            if (known := made.get(rules)) is not None:
-                return known
+            if (variant := variants.get(rules)) is not None:
+                return variant
         policy = self.policy.under(rules)  # built beside the lock: others must not wait for it
         same = self._given is None and policy.config() == self.policy.config()
         to: Any = self.upstream if policy.upstream is None else None
@@ -147,10 +147,10 @@ class Gateway:
             self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy
         )
         with lock:
-            combined = [each for each in made if len(each) > 1]
+            combined = [each for each in variants if len(each) > 1]
             if len(rules) > 1 and len(combined) >= COMBINED:
-                del made[combined[0]]
-            return made.setdefault(rules, built)
+                del variants[combined[0]]
+            return variants.setdefault(rules, built)
 
     def chosen(self, route: str, models: Collection[str | None], name: str | None) -> "Gateway":
         """Returns the gateway under the rules that hold for a request.
@@ -163,21 +163,21 @@ class Gateway:
         Raises:
             RequestError: its models have different rules, or its rules contradict each other.
         """
-        found = {self.policy.rules_for(route, model, name) for model in models}
-        if len(found) > 1:
+        choices = {self.policy.rules_for(route, model, name) for model in models}
+        if len(choices) > 1:
             says = (
                 "the policy has different rules for the models of this request: ask for one model"
             )
             raise RequestError(400, says)
-        rules = found.pop()
+        rules = choices.pop()
         try:
             return self.under(rules)
         except ConfigError as error:  # which names options
-            said = (
+            message = (
                 f"rules {', '.join(map(str, rules))} of the policy hold for this request, and "
                 f"contradict: {error}"
             )
-        raise RequestError(500, said, code="policy")
+        raise RequestError(500, message, code="policy")
 
     def reload(self, policy: Policy) -> None:
         """Takes another policy for new requests; running ones keep theirs.
@@ -191,10 +191,10 @@ class Gateway:
                 "the policy must name its upstream, as it did when the gateway started"
             )
         to: Any = self.upstream if policy.upstream is None else None
-        made = replace(self, privatizer=self._given, upstream=to, policy=policy)
-        made.load()  # so that no request waits for it
-        vars(made)["_nobody"] = self._nobody
-        vars(self)["current"] = made
+        successor = replace(self, privatizer=self._given, upstream=to, policy=policy)
+        successor.load()  # so that no request waits for it
+        vars(successor)["_nobody"] = self._nobody
+        vars(self)["current"] = successor
 
     @cached_property
     def current(self) -> "Gateway":
@@ -236,9 +236,9 @@ class Gateway:
         It has a separate store and charges the same ledger.
         """
         policy = replace(self.policy, rules=())
-        made = replace(self, privatizer=prepared.privatizer, policy=policy, store=prepared.store)
-        vars(made)["releasing"] = prepared.release
-        return made
+        variant = replace(self, privatizer=prepared.privatizer, policy=policy, store=prepared.store)
+        vars(variant)["releasing"] = prepared.release
+        return variant
 
     def caller(self, headers: Mapping[str, str], *, counts: bool = False) -> Caller:
         """Identifies the caller of a request; see `StandingPolicy.admit`."""

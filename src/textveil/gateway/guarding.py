@@ -57,10 +57,10 @@ class Guarding:
         basis, name = self._identify(operation, body)
         if name is None:
             return chain(basis, messages, besides), None
-        known, alone = chain(basis, (), after=name), chain(basis, messages, besides)
-        if not known.continues:
+        stored, alone = chain(basis, (), after=name), chain(basis, messages, besides)
+        if not stored.continues:
             return alone, name
-        if len(alone.links) == len(messages) + len(besides) and _can_restore(known, alone):
+        if len(alone.links) == len(messages) + len(besides) and _can_restore(stored, alone):
             return alone, None  # the same request once more
         return chain(basis, messages, besides, after=name), name
 
@@ -104,6 +104,6 @@ class Guarding:
 
 def _can_restore(chain: MessageChain, other: MessageChain) -> bool:
     """True if a chain restores all that another chain does."""
-    own, others = chain.session.snapshot(), other.session.snapshot()
-    replaced = others.replaced.items() <= own.replaced.items()
-    return replaced and others.placeholders.items() <= own.placeholders.items()
+    mine, others = chain.session.snapshot(), other.session.snapshot()
+    replaced = others.replaced.items() <= mine.replaced.items()
+    return replaced and others.placeholders.items() <= mine.placeholders.items()

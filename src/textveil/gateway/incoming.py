@@ -30,13 +30,17 @@ async def asked_for(request: "Request", operation: Operation, most: int) -> dict
     Raises:
         RequestError: see `body_of`.
     """
-    said: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name in request.query_params:
         if operation.has_body and name not in operation.query:
             continue
         several = request.query_params.getlist(name)
-        said[name] = several if name.endswith("[]") else several[-1]
-    return (await body_of(request, most) if operation.has_body else {}) | said | request.path_params
+        parameters[name] = several if name.endswith("[]") else several[-1]
+    return (
+        (await body_of(request, most) if operation.has_body else {})
+        | parameters
+        | request.path_params
+    )
 
 
 async def body_of(request: "Request", most: int) -> dict[str, Any]:

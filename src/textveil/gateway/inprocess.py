@@ -48,8 +48,8 @@ def host(
     """
 
     def messages(body: Body) -> "Iterator[tuple[str, Path]]":
-        for i, own in enumerate(body["messages"]):
-            yield str(own[role]), ("messages", i)
+        for i, item in enumerate(body["messages"]):
+            yield str(item[role]), ("messages", i)
 
     def error(refused: RequestError) -> Body:
         return {"error": refused.said}
@@ -260,10 +260,10 @@ class GuardedRequest:
         """
         places: dict[Hashable, Path] = {}
 
-        def text(path: Path, own: str, act: Act) -> str:
+        def text(path: Path, value: str, act: Act) -> str:
             key = place(path)
             places[key] = path
-            return self.restoring.piece(key, own, act)
+            return self.restoring.piece(key, value, act)
 
         return self.restoring.whole(came, rule, text), places
 
@@ -290,10 +290,10 @@ def _translate_errors() -> "Iterator[None]":
         yield
         return
     except RequestError as error:
-        said = error.message
+        message = error.message
     except RecursionError:
-        said = "JSON in the request is nested too deeply"
-    raise InputError(said)
+        message = "JSON in the request is nested too deeply"
+    raise InputError(message)
 
 
 def _check_url(store: str | SessionStore) -> str:

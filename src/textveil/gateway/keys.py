@@ -188,9 +188,9 @@ class GatewayKeys:
             asked = "update keys set revoked = ? where name = ? and revoked is null returning *"
             rows = connection.execute(asked, (int(time.time()), name)).fetchall()
         if not rows:
-            known = {each.name for each in self.listed() if each.revoked is None}
+            valid = {each.name for each in self.listed() if each.revoked is None}
             raise ConfigError(
-                f"{UnknownName('valid key', name, known)}; `textveil gateway keys list` shows them"
+                f"{UnknownName('valid key', name, valid)}; `textveil gateway keys list` shows them"
             )
         return _read_row(rows[0])
 
@@ -202,11 +202,11 @@ class GatewayKeys:
         with self._connect() as connection:
             row = connection.execute("select * from keys where hash = ?", (hashed,)).fetchone()
             same = row is not None and compare_digest(row["hash"], hashed)
-            if not same or (known := _read_row(row)).state != "valid":
+            if not same or (record := _read_row(row)).state != "valid":
                 return None
-            if known.used is None or known.used + USED <= now:
-                connection.execute("update keys set used = ? where id = ?", (now, known.id))
-        return known
+            if record.used is None or record.used + USED <= now:
+                connection.execute("update keys set used = ? where id = ?", (now, record.id))
+        return record
 
     def take(self, key: OwnKey, requests: int) -> float:
         """Counts a request against the rate limit of a key (token bucket).
@@ -222,8 +222,8 @@ class GatewayKeys:
         """
         now = time.time()
         with self._connect() as connection:
-            given = {"id": key.id, "now": now, "most": float(requests)}
-            if connection.execute(TAKE, given).fetchone() is not None:
+            parameters = {"id": key.id, "now": now, "most": float(requests)}
+            if connection.execute(TAKE, parameters).fetchone() is not None:
                 return 0.0
             asked = "select tokens, filled from keys where id = ?"
             row = connection.execute(asked, (key.id,)).fetchone()

@@ -164,8 +164,10 @@ def tagged(tag: str, other: LeafRule | None = None, /, **kinds: LeafRule) -> Lea
 
     The tag passes. An object without the tag follows `other`.
     """
-    own = {kind: {tag: one_of(kind), **(rule.fields or {})} for kind, rule in kinds.items()}
-    named = {kind: LeafRule(fields=names) for kind, names in own.items()}
+    names_of_kinds = {
+        kind: {tag: one_of(kind), **(rule.fields or {})} for kind, rule in kinds.items()
+    }
+    named = {kind: LeafRule(fields=names) for kind, names in names_of_kinds.items()}
     return LeafRule(tag=tag, kinds=named | ({"": other} if other is not None else {}))
 
 
@@ -182,10 +184,10 @@ def either(*rules: LeafRule) -> LeafRule:
 
     Each kind may occur in one rule at most.
     """
-    made: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for rule in rules:
-        made |= {name: value for name, value in vars(rule).items() if value}
-    return LeafRule(**made)
+        merged |= {name: value for name, value in vars(rule).items() if value}
+    return LeafRule(**merged)
 
 
 NOTHING = LeafRule()
@@ -233,9 +235,9 @@ def _walk_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[
     if rule.fields is None:
         yield Leaf(path, Act.UNKNOWN, value)
         return
-    for name, own in rule.fields.items():
+    for name, rule_of_field in rule.fields.items():
         if name in value:
-            yield from leaves(value[name], own, (*path, name))
+            yield from leaves(value[name], rule_of_field, (*path, name))
     for name in [name for name in value if name not in rule.fields and value[name] is not None]:
         if rule.others is not None and VARIABLE.fullmatch(name) is not None:
             yield from leaves(value[name], rule.others, (*path, name))
@@ -260,8 +262,10 @@ def rebuilt(value: Any, changed: Mapping[Path, Any], path: Path = ()) -> Any:
     if path in changed:
         return changed[path]
     if isinstance(value, dict):
-        made = {name: rebuilt(each, changed, (*path, name)) for name, each in value.items()}
-        return {name: each for name, each in made.items() if each is not DROPPED}
+        rebuilt_fields = {
+            name: rebuilt(each, changed, (*path, name)) for name, each in value.items()
+        }
+        return {name: each for name, each in rebuilt_fields.items() if each is not DROPPED}
     if isinstance(value, list):
         items = [rebuilt(each, changed, (*path, i)) for i, each in enumerate(value)]
         return [each for each in items if each is not DROPPED]
@@ -295,8 +299,8 @@ def known_instead(path: Path, rule: LeafRule) -> list[str] | None:
             continue
         several = rule.kinds.values() if rule.tag else (rule,)
         fields: list[Any] = [each.fields for each in several if each.fields]
-        known: ChainMap[str, LeafRule] = ChainMap(*fields)
-        if step not in known:
-            return sorted(known)
-        rule = known[step]
+        merged: ChainMap[str, LeafRule] = ChainMap(*fields)
+        if step not in merged:
+            return sorted(merged)
+        rule = merged[step]
     return None

@@ -87,11 +87,11 @@ class Metrics:
         if record.seconds["upstream"]:
             self._upstream.labels(record.operation).observe(record.seconds["upstream"])
 
-    def _limit_type(self, said: str) -> str:
-        if said not in self._types and (len(self._types) >= TYPES or TYPE.fullmatch(said) is None):
+    def _limit_type(self, name: str) -> str:
+        if name not in self._types and (len(self._types) >= TYPES or TYPE.fullmatch(name) is None):
             return OTHER
-        self._types.add(said)
-        return said
+        self._types.add(name)
+        return name
 
     def page(self) -> tuple[bytes, str]:
         """Returns the metrics page and its content type."""

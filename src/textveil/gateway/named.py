@@ -52,12 +52,12 @@ def check_named(policy: Policy, path: str | None = None, *, starts: bool = True)
     Raises:
         PolicyError: something is missing, or cannot be used.
     """
-    found = list(_find_missing(policy))
-    if not found:
+    missing = list(_find_missing(policy))
+    if not missing:
         return []
     lines = read_marked(Path(path))[1] if path is not None else {}
-    faults = [(each.place, each.says) for each in found if starts or not each.later]
-    wrong = faults or [(each.place, each.says) for each in found]
+    faults = [(each.place, each.says) for each in missing if starts or not each.later]
+    wrong = faults or [(each.place, each.says) for each in missing]
     error = PolicyError(wrong, lines, path or "")
     if faults:
         raise error
@@ -89,15 +89,15 @@ def _check_tls(tls: TlsFiles) -> Iterator[Missing]:
         yield Missing(("tls",), str(error))
 
 
-def _check_options(said: dict[str, Any], place: Place) -> Iterator[Missing]:
+def _check_options(options: dict[str, Any], place: Place) -> Iterator[Missing]:
     for option in FILES:
-        file = said.get(option)
+        file = options.get(option)
         if not isinstance(file, str) or os.path.exists(file):
             continue
         if option == FILES[0] or file.startswith(("/", "./", "../")):
             where = (*place, "options", option)
             yield Missing(where, f"{dotted(where)}: there is no file or folder {file!r}")
-    if isinstance(codes := said.get("table.codes"), str):
+    if isinstance(codes := options.get("table.codes"), str):
         yield from _check_books(codes, (*place, "options", "table.codes"))
 
 

@@ -106,20 +106,20 @@ class AnswerPieces:
         """
         with self._lock:
             self._forget()
-            kept = self._kept.pop(self._digest(before), None) if before else None
-        restorer = None if kept is None else kept.restorer
+            cached = self._kept.pop(self._digest(before), None) if before else None
+        restorer = None if cached is None else cached.restorer
         if restorer is None or is_json(before) != is_json(before + text):
             restorer = self._create_restorer(before + text)
             restorer.feed(before)
-        made = restorer.feed(text)
+        restored = restorer.feed(text)
         if final:
-            return made + restorer.close()
+            return restored + restorer.close()
         with self._lock:
             key, read = self._digest(before + text), len(before) + len(text)
             self._kept.pop(key, None)  # so that the new one is the last
             self._kept[key] = KeptRestorer(restorer, read, time.monotonic() + SECONDS)
             self._forget()
-        return made
+        return restored
 
     def _digest(self, before: str) -> bytes:
         return sha256(f"{self._name!r} {before}".encode(errors="surrogatepass")).digest()

@@ -225,8 +225,8 @@ class PolicyRule:
     def changes(self) -> dict[str, Any]:
         """Fields that the rule changes, with their values."""
         names = [each.name for each in fields(self) if each.name not in WHOSE]
-        found = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in found.items() if value not in (None, (), {})}
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value not in (None, (), {})}
 
     def faults(self) -> Iterator[str]:
         """Yields the contradictions in the rule."""
@@ -340,13 +340,13 @@ class Policy:
     def _find_key_settings(self) -> Iterator[tuple[Place, str, bool]]:
         """Yields the settings that need gateway keys: place, name, whether set."""
         rules: list[tuple[Place, PolicyRule]] = [
-            (("rules", i), own) for i, own in enumerate(self.rules)
+            (("rules", i), rule) for i, rule in enumerate(self.rules)
         ]
-        for place, said in [((), self), *rules]:
+        for place, part in [((), self), *rules]:
             for name in ("requests", "budget"):
-                yield (*place, name), dotted((*place, name)), getattr(said, name) is not None
-            if isinstance(said, PolicyRule):
-                yield (*place, "keys"), dotted((*place, "keys")), bool(said.keys)
+                yield (*place, name), dotted((*place, name)), getattr(part, name) is not None
+            if isinstance(part, PolicyRule):
+                yield (*place, "keys"), dotted((*place, "keys")), bool(part.keys)
 
     def _find_upstreams(self) -> Iterator[tuple[Place, str]]:
         if self.upstream is not None:
@@ -384,8 +384,8 @@ class Policy:
     def requests_of(self, key: str) -> int | None:
         """Returns a key's limit of requests a minute; None for no limit."""
         counted = [each for each in self.rules if each.requests is not None]
-        own = [each.requests for each in counted if _matches(each.keys, key)]
-        return own[-1] if own else self.requests
+        limits = [each.requests for each in counted if _matches(each.keys, key)]
+        return limits[-1] if limits else self.requests
 
     @property
     def budgets(self) -> bool:
@@ -400,14 +400,18 @@ class Policy:
         Args:
             rules: the numbers of the rules.
         """
-        made: dict[str, Any] = {"always": self.always, "never": self.never, "options": self.options}
+        merged: dict[str, Any] = {
+            "always": self.always,
+            "never": self.never,
+            "options": self.options,
+        }
         for i in rules:
             changes = self.rules[i].changes
             for name in ("always", "never"):
-                made[name] += changes.pop(name, ())
-            made["options"] = {**made["options"], **changes.pop("options", {})}
-            made |= changes
-        return replace(self, rules=(), **made)
+                merged[name] += changes.pop(name, ())
+            merged["options"] = {**merged["options"], **changes.pop("options", {})}
+            merged |= changes
+        return replace(self, rules=(), **merged)
 
     def config(self) -> Config:
         """Resolves the options that protect texts where no rule applies.
@@ -417,13 +421,15 @@ class Policy:
         Raises:
             ConfigError: an option is wrong.
         """
-        own: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
+        values: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
         for name in ("always", "never"):
-            own[f"protect.{name}"] = list(getattr(self, name)) or None
-        said = {path: value for path, value in own.items() if value is not None}
-        if twice := sorted(said.keys() & self.options.keys()):
+            values[f"protect.{name}"] = list(getattr(self, name)) or None
+        overrides = {path: value for path, value in values.items() if value is not None}
+        if twice := sorted(overrides.keys() & self.options.keys()):
             raise ConfigError(f"options: {twice[0]} is said twice; say it outside of options")
-        return resolve(environ=os.environ, overrides={**self.options, **said}, default="prompt")
+        return resolve(
+            environ=os.environ, overrides={**self.options, **overrides}, default="prompt"
+        )
 
 
 def dotted(place: Place) -> str:
@@ -436,7 +442,7 @@ def own_words(error: ConfigError) -> str:
 
     The name of the option is left out, and the hint about the key names the policy's field.
     """
-    said = str(error).removeprefix("endpoint.url ")
-    return said.replace(
+    message = str(error).removeprefix("endpoint.url ")
+    return message.replace(
         "put the key in TEXTVEIL_LLM_KEY", "name the key in a policy, as credential: {env: NAME}"
     )

@@ -79,20 +79,20 @@ def read_policy(path: str, **typed: Any) -> Policy:
     values, lines = read_marked(Path(path))
     if not values:  # or a file that is being written would lift what it restricts
         raise PolicyError([((), EMPTY)], lines, path)
-    given = {name: value for name, value in typed.items() if value is not None}
+    options = {name: value for name, value in typed.items() if value is not None}
     faults: list[tuple[Place, str]] = [
         ((name,), f"{name} is said here, and by an option: leave one of them out")
-        for name in sorted(given.keys() & values.keys())
+        for name in sorted(options.keys() & values.keys())
     ]
-    made = None
+    policy = None
     try:
-        made = TypeAdapter(Policy).validate_python({**values, **given})
-        faults += [*_find_wrong_options(made), *_find_unserved_routes(made)]
+        policy = TypeAdapter(Policy).validate_python({**values, **options})
+        faults += [*_find_wrong_options(policy), *_find_unserved_routes(policy)]
     except ValidationError as error:
         faults += _convert_errors(error)
-    if faults or made is None:
+    if faults or policy is None:
         raise PolicyError(faults[:MOST], lines, path)
-    return _resolve_files(made, os.path.dirname(os.path.abspath(path)))
+    return _resolve_files(policy, os.path.dirname(os.path.abspath(path)))
 
 
 def _resolve_files(policy: Policy, folder: str) -> Policy:
@@ -180,7 +180,7 @@ def explained(policy: Policy) -> list[str]:
     """Explains a policy in plain words, one line for each thing."""
     to = None if policy.upstream is None else policy.to(policy.upstream)
     where = "the upstream that --upstream names" if to is None else to.url
-    said = [
+    lines = [
         f"Requests go to {where}.",
         _explain_keys(to, policy.keys),
         _explain_protection(policy.config(), policy),
@@ -190,12 +190,12 @@ def explained(policy: Policy) -> list[str]:
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
         f"A request has at most {policy.limit:,} bytes, and the upstream {policy.timeout:g} seconds to answer.",
     ]
-    said += _explain_more(policy)
+    lines += _explain_more(policy)
     for i, rule in enumerate(policy.rules):
         whose = [f"{name} {', '.join(names)}" for name in WHOSE if (names := getattr(rule, name))]
         changes = ", ".join(map(_explain_change, rule.changes.items()))
-        said.append(f"Rule {i}, for {' and '.join(whose)}: {changes}.")
-    return [*said, "If a detector fails, nothing is sent."]
+        lines.append(f"Rule {i}, for {' and '.join(whose)}: {changes}.")
+    return [*lines, "If a detector fails, nothing is sent."]
 
 
 def _explain_more(policy: Policy) -> Iterator[str]:
@@ -220,12 +220,12 @@ def _explain_more(policy: Policy) -> Iterator[str]:
 
 def _explain_keys(to: Upstream | None, keys: str | None) -> str:
     needed = f"a key from the file {keys}" if keys else "no key of the gateway's own"
-    own = f"Clients need {needed}"
+    needs = f"Clients need {needed}"
     if to is not None and to.credential is not None:
-        return f"{own}; the upstream gets the key in {to.credential}."
+        return f"{needs}; the upstream gets the key in {to.credential}."
     passed = keys is None and (to is None or to.client_key == "pass")
     what = "the key that they send is passed on" if passed else "the upstream gets no key"
-    return f"{own}; {what}."
+    return f"{needs}; {what}."
 
 
 def _explain_protection(config: Config, policy: Policy) -> str:
@@ -261,13 +261,13 @@ def policy_schema() -> dict[str, Any]:
 
     `textveil/data/gateway.schema.json` is the same.
     """
-    made: dict[str, Any] = TypeAdapter(Policy).json_schema()
+    schema: dict[str, Any] = TypeAdapter(Policy).json_schema()
     parts = {each.__name__: each for each in PARTS.values()}
-    for name, part in [("Policy", made), *made["$defs"].items()]:
+    for name, part in [("Policy", schema), *schema["$defs"].items()]:
         about, _, attributes = (inspect.getdoc(parts.get(name, Policy)) or "").partition(
             "Attributes:\n"
         )
         part["description"] = " ".join(about.split())
         for field, says in re.findall(r"^    (\w+): (.+(?:\n {8,}.+)*)", attributes, re.MULTILINE):
             part["properties"][field]["description"] = " ".join(says.split())
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -120,9 +120,9 @@ class ServingProcess:
             await asyncio.to_thread(self._gateway.load)
             self._models = READY
         except Exception as error:
-            said = str(error) if isinstance(error, TextveilError) else type(error).__name__
+            message = str(error) if isinstance(error, TextveilError) else type(error).__name__
             self._models = f"failed ({type(error).__name__})"
-            logging.getLogger("textveil").error("the models cannot be loaded: %s", said)
+            logging.getLogger("textveil").error("the models cannot be loaded: %s", message)
 
     @contextmanager
     def recorded(self, record: RequestRecord, parent: str | None) -> Iterator[None]:
@@ -240,15 +240,15 @@ class ServingProcess:
         """Answers a readiness probe: 200 or 503, and JSON with each part."""
         from starlette.responses import JSONResponse
 
-        said = {"models": self._models, "store": await asyncio.to_thread(self._check_store)}
+        states = {"models": self._models, "store": await asyncio.to_thread(self._check_store)}
         if self.audit is not None:
-            said["audit log"] = READY if self.audit.works() else "cannot be written"
+            states["audit log"] = READY if self.audit.works() else "cannot be written"
         if request.query_params.get("upstream") == "1":
-            said["upstream"] = await self._probe_upstream()
+            states["upstream"] = await self._probe_upstream()
         if self.stopping:
-            said["process"] = "stopping"
-        ready = all(each == READY for each in said.values())
-        return JSONResponse({"ready": ready, **said}, 200 if ready else 503)
+            states["process"] = "stopping"
+        ready = all(each == READY for each in states.values())
+        return JSONResponse({"ready": ready, **states}, 200 if ready else 503)
 
     def _check_store(self) -> str:
         try:
@@ -263,17 +263,17 @@ class ServingProcess:
         Any answer below 500 counts. The probe sends no key.
         """
         async with self._asking:
-            asked, said = self._upstream
+            asked, state = self._upstream
             if time.monotonic() < asked + ASKED_AGAIN:
-                return said
-            said, url = "cannot be reached", f"{self._gateway.current.upstream.rstrip('/')}/models"
+                return state
+            state, url = "cannot be reached", f"{self._gateway.current.upstream.rstrip('/')}/models"
             with suppress(Exception):  # which may hold the address
                 answer = await self._client.get(url, timeout=ASKED_AGAIN)
-                said = (
+                state = (
                     READY if answer.status_code < 500 else f"fails with status {answer.status_code}"
                 )
-            self._upstream = time.monotonic(), said
-            return said
+            self._upstream = time.monotonic(), state
+            return state
 
     def shows_metrics(self, request: "Request") -> bool:
         """True if a client may read the metrics."""

@@ -63,9 +63,9 @@ class Releasing:
     @classmethod
     def of(cls, privatizer: Privatizer) -> Self:
         """Creates a release function that hides identifiers in schemas."""
-        found = ("patterns", "structure")
+        detectors = ("patterns", "structure")
         schemas = Privatizer.from_profile(
-            "prompt", protect={"level": "identifiers", "detectors": found}
+            "prompt", protect={"level": "identifiers", "detectors": detectors}
         )
         return cls(privatizer, schemas.with_parts(source="tool"))  # others may have written them
 
@@ -75,36 +75,36 @@ class Releasing:
         There is no promise about schemas.
         """
         forms = message.forms or (TEXT_FORM,) * len(message.texts)
-        made = self._mend(message, forms)
-        results = self._release_plain(message, forms, made, session)
+        released = self._mend(message, forms)
+        results = self._release_plain(message, forms, released, session)
         for i, form in enumerate(forms):
             if form == JSON_FORM:
-                made[i], more = self._release_json(message.texts[i], session, message.source(i))
+                released[i], more = self._release_json(message.texts[i], session, message.source(i))
                 results += more
             elif form == SCHEMA_FORM:
-                made[i] = self._release_schema(message.texts[i], session)
-        return made, promised(results)
+                released[i] = self._release_schema(message.texts[i], session)
+        return released, promised(results)
 
     def _release_plain(
-        self, message: Utterance, forms: Sequence[str], made: list[str], session: Session
+        self, message: Utterance, forms: Sequence[str], texts: list[str], session: Session
     ) -> list[Result]:
         """Releases the plain texts of a message, in place."""
         plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
         results: list[Result] = []
         for source, several in groupby(plain, message.source):
             privatizer = self._privatizer.with_parts(source=source)
-            results += privatizer.privatize_many([made[i] for i in several], session)
+            results += privatizer.privatize_many([texts[i] for i in several], session)
         for i, result in zip(plain, results, strict=True):
-            made[i] = _to_label(result.text) if forms[i] == LABEL_FORM else result.text
+            texts[i] = _to_label(result.text) if forms[i] == LABEL_FORM else result.text
         return results
 
     def _mend(self, message: Utterance, forms: Sequence[str]) -> list[str]:
         """Returns the texts of a message, with divided identifiers mended."""
-        made = list(message.texts)
+        mended = list(message.texts)
         parts = [i for i, form in enumerate(forms) if form == TEXT_FORM and message.role != BESIDES]
-        for i, text in zip(parts, self._mend_parts([made[i] for i in parts]), strict=True):
-            made[i] = text
-        return made
+        for i, text in zip(parts, self._mend_parts([mended[i] for i in parts]), strict=True):
+            mended[i] = text
+        return mended
 
     def _mend_parts(self, parts: Sequence[str]) -> list[str]:
         """Moves identifiers divided between parts into the first of the parts."""
@@ -134,8 +134,8 @@ class Releasing:
             return end
         next_ones = self._find_identifiers(text, end, high)
         behind = max((last for begin, last in next_ones if begin == end), default=end)
-        own = self._find_identifiers(text, max(start, end - AROUND), end)
-        before = any(last == end for _, last in own)
+        own_places = self._find_identifiers(text, max(start, end - AROUND), end)
+        before = any(last == end for _, last in own_places)
         return end if behind > end and (before or behind > stop) else stop
 
     def _find_identifiers(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
@@ -158,8 +158,8 @@ class Releasing:
             session.hide(self._privatizer.private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(each: str, name: bool) -> bool:
-            return not name or any(value.text in each for value in sought.standing(each))
+        def wanted(string: str, name: bool) -> bool:
+            return not name or any(value.text in string for value in sought.standing(string))
 
         return _release_values(
             self._privatizer.with_parts(source=source), text, value, wanted, session
@@ -171,8 +171,8 @@ class Releasing:
         session.hide(self._private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(each: str, name: bool) -> bool:  # names, too: `required` says the same ones
-            return bool(sought.standing(each) or spelled_in(each))
+        def wanted(string: str, name: bool) -> bool:  # names, too: `required` says the same ones
+            return bool(sought.standing(string) or spelled_in(string))
 
         if not wanted(written, False):
             return text
@@ -204,10 +204,10 @@ def _release_values(
     """Releases some texts of JSON; it stays byte-identical if none changes."""
     texts = [str(each) for each in _collect_texts(value, wanted)]
     results = list(privatizer.privatize_many(texts, session))
-    made = [result.text for result in results]
-    if made == texts:
+    released = [result.text for result in results]
+    if released == texts:
         return text, results
-    changed = _replace_texts(value, wanted, iter(made))
+    changed = _replace_texts(value, wanted, iter(released))
     return changed if isinstance(changed, str) else json.dumps(changed, ensure_ascii=False), results
 
 
@@ -230,18 +230,18 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _replace_texts(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
+def _replace_texts(value: Any, wanted: Wanted, released: Iterator[str]) -> Any:
     """Replaces the wanted texts of JSON, in the order of `_collect_texts`."""
     if isinstance(value, dict):
         return {
-            next(made) if wanted(name, True) else name: _replace_texts(each, wanted, made)
+            next(released) if wanted(name, True) else name: _replace_texts(each, wanted, released)
             for name, each in value.items()
         }
     if isinstance(value, list):
-        return [_replace_texts(each, wanted, made) for each in value]
+        return [_replace_texts(each, wanted, released) for each in value]
     if not (_is_text(value) and wanted(str(value), False)):
         return value
-    text = next(made)
+    text = next(released)
     return value if text == str(value) else text
 
 
@@ -256,10 +256,10 @@ def basis_of(privatizer: Privatizer, store: SessionStore) -> str:
     parts = privatizer.words, privatizer.budget, names and names.options
     options = [*parts, figures and figures.options]
     of_table = claim.table, table.metric, table.digest
-    said = [claim.mechanism, claim.options, *of_table, privatizer.randomness.seeded]
+    inputs = [claim.mechanism, claim.options, *of_table, privatizer.randomness.seeded]
     protect = privatizer.grouping and privatizer.grouping.options
     lists = store.pseudonym(repr([getattr(protect, name, None) for name in COUNTED]).encode())
-    return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
+    return json.dumps([inputs, list(map(repr, options)), lists], default=repr, sort_keys=True)
 
 
 def promised(results: Sequence[Result]) -> dict[str, Any]:
@@ -269,9 +269,9 @@ def promised(results: Sequence[Result]) -> dict[str, Any]:
     """
     if not results:
         return {}
-    found = summarize([result.guarantee for result in results])
-    promise = found.to_json()
-    return {"drawn": found.drawn} | {name: promise[name] for name in PROMISE}
+    summary = summarize([result.guarantee for result in results])
+    promise = summary.to_json()
+    return {"drawn": summary.drawn} | {name: promise[name] for name in PROMISE}
 
 
 def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -279,17 +279,17 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     The messages must be of one configuration.
     """
-    said = list(filter(None, promises))
-    if not said:
+    nonempty = list(filter(None, promises))
+    if not nonempty:
         return {}
-    made = {name: said[0][name] for name in PROMISE}
+    combined = {name: nonempty[0][name] for name in PROMISE}
     for name in ("epsilon", "epsilon_ldp"):
-        made[name] = _find_largest([each[name] for each in said])
+        combined[name] = _find_largest([each[name] for each in nonempty])
     for name in ("words", "protected"):
-        made[name] = sum(each[name] for each in said)
-    if any(each["kind"] == "none" for each in said):
-        made["kind"] = "none"
-    return made
+        combined[name] = sum(each[name] for each in nonempty)
+    if any(each["kind"] == "none" for each in nonempty):
+        combined["kind"] = "none"
+    return combined
 
 
 def _find_largest(bounds: Sequence[Any]) -> Any:
@@ -306,21 +306,21 @@ def told(new: int, drawn: int, repeated: int, kind: str = "") -> str:
         repeated: the number of messages that are sent again unchanged.
         kind: the kind of the promise.
     """
-    said = []
+    sentences = []
     if drawn:
-        said.append(
+        sentences.append(
             f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
         )
     if plain := new - drawn:
-        said.append(
+        sentences.append(
             f"{plain:,} new {'message was' if plain == 1 else 'messages were'} released without a "
             "draw"
         )
     if repeated:
         are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
-        said.append(
+        sentences.append(
             f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once"
         )
     promise = "The promise is for one release; repeated releases add up"
     promise = "There is no promise" if kind == "none" else promise
-    return f"{'; '.join(said) or 'No message was released'}. {promise}."
+    return f"{'; '.join(sentences) or 'No message was released'}. {promise}."

@@ -75,10 +75,18 @@ class Asked:
         for leaf in leaves(body, operation.request):
             self._sort(leaf)
         several = [(BESIDES, self._besides)] if self._besides else []
-        self.messages = [uttered(roles[path], own, body) for path, own in self._found.items()]
-        self.besides = [uttered(role, own, body) for role, own in several]
+        self.messages = [
+            uttered(roles[path], leaves_of_message, body)
+            for path, leaves_of_message in self._found.items()
+        ]
+        self.besides = [
+            uttered(role, leaves_of_message, body) for role, leaves_of_message in several
+        ]
         self.signed = [signed_in(body, leaf.path) for leaf in self._signed]
-        self._texts = [*self._found.values(), *(own for _, own in several)]
+        self._texts = [
+            *self._found.values(),
+            *(leaves_of_message for _, leaves_of_message in several),
+        ]
 
     def _sort(self, leaf: Leaf) -> None:
         """Assigns a text to its message, and settles any other leaf."""
@@ -88,8 +96,10 @@ class Asked:
             self._settle(leaf)
         elif not _is_empty(leaf):
             around = (leaf.path[:n] for n in range(len(leaf.path), 0, -1))
-            own = next((self._found[each] for each in around if each in self._found), self._besides)
-            (self._signed if leaf.act is Act.SIGNED else own).append(leaf)
+            target = next(
+                (self._found[each] for each in around if each in self._found), self._besides
+            )
+            (self._signed if leaf.act is Act.SIGNED else target).append(leaf)
 
     def _settle(self, leaf: Leaf) -> None:
         """Decides about a leaf that is no text.
@@ -100,8 +110,8 @@ class Asked:
         if leaf.act is Act.DROP:
             self._changed[leaf.path] = DROPPED
         elif leaf.act is Act.USER:
-            known = policy.users == "pseudonym" and isinstance(leaf.value, str)
-            self._changed[leaf.path] = self._pseudonym(leaf.value) if known else DROPPED
+            is_replaced = policy.users == "pseudonym" and isinstance(leaf.value, str)
+            self._changed[leaf.path] = self._pseudonym(leaf.value) if is_replaced else DROPPED
         elif leaf.act is Act.UNKNOWN and policy.unknown == "drop":
             self._changed[leaf.path] = DROPPED
             self.left_out += 1
@@ -142,15 +152,15 @@ class Asked:
             signed: the texts that the upstream signed, as received; None for an unknown one.
         """
         changed = dict(self._changed)
-        for own, made in zip(self._texts, texts, strict=True):
-            for leaf, text in zip(own, made, strict=True):
+        for leaves_of_message, released in zip(self._texts, texts, strict=True):
+            for leaf, text in zip(leaves_of_message, released, strict=True):
                 changed[leaf.path] = text if isinstance(leaf.value, str) else json.loads(text)
                 if not text.strip() and _is_part(leaf):
                     changed[leaf.path[:-1]] = DROPPED
-        for leaf, came in zip(self._signed, signed, strict=True):
-            known = came is not None
-            changed[leaf.path if known else leaf.path[:-1]] = came if known else DROPPED
-            self.left_out += came is None
+        for leaf, original in zip(self._signed, signed, strict=True):
+            is_known = original is not None
+            changed[leaf.path if is_known else leaf.path[:-1]] = original if is_known else DROPPED
+            self.left_out += original is None
         body: dict[str, Any] = rebuilt(self._body, changed)
         return body
 
@@ -177,29 +187,29 @@ def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
     texts = tuple(
         leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own
     )
-    said = Utterance(role, texts, tuple(_get_form(leaf) for leaf in own))
+    utterance = Utterance(role, texts, tuple(_get_form(leaf) for leaf in own))
     results = [_is_result(body, leaf.path) for leaf in own]
-    sources = ("tool" if is_result else said.source(i) for i, is_result in enumerate(results))
-    return said._replace(sources=tuple(sources)) if any(results) else said
+    sources = ("tool" if is_result else utterance.source(i) for i, is_result in enumerate(results))
+    return utterance._replace(sources=tuple(sources)) if any(results) else utterance
 
 
 def message_of(operation: Operation, message: dict[str, Any]) -> Utterance:
     """Builds the utterance of an answer's message, as clients send it back."""
-    found = _find_leaves(operation, message, TEXT)
-    return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
+    texts = _find_leaves(operation, message, TEXT)
+    return uttered(str(message.get("role") or message.get("type") or "assistant"), texts)
 
 
 def all_signed(operation: Operation, message: dict[str, Any]) -> list[Signed]:
     """Lists the texts that the upstream signed in an answer's message."""
-    found = _find_leaves(operation, message, {Act.SIGNED})
-    return [signed_in(message, leaf.path) for leaf in found]
+    texts = _find_leaves(operation, message, {Act.SIGNED})
+    return [signed_in(message, leaf.path) for leaf in texts]
 
 
 def _find_leaves(
     operation: Operation, message: dict[str, Any], acts: Collection[Act]
 ) -> list[Leaf]:
-    found = leaves(message, operation.message)
-    return [leaf for leaf in found if leaf.act in acts and not _is_empty(leaf)]
+    all_leaves = leaves(message, operation.message)
+    return [leaf for leaf in all_leaves if leaf.act in acts and not _is_empty(leaf)]
 
 
 def signed_in(value: Any, path: Path) -> Signed:

@@ -95,8 +95,8 @@ async def answer(
     process: ServingProcess = request.state.process
     try:
         process.admit(record)
-        found = await _admit(gateway, operation, request, record, prepared)
-        answered = _respond(operation, request, record, *found)
+        admitted = await _admit(gateway, operation, request, record, prepared)
+        answered = _respond(operation, request, record, *admitted)
         return await unless_left(request, process.unless_stopped(answered))
     except RequestError as error:
         failure = error
@@ -166,11 +166,11 @@ async def _respond(
         async with process.turns.of(caller.account, operation.grows(body)):
             begun = await process.short.run(exchange.begun, request.headers.get(RETRY))
             lane = process.lane(begun.news)
-            released, said = await lane.run(exchange.released, begun)
+            released, headers = await lane.run(exchange.released, begun)
     if guardrail is not None or record.dry:
         record.answered(0)
-        given = released if guardrail is None else guardrail.released(shown, released)
-        return JSONResponse(given, headers=said)
+        reply = released if guardrail is None else guardrail.released(shown, released)
+        return JSONResponse(reply, headers=headers)
     chain = begun.chain
     options = gateway.policy.restore
     restoring = Restoring(
@@ -181,17 +181,17 @@ async def _respond(
     with record.step("upstream"):
         response = await send(gateway, operation, request, released, restoring, caller)
         record.got(body.get("model"), caller.secret)
-        came = await json_of(response) if streamed is None else {}
-    said |= headers_of(response)
+        received = await json_of(response) if streamed is None else {}
+    headers |= headers_of(response)
     if streamed is not None:
         stream = await stream_of(response)
         pieces = events(stream, operation, streamed(restoring), restoring, chain, record, process)
         sent = process.streaming(pieces)
-        return StreamingResponse(sent, headers=said, media_type="text/event-stream")
+        return StreamingResponse(sent, headers=headers, media_type="text/event-stream")
     with record.step("restore"):
-        whole = await process.answers.run(restored, came, operation, restoring, chain)
+        whole = await process.answers.run(restored, received, operation, restoring, chain)
     record.answered(restoring.unresolved)
-    return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
+    return JSONResponse(whole, headers=headers | {UNRESOLVED: str(restoring.unresolved)})
 
 
 def _is_dry(request: "Request") -> bool:

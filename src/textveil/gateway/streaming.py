@@ -49,17 +49,20 @@ def remember(
     with suppress(TextveilError):
         for name in names:
             chain.remember(name)
-        said = list(pairs)
+        messages = list(pairs)
         signed = [
             both
-            for pair in said
+            for pair in messages
             for both in zip(*(all_signed(operation, each) for each in pair), strict=True)
         ]
-        heard = [(message_of(operation, came), message_of(operation, made)) for came, made in said]
+        heard = [
+            (message_of(operation, received), message_of(operation, restored_one))
+            for received, restored_one in messages
+        ]
         chain.answered(heard, signed, in_turn=operation.in_turn)
-        roles = filter(None, (operation.reference(came) for came, _ in said))
+        roles = filter(None, (operation.reference(received) for received, _ in messages))
         named = [Utterance(role, ()) for role in roles]
-        if len(named) == len(said):
+        if len(named) == len(messages):
             chain.answered([(each, each) for each in named], in_turn=operation.in_turn)
 
 
@@ -89,22 +92,22 @@ class _Memory:
 
     async def keep(self) -> None:
         """Stores new messages and names."""
-        news = [each for each in self._stream.remembered if each not in self._names]
-        said = self._stream.messages if self._stream.ended else self._said
-        if news or said != self._said:
-            self._names += news
-            told = [] if said == self._said else said
-            self._said = said
+        new_names = [each for each in self._stream.remembered if each not in self._names]
+        messages = self._stream.messages if self._stream.ended else self._said
+        if new_names or messages != self._said:
+            self._names += new_names
+            new_messages = [] if messages == self._said else messages
+            self._said = messages
             run = self._process.answers.run
-            await run(remember, self._chain, self._operation, told, news)
+            await run(remember, self._chain, self._operation, new_messages, new_names)
 
 
 async def _read_event(
-    came: "AsyncIterator[Any]", record: RequestRecord, process: ServingProcess
+    source: "AsyncIterator[Any]", record: RequestRecord, process: ServingProcess
 ) -> Event | None:
     """Returns the next event with data; None at the end."""
     while True:
-        each = await record.during("upstream", process.unless_stopped(anext(came, None)))
+        each = await record.during("upstream", process.unless_stopped(anext(source, None)))
         if each is None:
             return None
         if each.data.strip():  # else it only keeps the connection open
@@ -136,8 +139,8 @@ async def events(
     memory, whole = _Memory(chain, operation, stream, process), False
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
-            came = aiter(httpx2.EventSource(response))
-            while (event := await _read_event(came, record, process)) is not None:
+            source = aiter(httpx2.EventSource(response))
+            while (event := await _read_event(source, record, process)) is not None:
                 if _is_error(event):
                     failure = worded(failure, event.data, restoring, keys_of(response))
                     break

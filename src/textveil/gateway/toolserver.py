@@ -111,9 +111,9 @@ class ToolServer:
 
     @cached_property
     def _releasing(self) -> Releasing:
-        found = ("patterns", "structure")
+        detectors = ("patterns", "structure")
         schemas = Privatizer.from_profile(
-            "prompt", protect={"level": "identifiers", "detectors": found}
+            "prompt", protect={"level": "identifiers", "detectors": detectors}
         )
         return Releasing(self.privatizer, schemas)
 
@@ -132,11 +132,11 @@ class ToolServer:
         """
         asked = Asked(operation, came, self.policy, lambda name: name)
         tool: Source = "tool"
-        said = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
-        made = asked.released([self._releasing(each, self.session)[0] for each in said])
+        utterances = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
+        released = asked.released([self._releasing(each, self.session)[0] for each in utterances])
         return {
             name: _fix_addresses(came[name], value) if name in ADDRESSED else value
-            for name, value in made.items()
+            for name, value in released.items()
         }
 
     def restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
@@ -149,10 +149,10 @@ class ToolServer:
         if uri.startswith(SCHEME):
             return self.session.restore(unquote(uri.removeprefix(SCHEME)), where="everywhere")
 
-        def original(found: regex.Match[str]) -> str:
-            placeholder = f"<{found[1]}>"
-            known = self.session.restore(placeholder)
-            return found[0] if known == placeholder else quote(known, safe="@")
+        def original(match: regex.Match[str]) -> str:
+            placeholder = f"<{match[1]}>"
+            restored = self.session.restore(placeholder)
+            return match[0] if restored == placeholder else quote(restored, safe="@")
 
         return _PLACEHOLDER.sub(original, uri)
 
@@ -176,8 +176,11 @@ class ToolServer:
         ):
             served = _Requests(self, client)
             info = client.server_info
-            said = {"name": info.name if info else "tools", "instructions": client.instructions}
-            about = await _run_in_thread(self.protected, tables.ABOUT, said)
+            description = {
+                "name": info.name if info else "tools",
+                "instructions": client.instructions,
+            }
+            about = await _run_in_thread(self.protected, tables.ABOUT, description)
             has, handlers = client.server_capabilities, dict[str, Any]()
             if has.tools is not None:
                 handlers |= {"on_list_tools": served.list_tools, "on_call_tool": served.call_tool}
@@ -253,7 +256,7 @@ class _Requests:
             code, message = FAILED, f"textveil: the tool server did not answer ({kind})"
         raise MCPError(code, (await self._protect(tables.FAILED, {"message": message}))["message"])
 
-    async def _protect(self, operation: Operation, came: Json) -> Json:
+    async def _protect(self, operation: Operation, answer: Json) -> Json:
         """Protects an answer for the client.
 
         Raises:
@@ -262,19 +265,22 @@ class _Requests:
         from mcp import MCPError
 
         try:
-            return await _run_in_thread(self._served.protected, operation, came)
+            return await _run_in_thread(self._served.protected, operation, answer)
         except (RequestError, TextveilError) as error:
-            said = error.said if isinstance(error, RequestError) else f"textveil: {error}"
+            message = error.said if isinstance(error, RequestError) else f"textveil: {error}"
         except Exception as error:
-            said = f"textveil: what the tool server answered could not be protected ({type(error).__name__})"
-        raise MCPError(FAILED, said)
+            message = (
+                "textveil: what the tool server answered could not be protected "
+                f"({type(error).__name__})"
+            )
+        raise MCPError(FAILED, message)
 
     async def _protect_as(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
         """Protects an answer and parses it as a type of `mcp.types`."""
         from mcp import types
 
-        made = await self._protect(operation, await self._await_answer(asked))
-        return getattr(types, kind).model_validate(made)
+        protected = await self._protect(operation, await self._await_answer(asked))
+        return getattr(types, kind).model_validate(protected)
 
     async def _restore(self, value: Any, tool: str = "") -> tuple[Any, int]:
         return await _run_in_thread(self._served.restored, value, tool)
@@ -284,14 +290,18 @@ class _Requests:
     async def list_tools(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import ListToolsResult
 
-        came = await self._await_answer(self._client.list_tools(cursor=params.cursor))
-        self._schemas |= {each["name"]: each["inputSchema"] for each in came["tools"]}
-        named = [each for each in came["tools"] if self._served.policy.protects_tool(each["name"])]
-        made = await self._protect(tables.TOOLS, {**came, "tools": named})
+        received = await self._await_answer(self._client.list_tools(cursor=params.cursor))
+        self._schemas |= {each["name"]: each["inputSchema"] for each in received["tools"]}
+        named = [
+            each for each in received["tools"] if self._served.policy.protects_tool(each["name"])
+        ]
+        protected = await self._protect(tables.TOOLS, {**received, "tools": named})
         if self._served.policy.other_tools == "pass":
-            own = {each["name"]: each for each in made["tools"]}
-            made["tools"] = [own.get(each["name"], each) for each in came["tools"]]
-        return ListToolsResult.model_validate(made)
+            protected_tools = {each["name"]: each for each in protected["tools"]}
+            protected["tools"] = [
+                protected_tools.get(each["name"], each) for each in received["tools"]
+            ]
+        return ListToolsResult.model_validate(protected)
 
     async def call_tool(self, context: "ServerRequestContext", params: Any) -> Any:
         from mcp import MCPError
@@ -313,17 +323,17 @@ class _Requests:
                 message = (await self._protect(tables.PROGRESS, {"message": message}))["message"]
             await context.session.report_progress(progress, total, message)
 
-        came = await self._await_answer(
+        received = await self._await_answer(
             self._client.call_tool(params.name, arguments, progress_callback=tell)
         )
         if not protects:
-            return CallToolResult.model_validate(came)
+            return CallToolResult.model_validate(received)
         try:
-            made = await self._protect(tables.CALL, came)
+            protected = await self._protect(tables.CALL, received)
         except MCPError as error:  # so that the model can go on without it
-            made = {"content": [{"type": "text", "text": error.message}], "isError": True}
-        hidden = _count_hidden(made, self._served.session)
-        return CallToolResult.model_validate({**made, "_meta": {HIDDEN: hidden, LEFT: left}})
+            protected = {"content": [{"type": "text", "text": error.message}], "isError": True}
+        hidden = _count_hidden(protected, self._served.session)
+        return CallToolResult.model_validate({**protected, "_meta": {HIDDEN: hidden, LEFT: left}})
 
     # ---- resources and prompts -------------------------------------------------------------------
 
@@ -351,35 +361,35 @@ class _Requests:
 
     async def complete(self, _: "ServerRequestContext", params: Any) -> Any:
         around = None if params.context is None else params.context.arguments
-        said = params.argument.model_dump(), around
-        (argument, around), _left = await self._restore(list(said))
+        arguments = params.argument.model_dump(), around
+        (argument, around), _left = await self._restore(list(arguments))
         asked = self._client.complete(params.ref, argument, around)
         return await self._protect_as("CompleteResult", tables.COMPLETED, asked)
 
 
-def _convert_numbers(came: Json, restored: Json, schema: Json) -> Json:
+def _convert_numbers(received: Json, restored: Json, schema: Json) -> Json:
     """Converts restored arguments back to numbers where the schema wants numbers.
 
     A hidden number had become a text.
     """
     wanted = schema.get("properties")
-    made = dict(restored)
+    converted = dict(restored)
     for name, value in restored.items():
         of = wanted.get(name) if isinstance(wanted, dict) else None
         if (
             isinstance(of, dict)
             and of.get("type") in ("integer", "number")
-            and value != came.get(name)
+            and value != received.get(name)
         ):
             with suppress(ValueError, TypeError):
-                made[name] = (int if of["type"] == "integer" else float)(value)
-    return made
+                converted[name] = (int if of["type"] == "integer" else float)(value)
+    return converted
 
 
-async def _run_in_thread(work: Callable[..., Made], *given: Any) -> Made:
+async def _run_in_thread(work: Callable[..., Made], *arguments: Any) -> Made:
     import anyio.to_thread
 
-    return await anyio.to_thread.run_sync(work, *given)
+    return await anyio.to_thread.run_sync(work, *arguments)
 
 
 def _open_private(path: str, flags: int) -> int:
@@ -387,28 +397,34 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _to_json(made: Any) -> Json:
-    found: Json = made.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return found
+def _to_json(model: Any) -> Json:
+    content: Json = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return content
 
 
-def _fix_addresses(came: Any, made: Any) -> Any:
+def _fix_addresses(received: Any, protected: Any) -> Any:
     """Rewrites changed addresses of resources so that they stay addresses."""
-    if isinstance(made, list):
-        same = len(came) == len(made)
-        return [_fix_addresses(*pair) for pair in zip(came, made, strict=True)] if same else made
-    if not isinstance(made, dict):
-        return made
-    within = [name for name in ("resource", "content") if name in made]
-    inner = {name: _fix_addresses(came[name], made[name]) for name in within}
-    if made.get("uri", "") != came.get("uri", ""):
-        inner["uri"] = SCHEME + quote(made["uri"])
-    return {**made, **inner}
+    if isinstance(protected, list):
+        same = len(received) == len(protected)
+        return (
+            [_fix_addresses(*pair) for pair in zip(received, protected, strict=True)]
+            if same
+            else protected
+        )
+    if not isinstance(protected, dict):
+        return protected
+    within = [name for name in ("resource", "content") if name in protected]
+    inner = {name: _fix_addresses(received[name], protected[name]) for name in within}
+    if protected.get("uri", "") != received.get("uri", ""):
+        inner["uri"] = SCHEME + quote(protected["uri"])
+    return {**protected, **inner}
 
 
-def _count_hidden(made: Json, session: Session) -> dict[str, int]:
+def _count_hidden(result: Json, session: Session) -> dict[str, int]:
     """Counts the hidden values of each type in a result."""
-    return dict(sorted(session.snapshot().hidden_in(json.dumps(made, ensure_ascii=False)).items()))
+    return dict(
+        sorted(session.snapshot().hidden_in(json.dumps(result, ensure_ascii=False)).items())
+    )
 
 
 def quiet(name: str) -> None:

@@ -63,7 +63,7 @@ class Tracing:
 
 def attributes(record: RequestRecord) -> dict[str, str | int | float]:
     """Returns the attributes of a request's span."""
-    said: dict[str, str | int | float] = {
+    values: dict[str, str | int | float] = {
         "textveil.operation": record.operation,
         "textveil.request_id": record.id,
         "textveil.drawn": record.drawn,
@@ -72,12 +72,12 @@ def attributes(record: RequestRecord) -> dict[str, str | int | float]:
         "http.response.status_code": record.status,
     }
     for type_, number in sorted(record.protected.items()):
-        said[f"textveil.protected.{type_.lower()}"] = number
-    said |= {
+        values[f"textveil.protected.{type_.lower()}"] = number
+    values |= {
         f"textveil.{step}.seconds": seconds for step, seconds in record.seconds.items() if seconds
     }
     if record.model:
-        said["gen_ai.request.model"] = record.model
+        values["gen_ai.request.model"] = record.model
     if record.reason:
-        said["error.type"] = record.reason
-    return said
+        values["error.type"] = record.reason
+    return values

@@ -148,18 +148,18 @@ async def _send_with_retry(
     """
     import httpx2
 
-    began, kept = monotonic(), True
+    began, is_kept = monotonic(), True
 
     async def noticed(event: str, _: object) -> None:
-        nonlocal kept
-        kept = kept and not event.endswith("connect_tcp.started")
+        nonlocal is_kept
+        is_kept = is_kept and not event.endswith("connect_tcp.started")
 
     request.extensions["trace"] = noticed
     try:
         return await client.send(request, stream=True)
     except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
         answered = isinstance(error, httpx2.RemoteProtocolError) and NO_RESPONSE not in str(error)
-        if answered or not kept or monotonic() > began + AT_ONCE:
+        if answered or not is_kept or monotonic() > began + AT_ONCE:
             raise
     anew = await until.enter_async_context(upstream_client())
     return await anew.send(request, stream=True)
@@ -172,8 +172,8 @@ def keys_of(answer: "httpx2.Response") -> list[str]:
 
 def headers_of(answer: "httpx2.Response") -> dict[str, str]:
     """Returns the upstream's headers that are passed on."""
-    given = answer.headers.items()
-    return {name: value for name, value in given if name in KEPT or name.startswith(LIMITS)}
+    headers = answer.headers.items()
+    return {name: value for name, value in headers if name in KEPT or name.startswith(LIMITS)}
 
 
 @contextmanager
@@ -203,11 +203,11 @@ async def refusal_of(
                 break
     status = answer.status_code if answer.status_code >= 400 else 502
     says = f"the upstream refused with status {answer.status_code}"
-    found = None
+    content = None
     with suppress(ValueError, RecursionError):
-        found = json.loads(read) if answer.status_code >= 400 else None
+        content = json.loads(read) if answer.status_code >= 400 else None
     refused = RequestError(status, says, code="upstream", headers=headers_of(answer))
-    return worded(refused, found, restoring, keys)
+    return worded(refused, content, restoring, keys)
 
 
 def worded(
@@ -217,8 +217,10 @@ def worded(
 
     The gateway's error is returned if there is no message, or if it repeats the key.
     """
-    said = _extract_error(found)
-    texts = {name: restoring.text(said[name]) for name in ERROR if isinstance(said.get(name), str)}
+    fields = _extract_error(found)
+    texts = {
+        name: restoring.text(fields[name]) for name in ERROR if isinstance(fields.get(name), str)
+    }
     secrets = [word for key in keys for word in key.split() if len(word) > 7]
     all_of_it = "\n".join(texts.values())
     if "message" not in texts or any(word in all_of_it for word in secrets):
@@ -234,12 +236,12 @@ def worded(
     )
 
 
-def _extract_error(found: Any) -> dict[str, Any]:
+def _extract_error(content: Any) -> dict[str, Any]:
     """Extracts the fields of an upstream's error.
 
     An error may be its message alone.
     """
-    error = found.get("error", found) if isinstance(found, dict) else None
+    error = content.get("error", content) if isinstance(content, dict) else None
     if not isinstance(error, dict):
         return {"message": error}
     code = error.get("code")

@@ -86,7 +86,7 @@ class Workers:
             In each worker the function that it must call when it serves; in the supervisor, at the
             end, its exit status.
         """
-        own, mine = os.getpid(), None
+        supervisor, mine = os.getpid(), None
         if SHARED not in os.environ:
             os.environ[SHARED] = mine = tempfile.mkdtemp(prefix="textveil-metrics-")
         self._before = {each: signal.signal(each, self._handle_signal) for each in self._signals}
@@ -99,7 +99,7 @@ class Workers:
                 self._check_workers()
             return self._code
         finally:
-            if os.getpid() == own:
+            if os.getpid() == supervisor:
                 self._give_back(life, mine)
 
     def _give_back(self, life: tuple[int, int], shared: str | None) -> None:

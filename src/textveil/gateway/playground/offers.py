@@ -60,13 +60,19 @@ class Offers:
     """
 
     def __init__(self, gateway: Gateway, config: Config) -> None:
-        said = {name: about for name, about in profiles().items() if not name.startswith("paper-")}
-        packaged = {name: Offer(name, about, resolve(profile=name)) for name, about in said.items()}
-        own = next((name for name, each in packaged.items() if each.config == config), OWN)
+        abouts = {
+            name: about for name, about in profiles().items() if not name.startswith("paper-")
+        }
+        packaged = {
+            name: Offer(name, about, resolve(profile=name)) for name, about in abouts.items()
+        }
+        name_of_own = next((name for name, each in packaged.items() if each.config == config), OWN)
         mine = Offer("this gateway", "the options that this gateway releases with", config)
-        if own in packaged:
-            mine = Offer(f"{own} (this gateway)", said[own], config)
-        self._offers = {own: mine} | {name: each for name, each in packaged.items() if name != own}
+        if name_of_own in packaged:
+            mine = Offer(f"{name_of_own} (this gateway)", abouts[name_of_own], config)
+        self._offers = {name_of_own: mine} | {
+            name: each for name, each in packaged.items() if name != name_of_own
+        }
         self.gateway, self._config = gateway, config
         self._using = lru_cache(LOADED)(self._load)
 
@@ -95,8 +101,8 @@ class Offers:
         config = self._offers[profile].config
         if _can_find(config) and config.protect.level != level:
             config = replace(config, protect=replace(config.protect, level=level))
-        own = config is self._config
-        return config, self.gateway.privatizer if own else Privatizer.from_config(config)
+        is_own = config is self._config
+        return config, self.gateway.privatizer if is_own else Privatizer.from_config(config)
 
 
 def _can_find(config: Config) -> bool:

@@ -179,15 +179,15 @@ class Playground:
                 # Who has a key, where there are keys.
                 await _run_in_thread(self._gateway.current.caller, request.headers)
             asked = await body_of(request, self._gateway.current.policy.limit)
-            given = await handler(request, _parse(body, asked))
-            response: Response = given if isinstance(given, Response) else JSONResponse(given)
+            result = await handler(request, _parse(body, asked))
+            response: Response = result if isinstance(result, Response) else JSONResponse(result)
         # All are caught here: the server would log a message, which may hold text.
         except Exception as error:
             refused = _convert_error(error)
             if record is not None:
                 record.failed(refused)
-            said = {"message": refused.said, "code": refused.code}
-            response = JSONResponse({"error": said}, refused.status)
+            content = {"message": refused.said, "code": refused.code}
+            response = JSONResponse({"error": content}, refused.status)
         response.headers.update(HEADERS)
         return response
 
@@ -229,8 +229,8 @@ class Playground:
         if not read.draws(shown.result):
             return {"sentence": read.UNDRAWN}
         async with self._lane:
-            found: dict[str, Any] = await _run_in_thread(_assess, shown, asked.prior)
-        return found
+            view: dict[str, Any] = await _run_in_thread(_assess, shown, asked.prior)
+        return view
 
     async def _restore(self, _: "Request", answered: _Answered) -> dict[str, Any]:
         shown = self._pages.page(answered.token).shows(answered.number)
@@ -243,13 +243,13 @@ class Playground:
         shown = self._pages.page(asks.token).shows(asks.number)
         if not shown.text.strip():
             raise RequestError(400, "there is nothing to ask: the prompt is empty")
-        said = [{"role": "user", "content": shown.text}]
-        body = {"model": asks.model, "messages": said, "stream": True}
+        messages = [{"role": "user", "content": shown.text}]
+        body = {"model": asks.model, "messages": messages, "stream": True}
         content = json.dumps(body).encode()
-        given = iter([{"type": "http.request", "body": content, "more_body": False}])
+        incoming = iter([{"type": "http.request", "body": content, "more_body": False}])
 
         async def receive() -> Any:
-            return next(given, None) or await request.receive()
+            return next(incoming, None) or await request.receive()
 
         gateway = self._gateway.current
         if shown.gateway is not gateway:
@@ -317,8 +317,8 @@ class Playground:
         """
         if (ledger := ledger_of(self._gateway.current.store)) is None:
             return None
-        found = ledger.accounts() if caller.key is None else ledger.accounts(caller.account)
-        return [each.to_json() for each in found[:ACCOUNTS]]
+        accounts = ledger.accounts() if caller.key is None else ledger.accounts(caller.account)
+        return [each.to_json() for each in accounts[:ACCOUNTS]]
 
 
 class _Released:
@@ -344,16 +344,16 @@ class _Released:
 
 def _assess(shown: Shown, prior: str) -> dict[str, Any]:
     name = check(shown.config, prior)
-    (found,) = assess(Case.after(shown.privatizer, shown.rehearsal, names=True), prior=name)
-    return read.at_risk(found, beside(shown.config, [found]))
+    (risk,) = assess(Case.after(shown.privatizer, shown.rehearsal, names=True), prior=name)
+    return read.at_risk(risk, beside(shown.config, [risk]))
 
 
-def _parse(body: type[_Body], came: dict[str, Any]) -> _Body:
+def _parse(body: type[_Body], content: dict[str, Any]) -> _Body:
     try:
-        return body.model_validate(came)
+        return body.model_validate(content)
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_context=False, include_url=False)[0]
-    field = quote_path(wrong["loc"], came)
+    field = quote_path(wrong["loc"], content)
     if wrong["type"] == "string_too_long" and field in ("text", "answer"):
         raise RequestError(
             413, f"a text in the playground may have {LONGEST:,} characters", param=field

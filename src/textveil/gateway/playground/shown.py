@@ -124,17 +124,17 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
 def restored(shown: Shown, answer: str) -> dict[str, Any]:
     """Restores an answer in pieces, with its number of unresolved placeholders."""
     restoring = Restoring(shown.session)
-    came, made = _WORD.findall(answer), _WORD.findall(restoring.text(answer))
-    if len(came) + len(made) > MARKED:
-        return {"parts": [["".join(made)]], "unresolved": restoring.unresolved}
+    received, words = _WORD.findall(answer), _WORD.findall(restoring.text(answer))
+    if len(received) + len(words) > MARKED:
+        return {"parts": [["".join(words)]], "unresolved": restoring.unresolved}
     parts: list[list[str]] = []
     for kind, start, end, begin, stop in SequenceMatcher(
-        a=came, b=made, autojunk=False
+        a=received, b=words, autojunk=False
     ).get_opcodes():
         if kind == "equal":
-            _append_plain(parts, "".join(made[begin:stop]))
+            _append_plain(parts, "".join(words[begin:stop]))
         elif begin < stop:
-            parts.append(["".join(made[begin:stop]), "restored", "".join(came[start:end])])
+            parts.append(["".join(words[begin:stop]), "restored", "".join(received[start:end])])
     return {"parts": parts, "unresolved": restoring.unresolved}
 
 
@@ -171,8 +171,8 @@ def _append_plain(parts: list[list[str]], text: str) -> None:
 def _describe_item(item: Item, type_: str | None) -> tuple[str, str, str]:
     """Returns the class, the counted name and the meaning of an item."""
     if type_ is not None:
-        known = types.FAMILIES[types.family(type_)]
-        meaning = f"{things(type_, 1).removeprefix('1 ')} ({known.meaning})"
+        family = types.FAMILIES[types.family(type_)]
+        meaning = f"{things(type_, 1).removeprefix('1 ')} ({family.meaning})"
         return f"type-{types.family(type_)}", type_, meaning
     label = item.group.partition(" ")[0]
     if item.kind is Kind.NUMBER:

@@ -272,8 +272,8 @@ def said(answer: Body) -> list[Body]:
     Many clients leave the reasoning out.
     """
     choices = (each for each in listed(answer, "choices") if isinstance(each, dict))
-    found = [each.get("message") for each in choices]
-    whole = [{"role": "assistant", **message} for message in found if isinstance(message, dict)]
+    contents = [each.get("message") for each in choices]
+    whole = [{"role": "assistant", **message} for message in contents if isinstance(message, dict)]
     return _add_without_reasoning(whole)
 
 
@@ -285,9 +285,9 @@ REASONING = (
 
 
 def _add_without_reasoning(messages: list[Body]) -> list[Body]:
-    known = set(REASONING)
-    thought = [each for each in messages if each.keys() & known]
-    return messages + [{k: v for k, v in each.items() if k not in known} for each in thought]
+    reasoning = set(REASONING)
+    thought = [each for each in messages if each.keys() & reasoning]
+    return messages + [{k: v for k, v in each.items() if k not in reasoning} for each in thought]
 
 
 NUMBERED = ("tool_calls", "reasoning_details", "thinking_blocks")
@@ -318,36 +318,38 @@ class ChatChunks:
     @property
     def messages(self) -> list[tuple[Body, Body]]:
         """Messages of the answer, as received and as restored."""
-        came, made = list[Body](), list[Body]()
+        received, restored = list[Body](), list[Body]()
         for index, places in self._texts.items():
-            for messages, which in ((came, 0), (made, 1)):
+            for messages, which in ((received, 0), (restored, 1)):
                 messages.append({"role": "assistant"})
-                for place, known in self._items[index].items():
-                    _find_owner(messages[-1], (*place, "")).update(known)
+                for place, strings in self._items[index].items():
+                    _find_owner(messages[-1], (*place, "")).update(strings)
                 for place in places:
                     whole = self._restoring.both((index, place))[which]
                     _find_owner(messages[-1], place)[str(place[-1])] = whole
-        return list(zip(_add_without_reasoning(came), _add_without_reasoning(made), strict=True))
+        return list(
+            zip(_add_without_reasoning(received), _add_without_reasoning(restored), strict=True)
+        )
 
     def feed(self, event: Event) -> Iterator[Event]:
         """Restores a chunk, with the held-back text where a choice ends."""
         if event.data == "[DONE]":
             self._done = True
             return
-        made = self._restoring.whole({**event.data, "choices": None}, ANSWER)
-        self._last = {name: value for name, value in made.items() if name in HEAD}
-        made["choices"] = []
+        chunk = self._restoring.whole({**event.data, "choices": None}, ANSWER)
+        self._last = {name: value for name, value in chunk.items() if name in HEAD}
+        chunk["choices"] = []
         for i, choice in enumerate(listed(event.data, "choices")):
             index = choice.get("index", i)
-            own = self._restore_choice(index, choice)
+            restored = self._restore_choice(index, choice)
             if choice.get("finish_reason") is not None:
-                if own["delta"]:
-                    yield self._build_chunk(index, own["delta"])
+                if restored["delta"]:
+                    yield self._build_chunk(index, restored["delta"])
                 yield from self._flush(index)
                 self._open.discard(index)
-                own["delta"] = {}
-            made["choices"].append(own)
-        yield Event(event.name, made)
+                restored["delta"] = {}
+            chunk["choices"].append(restored)
+        yield Event(event.name, chunk)
 
     def _restore_choice(self, index: int, choice: Body) -> Body:
         """Restores the certain part of a chunk's choice."""
@@ -355,14 +357,16 @@ class ChatChunks:
             self._texts[index], self._items[index], self._ids[index] = {}, {}, []
             self._open.add(index)
         delta = choice.get("delta") or {}
-        own: Body = self._restoring.whole({**choice, "delta": None}, CHOICE)
-        own["delta"] = self._restoring.whole(
+        restored: Body = self._restoring.whole({**choice, "delta": None}, CHOICE)
+        restored["delta"] = self._restoring.whole(
             delta, SAID, partial(self._restore_piece, index, delta)
         )
         self._note(index, delta)
         if delta.get("annotations"):
-            own["delta"]["annotations"] = self._restore_annotations(index, delta["annotations"])
-        return own
+            restored["delta"]["annotations"] = self._restore_annotations(
+                index, delta["annotations"]
+            )
+        return restored
 
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of open choices, and the last event."""
@@ -375,34 +379,36 @@ class ChatChunks:
         """Writes an error as the last event of the stream."""
         return Event("", error(refused))
 
-    def _restore_annotations(self, index: int, came: Any) -> Any:
+    def _restore_annotations(self, index: int, annotations: Any) -> Any:
         """Restores annotations, whose offsets count characters of the text so far."""
         place = ("content",)
-        said = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
-        return self._restoring.whole({"content": said, "annotations": came}, SAID)["annotations"]
+        content = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
+        return self._restoring.whole({"content": content, "annotations": annotations}, SAID)[
+            "annotations"
+        ]
 
-    def _restore_piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
+    def _restore_piece(self, index: int, delta: Body, path: Path, piece: str, act: Act) -> str:
         if path[0] == "annotations":
-            return came  # they are restored as a whole
+            return piece  # they are restored as a whole
         place = self._locate(index, delta, path)
         self._texts[index][place] = delta, path
         called = delta[path[0]][path[1]].get("function") if path[0] == "tool_calls" else None
         if isinstance(called, dict) and called.get("name"):
             self._tools[index, place[1]] = str(called["name"])
         tool = self._tools.get((index, place[1]), "") if called else ""
-        return self._restoring.piece((index, place), came, act, tool)
+        return self._restoring.piece((index, place), piece, act, tool)
 
     def _locate(self, index: int, delta: Body, path: Path) -> Path:
         """Returns the path of a chunk's text in the whole message."""
         if path[0] not in NUMBERED:
             return path
         item = delta[path[0]][path[1]]
-        number, own = item.get("index"), item.get("id")
+        number, id_ = item.get("index"), item.get("id")
         if number is None and path[0] == "tool_calls":
             ids = self._ids[index]
-            if own and own not in ids:
-                ids.append(own)
-            number = ids.index(own) if own else max(len(ids) - 1, path[1])
+            if id_ and id_ not in ids:
+                ids.append(id_)
+            number = ids.index(id_) if id_ else max(len(ids) - 1, path[1])
         return path[0], path[1] if number is None else number, *path[2:]
 
     def _note(self, index: int, delta: Body) -> None:
@@ -410,9 +416,11 @@ class ChatChunks:
         for name in NUMBERED:
             for i, item in enumerate(listed(delta, name)):
                 place = self._locate(index, delta, (name, i))
-                known = self._items[index].setdefault(place, {"index": place[1]})
-                said = item.items()
-                known |= {name: each for name, each in said if isinstance(each, str) and each}
+                strings = self._items[index].setdefault(place, {"index": place[1]})
+                fields_of_item = item.items()
+                strings |= {
+                    name: each for name, each in fields_of_item if isinstance(each, str) and each
+                }
 
     def _flush(self, index: int) -> Iterator[Event]:
         """Yields the held-back text of a choice."""
@@ -433,10 +441,10 @@ def branch(value: Any, path: Path, text: str) -> Any:
     """Builds a delta with one text only."""
     if not path:
         return text
-    own = branch(value[path[0]], path[1:], text)
+    inner = branch(value[path[0]], path[1:], text)
     if isinstance(value, list):
-        return [own]
-    return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: own}
+        return [inner]
+    return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: inner}
 
 
 def _find_owner(message: Body, place: Path) -> Body:

@@ -90,19 +90,19 @@ class CompletionChunks:
             self._done = True
             return
         choices = [each for each in event.data.get("choices") or () if isinstance(each, dict)]
-        made = self._restoring.whole(
+        chunk = self._restoring.whole(
             {**event.data, "choices": choices}, ANSWER, partial(self._restore_piece, choices)
         )
         self._last = {
-            name: value for name, value in made.items() if name not in ("choices", "usage")
+            name: value for name, value in chunk.items() if name not in ("choices", "usage")
         }
-        for i, (choice, own) in enumerate(zip(choices, made["choices"], strict=True)):
+        for i, (choice, restored) in enumerate(zip(choices, chunk["choices"], strict=True)):
             index = choice.get("index", i)
             self._open.setdefault(index, True)
             if choice.get("finish_reason") is not None:
-                own["text"] = (own.get("text") or "") + self._restoring.rest(index)
+                restored["text"] = (restored.get("text") or "") + self._restoring.rest(index)
                 self._open[index] = False
-        yield Event(event.name, made)
+        yield Event(event.name, chunk)
 
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of open choices, and the last event."""
@@ -113,12 +113,12 @@ class CompletionChunks:
         if self.ended:
             yield Event("", "[DONE]")
 
-    def _restore_piece(self, choices: list[Body], path: Path, came: str, act: Act) -> str:
+    def _restore_piece(self, choices: list[Body], path: Path, piece: str, act: Act) -> str:
         if path[-1] != "text":
-            return self._restoring.text(came, act)
+            return self._restoring.text(piece, act)
         i = path[1]
         assert isinstance(i, int)
-        return self._restoring.piece(choices[i].get("index", i), came)
+        return self._restoring.piece(choices[i].get("index", i), piece)
 
     def failed(self, refused: RequestError) -> Event:
         """Writes an error as the last event of the stream."""

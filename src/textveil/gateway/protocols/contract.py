@@ -71,8 +71,8 @@ class Event(NamedTuple):
     def written(self) -> str:
         """Formats the event as lines of server-sent events."""
         data = self.data
-        said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        return f"event: {self.name}\ndata: {said}\n\n" if self.name else f"data: {said}\n\n"
+        content = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        return f"event: {self.name}\ndata: {content}\n\n" if self.name else f"data: {content}\n\n"
 
 
 class Stream(Protocol):

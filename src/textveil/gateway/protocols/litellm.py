@@ -100,12 +100,12 @@ def _locate_texts(body: Body) -> list[Path | None]:
 
     None for a text that is in no message.
     """
-    known: dict[str, deque[Path]] = defaultdict(deque)
-    for path, said in _find_texts(body):
-        known[said].append(path)
+    unused: dict[str, deque[Path]] = defaultdict(deque)
+    for path, string in _find_texts(body):
+        unused[string].append(path)
     texts = listed(body, "texts")
-    found = [known.get(said) if isinstance(said, str) else None for said in texts]
-    return [places.popleft() if places else None for places in found]
+    queues = [unused.get(string) if isinstance(string, str) else None for string in texts]
+    return [places.popleft() if places else None for places in queues]
 
 
 def _deduplicate(body: Body, _: Mapping[str, str]) -> Body:
@@ -113,13 +113,15 @@ def _deduplicate(body: Body, _: Mapping[str, str]) -> Body:
 
     So no text is drawn twice.
     """
-    made, known = dict(body), _collect_calls(body)
+    request, calls_in_messages = dict(body), _collect_calls(body)
     if isinstance(texts := body.get("texts"), list):
-        given = zip(texts, _locate_texts(body), strict=True)
-        made["texts"] = [said for said, place in given if place is None]
+        pairs = zip(texts, _locate_texts(body), strict=True)
+        request["texts"] = [string for string, place in pairs if place is None]
     if isinstance(calls := body.get("tool_calls"), list):
-        made["tool_calls"] = [each for each in calls if _serialize_call(each) not in known]
-    return made
+        request["tool_calls"] = [
+            each for each in calls if _serialize_call(each) not in calls_in_messages
+        ]
+    return request
 
 
 def _collect_calls(body: Body) -> set[str]:
@@ -131,8 +133,8 @@ def _collect_calls(body: Body) -> set[str]:
 
 def _serialize_call(call: Any) -> str:
     """Serializes a tool call without the fields that LiteLLM adds."""
-    own = ("id", "function", "custom")
-    bare = {name: call[name] for name in own if name in call} if isinstance(call, dict) else call
+    names = ("id", "function", "custom")
+    bare = {name: call[name] for name in names if name in call} if isinstance(call, dict) else call
     return json.dumps(bare, sort_keys=True)
 
 
@@ -151,8 +153,8 @@ def _build_release(body: Body, released: Body) -> Body:
         RequestError: a tool call would have to change, and LiteLLM takes such a change from no
             reply.
     """
-    came = _get_list(body, "structured_messages")
-    rows = _check_rows(came, _get_list(released, "structured_messages"))
+    messages = _get_list(body, "structured_messages")
+    rows = _check_rows(messages, _get_list(released, "structured_messages"))
     if _get_list(released, "tool_calls") != _drop_nulls(
         _get_list(_deduplicate(body, {}), "tool_calls")
     ):
@@ -163,8 +165,8 @@ def _build_release(body: Body, released: Body) -> Body:
     texts = [next(rest) if place is None else _get_at(rows, place) for place in places]
     reply: Body = {"texts": texts}
     alike: dict[Any, str] = dict(zip(places, texts, strict=True))
-    if _drop_nulls(rebuilt(came, alike)) != rows:
-        pairs = zip(came, rows, strict=True)
+    if _drop_nulls(rebuilt(messages, alike)) != rows:
+        pairs = zip(messages, rows, strict=True)
         reply["structured_messages"] = [
             old if _drop_nulls(old) == new else new for old, new in pairs
         ]
@@ -174,13 +176,17 @@ def _build_release(body: Body, released: Body) -> Body:
     return {"action": "GUARDRAIL_INTERVENED" if changed else "NONE", **reply}
 
 
-def _check_rows(came: list[Any], made: list[Any]) -> list[Any]:
+def _check_rows(received: list[Any], released: list[Any]) -> list[Any]:
     """Returns released messages with their unchanged thinking only.
 
     It raises `RequestError` if a message lacks something.
     """
-    bare = _drop_nulls(came)
-    rows = list(map(_drop_changed_thoughts, bare, made)) if len(came) == len(made) else made
+    bare = _drop_nulls(received)
+    rows = (
+        list(map(_drop_changed_thoughts, bare, released))
+        if len(received) == len(released)
+        else released
+    )
     if not _has_same_lists(bare, rows):
         raise RequestError(
             400, "structured_messages hold what is not known here, and LiteLLM would send it again"
@@ -190,31 +196,33 @@ def _check_rows(came: list[Any], made: list[Any]) -> list[Any]:
 
 def _get_list(body: Body, name: str) -> list[Any]:
     """Returns a list of a request; empty if it has none."""
-    found: list[Any] = body.get(name) or []
-    return found
+    items: list[Any] = body.get(name) or []
+    return items
 
 
-def _drop_changed_thoughts(came: Body, made: Body) -> Body:
+def _drop_changed_thoughts(received: Body, released: Body) -> Body:
     """Removes the changed thinking blocks of a released message."""
-    if "thinking_blocks" not in made:
-        return made
-    pairs = zip(came["thinking_blocks"], made["thinking_blocks"], strict=True)
+    if "thinking_blocks" not in released:
+        return released
+    pairs = zip(received["thinking_blocks"], released["thinking_blocks"], strict=True)
     thoughts = [new for old, new in pairs if old == new]
-    rest = {name: value for name, value in made.items() if name != "thinking_blocks"}
+    rest = {name: value for name, value in released.items() if name != "thinking_blocks"}
     return rest | ({"thinking_blocks": thoughts} if thoughts else {})
 
 
-def _has_same_lists(came: Any, made: Any) -> bool:
+def _has_same_lists(received: Any, released: Any) -> bool:
     """True if nothing was left out of the lists in some JSON."""
-    if isinstance(came, list):
+    if isinstance(received, list):
         return (
-            isinstance(made, list)
-            and len(came) == len(made)
-            and all(map(_has_same_lists, came, made))
+            isinstance(released, list)
+            and len(received) == len(released)
+            and all(map(_has_same_lists, received, released))
         )
-    if isinstance(came, dict) and isinstance(made, dict):
+    if isinstance(received, dict) and isinstance(released, dict):
         return all(
-            _has_same_lists(came[name], made[name]) for name in made if name != "thinking_blocks"
+            _has_same_lists(received[name], released[name])
+            for name in released
+            if name != "thinking_blocks"
         )
     return True
 
@@ -228,15 +236,15 @@ def _get_at(value: Any, path: Path) -> Any:
 def _drop_nulls(value: Any) -> Any:
     """Removes nulls from JSON, where they count as absent."""
     if isinstance(value, dict):
-        return {name: _drop_nulls(own) for name, own in value.items() if own is not None}
-    return [_drop_nulls(own) for own in value] if isinstance(value, list) else value
+        return {name: _drop_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_drop_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _name_client(body: Body) -> str:
     """Names LiteLLM's client, by its key and its end user."""
-    said = body.get("request_data")
-    said = said if isinstance(said, dict) else {}
-    return json.dumps([said.get("user_api_key_hash"), said.get("user_api_key_end_user_id")])
+    data = body.get("request_data")
+    data = data if isinstance(data, dict) else {}
+    return json.dumps([data.get("user_api_key_hash"), data.get("user_api_key_end_user_id")])
 
 
 def _read_texts(body: Body) -> list[str]:
@@ -245,9 +253,9 @@ def _read_texts(body: Body) -> list[str]:
     Raises:
         RequestError: they are no list of strings.
     """
-    found = body.get("texts") or []
-    if isinstance(found, list) and all(isinstance(said, str) for said in found):
-        return found
+    texts = body.get("texts") or []
+    if isinstance(texts, list) and all(isinstance(string, str) for string in texts):
+        return texts
     raise RequestError(400, "texts must be a list of strings", param="texts")
 
 
@@ -257,12 +265,12 @@ def _build_restored(body: Body, pieces: AnswerPieces) -> Body:
     Of a stream LiteLLM shows more each time; it must withhold the end that may yet change.
     """
     texts = _read_texts(body)
-    both = [pieces.both(said) for said in texts]
-    made = [certain + rest for certain, rest in both]
+    both = [pieces.both(string) for string in texts]
+    restored = [certain + rest for certain, rest in both]
     held = [len(rest) for _, rest in both]
-    changed = made != texts or any(held)
+    changed = restored != texts or any(held)
     action = "GUARDRAIL_INTERVENED" if changed else "NONE"
-    return {"action": action, "texts": made, "stream_holdback_chars": held}
+    return {"action": action, "texts": restored, "stream_holdback_chars": held}
 
 
 GENERIC = Operation(
@@ -307,17 +315,17 @@ def _read_redact(body: Body, headers: Mapping[str, str]) -> Body:
 
     Such texts are arguments of tools.
     """
-    texts = [{"json": said} if is_json(said) else said for said in _read_texts(body)]
+    texts = [{"json": string} if is_json(string) else string for string in _read_texts(body)]
     return _add_session(body, headers) | {"texts": texts}
 
 
 def _build_redacted(_: Body, released: Body) -> Body:
     texts = released.get("texts") or ()
-    return {"texts": [said["json"] if isinstance(said, dict) else said for said in texts]}
+    return {"texts": [string["json"] if isinstance(string, dict) else string for string in texts]}
 
 
 def _build_rehydrated(body: Body, pieces: AnswerPieces) -> Body:
-    return {"texts": [pieces.whole(said) for said in _read_texts(body)]}
+    return {"texts": [pieces.whole(string) for string in _read_texts(body)]}
 
 
 def _restore_piece(body: Body, pieces: AnswerPieces) -> Body:

@@ -503,22 +503,22 @@ def placed(changed: Pair, asked: Pair) -> Body:
     if len(old) != len(new) or len(before) != len(after):
         return changed[1]
     places: dict[Path, Any] = {}
-    for (_, came), (path, made) in zip(old, new, strict=True):
-        place = _find_quotation(came, made, before, after)
+    for (_, received), (path, restored) in zip(old, new, strict=True):
+        place = _find_quotation(received, restored, before, after)
         if place >= 0:
-            end = place + len(made["cited_text"])
+            end = place + len(restored["cited_text"])
             ends = ("start_char_index", place), ("end_char_index", end)
             places |= {(*path, name): at for name, at in ends}
     body: Body = rebuilt(changed[1], places)
     return body
 
 
-def _find_quotation(came: Body, made: Body, before: list[str], after: list[str]) -> int:
+def _find_quotation(received: Body, restored: Body, before: list[str], after: list[str]) -> int:
     """Finds a citation's new start in the released document; -1 if unknown.
 
     It is the occurrence with as many others before it as in the old document.
     """
-    match came, made:
+    match received, restored:
         case (
             {"document_index": int(index), "start_char_index": int(start), "cited_text": str(old)},
             {"cited_text": str(new)},
@@ -558,18 +558,18 @@ class _OpenBlock:
         seen: types of deltas that have come.
     """
 
-    def __init__(self, came: Body, made: Body) -> None:
-        self.came, self.made = came, made
+    def __init__(self, received: Body, restored: Body) -> None:
+        self.came, self.made = received, restored
         self.open: list[str] = []
         self.seen: list[str] = []
 
-    def add(self, kind: str, came: Body, made: Body) -> None:
+    def add(self, kind: str, received: Body, restored: Body) -> None:
         """Adds a delta that is no text: a citation or a signature."""
-        for block, delta in ((self.came, came), (self.made, made)):
+        for block, delta in ((self.came, received), (self.made, restored)):
             if kind == "citations_delta":
                 block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
             elif kind == "signature_delta":
-                block["signature"] = block.get("signature", "") + came["signature"]
+                block["signature"] = block.get("signature", "") + received["signature"]
 
 
 class MessageEvents:
@@ -595,8 +595,10 @@ class MessageEvents:
             blocks = [self._build_block(index) for index in sorted(self._blocks)]
         except ValueError:  # the input of a tool that breaks off: the client cannot send it back
             return []
-        came, made = [[block[i] for block in blocks] for i in (0, 1)]
-        return [({"role": "assistant", "content": came}, {"role": "assistant", "content": made})]
+        received, restored = [[block[i] for block in blocks] for i in (0, 1)]
+        return [
+            ({"role": "assistant", "content": received}, {"role": "assistant", "content": restored})
+        ]
 
     def feed(self, event: Event) -> Iterator[Event]:
         """Restores an event as far as it is certain."""
@@ -634,15 +636,17 @@ class MessageEvents:
         field = PIECES[kind][0] if kind else ""
         first = block.get(field)
         begun = {**block, field: ""} if isinstance(first, str) else block
-        own = self._blocks[index] = _OpenBlock(dict(begun), self._restoring.whole(begun, BLOCK))
+        open_block = self._blocks[index] = _OpenBlock(
+            dict(begun), self._restoring.whole(begun, BLOCK)
+        )
         if not (kind and isinstance(first, str)):
-            return own.made
-        return {**own.made, field: self._restore_piece(index, kind, first)}
+            return open_block.made
+        return {**open_block.made, field: self._restore_piece(index, kind, first)}
 
     def _restore_delta(self, index: int, data: Body) -> Iterator[Event]:
         """Restores a delta as far as it is certain."""
         delta = data["delta"]
-        own = self._blocks.setdefault(index, _OpenBlock({}, {}))
+        open_block = self._blocks.setdefault(index, _OpenBlock({}, {}))
         kind = delta.get("type", "")
         field = PIECES[kind][0] if kind in PIECES else ""
         if isinstance(delta.get(field), str):
@@ -652,25 +656,25 @@ class MessageEvents:
             if piece or not delta[field]:
                 yield Event("content_block_delta", {**data, "delta": {**rest, field: piece}})
             return
-        made = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
+        restored = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
         if kind == "signature_delta":
             yield from self._flush(index)  # what is signed is whole before its signature
-        own.add(kind, delta, made)
-        yield Event("content_block_delta", {**data, "delta": made})
+        open_block.add(kind, delta, restored)
+        yield Event("content_block_delta", {**data, "delta": restored})
 
-    def _restore_piece(self, index: int, kind: str, came: str) -> str:
-        own = self._blocks[index]
-        for types in (own.open, own.seen):
+    def _restore_piece(self, index: int, kind: str, piece: str) -> str:
+        open_block = self._blocks[index]
+        for types in (open_block.open, open_block.seen):
             if kind not in types:
                 types.append(kind)
-        tool = str(own.came.get("name") or "")
-        return self._restoring.piece((index, kind), came, PIECES[kind][1], tool)
+        tool = str(open_block.came.get("name") or "")
+        return self._restoring.piece((index, kind), piece, PIECES[kind][1], tool)
 
     def _flush(self, index: int) -> Iterator[Event]:
         """Yields the held-back text of a block."""
-        own = self._blocks.get(index)
-        while own is not None and own.open:
-            kind = own.open.pop()
+        open_block = self._blocks.get(index)
+        while open_block is not None and open_block.open:
+            kind = open_block.open.pop()
             if rest := self._restoring.rest((index, kind)):
                 delta = {"type": kind, PIECES[kind][0]: rest}
                 event = {"type": "content_block_delta", "index": index, "delta": delta}
@@ -678,9 +682,9 @@ class MessageEvents:
 
     def _build_block(self, index: int) -> tuple[Body, Body]:
         """Returns a whole block, as received and as restored."""
-        own = self._blocks[index]
-        both = dict(own.came), dict(own.made)
-        for kind in own.seen:
+        open_block = self._blocks[index]
+        both = dict(open_block.came), dict(open_block.made)
+        for kind in open_block.seen:
             for block, value in zip(both, self._restoring.both((index, kind)), strict=True):
                 if kind == "input_json_delta":
                     block["input"] = json.loads(value) if value else block.get("input", {})

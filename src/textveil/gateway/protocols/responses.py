@@ -155,8 +155,8 @@ EVENT = record(
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
     """Yields the items of a request, as messages."""
     for field in ("input", "items"):
-        came = body.get(field)
-        if isinstance(came, str):
+        value = body.get(field)
+        if isinstance(value, str):
             yield "user", (field,)
         for i, item in enumerate(listed(body, field)):
             role = None
@@ -172,8 +172,8 @@ def after(body: Body) -> str | None:
     It names an answer, a conversation, or a summary of one.
     """
     summaries = map(_get_summary, reversed(listed(body, "input")))
-    known = [body.get("previous_response_id"), grows(body), *summaries]
-    return next((each for each in known if isinstance(each, str)), None)
+    names = [body.get("previous_response_id"), grows(body), *summaries]
+    return next((each for each in names if isinstance(each, str)), None)
 
 
 def grows(body: Body) -> str | None:
@@ -194,9 +194,9 @@ def _get_summary(item: Any) -> Any:
 
 def remembered(answer: Body) -> list[str]:
     """Lists the names under which the upstream remembers an answer."""
-    own = None if answer.get("store") is False else answer.get("id")
-    known = [own, *map(_get_summary, said(answer))]
-    return [each for each in known if isinstance(each, str)]
+    id_ = None if answer.get("store") is False else answer.get("id")
+    names = [id_, *map(_get_summary, said(answer))]
+    return [each for each in names if isinstance(each, str)]
 
 
 def reference(item: Body) -> str | None:
@@ -229,9 +229,9 @@ class ResponseEvents:
         self._items: list[tuple[Body, Body]] = []
         self._tools: dict[Any, str] = {}  # by the number of the item that calls one
         self._next: int | None = None
-        known = str(restoring.asked[1].get("starting_after"))
+        number = str(restoring.asked[1].get("starting_after"))
         # The client has events until this one.
-        self._known = int(known) if known.isdecimal() else -1
+        self._known = int(number) if number.isdecimal() else -1
         self.remembered: list[str] = []
         self.ended = False
 
@@ -246,9 +246,9 @@ class ResponseEvents:
         A client that resumes a stream counts these events, so all of them are made again, and the
         known ones are left out.
         """
-        for made in self._restore_event(event):
-            if made.data.get("sequence_number", self._known + 1) > self._known:
-                yield made
+        for restored in self._restore_event(event):
+            if restored.data.get("sequence_number", self._known + 1) > self._known:
+                yield restored
 
     def _restore_event(self, event: Event) -> Iterator[Event]:
         if event.data == "[DONE]":
@@ -262,21 +262,21 @@ class ResponseEvents:
             self.ended = True
         elif kind.endswith(".done"):
             yield from self._flush(_identify_text(event.data), kind)
-        made = self._restore_whole(event.data)
-        self._note(kind, event.data, made)
-        yield self._renumber(Event(event.name, made))
+        restored = self._restore_whole(event.data)
+        self._note(kind, event.data, restored)
+        yield self._renumber(Event(event.name, restored))
 
-    def _note(self, kind: str, came: Body, made: Body) -> None:
+    def _note(self, kind: str, received: Body, restored: Body) -> None:
         """Stores an event's tool names, items, and remembered names."""
-        item, answer = came.get("item"), came.get("response")
+        item, answer = received.get("item"), received.get("response")
         if kind == "response.output_item.added" and isinstance(item, dict):
-            self._tools[came.get("output_index")] = str(item.get("name") or "")
+            self._tools[received.get("output_index")] = str(item.get("name") or "")
         if kind == "response.output_item.done" and isinstance(item, dict):
-            self._items.append((item, made["item"]))
+            self._items.append((item, restored["item"]))
         if isinstance(answer, dict):
             self.remembered = remembered(answer)
             if kind in ENDS and not self._items:
-                self._items = list(zip(said(answer), said(made["response"]), strict=True))
+                self._items = list(zip(said(answer), said(restored["response"]), strict=True))
 
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of all open texts."""
@@ -287,9 +287,11 @@ class ResponseEvents:
 
         It also has the error where clients of all routes look for it.
         """
-        said = error(refused)
-        more = {name: said["error"][name] for name in ("code", "message", "param")}
-        return Event("error", {"type": "error", **more, "sequence_number": self._next or 0, **said})
+        content = error(refused)
+        more = {name: content["error"][name] for name in ("code", "message", "param")}
+        return Event(
+            "error", {"type": "error", **more, "sequence_number": self._next or 0, **content}
+        )
 
     def _restore_piece(self, kind: str, event: Event) -> Iterator[Event]:
         """Restores the texts of a delta as far as they are certain.
@@ -299,16 +301,16 @@ class ResponseEvents:
         delta, is_json = event.data.get("delta"), kind.endswith("_arguments.delta")
         act = Act.ARGUMENTS if is_json else Act.PROTECT
         pieces = {}
-        for field, came in delta.items() if isinstance(delta, dict) else [("", delta)]:
-            if isinstance(came, str):
+        for field, piece in delta.items() if isinstance(delta, dict) else [("", delta)]:
+            if isinstance(piece, str):
                 key = kind, _identify_text(event.data), field
                 tool = self._tools.get(event.data.get("output_index"), "")
-                pieces[field] = self._restoring.piece(key, came, act, tool)
+                pieces[field] = self._restoring.piece(key, piece, act, tool)
                 self._open[key] = event
         if any(pieces.values()) or not pieces or delta == "":
             whole = isinstance(delta, dict)
-            made = {**delta, **pieces} if whole else pieces.get("", delta)
-            yield self._renumber(_replace_delta(event, made))
+            restored = {**delta, **pieces} if whole else pieces.get("", delta)
+            yield self._renumber(_replace_delta(event, restored))
 
     def _flush(self, places: Places, kind: str = "") -> Iterator[Event]:
         """Yields the held-back text at some places.
@@ -316,8 +318,8 @@ class ResponseEvents:
         Without places, only texts of the kind that the event ends are meant; without kind, all.
         """
         only = kind.replace(".done", ".delta") if not places else ""
-        own = [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]
-        for key in own:
+        keys = [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]
+        for key in keys:
             event, field = self._open.pop(key), key[2]
             if rest := self._restoring.rest(key):
                 yield self._renumber(_replace_delta(event, {field: rest} if field else rest))
@@ -329,19 +331,20 @@ class ResponseEvents:
         """
         counted = self._restoring.unresolved
         tool = self._tools.get(data.get("output_index"), "")
-        said = data.get("arguments")
-        if isinstance(said, str) and "name" not in data:  # the event does not say whose they are
-            data = {**data, "arguments": self._restoring.text(said, Act.ARGUMENTS, tool)}
-        made: Body = self._restoring.whole(data, EVENT)
+        arguments = data.get("arguments")
+        if isinstance(arguments, str) and "name" not in data:
+            # The event does not say whose arguments they are.
+            data = {**data, "arguments": self._restoring.text(arguments, Act.ARGUMENTS, tool)}
+        restored: Body = self._restoring.whole(data, EVENT)
         annotation, key = (
             data.get("annotation"),
             ("response.output_text.delta", _identify_text(data), ""),
         )
         if annotation is not None and key in self._open:
             part = {"text": self._restoring.both(key)[0], "annotations": [annotation]}
-            made["annotation"] = self._restoring.whole(part, CITING)["annotations"][0]
+            restored["annotation"] = self._restoring.whole(part, CITING)["annotations"][0]
         self._restoring.unresolved = counted
-        return made
+        return restored
 
     def _renumber(self, event: Event) -> Event:
         """Numbers an event anew, since events are added and left out."""
@@ -367,10 +370,10 @@ def _identify_text(data: Body) -> Places:
 
 def _replace_delta(event: Event, delta: Any) -> Event:
     """Copies an event with another delta, without data about the old one."""
-    kept = {name: value for name, value in event.data.items() if name != "obfuscation"}
-    if "logprobs" in kept:
-        kept["logprobs"] = []
-    return Event(event.name, {**kept, "delta": delta})
+    fields_of_event = {name: value for name, value in event.data.items() if name != "obfuscation"}
+    if "logprobs" in fields_of_event:
+        fields_of_event["logprobs"] = []
+    return Event(event.name, {**fields_of_event, "delta": delta})
 
 
 def _is_json_requested(body: Body) -> bool:
