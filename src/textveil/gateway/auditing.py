@@ -72,7 +72,7 @@ class AuditLog:
                 self._write(self._waiting[0])
                 self._waiting.popleft()
             disk = os.fstatvfs(self._reopen())
-            # 0 blocks has what is no disk.
+            # A file system with 0 blocks is no disk, such as a device.
             if disk.f_blocks and disk.f_bavail * disk.f_frsize < SPARE:
                 return False
             if self._dropped:
@@ -91,7 +91,7 @@ class AuditLog:
             self._waiting.append(line_of(record))
             self.works()
         else:
-            self._dropped += 1  # or what waits would grow with each request that is refused
+            self._dropped += 1  # else the queue would grow with each refused request
 
     def close(self) -> int:
         """Writes the waiting lines and the line `stop`, and closes the file.

@@ -56,7 +56,7 @@ class Conversation:
     and resent as it was. For one caller at a time.
 
     Args:
-        privatizer: protects what the user says.
+        privatizer: protects the user's prompts.
         endpoint: the model that answers.
         session: remembers placeholders and replacements; None for a new one.
         system: the system message; privatized too.

@@ -57,7 +57,7 @@ def refusing() -> Iterator[None]:
         raise
     except RecursionError:
         failure = RequestError(400, "JSON in the request is nested too deeply")
-    except InputError as error:  # which quotes no text
+    except InputError as error:  # its message quotes no text
         failure = RequestError(400, str(error))
     except (LimitReached, StoreError) as error:
         refused = isinstance(error, LimitReached)
@@ -65,11 +65,13 @@ def refusing() -> Iterator[None]:
             429 if refused else 500,
             str(error),
             code="limit" if refused else "store",
-            headers={"x-should-retry": "false"} if refused else None,  # it would be refused again
+            headers={"x-should-retry": "false"}
+            if refused
+            else None,  # a retry would be refused again
         )
     except Exception as error:
         kind = type(error).__name__
         failure = RequestError(
             500, f"the messages could not be privatized ({kind}); nothing was sent"
         )
-    raise failure from None  # or it would be chained where `with` ends
+    raise failure from None  # else Python chains it to the error in the block

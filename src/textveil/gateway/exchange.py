@@ -176,9 +176,9 @@ class Exchange:
         with refusing():
             try:
                 chain.release(self._gateway.releasing)
-            finally:  # what was drawn before one of the messages was refused is spent, too
+            finally:  # draws before a refused message are spent, too
                 self._record.drawn, self._record.spent = chain.drawn, chain.session.spent
-            # Before it is sent: the upstream remembers what it got.
+            # Before sending: the upstream remembers all that it gets.
             if named is not None and not chain.grow(named):
                 raise RequestError(409, OVERLAPS, code="overlap")
             texts = [link.released for link in chain.links]

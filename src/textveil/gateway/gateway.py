@@ -46,7 +46,7 @@ class Running:
             nobody ("off").
         grace: seconds that open requests have to end when the gateway stops; then streams end with
             an error.
-        long: characters of new text from which a request waits in a lane of its own.
+        long: characters of new text from which a request waits in a separate lane.
         queue: how many requests may wait in a lane; others are refused.
         nobody: secret that names the account of conversations without a key; workers that share a
             store must share it, too.
@@ -60,7 +60,7 @@ class Running:
     nobody: bytes = Field(default_factory=lambda: os_entropy(32), repr=False)
 
 
-def _check_if_given(value: Any, check: Callable[[Any], Any]) -> Any:
+def _check_set(value: Any, check: Callable[[Any], Any]) -> Any:
     return value if value is None else check(value)
 
 
@@ -81,7 +81,7 @@ class Gateway:
     Attributes:
         privatizer: protects every message of a request, in any role; None for the one that the
             policy describes, where its rules may say otherwise.
-        upstream: base URL of the API, such as https://HOST/v1; None for what the policy says.
+        upstream: base URL of the API, such as https://HOST/v1; None for that of the policy.
         policy: its rules for requests.
         store: stores released messages; in memory by default.
         running: options for running it.
@@ -90,8 +90,8 @@ class Gateway:
         ConfigError: options are wrong, or something that the policy names is missing.
     """
 
-    privatizer: Annotated[Privatizer, WrapValidator(_check_if_given)] = None  # type: ignore[assignment]
-    upstream: Annotated[Address, WrapValidator(_check_if_given)] = None  # type: ignore[assignment]
+    privatizer: Annotated[Privatizer, WrapValidator(_check_set)] = None  # type: ignore[assignment]
+    upstream: Annotated[Address, WrapValidator(_check_set)] = None  # type: ignore[assignment]
     policy: Policy = Field(default_factory=Policy)
     store: SessionStore = Field(default_factory=SessionStore)
     running: Running = Field(default_factory=Running)
@@ -110,7 +110,7 @@ class Gateway:
             )
         for i in range(len(self.policy.rules)):
             self.under((i,))
-        self.store.pseudonym(b"")  # or it keeps no conversations
+        self.store.pseudonym(b"")  # raises an error if the store cannot keep conversations
         if self.policy.budgets:
             self.store.ledger  # noqa: B018 - counts what is spent, or does not exist
 
@@ -140,7 +140,7 @@ class Gateway:
         with lock:
             if (variant := variants.get(rules)) is not None:
                 return variant
-        policy = self.policy.under(rules)  # built beside the lock: others must not wait for it
+        policy = self.policy.under(rules)  # built without the lock: other requests must not wait
         same = self._given is None and policy.config() == self.policy.config()
         to: Any = self.upstream if policy.upstream is None else None
         built = replace(
@@ -172,7 +172,7 @@ class Gateway:
         rules = choices.pop()
         try:
             return self.under(rules)
-        except ConfigError as error:  # which names options
+        except ConfigError as error:  # its message names options only
             message = (
                 f"rules {', '.join(map(str, rules))} of the policy hold for this request, and "
                 f"contradict: {error}"
@@ -185,7 +185,7 @@ class Gateway:
         Raises:
             ConfigError: something that the policy names is wrong or missing; then nothing changes.
         """
-        # Its credential would be missing.
+        # Without the policy's upstream, its credential would be missing.
         if policy.upstream is None and self.policy.upstream is not None:
             raise ConfigError(
                 "the policy must name its upstream, as it did when the gateway started"

@@ -61,7 +61,7 @@ class Guarding:
         if not stored.continues:
             return alone, name
         if len(alone.links) == len(messages) + len(besides) and _can_restore(stored, alone):
-            return alone, None  # the same request once more
+            return alone, None  # a repeat of the same request
         return chain(basis, messages, besides, after=name), name
 
     def restored(

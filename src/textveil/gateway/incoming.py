@@ -53,7 +53,7 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
     Raises:
         RequestError: the body is no JSON object, too large, or nested too deeply.
     """
-    if type_of(request.headers) != "application/json":  # which pages cannot send cross-site
+    if type_of(request.headers) != "application/json":  # web pages cannot send it to other sites
         raise RequestError(415, "a request must have the type application/json")
     read = bytearray()
     async for piece in request.stream():
@@ -62,7 +62,7 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
             raise RequestError(413, f"a request must have at most {most:,} bytes")
     with suppress(ValueError, RecursionError):
         body = json.loads(read.decode())
-        # No half characters, and no NaN.
+        # Refuses lone surrogates and NaN.
         json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
         if isinstance(body, dict) and not _is_nested(body, DEEPEST):
             return body

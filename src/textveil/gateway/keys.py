@@ -261,7 +261,7 @@ class GatewayKeys:
                 check_same_thread=False,
                 cached_statements=16,
             )
-            # A fork must not close what is not its own.
+            # A forked process must not close its parent's connection.
             weakref.finalize(self, connection.close).atexit = False
             connection.row_factory = sqlite3.Row
             (kind,) = connection.execute("pragma application_id").fetchone()

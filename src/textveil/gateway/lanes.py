@@ -85,12 +85,12 @@ class Lane:
             # A thread cannot be stopped, and is not free before it has ended.
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
-            await asyncio.wait({doing})  # what it spends is on record when the request ends
+            await asyncio.wait({doing})  # so that the record has the spending of the work
             raise
 
     def _finish(self, done: "asyncio.Future[Any]", took: float) -> None:
         if not done.cancelled():
-            done.exception()  # or asyncio logs it where nobody waits any more, and it may hold text
+            done.exception()  # else asyncio logs it, and it may hold text
         self._took = took if not self._took else 0.9 * self._took + 0.1 * took
         self._free.release()
 
@@ -100,7 +100,7 @@ class Lane:
 
 
 def _lower_priority(nice: int) -> None:
-    if nice and sys.platform == "linux":  # where a thread has a priority of its own
+    if nice and sys.platform == "linux":  # only Linux has a priority for each thread
         thread = threading.get_native_id()
-        # Cut at the lowest.
+        # The system caps it at the lowest priority.
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice)

@@ -283,7 +283,7 @@ def _is_private(name: str) -> bool:
 
     It has the form of a private value.
     """
-    with suppress(Exception):  # it may hold text
+    with suppress(Exception):  # its message may hold text
         return looks_private(name) or bool(detector("patterns").find([name[:LONGEST]]))
     return True
 

@@ -116,7 +116,7 @@ class AnswerPieces:
             return restored + restorer.close()
         with self._lock:
             key, read = self._digest(before + text), len(before) + len(text)
-            self._kept.pop(key, None)  # so that the new one is the last
+            self._kept.pop(key, None)  # so that the new entry is the newest
             self._kept[key] = KeptRestorer(restorer, read, time.monotonic() + SECONDS)
             self._forget()
         return restored

@@ -77,7 +77,7 @@ def read_policy(path: str, **typed: Any) -> Policy:
         PolicyError: something in the file is wrong. ConfigError: it cannot be read.
     """
     values, lines = read_marked(Path(path))
-    if not values:  # or a file that is being written would lift what it restricts
+    if not values:  # an empty file, half written, would lift all restrictions
         raise PolicyError([((), EMPTY)], lines, path)
     options = {name: value for name, value in typed.items() if value is not None}
     faults: list[tuple[Place, str]] = [
@@ -136,7 +136,7 @@ def _find_wrong_options(policy: Policy) -> Iterator[tuple[Place, str]]:
         except TextveilError as error:
             yield place, f"{dotted(place)}: {error}" if place else str(error)
             if i is None:
-                return  # the rules would say it again
+                return  # the rules would repeat the fault
 
 
 def _convert_errors(error: ValidationError) -> Iterator[tuple[Place, str]]:

@@ -65,7 +65,7 @@ class ServingProcess:
         audit: the audit log; None without one.
         short: threads for requests.
         long: threads for requests with much new text.
-        answers: threads for answers, of which none is refused: the upstream has given them.
+        answers: threads for answers; none is refused, since the upstream has given them already.
         turns: locks of named conversations.
         recent: records of the last requests, the newest first.
         loading: the task that loads the models; it ends when they are loaded, or cannot be.
@@ -147,7 +147,7 @@ class ServingProcess:
                 if not record.status:
                     record.left()
                 if self.audit is not None:
-                    self.audit.add(record)  # first, whatever becomes of the others
+                    self.audit.add(record)  # first, even if the next lines fail
                 self.metrics.count(record)
                 self.recent.appendleft(record)
 
@@ -267,7 +267,7 @@ class ServingProcess:
             if time.monotonic() < asked + ASKED_AGAIN:
                 return state
             state, url = "cannot be reached", f"{self._gateway.current.upstream.rstrip('/')}/models"
-            with suppress(Exception):  # which may hold the address
+            with suppress(Exception):  # its message may hold the address
                 answer = await self._client.get(url, timeout=ASKED_AGAIN)
                 state = (
                     READY if answer.status_code < 500 else f"fails with status {answer.status_code}"

@@ -55,7 +55,7 @@ BY_STATUS = {400: "invalid", **_UNKNOWN, 413: "size", 415: "type", 500: "failed"
 @lru_cache(1000)
 def _is_model(name: str) -> bool:
     """True if a name looks like a model's and contains no identifier."""
-    with suppress(Exception):  # it may hold text
+    with suppress(Exception):  # its message may hold text
         return MODEL.fullmatch(name) is not None and not detector("patterns").find([name])
     return False
 
@@ -103,7 +103,7 @@ class RequestRecord:
 
         The name is not noted if it has the client's secret or looks like an identifier.
         """
-        key = secret.rpartition(" ")[2]  # behind "Bearer"
+        key = secret.rpartition(" ")[2]  # the part after "Bearer"
         if isinstance(model, str) and not (key and key in model) and _is_model(model):
             self.model = model
 

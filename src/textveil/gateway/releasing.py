@@ -67,7 +67,9 @@ class Releasing:
         schemas = Privatizer.from_profile(
             "prompt", protect={"level": "identifiers", "detectors": detectors}
         )
-        return cls(privatizer, schemas.with_parts(source="tool"))  # others may have written them
+        return cls(
+            privatizer, schemas.with_parts(source="tool")
+        )  # third parties may have written the schemas
 
     def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
         """Releases the texts of a message, and returns their promise.
@@ -139,7 +141,7 @@ class Releasing:
         return end if behind > end and (before or behind > stop) else stop
 
     def _find_identifiers(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Yields the start and end of identifiers in a part of a text."""
+        """Yields the start and end of identifiers in a text part."""
         for value in self._private_in(text[low:high]):
             for match in regex.finditer(regex.escape(value.text), text[low:high]):
                 yield low + match.start(), low + match.end()
@@ -171,7 +173,7 @@ class Releasing:
         session.hide(self._private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(string: str, name: bool) -> bool:  # names, too: `required` says the same ones
+        def wanted(string: str, name: bool) -> bool:  # names, too: `required` repeats them
             return bool(sought.standing(string) or spelled_in(string))
 
         if not wanted(written, False):

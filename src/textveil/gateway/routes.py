@@ -162,7 +162,7 @@ async def _respond(
         record.answered(left)
         return JSONResponse(content, headers={UNRESOLVED: str(left)})
     with record.step("protect"):
-        # It begins from what the one before added.
+        # A request must see the messages that the one before it added.
         async with process.turns.of(caller.account, operation.grows(body)):
             begun = await process.short.run(exchange.begun, request.headers.get(RETRY))
             lane = process.lane(begun.news)

@@ -132,7 +132,7 @@ def reloading(
             try:
                 policy = renewed(before, read)
                 if policy.tls is not None:
-                    # What is wrong with it is wrong before anything changes.
+                    # A fault in the certificate must show before anything changes.
                     tls_context(policy.tls)
                 gateway.reload(policy)
                 how = "the policy was read again, but the certificate was not changed"
@@ -141,7 +141,7 @@ def reloading(
                 said("the policy was read again")
             except TextveilError as error:
                 said(f"{how}: {error}")
-            except Exception as error:  # whose message may hold anything
+            except Exception as error:  # its message may hold anything
                 said(f"{how}: {type(error).__name__}")
 
     handler = signal.signal(
@@ -166,7 +166,7 @@ def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSL
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if known is None else known
     try:
-        # A key that has one is refused.
+        # The empty password refuses a key that has one.
         context.load_cert_chain(files.certificate, files.key, password="")
         return context
     except (FileNotFoundError, PermissionError) as error:

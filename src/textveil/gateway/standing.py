@@ -86,7 +86,7 @@ class StandingPolicy:
         sent = {name: headers[name] for name in KEY_HEADERS[:2] if headers.get(name)}
         if self.keys is None:
             header, secret = next(iter(sent.items()), ("", ""))
-            # The upstream may take either; no header holds a NUL.
+            # The upstream may take either key, so both name the account; no header holds a NUL.
             all_of_them = "\0".join(sent.values()) or None
             return Caller(account=account(all_of_them), header=header, secret=secret)
         for header, value in sent.items():

@@ -110,7 +110,7 @@ async def _read_event(
         each = await record.during("upstream", process.unless_stopped(anext(source, None)))
         if each is None:
             return None
-        if each.data.strip():  # else it only keeps the connection open
+        if each.data.strip():  # an event without data only keeps the connection open
             data = each.data if each.data == DONE else json.loads(each.data)
             return Event("" if each.event == "message" else each.event, data)
 
@@ -166,4 +166,4 @@ async def events(
         record.failed(failure)
         yield stream.failed(failure).written()
     if restoring.unresolved:
-        yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # headers are out already
+        yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # the headers were sent before

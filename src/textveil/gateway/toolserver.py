@@ -107,7 +107,7 @@ class ToolServer:
         tools = self.policy.tools or self.policy.other_tools == "pass"
         if not (tools or self.resources or self.prompts):
             raise ConfigError(NOTHING)
-        self.session.repeats = "tool"  # what is answered twice is released once
+        self.session.repeats = "tool"  # the same answer twice is released once
 
     @cached_property
     def _releasing(self) -> Releasing:
@@ -196,7 +196,7 @@ class ToolServer:
             server: Server[Any] = Server(
                 about["name"], instructions=about.get("instructions"), **handlers
             )
-            server.middleware.clear()  # which would trace requests
+            server.middleware.clear()  # its middleware would trace requests
             yield server
 
     @asynccontextmanager
@@ -209,7 +209,7 @@ class ToolServer:
         if self.upstream:
             key = os.environ.get(KEY)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            # Answers take as long as the session waits for them.
+            # No read timeout: the session has the one for answers.
             wait = httpx2.Timeout(self.policy.timeout, read=None)
             trusted = self.upstream.lower().startswith("https:")
             async with httpx2.AsyncClient(headers=headers, timeout=wait, trust_env=trusted) as http:
@@ -237,7 +237,7 @@ class _Requests:
 
     def __init__(self, served: ToolServer, client: "mcp.Client") -> None:
         self._served, self._client = served, client
-        self._schemas: dict[str, Json] = {}  # of arguments, by tool
+        self._schemas: dict[str, Json] = {}  # schemas of the arguments, by tool
 
     async def _await_answer(self, asked: Awaitable[Any]) -> Json:
         """Awaits an answer of the tool server and returns its JSON.
@@ -251,7 +251,7 @@ class _Requests:
             return _to_json(await asked)
         except MCPError as error:
             code, message = error.code, error.message
-        except Exception as error:  # which may hold text
+        except Exception as error:  # its message may hold text
             kind = type(error).__name__
             code, message = FAILED, f"textveil: the tool server did not answer ({kind})"
         raise MCPError(code, (await self._protect(tables.FAILED, {"message": message}))["message"])

@@ -24,7 +24,7 @@ class Turns:
     """
 
     def __init__(self, most: int | None) -> None:
-        # One is gone when nobody has or awaits it.
+        # A lock vanishes when no request holds or awaits it.
         self._locks = WeakValueDictionary[tuple[str, str], asyncio.Lock]()
         self._most, self._waiting = most, 0
 

@@ -1,7 +1,7 @@
 """The upstream: sends released requests and reads its headers, answers and errors.
 
 In: a released request; a response of the upstream. Out: its response, and the JSON of that; or an
-error for the client that says why there is none, with the originals put back.
+error for the client with the reason, with the originals put back.
 Not here: the release of requests (`exchange`), how answers are restored (`answers`), and how
 streams are (`protocols`).
 """
@@ -65,7 +65,7 @@ def upstream_client() -> "httpx2.AsyncClient":
     with needed():
         import httpx2
 
-    # as many as there are requests, which wait in lanes
+    # no limit: requests already wait in lanes
     many = httpx2.Limits(max_connections=None, keepalive_expiry=KEPT_OPEN)
     trusted = httpx2.create_ssl_context()
     return httpx2.AsyncClient(
@@ -73,7 +73,7 @@ def upstream_client() -> "httpx2.AsyncClient":
         verify=trusted,
         headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        # Proxies of the environment for https only.
+        # Without a proxy of the environment: it could read the traffic.
         mounts={"http://": httpx2.AsyncHTTPTransport(limits=many, verify=trusted)},
         follow_redirects=False,
     )
@@ -112,7 +112,7 @@ async def send(
     )
     if caller.key is not None and caller.secret.encode() in to_send.content + to_send.url.raw_path:
         raise RequestError(400, "the request holds the key of the gateway, which must not leave it")
-    # A conversation that the upstream keeps would hold it twice.
+    # If sent twice, a conversation that the upstream keeps would hold it twice.
     once = operation.grows(released) is not None
     with failing():
         until = request.state.until

@@ -123,7 +123,7 @@ class Workers:
     def _fork(self, life: tuple[int, int]) -> Callable[[], None] | None:
         """Forks a worker; returns there the function to call when serving."""
         heard, says = os.pipe()
-        # Until it is clear which process takes them.
+        # Signals are blocked until each process has its handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         if pid := os.fork():
             os.close(says)
@@ -131,14 +131,14 @@ class Workers:
             self._alive[pid] = heard
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
             return None
-        # What it serves is read later: until then SIGHUP says nothing new.
+        # The worker reads its policy later, so SIGHUP means nothing before.
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
         for each in (heard, life[1], *self._alive.values()):
             os.close(each)
         with suppress(OSError):
-            os.setpgid(0, 0)  # or a terminal would interrupt it, too
+            os.setpgid(0, 0)  # else Ctrl-C in a terminal would interrupt it, too
         limit_threads(self._threads)
         Thread(target=_end_with, args=(life[0],), name="textveil-life", daemon=True).start()
 
@@ -168,13 +168,13 @@ class Workers:
     def _handle_end(self, pid: int, code: int) -> None:
         os.close(self._alive.pop(pid))
         for file in glob(os.path.join(escape(os.environ[SHARED]), f"gauge_live*_{pid}.db")):
-            os.unlink(file)  # what it counted stays, what was open in it does not
+            os.unlink(file)  # counters of a dead worker stay, its gauges go
         if self._code is not None:
             return
         how = f"ended with status {code}"
         how = how if code >= 0 else f"was killed ({signal.Signals(-code).name})"
         if not self._served:
-            if code <= 0:  # else it has said why
+            if code <= 0:  # with a positive status it has printed the reason
                 self._said(f"the first worker {how} before it served; the gateway ends")
             self._stop(code if code > 0 else 1)
             return
@@ -195,7 +195,7 @@ class Workers:
         """Tells all workers to stop; the second time, at once."""
         if self._code is None:
             self._code, self._until = code, time.monotonic() + self._grace + MORE
-            self._listening.close()  # or what comes when all have ended would wait for an answer
+            self._listening.close()  # else late clients would wait for an answer
         self._send_signal(signal.SIGTERM)
 
     def _send_signal(self, number: signal.Signals) -> None:

@@ -51,7 +51,7 @@ FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "imag
 
 class _Body(BaseModel, strict=True, extra="forbid", frozen=True):
     def __repr_args__(self) -> list[tuple[str | None, object]]:
-        return []  # what it holds is private
+        return []  # the fields are private
 
 
 class _Opened(_Body):
@@ -99,7 +99,7 @@ class Playground:
         self._gateway, self._config, self._local = gateway, config, local
         self._offered: tuple[Gateway, Offers] | None = None
         self._pages = Pages()
-        self._lane = asyncio.Semaphore(1)  # typing must not take the time of programs
+        self._lane = asyncio.Semaphore(1)  # typing must not slow programs down
 
     # ---- routes ----------------------------------------------------------------------------------
 
@@ -175,8 +175,10 @@ class Playground:
 
         try:
             check_page(request.headers, self._get_names())
-            if handler != self._close:  # it is sent when the page is left, without headers
-                # Who has a key, where there are keys.
+            if (
+                handler != self._close
+            ):  # the browser sends it, without headers, when the page closes
+                # Only with a key, if the gateway has keys.
                 await _run_in_thread(self._gateway.current.caller, request.headers)
             asked = await body_of(request, self._gateway.current.policy.limit)
             result = await handler(request, _parse(body, asked))
@@ -219,7 +221,7 @@ class Playground:
         page.newest = max(page.newest, typed.number)
         async with self._lane:
             if typed.number < page.newest:
-                return {"number": typed.number}  # nobody will look at it
+                return {"number": typed.number}  # a newer request replaces it
             shown = await _run_in_thread(self._shown, typed)
         page.show(shown)
         return read.release(shown)
@@ -369,13 +371,13 @@ def _convert_error(error: Exception) -> RequestError:
         return RequestError(403, str(error), code="limit")
     if isinstance(error, StoreError):
         return RequestError(500, str(error), code="store")
-    if isinstance(error, TextveilError):  # none of which quotes text
+    if isinstance(error, TextveilError):  # their messages quote no text
         return RequestError(400, str(error))
     return RequestError(500, f"the playground failed with {type(error).__name__}", code="failed")
 
 
 def _read_content(name: str) -> str:
-    """Reads a file of the page, and adds the styles to its CSS."""
+    """Reads a file of the page; its CSS gets the styles."""
     content = (files("textveil.gateway.playground") / name).read_text(encoding="utf-8")
     if name != "page.css":
         return content

@@ -41,7 +41,7 @@ DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
 KEPT_UNTIL_HERE = {
     "prompt_cache_breakpoint": CACHED,
-    # Of OpenRouter and LiteLLM.
+    # OpenRouter and LiteLLM take it.
     "cache_control": typed(ephemeral=record(ttl=one_of("5m", "1h"))),
 }
 PART = typed(
@@ -107,7 +107,7 @@ ASSISTANT = record(
 )
 MESSAGE = tagged(
     "role",
-    ASSISTANT,  # of a server that left the role out, sent back as it came
+    ASSISTANT,  # without a role: some servers leave it out, and clients send it back
     developer=record(content=CONTENT, name=LABEL),
     system=record(content=CONTENT, name=LABEL),
     user=record(content=CONTENT, name=LABEL),
@@ -301,11 +301,11 @@ class ChatChunks:
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        # Of each choice: texts, each with where it came last; and what numbered items hold besides.
+        # By choice: texts, each with its last delta and path; other strings of numbered items.
         self._texts: dict[int, dict[Path, tuple[Body, Path]]] = {}
         self._items: dict[int, dict[Path, Body]] = {}
-        self._ids: dict[int, list[str]] = {}  # of each choice: calls of tools that have no index
-        self._tools: dict[tuple[int, Any], str] = {}  # that are called, by choice and number
+        self._ids: dict[int, list[str]] = {}  # by choice: ids of tool calls without an index
+        self._tools: dict[tuple[int, Any], str] = {}  # names of called tools, by choice and number
         self._open: set[int] = set()
         self._last: Body = {}
         self._done = False
@@ -389,7 +389,7 @@ class ChatChunks:
 
     def _restore_piece(self, index: int, delta: Body, path: Path, piece: str, act: Act) -> str:
         if path[0] == "annotations":
-            return piece  # they are restored as a whole
+            return piece  # annotations are restored as a whole
         place = self._locate(index, delta, path)
         self._texts[index][place] = delta, path
         called = delta[path[0]][path[1]].get("function") if path[0] == "tool_calls" else None

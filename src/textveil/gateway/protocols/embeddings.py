@@ -1,7 +1,7 @@
 """OpenAI embeddings: the vectors are those of the released texts.
 
 In: JSON of requests and answers. Out: the tables of their leaves.
-Not here: what becomes of tokens, and how texts are released.
+Not here: the policy on tokens, and the release of texts.
 """
 
 from textveil.gateway.leaves import NAME, NUMBER, Act, one_of, record, whole

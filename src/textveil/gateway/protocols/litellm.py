@@ -288,7 +288,7 @@ GENERIC = Operation(
         restores=lambda body: body.get("input_type") == "response",
         released=_build_release,
         restored=_build_restored,
-        # Or LiteLLM would send the request as it is where it is told to go on after errors.
+        # With an error status, LiteLLM may be configured to send the request unprotected.
         status=lambda _: 200,
     ),
 )

@@ -59,7 +59,7 @@ TOOL = record(
     title=SCHEMA,
     description=SCHEMA,
     inputSchema=SCHEMA,
-    outputSchema=DROPPED,  # placeholders need not fit it
+    outputSchema=DROPPED,  # placeholders need not match the schema
     annotations=record(title=SCHEMA, **dict.fromkeys(HINTS, NUMBER)),
     execution=DROPPED,
     icons=DROPPED,

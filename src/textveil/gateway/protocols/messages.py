@@ -352,7 +352,7 @@ COUNTED: dict[str, LeafRule] = {
     "output_format": typed(json_schema=record(schema=SCHEMA)),
     "speed": one_of("fast", "standard"),
     "thinking": THINKING,
-    "thread": whole(Act.REFUSE),  # what the upstream keeps of a conversation
+    "thread": whole(Act.REFUSE),  # it names a conversation that the upstream keeps
     "tool_choice": typed(
         auto=_ONE_AT_A_TIME,
         any=_ONE_AT_A_TIME,
@@ -527,7 +527,7 @@ def _find_quotation(received: Body, restored: Body, before: list[str], after: li
         case _:
             return -1
     if not before[index].startswith(old, start):
-        return -1  # the upstream counts in another way
+        return -1  # the upstream counts offsets in another way
     place = -len(new)
     for _ in range(before[index].count(old, 0, start) + 1):
         place = after[index].find(new, place + len(new))
@@ -658,7 +658,7 @@ class MessageEvents:
             return
         restored = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
         if kind == "signature_delta":
-            yield from self._flush(index)  # what is signed is whole before its signature
+            yield from self._flush(index)  # a signed text must be whole before its signature
         open_block.add(kind, delta, restored)
         yield Event("content_block_delta", {**data, "delta": restored})
 

@@ -224,13 +224,13 @@ class ResponseEvents:
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        # The texts under way, each with its last event.
+        # Open texts, each with its last event.
         self._open: dict[tuple[str, Places, str], Event] = {}
         self._items: list[tuple[Body, Body]] = []
-        self._tools: dict[Any, str] = {}  # by the number of the item that calls one
+        self._tools: dict[Any, str] = {}  # names of called tools, by the item's number
         self._next: int | None = None
         number = str(restoring.asked[1].get("starting_after"))
-        # The client has events until this one.
+        # The client already has the events up to this number.
         self._known = int(number) if number.isdecimal() else -1
         self.remembered: list[str] = []
         self.ended = False
@@ -464,7 +464,7 @@ def _build_route(
 
 RESUMED = {
     "stream": one_of("true", "false"),
-    "starting_after": whole(Act.DROP),  # it counts the events of this gateway
+    "starting_after": whole(Act.DROP),  # it counts events of this gateway, not of the upstream
     "include_obfuscation": one_of("true", "false"),
 }
 ADDED = Operation(
