@@ -416,7 +416,7 @@ def test_many_calls_are_compared_in_linear_time() -> None:
         calls = [{"id": f"{i}", "function": {"name": "f", "arguments": "{}"}} for i in range(count)]
         others = [{**call, "id": f"other {i}"} for i, call in enumerate(calls)]
         started = time.process_time()
-        read = litellm._read(
+        read = litellm._deduplicate(
             {"structured_messages": [{"tool_calls": calls}], "tool_calls": others + calls}, {}
         )
         assert read["tool_calls"] == others

@@ -489,8 +489,8 @@ def test_hidden_numbers_are_numbers_again_where_the_tool_wants_them() -> None:
     came = {"a": "<A_1>", "b": "<A_2>", "c": "<A_3>", "d": "<A_4>", "e": "<A_5>"}
     restored = {"a": "12", "b": "1.5", "c": "12", "d": "twelve", "e": "12"}
     made = {**restored, "a": 12, "b": 1.5}
-    assert toolserver._as_numbers(came, restored, {"properties": wanted}) == made
-    assert toolserver._as_numbers(came, restored, {}) == restored
+    assert toolserver._convert_numbers(came, restored, {"properties": wanted}) == made
+    assert toolserver._convert_numbers(came, restored, {}) == restored
 
 
 def test_no_act_lets_text_pass() -> None:

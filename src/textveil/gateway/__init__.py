@@ -1,7 +1,7 @@
-"""The gateway: text is released before a language model sees it, and its answers are restored.
+"""The gateway: releases texts before a language model sees them, and restores its answers.
 
 In: requests of programs, or turns of a conversation. Out: answers with the originals put back.
-Not here: how text is released (`pipeline`), and what a session remembers (`session`).
+Not here: the release of text (`pipeline`), and the memory of a session (`session`).
 """
 
 from textveil.gateway.app import application

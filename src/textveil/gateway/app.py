@@ -1,7 +1,7 @@
-"""The application of a gateway: the routes of all APIs, probes, the page, and what is told to whoever asks for another.
+"""The ASGI application of a gateway: API routes, probes, the page, and 404 answers.
 
 In: a `Gateway`. Out: an ASGI application.
-Not here: what is answered (`routes`, `process`, `playground`), and the server (`serving`).
+Not here: how requests are answered (`routes`, `process`, `playground`), and the server (`serving`).
 """
 
 from collections.abc import AsyncIterator
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 UNKNOWN_ROUTE = "unknown"
-"""What records call the operation of a request that no API has."""
+"""Operation name in records of requests without a route."""
 
 
 def application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
-    """The ASGI application: the routes of all APIs, with /v1 before them or without, and GET /health.
+    """Builds the ASGI application: all API routes and the probes.
+
+    Each API route is served with the prefix /v1 and without; the probes are /health, /ready and
+    /metrics.
 
     Args:
-        gateway: answers.
+        gateway: answers the requests.
         playground: the page at /; None for no page.
     """
     with needed():
@@ -48,12 +51,12 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
         websocket = "websockets are not served"
         asked = websocket if upgrade == "websocket" else "there is no such route here"
         here = [] if upgrade == "websocket" else routes
-        known = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
-        allowed = sorted({name for each in known for name in each.methods or ()})
+        matching = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
+        allowed = sorted({name for each in matching for name in each.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
-        says, status = f"{asked}; served are {shown}", 405 if known else 404
+        says, status = f"{asked}; served are {shown}", 405 if matching else 404
         refused = gateway.foreign(request.headers) or RequestError(
-            status, says, headers=methods if known else None
+            status, says, headers=methods if matching else None
         )
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.recorded(record, None):
@@ -88,8 +91,8 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
     probes = {"/health": lambda _: PlainTextResponse("ok"), "/ready": ready, "/metrics": metrics}
     routes += [Route(path, each, methods=["GET"]) for path, each in probes.items()]
     routes += [] if playground is None else playground.routes()
-    made = Starlette(
+    app = Starlette(
         routes=routes, lifespan=connected, exception_handlers={404: unknown, 405: unknown}
     )
-    made.router.redirect_slashes = False  # a redirect would repeat the address that was asked for
-    return made
+    app.router.redirect_slashes = False  # a redirect would repeat the address that was asked for
+    return app

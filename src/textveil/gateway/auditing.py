@@ -1,14 +1,15 @@
-"""The audit log: a line of JSON for each request, with counts and no content.
+"""The audit log: a JSON line for each request, with counts only.
 
-In: records of requests, the name of a file. Out: lines at its end.
-Not here: what a record holds (`record`), and sums over requests (`metrics`).
+In: records of requests, the name of a file. Out: lines appended to the file.
+Not here: the fields of a record (`record`), and sums over requests (`metrics`).
 
-Any number of processes may write to one file: each line is one write at its end, under a lock, whole or not at all. The
-file may be moved away at any time (logrotate), then the next line begins a new one. It is written when a request is
-over. If it cannot be written, the line waits in memory, and no other request is admitted before it is written. Requests
-that come meanwhile are refused, and a line `dropped` says afterwards how many. So the log lacks the line of an admitted
-request only where a process is killed, or ends before it can write again, or the machine fails: lines are not forced to
-the disk. Then a line `start` follows without a line `stop` before it.
+Any number of processes may write to one file: each line is one write at the end of the file, under
+a lock, whole or not at all. The file may be moved away at any time (logrotate); the next line then
+begins a new file. A line is written when its request is over. If it cannot be written, the line
+waits in memory, and no other request is admitted before it is written. Requests that come meanwhile
+are refused, and a line `dropped` later says how many. So the log lacks the line of an admitted
+request only where a process is killed, or ends before it can write again, or the machine fails:
+lines are not forced to the disk. Then a line `start` follows without a line `stop` before it.
 """
 
 import errno
@@ -28,19 +29,19 @@ from textveil.guarantee import MICRO
 from textveil.session import Spend
 
 SPARE = 1 << 20
-"""Bytes that must be free on the disk before a request is sent."""
+"""Free bytes that the disk must have before a request is sent."""
 
 NOT_LOGGED = "the audit log cannot be written, so that nothing is sent; its disk may be full"
 
 
 class AuditLog:
-    """Appends to a file that only its owner can read.
+    """Audit log file that only its owner can read.
 
     Args:
-        path: the file; it is made where there is none.
+        path: the file, which is created if it does not exist.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
 
     def __init__(self, path: str) -> None:
@@ -49,14 +50,14 @@ class AuditLog:
         self._waiting: deque[bytes] = deque()
         self._dropped = 0
         try:
-            self._write(_line("start", version=version("textveil")))
+            self._write(_format_line("start", version=version("textveil")))
             return
         except OSError as error:
             reason = error.strerror or type(error).__name__
         raise ConfigError(f"the audit log must be a file that can be written: {reason}")
 
     def check(self) -> None:
-        """Call it before a request is sent.
+        """Refuses a request that could not be logged; call before sending.
 
         Raises:
             RequestError: lines cannot be written.
@@ -65,37 +66,41 @@ class AuditLog:
             raise RequestError(503, NOT_LOGGED, code="audit", headers={"Retry-After": "10"})
 
     def works(self) -> bool:
-        """Whether lines can be written; those that wait are written first."""
+        """Writes the waiting lines; true if new lines can be written."""
         with suppress(OSError):
             while self._waiting:
                 self._write(self._waiting[0])
                 self._waiting.popleft()
-            disk = os.fstatvfs(self._opened())
-            # 0 blocks has what is no disk.
+            disk = os.fstatvfs(self._reopen())
+            # A file system with 0 blocks is no disk, such as a device.
             if disk.f_blocks and disk.f_bavail * disk.f_frsize < SPARE:
                 return False
             if self._dropped:
-                self._write(_line("dropped", requests=self._dropped))
+                self._write(_format_line("dropped", requests=self._dropped))
                 self._dropped = 0
             return True
         return False
 
     def add(self, record: RequestRecord) -> None:
-        """Add a request that is over. Where that fails it waits, if it was admitted, and is counted, if it was not."""
+        """Adds the line of a finished request.
+
+        If the line cannot be written, it waits in memory if the request was admitted; the request
+        is only counted if it was refused.
+        """
         if record.admitted or self.works():
             self._waiting.append(line_of(record))
             self.works()
         else:
-            self._dropped += 1  # or what waits would grow with each request that is refused
+            self._dropped += 1  # else the queue would grow with each refused request
 
     def close(self) -> int:
-        """Write what waits and that the process ends.
+        """Writes the waiting lines and the line `stop`, and closes the file.
 
         Returns:
-            How many lines could not be written.
+            The number of lines that could not be written.
         """
         self.works()
-        self._waiting.append(_line("stop"))
+        self._waiting.append(_format_line("stop"))
         self.works()
         if self._fd >= 0:
             os.close(self._fd)
@@ -103,12 +108,12 @@ class AuditLog:
         return len(self._waiting) + self._dropped
 
     def _write(self, line: bytes) -> None:
-        """Write a line, or nothing.
+        """Writes a line whole, or nothing.
 
         Raises:
             OSError: it was not written.
         """
-        fd = self._opened()
+        fd = self._reopen()
         fcntl.flock(fd, fcntl.LOCK_EX)
         try:
             before = os.fstat(fd).st_size
@@ -118,8 +123,8 @@ class AuditLog:
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
 
-    def _opened(self) -> int:
-        """The file of this name, opened anew where that is another one now."""
+    def _reopen(self) -> int:
+        """Returns the log's file descriptor, reopened if the file was moved."""
         here = None
         with suppress(FileNotFoundError):
             here = os.stat(self._path)
@@ -134,13 +139,13 @@ class AuditLog:
 
 
 def check_log(path: str) -> None:
-    """Call it before the gateway says that it serves.
+    """Checks that the audit log can be written, before the gateway starts.
 
     Args:
-        path: of the audit log; it is made where there is none.
+        path: the audit log, which is created if it does not exist.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -151,9 +156,9 @@ def check_log(path: str) -> None:
 
 
 def line_of(record: RequestRecord) -> bytes:
-    """The line of a request."""
+    """Formats the log line of a request as JSON."""
     milliseconds = {"gateway": record.added, "upstream": record.seconds["upstream"]}
-    return _line(
+    return _format_line(
         "request",
         record.began,
         request=record.id,
@@ -163,7 +168,7 @@ def line_of(record: RequestRecord) -> bytes:
         dry=record.dry,
         protected=dict(sorted(record.protected.items())),
         drawn=record.drawn,
-        spent=[_spent(each) for each in record.spent],
+        spent=[_format_spend(each) for each in record.spent],
         status=record.status,
         reason=record.reason,
         field=record.field,
@@ -172,14 +177,14 @@ def line_of(record: RequestRecord) -> bytes:
     )
 
 
-def _line(event: str, at: float | None = None, **said: Any) -> bytes:
+def _format_line(event: str, at: float | None = None, **fields: Any) -> bytes:
     when = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
     time = when.isoformat(timespec="milliseconds")
-    known = {"time": time, "event": event, "process": os.getpid()}
-    return json.dumps(known | said).encode() + b"\n"
+    common = {"time": time, "event": event, "process": os.getpid()}
+    return json.dumps(common | fields).encode() + b"\n"
 
 
-def _spent(spend: Spend) -> dict[str, Any]:
+def _format_spend(spend: Spend) -> dict[str, Any]:
     bound = {"epsilon": spend.epsilon / MICRO, "ldp": spend.ldp / MICRO}
     bound = {"unbounded": True} if spend.infinite else bound
     return {"metric": spend.metric, "table": spend.table, "words": spend.words, **bound}

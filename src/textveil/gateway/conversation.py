@@ -1,7 +1,9 @@
 """A conversation with a language model that sees only released text.
 
-In: prompts, a privatizer, an endpoint. Out: the answers, restored while streaming, and both sides of every turn.
-Not here: what is protected (`pipeline`), how answers are restored (`session`), requests to a model (`models.endpoint`).
+In: prompts, a privatizer, an endpoint. Out: the answers, restored while streaming, and both sides
+of every turn.
+Not here: what is protected (`pipeline`), how answers are restored (`session`), requests to a model
+(`models.endpoint`).
 """
 
 from collections.abc import Generator, Iterator
@@ -15,7 +17,7 @@ from textveil.session import Session
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Turn:
-    """A prompt and its answer, as the model and as the user sees them.
+    """Prompt and answer, each as the model and the user see it.
 
     Attributes:
         sent: the released prompt with its statement; `sent.private` is the prompt itself.
@@ -30,7 +32,10 @@ class Turn:
     whole: bool
 
     def to_json(self) -> dict[str, object]:
-        """Both sides. Private: includes the prompt and the restored answer."""
+        """Returns both sides of the turn as JSON, including private text.
+
+        Private: it has the prompt and the restored answer.
+        """
         return {
             "prompt": self.sent.private.text,
             "sent": self.sent.text,
@@ -42,13 +47,16 @@ class Turn:
 
 
 class Conversation:
-    """A conversation in one session, in which a value always has the same placeholder.
+    """Conversation in one session, in which a value keeps its placeholder.
 
-    Only released prompts and the model's own unchanged answers are sent; each prompt is drawn once and resent as it
-    was. For one caller at a time.
+    Only released prompts and the model's unchanged answers are sent; each prompt is drawn once and
+    resent unchanged. For one caller at a time.
+
+    Only released prompts and the model's own unchanged answers are sent; each prompt is drawn once
+    and resent as it was. For one caller at a time.
 
     Args:
-        privatizer: protects what the user says.
+        privatizer: protects the user's prompts.
         endpoint: the model that answers.
         session: remembers placeholders and replacements; None for a new one.
         system: the system message; privatized too.
@@ -74,30 +82,36 @@ class Conversation:
 
     @property
     def repeated(self) -> int:
-        """How many released messages are sent again with the next prompt, as they were drawn: answers do not count."""
+        """Number of released messages that the next prompt resends.
+
+        Answers do not count.
+        """
         return (self.system is not None and bool(self.turns)) + sum(
             turn.whole for turn in self.turns
         )
 
     def ask(self, prompt: str) -> tuple[Result, Generator[str]]:
-        """The release of a prompt, and its restored answer as a stream.
+        """Releases a prompt and returns its restored answer as a stream.
 
-        Nothing is sent before the first piece is requested. When the stream ends, complete or not, `turns` has one more
-        entry.
+        Nothing is sent before the first piece is requested. When the stream ends, complete or not,
+        `turns` has one more entry.
 
         Raises:
-            TextveilError: the prompt cannot be privatized; EndpointError: while streaming, as in `Endpoint.stream`.
+            TextveilError: the prompt cannot be privatized; EndpointError: while streaming, as in
+                `Endpoint.stream`.
         """
         sent = self._privatizer.privatize(prompt, self._session)
-        return sent, self._answer(sent)
+        return sent, self._stream_answer(sent)
 
-    def _answer(self, sent: Result) -> Generator[str]:
+    def _stream_answer(self, sent: Result) -> Generator[str]:
         received: list[str] = []
         answer: list[str] = []
         whole = False
         restorer = self._session.restorer()
         try:
-            with closing(self._endpoint.stream([*self._history(), ("user", sent.text)])) as pieces:
+            with closing(
+                self._endpoint.stream([*self._list_messages(), ("user", sent.text)])
+            ) as pieces:
                 for piece in pieces:
                     received.append(piece)
                     if restored := restorer.feed(piece):
@@ -113,7 +127,7 @@ class Conversation:
         if rest:
             yield rest
 
-    def _history(self) -> Iterator[tuple[str, str]]:
+    def _list_messages(self) -> Iterator[tuple[str, str]]:
         if self.system is not None:
             yield "system", self.system.text
         for turn in self.turns:

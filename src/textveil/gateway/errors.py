@@ -1,7 +1,7 @@
-"""What clients are told when a request is refused, or an upstream fails.
+"""Errors for clients, where a request is refused or an upstream fails.
 
 In: a status and one line. Out: `RequestError`; each API writes it in its own form.
-Not here: why (`routes`, `exchange`, `requests`), and the forms (`protocols`).
+Not here: the reasons (`routes`, `exchange`, `requests`), and the forms (`protocols`).
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,18 @@ from textveil.errors import InputError, LimitReached, StoreError
 
 
 class RequestError(Exception):
-    """An HTTP error returned to the client. The message is one line and quotes neither request nor answer.
+    """HTTP error returned to the client.
+
+    The message is one line and quotes neither request nor answer.
 
     Args:
         status: the HTTP status.
-        message: what is wrong, or what must hold.
-        param: where the field at fault stands in the request.
+        message: the fault, or the condition that must hold.
+        param: path of the field at fault in the request.
         code: a machine-readable reason.
-        kind: the upstream's own type of error, where it has one.
+        kind: the type of the upstream's error, if it has one.
         headers: of the response, such as Retry-After.
-        own: whether the gateway says it; else the upstream does.
+        own: true for an error of the gateway, false for one of the upstream.
     """
 
     def __init__(
@@ -41,13 +43,13 @@ class RequestError(Exception):
 
     @property
     def said(self) -> str:
-        """The message, and who says it."""
+        """Message with its author: "textveil:" before errors of the gateway."""
         return f"textveil: {self.message}" if self.own else self.message
 
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turns failures to privatize into errors for the client, which quote no text."""
+    """Turns failures to privatize into client errors that quote no text."""
     try:
         yield
         return
@@ -55,7 +57,7 @@ def refusing() -> Iterator[None]:
         raise
     except RecursionError:
         failure = RequestError(400, "JSON in the request is nested too deeply")
-    except InputError as error:  # which quotes no text
+    except InputError as error:  # its message quotes no text
         failure = RequestError(400, str(error))
     except (LimitReached, StoreError) as error:
         refused = isinstance(error, LimitReached)
@@ -63,11 +65,13 @@ def refusing() -> Iterator[None]:
             429 if refused else 500,
             str(error),
             code="limit" if refused else "store",
-            headers={"x-should-retry": "false"} if refused else None,  # it would be refused again
+            headers={"x-should-retry": "false"}
+            if refused
+            else None,  # a retry would be refused again
         )
     except Exception as error:
         kind = type(error).__name__
         failure = RequestError(
             500, f"the messages could not be privatized ({kind}); nothing was sent"
         )
-    raise failure from None  # or it would be chained where `with` ends
+    raise failure from None  # else Python chains it to the error in the block

@@ -1,8 +1,8 @@
-"""The gateway: what it is made of, and what it becomes under the rules of its policy.
+"""The gateway: its parts, and its variants under the rules of its policy.
 
-In: a policy and what it names, a store. Out: a `Gateway`, and the one that holds for a request.
-Not here: the application (`app`), what becomes of a request (`routes`, `exchange`), and the process that serves
-(`process`).
+In: a policy and what it names, a store. Out: a `Gateway`, and the variant that holds for a request.
+Not here: the application (`app`), the handling of a request (`routes`, `exchange`), and the process
+that serves (`process`).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -28,24 +28,28 @@ from textveil.randomness import os_entropy
 from textveil.session import Heads, Session, SessionStore, Utterance
 
 COMBINED = 64
-"""Combinations of rules that stay loaded, besides each rule alone."""
+"""Maximal number of rule combinations kept loaded, beyond the single rules."""
 
 _SAYS = "Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148."
 EXAMPLE = Utterance("user", (_SAYS,))
-"""Has something to find for each detector, so that all are loaded."""
+"""Example with a finding for each detector, to load all detectors."""
 
 
 @options("running.")
 class Running:
-    """How a gateway is run.
+    """Options for running a gateway.
 
     Attributes:
-        audit_log: a file that gets a line of JSON for each request, with counts and no content; "" for none.
-        metrics: who may read /metrics: programs of this machine ("local"), "all", or nobody ("off").
-        grace: seconds that open requests have to end when the gateway stops; then streams end with an error.
-        long: characters of new text from which a request waits in a lane of its own.
+        audit_log: a file that gets a line of JSON for each request, with counts and no content; ""
+            for none.
+        metrics: clients that may read /metrics: programs of this machine ("local"), "all", or
+            nobody ("off").
+        grace: seconds that open requests have to end when the gateway stops; then streams end with
+            an error.
+        long: characters of new text from which a request waits in a separate lane.
         queue: how many requests may wait in a lane; others are refused.
-        nobody: to whom conversations belong that come without a key; workers that share a store must share it too.
+        nobody: secret that names the account of conversations without a key; workers that share a
+            store must share it, too.
     """
 
     audit_log: str = ""
@@ -56,35 +60,38 @@ class Running:
     nobody: bytes = Field(default_factory=lambda: os_entropy(32), repr=False)
 
 
-def _if_given(value: Any, check: Callable[[Any], Any]) -> Any:
+def _check_set(value: Any, check: Callable[[Any], Any]) -> Any:
     return value if value is None else check(value)
 
 
 @options("gateway.")
 class Gateway:
-    """A gateway for one upstream.
+    """Gateway for one upstream.
 
-    It forwards the client's key and no other header but those that say the version of an API, follows no redirects and
-    keeps no cookies. Proxies from the environment are used for https only, where they cannot read the traffic. It fails
-    closed: what cannot be protected or privatized is refused, and nothing is sent.
+    It forwards the client's key and no other header but those that say the version of an API,
+    follows no redirects and keeps no cookies. Proxies from the environment are used for https only,
+    where they cannot read the traffic. It fails closed: a request that cannot be protected or
+    privatized is refused, and nothing is sent.
 
-    A client's conversations are those of its key: no two keys share any. Clients without a key share those of this
-    gateway, until it ends.
+
+
+    A client's conversations are those of its key: no two keys share any. Clients without a key
+    share those of this gateway, until it ends.
 
     Attributes:
-        privatizer: protects every message of a request, in any role; None for the one that the policy describes, where
-            its rules may say otherwise.
-        upstream: base URL of the API, such as https://HOST/v1; None for what the policy says.
-        policy: what it does for whom.
-        store: keeps what became of messages; in memory, where none is given.
-        running: how it is run.
+        privatizer: protects every message of a request, in any role; None for the one that the
+            policy describes, where its rules may say otherwise.
+        upstream: base URL of the API, such as https://HOST/v1; None for that of the policy.
+        policy: its rules for requests.
+        store: stores released messages; in memory by default.
+        running: options for running it.
 
     Raises:
-        ConfigError: options are wrong, or what the policy names is missing.
+        ConfigError: options are wrong, or something that the policy names is missing.
     """
 
-    privatizer: Annotated[Privatizer, WrapValidator(_if_given)] = None  # type: ignore[assignment]
-    upstream: Annotated[Address, WrapValidator(_if_given)] = None  # type: ignore[assignment]
+    privatizer: Annotated[Privatizer, WrapValidator(_check_set)] = None  # type: ignore[assignment]
+    upstream: Annotated[Address, WrapValidator(_check_set)] = None  # type: ignore[assignment]
     policy: Policy = Field(default_factory=Policy)
     store: SessionStore = Field(default_factory=SessionStore)
     running: Running = Field(default_factory=Running)
@@ -93,23 +100,28 @@ class Gateway:
         self.standing  # noqa: B018 - what it names is there now, or never
         if self.privatizer.words.lasting:
             raise ConfigError(
-                "words.lasting is for sessions that are named, and a gateway has conversations: leave it out"
+                "words.lasting is for sessions that are named, and a gateway has conversations: "
+                "leave it out"
             )
         if not self.standing.built and any(rule.protects for rule in self.policy.rules):
             raise ConfigError(
-                "rules of a policy change how texts are protected only where the policy says it: give no privatizer"
+                "rules of a policy change how texts are protected only where the policy says it: "
+                "give no privatizer"
             )
         for i in range(len(self.policy.rules)):
             self.under((i,))
-        self.store.pseudonym(b"")  # or it keeps no conversations
+        self.store.pseudonym(b"")  # raises an error if the store cannot keep conversations
         if self.policy.budgets:
             self.store.ledger  # noqa: B018 - counts what is spent, or does not exist
 
     @cached_property
     def standing(self) -> StandingPolicy:
-        """What the policy names, read and built; what nobody gave comes from there."""
-        own, standing = vars(self), StandingPolicy(self.policy, self.privatizer, self.upstream)
-        own["privatizer"], own["upstream"] = standing.privatizer, standing.upstream.url
+        """Policy in force, with everything that it names read and built.
+
+        It also fills in the privatizer and the upstream if they were not passed.
+        """
+        state, standing = vars(self), StandingPolicy(self.policy, self.privatizer, self.upstream)
+        state["privatizer"], state["upstream"] = standing.privatizer, standing.upstream.url
         return standing
 
     @cached_property
@@ -117,78 +129,81 @@ class Gateway:
         return Lock(), {}
 
     def under(self, rules: tuple[int, ...]) -> "Gateway":
-        """This gateway as some rules of its policy change it; made once.
+        """Returns this gateway as some rules of its policy change it; cached.
 
         Args:
-            rules: their numbers.
+            rules: the numbers of the rules.
         """
         if not rules:
             return self
-        lock, made = self._variants
+        lock, variants = self._variants
         with lock:
-            if (known := made.get(rules)) is not None:
-                return known
-        policy = self.policy.under(rules)  # built beside the lock: others must not wait for it
+            if (variant := variants.get(rules)) is not None:
+                return variant
+        policy = self.policy.under(rules)  # built without the lock: other requests must not wait
         same = self._given is None and policy.config() == self.policy.config()
         to: Any = self.upstream if policy.upstream is None else None
         built = replace(
             self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy
         )
         with lock:
-            combined = [each for each in made if len(each) > 1]
+            combined = [each for each in variants if len(each) > 1]
             if len(rules) > 1 and len(combined) >= COMBINED:
-                del made[combined[0]]
-            return made.setdefault(rules, built)
+                del variants[combined[0]]
+            return variants.setdefault(rules, built)
 
     def chosen(self, route: str, models: Collection[str | None], name: str | None) -> "Gateway":
-        """The gateway as the rules change it that hold for a request.
+        """Returns the gateway under the rules that hold for a request.
 
         Args:
-            route: of the request.
-            models: that may answer it.
-            name: of the gateway's own key that asks; None for none.
+            route: the route of the request.
+            models: the models that may answer it.
+            name: the name of the gateway key that asks; None for no key.
 
         Raises:
             RequestError: its models have different rules, or its rules contradict each other.
         """
-        found = {self.policy.rules_for(route, model, name) for model in models}
-        if len(found) > 1:
+        choices = {self.policy.rules_for(route, model, name) for model in models}
+        if len(choices) > 1:
             says = (
                 "the policy has different rules for the models of this request: ask for one model"
             )
             raise RequestError(400, says)
-        rules = found.pop()
+        rules = choices.pop()
         try:
             return self.under(rules)
-        except ConfigError as error:  # which names options
-            said = f"rules {', '.join(map(str, rules))} of the policy hold for this request, and contradict: {error}"
-        raise RequestError(500, said, code="policy")
+        except ConfigError as error:  # its message names options only
+            message = (
+                f"rules {', '.join(map(str, rules))} of the policy hold for this request, and "
+                f"contradict: {error}"
+            )
+        raise RequestError(500, message, code="policy")
 
     def reload(self, policy: Policy) -> None:
-        """Take another policy for the requests that come from now on; those that run keep the one they began with.
+        """Takes another policy for new requests; running ones keep theirs.
 
         Raises:
-            ConfigError: something that it names is wrong or missing; then nothing changes.
+            ConfigError: something that the policy names is wrong or missing; then nothing changes.
         """
-        # Its credential would be missing.
+        # Without the policy's upstream, its credential would be missing.
         if policy.upstream is None and self.policy.upstream is not None:
             raise ConfigError(
                 "the policy must name its upstream, as it did when the gateway started"
             )
         to: Any = self.upstream if policy.upstream is None else None
-        made = replace(self, privatizer=self._given, upstream=to, policy=policy)
-        made.load()  # so that no request waits for it
-        vars(made)["_nobody"] = self._nobody
-        vars(self)["current"] = made
+        successor = replace(self, privatizer=self._given, upstream=to, policy=policy)
+        successor.load()  # so that no request waits for it
+        vars(successor)["_nobody"] = self._nobody
+        vars(self)["current"] = successor
 
     @cached_property
     def current(self) -> "Gateway":
-        """The gateway for the next request: this one, until its policy is read again."""
+        """Gateway for the next request: this one, until its policy is reloaded."""
         return self
 
     @cached_property
     def _given(self) -> Any:
-        """The privatizer that the policy does not describe, if there is one."""
+        """Privatizer passed by the caller; None if the policy describes it."""
         return None if self.standing.built else self.privatizer
 
     @cached_property
@@ -197,42 +212,49 @@ class Gateway:
 
     @cached_property
     def heads(self) -> Heads:
-        """Conversations as they were read."""
+        """Prefix cache of conversations that were read."""
         return Heads()
 
     @cached_property
     def guarding(self) -> Guarding:
-        """What is kept of requests that others send."""
+        """State of requests that other programs send themselves."""
         return Guarding(self.basis)
 
     @cached_property
     def releasing(self) -> Release:
-        """Releases messages."""
+        """Release function for messages."""
         return Releasing.of(self.privatizer)
 
     @cached_property
     def basis(self) -> str:
-        """All that a release depends on besides messages."""
+        """Fingerprint of all that a release depends on, except messages."""
         return basis_of(self.privatizer, self.store)
 
     def sending(self, prepared: "Prepared") -> "Gateway":
-        """This gateway for a message that was released already: it has a memory of its own, and charges as this one."""
+        """Returns this gateway for a message that was already released.
+
+        It has a separate store and charges the same ledger.
+        """
         policy = replace(self.policy, rules=())
-        made = replace(self, privatizer=prepared.privatizer, policy=policy, store=prepared.store)
-        vars(made)["releasing"] = prepared.release
-        return made
+        variant = replace(self, privatizer=prepared.privatizer, policy=policy, store=prepared.store)
+        vars(variant)["releasing"] = prepared.release
+        return variant
 
     def caller(self, headers: Mapping[str, str], *, counts: bool = False) -> Caller:
-        """Who asks; see `StandingPolicy.admit`."""
-        return self.standing.admit(headers, self._account, counts=counts)
+        """Identifies the caller of a request; see `StandingPolicy.admit`."""
+        return self.standing.admit(headers, self._name_account, counts=counts)
 
     def load(self) -> None:
-        """Load what releases need: a text that everybody knows is released for nobody."""
+        """Loads the models by releasing an example text in a throwaway session."""
         for gateway in [self.current, *self.current._variants[1].values()]:
             gateway.releasing(EXAMPLE, Session())
 
     def foreign(self, headers: Mapping[str, str]) -> RequestError | None:
-        """Why a request is refused that another web site makes: without keys, anybody's browser could ask."""
+        """Returns the refusal of a request that another web site makes.
+
+        None if the request is admitted. Without gateway keys, a page of any site could ask through
+        a visitor's browser.
+        """
         policy = self.current.policy
         try:
             if policy.keys is None:
@@ -241,18 +263,18 @@ class Gateway:
         except RequestError as error:
             return error
 
-    def _account(self, key: str | None) -> str:
-        """To whom conversations belong that come with a key of the upstream, or with none."""
+    def _name_account(self, key: str | None) -> str:
+        """Returns the account for a key of the upstream, or for none."""
         return self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
 
 
 class Prepared(NamedTuple):
-    """A message that was released already. Secret.
+    """Message that was already released. Secret.
 
     Args:
-        privatizer: released it.
-        release: gives its release, as `Releasing` would make it, and charges it.
-        store: keeps what becomes of it, and charges accounts of the same ledger.
+        privatizer: the privatizer that released the message.
+        release: returns its release, as `Releasing` would make it, and charges it.
+        store: stores the sent message, and charges accounts of the same ledger.
     """
 
     privatizer: Privatizer

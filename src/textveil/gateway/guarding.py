@@ -1,10 +1,13 @@
-"""Requests that somebody else sends to a model, and shows to the gateway before, and their answers after.
+"""Guardrails: requests that another program sends to a model itself, and their answers.
 
-In: such a request, or what restores its answer. Out: the chain of its messages, and the session that it left.
-Not here: which routes those are (`protocols.litellm`), and what becomes of requests that are sent (`exchange`).
+In: such a request, shown before it is sent, or its answer. Out: the chain of its messages, and the
+session that restores the answer.
+Not here: which routes those are (`protocols.litellm`), and requests that the gateway sends
+(`exchange`).
 
-What a request hid is kept under the name that the asker gave it, for the asker's own client. A name that is given
-again goes on with what it stands for, so that within it a placeholder never stands for two values.
+The values hidden in a request are stored under the name that the asker gave it, for the asker's own
+client. A request under the same name continues that session, so that within it a placeholder never
+stands for two values.
 """
 
 import json
@@ -18,14 +21,14 @@ from textveil.gateway.protocols import Guardrail, Operation
 from textveil.session import MessageChain, Session, Utterance
 
 MakesChain = Callable[..., MessageChain]
-"""Makes a chain of an account, given all else: what it depends on, messages, what is beside them, after what."""
+"""Function that makes an account's chain from basis, messages, context and predecessor."""
 
 
 class Guarding:
-    """What a gateway keeps of requests that others send.
+    """Hidden values and restorers for requests that other programs send.
 
     Args:
-        basis: what releases depend on.
+        basis: fingerprint of all that releases depend on.
     """
 
     def __init__(self, basis: str) -> None:
@@ -40,23 +43,25 @@ class Guarding:
         messages: Sequence[Utterance],
         besides: Sequence[Utterance],
     ) -> tuple[MessageChain, str | None]:
-        """The chain of a request, and the name under which what it knows is to be kept; None where it is already.
+        """Returns the chain of a request, and the name to store.
+
+        The name is None if nothing new must be stored.
 
         Args:
-            chain: makes it.
-            operation: its route.
+            chain: makes the chain.
+            operation: the route of the request.
             body: the request.
-            messages: of the request.
-            besides: what is said besides.
+            messages: the messages of the request.
+            besides: its texts outside of messages, such as tools.
         """
-        basis, name = self._of(operation, body)
+        basis, name = self._identify(operation, body)
         if name is None:
             return chain(basis, messages, besides), None
-        known, alone = chain(basis, (), after=name), chain(basis, messages, besides)
-        if not known.continues:
+        stored, alone = chain(basis, (), after=name), chain(basis, messages, besides)
+        if not stored.continues:
             return alone, name
-        if len(alone.links) == len(messages) + len(besides) and _knows(known, alone):
-            return alone, None  # the same request once more
+        if len(alone.links) == len(messages) + len(besides) and _can_restore(stored, alone):
+            return alone, None  # a repeat of the same request
         return chain(basis, messages, besides, after=name), name
 
     def restored(
@@ -67,18 +72,18 @@ class Guarding:
         body: dict[str, Any],
         account: str,
     ) -> tuple[dict[str, Any], int]:
-        """The reply about an answer, and how many placeholders were not restored.
+        """Restores an answer; returns the reply and the number of unresolved placeholders.
 
-        Nothing is restored in an answer to a request that is not known.
+        Nothing is restored in an answer to an unknown request.
 
         Args:
             chain: makes chains of the account.
             operation: the route.
-            guardrail: how it is answered.
-            body: what was shown.
-            account: whose it is.
+            guardrail: the guardrail API, which writes the reply.
+            body: the request with the answer.
+            account: the account that the answer belongs to.
         """
-        basis, name = self._of(operation, body)
+        basis, name = self._identify(operation, body)
 
         @cache
         def session() -> Session:
@@ -87,15 +92,18 @@ class Guarding:
         pieces = AnswerPieces(session, (account, name), self._kept, self._lock)
         return guardrail.restored(body, pieces), pieces.unresolved
 
-    def _of(self, operation: Operation, body: dict[str, Any]) -> tuple[str, str | None]:
-        """What releases depend on, and the name of a request; both are others for another client of the asker."""
+    def _identify(self, operation: Operation, body: dict[str, Any]) -> tuple[str, str | None]:
+        """Returns the basis and the stored name of a request.
+
+        Both are different for each client of the asker.
+        """
         assert operation.guardrail is not None, "or the upstream is asked"
         whose, name = operation.guardrail.whose(body), operation.grows(body)
         return self._basis + whose, json.dumps([whose, name]) if isinstance(name, str) else None
 
 
-def _knows(chain: MessageChain, other: MessageChain) -> bool:
-    """Whether a chain restores all that another one does."""
-    own, others = chain.session.snapshot(), other.session.snapshot()
-    replaced = others.replaced.items() <= own.replaced.items()
-    return replaced and others.placeholders.items() <= own.placeholders.items()
+def _can_restore(chain: MessageChain, other: MessageChain) -> bool:
+    """True if a chain restores all that another chain does."""
+    mine, others = chain.session.snapshot(), other.session.snapshot()
+    replaced = others.replaced.items() <= mine.replaced.items()
+    return replaced and others.placeholders.items() <= mine.placeholders.items()

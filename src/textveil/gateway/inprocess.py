@@ -1,7 +1,9 @@
-"""Requests that a program in this process sends to a language model by itself, and their answers.
+"""Guards for programs in this process that ask a language model themselves.
 
-In: such a request as plain JSON, and the table of its leaves. Out: what may be sent, and the answer with the originals.
-Not here: programs that speak HTTP (`routes`, `exchange`), and which programs those are (`integrations`).
+In: a request as plain JSON, and the table of its leaves. Out: the body that may be sent, and the
+restored answer.
+Not here: programs that speak HTTP (`routes`, `exchange`), and which programs those are
+(`integrations`).
 """
 
 import asyncio
@@ -35,19 +37,19 @@ Body = dict[str, Any]
 def host(
     name: str, *, request: LeafRule, answer: LeafRule, message: LeafRule, role: str = "role"
 ) -> Operation:
-    """The table of a host: a program that asks models in this process.
+    """Builds the operation for a program that asks models in this process.
 
     Args:
-        name: of the host.
-        request: its leaves; its messages are the list `messages`.
+        name: the name of the program.
+        request: the leaves of a request; its messages are the list `messages`.
         answer: the leaves of a message of an answer.
-        message: those of a message of a request.
-        role: the field of a message that says whose it is.
+        message: the leaves of a message of a request.
+        role: the field of a message with its role.
     """
 
     def messages(body: Body) -> "Iterator[tuple[str, Path]]":
-        for i, own in enumerate(body["messages"]):
-            yield str(own[role]), ("messages", i)
+        for i, item in enumerate(body["messages"]):
+            yield str(item[role]), ("messages", i)
 
     def error(refused: RequestError) -> Body:
         return {"error": refused.said}
@@ -57,16 +59,19 @@ def host(
 
 
 def plain(settings: Body) -> tuple[Body | None, Body]:
-    """The settings of a request that are plain data, None for none; and those that pass: classes, functions, numbers.
+    """Splits the settings of a request into plain data and pass-through values.
+
+    Classes, functions and numbers pass through. The plain data is None if there is none.
 
     Raises:
-        InputError: a setting is something else, or has it inside.
+        InputError: a setting is, or contains, neither.
     """
     passed = {name: value for name, value in settings.items() if _is_of_program(value)}
     data = {name: value for name, value in settings.items() if name not in passed}
     if wrong := [name for name, value in data.items() if not _is_json(value)]:
         raise InputError(
-            f"the setting {quote(wrong[0])} of a request is neither plain data nor a class, a function or a number, so "
+            f"the setting {quote(wrong[0])} of a request is neither plain data nor a class, a "
+            "function or a number, so "
             "that it cannot be protected: leave it out, or set it on the inner model"
         )
     return data or None, passed
@@ -85,24 +90,26 @@ def _is_json(value: Any) -> bool:
 
 
 UNNAMED = "no name"
-"""The account of conversations that nobody names: they are told apart by their messages."""
+"""Account of unnamed conversations, which their messages tell apart."""
 
 
 class ChatGuard:
-    """Protects requests to language models in this process, and restores their answers.
+    """Guard that protects in-process requests to language models and restores answers.
 
-    Each message of a conversation is released once, and sent again as it was with every further request, and so are
-    answers that come back: a retry, or the next turn, draws and spends nothing anew. A copy is the same guard, since it
-    would not know what was hidden; a pickle has the options only, and begins with an empty memory, or the store that
-    its URL names. It may be used from several threads.
+    Each message of a conversation is released once, and sent again unchanged with every further
+    request; answers are treated the same way. So a retry, or the next turn, draws and spends
+    nothing new. A copy is the same guard, since a new one would not know the hidden values. A
+    pickle has the options only, and begins with an empty memory, or with the store that its URL
+    names. It may be used from several threads.
 
     Args:
         protector: a `Protector`, a `Privatizer`, or the name of a profile.
-        store: where it is kept what became of messages: a URL, or a `SessionStore`. "memory:" forgets what was not used
-            for a day.
-        media: images, audio and files: "refuse" the request, or "pass" them as they are.
-        unknown: what no table of the host's messages names: "refuse" the request, or "drop" it.
-        schemas: what programs say about their tools: "protect" hides identifiers in it, "pass" sends it as it is.
+        store: stores released messages: a URL, or a `SessionStore`. "memory:" forgets messages not
+            used for a day.
+        media: images, audio and files: "refuse" the request, or "pass" them unchanged.
+        unknown: values that no table of the host names: "refuse" the request, or "drop" the value.
+        schemas: descriptions of tools: "protect" hides identifiers in them, "pass" sends them
+            unchanged.
 
     Raises:
         ConfigError: options are wrong. StoreError: the store cannot be opened.
@@ -123,11 +130,13 @@ class ChatGuard:
         privatizer = protector.privatizer if isinstance(protector, Protector) else protector
         if not isinstance(privatizer, Privatizer):
             raise ConfigError(
-                f"give a Protector, a Privatizer or the name of a profile, not {type(privatizer).__name__}"
+                "give a Protector, a Privatizer or the name of a profile, not "
+                f"{type(privatizer).__name__}"
             )
         if privatizer.words.lasting:
             raise ConfigError(
-                "words.lasting is for sessions that are named, and these are conversations: leave it out"
+                "words.lasting is for sessions that are named, and these are conversations: leave "
+                "it out"
             )
         self._policy = Policy(media=media, unknown=unknown, schemas=schemas)
         self._store = SessionStore(store) if isinstance(store, str) else store
@@ -145,20 +154,21 @@ class ChatGuard:
 
     def __reduce__(self) -> tuple[Any, ...]:
         protector, store, *policy = self._arguments
-        return _again, (protector, _url(store), *policy)
+        return _again, (protector, _check_url(store), *policy)
 
     def options(self) -> Body:
-        """What another guard of the same kind is made of, as plain data, for hosts that write their components down.
+        """Returns the options of this guard as plain data, for storing it.
 
         Raises:
-            ConfigError: it was made from objects: give the name of a profile, and the URL of a store.
+            ConfigError: the guard was made from objects; it must be made from the name of a profile
+                and the URL of a store.
         """
         protector, store, media, unknown, schemas = self._arguments
         if not isinstance(protector, str):
             raise ConfigError(
                 "only a guard of a profile can be written down: give the profile's name"
             )
-        written = {"protector": protector, "store": _url(store)}
+        written = {"protector": protector, "store": _check_url(store)}
         return written | {"media": media, "unknown": unknown, "schemas": schemas}
 
     def begin(
@@ -167,18 +177,19 @@ class ChatGuard:
         """Releases the texts of a request.
 
         Args:
-            operation: the table of its leaves, and where its messages are.
+            operation: the table of its leaves, and the places of its messages.
             body: the request, as plain JSON.
-            conversation: its name; conversations of different names share nothing. Without one they are told apart by
-                their messages.
+            conversation: the name of the conversation; conversations of different names share
+                nothing. Without names they are told apart by their messages.
 
         Raises:
-            InputError: it holds what cannot be protected. LimitReached: it would spend more than it may.
-            TextveilError: it could not be protected.
+            InputError: the request has a value that cannot be protected. LimitReached: it would
+                spend more than its limit.
+            TextveilError: protecting it failed.
         """
-        with _refused():
+        with _translate_errors():
             account = UNNAMED if conversation is None else f"conversation {conversation}"
-            named = partial(self._pseudonym, account)
+            named = partial(self._make_pseudonym, account)
             asked = Asked(operation, body, self._policy, named)
             links = self._store.links(account)
             chain = MessageChain(
@@ -192,19 +203,25 @@ class ChatGuard:
     async def abegin(
         self, operation: Operation, body: Body, conversation: str | None = None
     ) -> "GuardedRequest":
-        """The same in a thread; see `Privatizer.aprivatize` for what cancelling means."""
+        """Releases the texts of a request in a thread, like `begin`.
+
+        See `Privatizer.aprivatize` for the meaning of cancelling.
+        """
         return await asyncio.to_thread(self.begin, operation, body, conversation)
 
-    def _pseudonym(self, account: str, name: str) -> str:
+    def _make_pseudonym(self, account: str, name: str) -> str:
         return f"user-{self._store.pseudonym(f'{account}{chr(0)}{name}'.encode())}"
 
 
 class GuardedRequest:
-    """A request whose texts were released, and what restores its answer. Secret, but for `sent` and `statement`.
+    """Released request and the restorer of its answer.
+
+    Secret, except for `sent` and `statement`.
 
     Attributes:
-        sent: the request as it may be sent.
-        statement: the largest bound per word, over all messages, as plain data; and how many are new, drawn, repeated.
+        sent: the body that may be sent.
+        statement: the largest bound per word over all messages, as plain data, with the numbers of
+            new, drawn and repeated messages.
     """
 
     def __init__(self, operation: Operation, body: Body, sent: Body, chain: MessageChain) -> None:
@@ -220,63 +237,66 @@ class GuardedRequest:
         return f"GuardedRequest({len(self._chain.links)} messages)"
 
     def restored(self, came: Any, rule: LeafRule | None = None) -> Any:
-        """A whole answer, or a part of one, with the originals put back.
+        """Restores a whole answer, or a part of one.
 
         Args:
-            came: as plain JSON.
-            rule: its table; None for that of the operation.
+            came: the answer, as plain JSON.
+            rule: the table of its leaves; None for the operation's.
         """
         return self.restoring.whole(came, self._operation.answer if rule is None else rule)
 
     def piece(
         self, came: Any, rule: LeafRule, place: Callable[[Path], Hashable]
     ) -> tuple[Any, dict[Hashable, Path]]:
-        """What is certain of the texts in a piece of a streamed answer.
+        """Restores the certain texts in a piece of a streamed answer.
 
         Args:
             came: the piece, as plain JSON.
-            rule: its table.
-            place: says of a path in the piece which text of the answer it goes on with.
+            rule: the table of its leaves.
+            place: maps a path in the piece to the key of the text that it continues.
 
         Returns:
-            The piece with what is certain, and where it had texts.
+            The piece with its certain texts, and the paths of its texts by key.
         """
         places: dict[Hashable, Path] = {}
 
-        def text(path: Path, own: str, act: Act) -> str:
+        def text(path: Path, value: str, act: Act) -> str:
             key = place(path)
             places[key] = path
-            return self.restoring.piece(key, own, act)
+            return self.restoring.piece(key, value, act)
 
         return self.restoring.whole(came, rule, text), places
 
     def rest(self, key: Hashable) -> str:
-        """What was held back of a text of a streamed answer, at its end."""
+        """Returns the held-back end of a text of a streamed answer."""
         return self.restoring.rest(key)
 
     def answered(self, pairs: Iterable[tuple[Body, Body]]) -> None:
-        """Know messages of the answer, each as it came and as it was restored: they are sent on as they came."""
+        """Remembers messages of the answer, each as received and as restored.
+
+        When the client sends one back, it is sent on as it was received.
+        """
         remember(self._chain, self._operation, pairs)
 
     async def aanswered(self, pairs: "Iterable[tuple[Body, Body]]") -> None:
-        """The same in a thread."""
+        """Remembers messages of the answer in a thread, like `answered`."""
         await asyncio.to_thread(self.answered, list(pairs))
 
 
 @contextmanager
-def _refused() -> "Iterator[None]":
-    """Errors of requests as errors of a library, which quote no text."""
+def _translate_errors() -> "Iterator[None]":
+    """Turns errors of requests into `InputError`, which quotes no text."""
     try:
         yield
         return
     except RequestError as error:
-        said = error.message
+        message = error.message
     except RecursionError:
-        said = "JSON in the request is nested too deeply"
-    raise InputError(said)
+        message = "JSON in the request is nested too deeply"
+    raise InputError(message)
 
 
-def _url(store: str | SessionStore) -> str:
+def _check_url(store: str | SessionStore) -> str:
     if not isinstance(store, str):
         raise ConfigError(
             "a guard goes to another process or file only where its store is given as a URL"

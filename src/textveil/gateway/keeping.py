@@ -1,7 +1,7 @@
-"""Keeping streams open: a comment where nothing is said for a while, so that nobody on the way takes a stream for dead.
+"""Keep-alive of event streams: comments in silence, so that no proxy closes them.
 
-In: how an ASGI application sends. Out: the same, with comments in between.
-Not here: what streams say (`streaming`); comments of the upstream, which may be text and are left out.
+In: the send function of an ASGI application. Out: a send function that adds comments.
+Not here: events (`streaming`); comments of the upstream, which may be text and are left out.
 """
 
 import asyncio
@@ -13,12 +13,15 @@ from typing import Any
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 SILENCE = 15.0
-"""Seconds of silence after which there is a comment."""
+"""Seconds of silence after which a comment is sent."""
 
 
 @asynccontextmanager
 async def kept_open(send: Send) -> AsyncIterator[Send]:
-    """Sends what it is given; in streams of events, which are given to it event by event, also comments."""
+    """Wraps a send function so that silent event streams get comments.
+
+    Each message must be a whole event, or a comment could come inside of one.
+    """
     spoke, reminding = time.monotonic(), None
 
     async def remind() -> None:

@@ -1,15 +1,17 @@
-"""Keys of the gateway's own: who may use it, told apart by what they send.
+"""Keys of the gateway: who may use it, told apart by secrets.
 
-In: a file, which several processes may use at once. Out: keys that are made, listed and revoked; whose a key is, and
-whether it may ask now.
-Not here: what whoever has a key may do (`policy`), and what is spent (`session`).
+In: a file, which several processes may use at once. Out: keys that are created, listed and revoked;
+the owner of a key, and whether it may ask now.
+Not here: the rights of a key (`policy`), and its spending (`session`).
 
-A key has 256 random bits. That is why its plain SHA-256 is kept, and no slow hash such as for passwords: nobody guesses
-256 bits from a hash, however fast it is. The file is searched by the hash. How long that takes may tell how far two
-hashes agree, but nobody can choose the hash of what he sends, so that this leads to no key.
+A key has 256 random bits. That is why its plain SHA-256 is stored, and no slow hash such as for
+passwords: nobody guesses 256 bits from a hash, however fast it is. The file is searched by the
+hash. The time that this takes may reveal the length of a common prefix of two hashes, but nobody
+can choose the hash of a key, so this leads to no key.
 
-The file is looked at for each request: a key that is revoked is refused from the next request on, in all processes. A
-stream that runs goes on to its end. It is a database of SQLite, for the processes of one machine.
+The file is read for each request: a key that is revoked is refused from the next request on, in all
+processes. A running stream goes on to its end. The file is an SQLite database, for the processes of
+one machine.
 """
 
 import os
@@ -30,17 +32,17 @@ from textveil.errors import ConfigError, StoreError, UnknownName, quote
 from textveil.randomness import os_entropy
 
 BEGINS = "tv-"
-"""How keys begin, so that people and programs that look for secrets know one."""
+"""Prefix of all keys, so that people and secret scanners recognize one."""
 
 NAME = re.compile(r"[\w.@+/-]{1,64}")
 
 KIND = 0x7476_6B31
-"""Marks the file as one of keys."""
+"""SQLite application id that marks the file as a key file."""
 
 DAY = 86_400
 
 USED = 60
-"""Seconds after which it is noted again that a key is used."""
+"""Seconds after which the use of a key is noted again."""
 
 TABLE = """
 create table keys (
@@ -58,15 +60,17 @@ where id = :id and min(:most, coalesce(tokens + max(0, :now - filled) * :most / 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnKey:
-    """What is known of a key; the key itself is not. Times are seconds since 1970.
+    """Stored facts about a key of the gateway, without the key itself.
+
+    Times are seconds since 1970.
 
     Attributes:
-        id: tells it from others that have or had the same name.
-        name: whose it is, as the operator says.
-        made: when.
-        expires: when it ends; None for never.
-        revoked: when it was revoked; None if it was not.
-        used: when it was last used, to a minute; None for never.
+        id: tells it from other keys that have or had the same name.
+        name: the owner, as the operator calls it.
+        made: time of creation.
+        expires: time of expiry; None for never.
+        revoked: time of revocation; None if it was not revoked.
+        used: time of the last use, to a minute; None for never.
     """
 
     id: str
@@ -78,24 +82,25 @@ class OwnKey:
 
     @property
     def state(self) -> str:
-        """Whether it can be used."""
+        """State of the key: "valid", "expired" or "revoked"."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and self.expires <= time.time() else "valid"
 
     @property
     def account(self) -> str:
-        """To whom its conversations belong, and what they spend is charged: two keys share none."""
+        """Account of the key's conversations and spending; no two keys share one."""
         return f"key-{self.name}-{self.id}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks.
+    """Sender of a request.
 
     Attributes:
-        account: to whom conversations belong.
-        key: of the gateway's own; None where it has none, and the client's key is the upstream's.
+        account: the account that the conversations belong to.
+        key: the gateway key; None where the gateway has no keys, and the client's key is one of the
+            upstream.
         header: the header in which the client sent a key; "" for none.
         secret: the client's key as it was sent.
     """
@@ -107,42 +112,45 @@ class Caller:
 
     @property
     def name(self) -> str | None:
-        """The name of the gateway's own key."""
+        """Name of the gateway key; None without one."""
         return None if self.key is None else self.key.name
 
 
 class GatewayKeys:
-    """The file of the gateway's keys. Any number of threads and processes may use it.
+    """Key file of the gateway.
+
+    Any number of threads and processes may use it.
 
     Args:
         path: the file.
-        new: whether it is made where there is none, for its owner only.
+        new: whether to create the file if it does not exist, readable for its owner only.
 
     Raises:
-        ConfigError: it is missing, or another kind of file.
+        ConfigError: the file is missing, or of another kind.
     """
 
     def __init__(self, path: str, *, new: bool = False) -> None:
         self._path, self._lock = path, Lock()
         if new and not os.path.lexists(path):
-            self._make()
+            self._create_file()
         self._open()
 
-    # ---- the operator --------------------------------------------------------------------------------------------
+    # ---- the operator ----------------------------------------------------------------------------
 
     def create(self, name: str, *, days: float | None = None) -> str:
-        """A new key. It is nowhere else, and cannot be shown again.
+        """Creates a key and returns its secret, which cannot be shown again.
 
         Args:
-            name: whose it is.
-            days: after which it ends; None for never.
+            name: the owner of the key.
+            days: days until it expires; None for never.
 
         Raises:
-            ConfigError: the name is no name, or has a key already.
+            ConfigError: the name is malformed, or has a key already.
         """
         if not NAME.fullmatch(name):
             raise ConfigError(
-                f"the name of a key must have 1 to 64 letters, digits and characters of ._-+@/, got {quote(name)}"
+                "the name of a key must have 1 to 64 letters, digits and characters of ._-+@/, "
+                f"got {quote(name)}"
             )
         if days is not None and not 0 < days <= 36_500:
             raise ConfigError("a key must end after more than 0 and at most 36,500 days")
@@ -151,7 +159,7 @@ class GatewayKeys:
         ends = None if days is None else now + round(days * DAY)
         row = os_entropy(4).hex(), name, _hash(key), now, ends
         taken = False
-        with self._using(lasting=True) as connection:
+        with self._connect(lasting=True) as connection:
             try:
                 connection.execute(
                     "insert into keys (id, name, hash, made, expires) values (?, ?, ?, ?, ?)", row
@@ -165,67 +173,69 @@ class GatewayKeys:
         return key
 
     def listed(self) -> list[OwnKey]:
-        """All keys, also those that were revoked, by name and age."""
-        with self._using() as connection:
+        """Lists all keys by name and age, including revoked ones."""
+        with self._connect() as connection:
             rows = connection.execute("select * from keys order by name, made, rowid")
-            return [_known(row) for row in rows]
+            return [_read_row(row) for row in rows]
 
     def revoke(self, name: str) -> OwnKey:
-        """Refuse a key from now on.
+        """Revokes the key of a name, from now on.
 
         Raises:
-            ConfigError: no key has this name, or it was revoked.
+            ConfigError: no valid key has this name.
         """
-        with self._using(lasting=True) as connection:
+        with self._connect(lasting=True) as connection:
             asked = "update keys set revoked = ? where name = ? and revoked is null returning *"
             rows = connection.execute(asked, (int(time.time()), name)).fetchall()
         if not rows:
-            known = {each.name for each in self.listed() if each.revoked is None}
+            valid = {each.name for each in self.listed() if each.revoked is None}
             raise ConfigError(
-                f"{UnknownName('valid key', name, known)}; `textveil gateway keys list` shows them"
+                f"{UnknownName('valid key', name, valid)}; `textveil gateway keys list` shows them"
             )
-        return _known(rows[0])
+        return _read_row(rows[0])
 
-    # ---- the gateway -----------------------------------------------------------------------------------------------
+    # ---- the gateway -----------------------------------------------------------------------------
 
     def find(self, key: str) -> OwnKey | None:
-        """Whose a key is, if it may be used."""
+        """Finds the record of a valid key; None for any other."""
         hashed, now = _hash(key), int(time.time())
-        with self._using() as connection:
+        with self._connect() as connection:
             row = connection.execute("select * from keys where hash = ?", (hashed,)).fetchone()
             same = row is not None and compare_digest(row["hash"], hashed)
-            if not same or (known := _known(row)).state != "valid":
+            if not same or (record := _read_row(row)).state != "valid":
                 return None
-            if known.used is None or known.used + USED <= now:
-                connection.execute("update keys set used = ? where id = ?", (now, known.id))
-        return known
+            if record.used is None or record.used + USED <= now:
+                connection.execute("update keys set used = ? where id = ?", (now, record.id))
+        return record
 
     def take(self, key: OwnKey, requests: int) -> float:
-        """Count a request against what a key may ask in a minute: a bucket that holds as many, and fills steadily.
+        """Counts a request against the rate limit of a key (token bucket).
+
+        The bucket holds `requests` tokens, and fills steadily within a minute.
 
         Args:
-            key: whose request it is.
-            requests: how many it may send in a minute.
+            key: the key that asks.
+            requests: the number of requests that it may send in a minute.
 
         Returns:
-            0, or for how many seconds the key must wait; then nothing was counted.
+            0, or the seconds that the key must wait; then nothing was counted.
         """
         now = time.time()
-        with self._using() as connection:
-            given = {"id": key.id, "now": now, "most": float(requests)}
-            if connection.execute(TAKE, given).fetchone() is not None:
+        with self._connect() as connection:
+            parameters = {"id": key.id, "now": now, "most": float(requests)}
+            if connection.execute(TAKE, parameters).fetchone() is not None:
                 return 0.0
             asked = "select tokens, filled from keys where id = ?"
             row = connection.execute(asked, (key.id,)).fetchone()
         left = min(float(requests), row["tokens"] + max(0.0, now - row["filled"]) * requests / 60)
         return max(0.001, float(1 - left) * 60 / requests)
 
-    # ---- the file --------------------------------------------------------------------------------------------------
+    # ---- the file --------------------------------------------------------------------------------
 
-    def _make(self) -> None:
-        """The file, and what is in a new one. It is there when it is whole."""
+    def _create_file(self) -> None:
+        """Creates the key file and its table, atomically."""
         beside = f"{self._path}.{os_entropy(4).hex()}"
-        with self._failures():
+        with self._translate_errors():
             os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             try:
                 connection = sqlite3.connect(beside, isolation_level=None)
@@ -238,12 +248,12 @@ class GatewayKeys:
                 os.unlink(beside)
 
     def _open(self) -> None:
-        with self._failures():
+        with self._translate_errors():
             if not os.path.isfile(self._path):
                 raise FileNotFoundError(
                     2, "there is no such file; `textveil gateway keys create` makes it"
                 )
-            there = self._identity()
+            there = self._identify()
             connection = sqlite3.connect(
                 self._path,
                 timeout=5,
@@ -251,7 +261,7 @@ class GatewayKeys:
                 check_same_thread=False,
                 cached_statements=16,
             )
-            # A fork must not close what is not its own.
+            # A forked process must not close its parent's connection.
             weakref.finalize(self, connection.close).atexit = False
             connection.row_factory = sqlite3.Row
             (kind,) = connection.execute("pragma application_id").fetchone()
@@ -260,22 +270,28 @@ class GatewayKeys:
                 raise sqlite3.DatabaseError
             self._connection, self._opened = connection, there
 
-    def _identity(self) -> tuple[int, int, int]:
-        """Which file is open, and in which process: what another one opened must not be used after a fork."""
+    def _identify(self) -> tuple[int, int, int]:
+        """Identifies the file and the process.
+
+        A connection that another process opened must not be used after a fork.
+        """
         there = os.stat(self._path)
         return there.st_dev, there.st_ino, os.getpid()
 
     @contextmanager
-    def _using(self, *, lasting: bool = False) -> Iterator[Any]:
-        """The file as it is now; `lasting` waits until a change is on the disk."""
-        with self._lock, self._failures():
-            if self._identity() != self._opened:
+    def _connect(self, *, lasting: bool = False) -> Iterator[Any]:
+        """Opens the key file, again where it was replaced.
+
+        With `lasting`, a change waits until it is on the disk.
+        """
+        with self._lock, self._translate_errors():
+            if self._identify() != self._opened:
                 self._open()
             self._connection.execute(f"pragma synchronous = {'full' if lasting else 'normal'}")
             yield self._connection
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         name = repr(self._path)
         try:
             yield
@@ -293,6 +309,6 @@ def _hash(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-def _known(row: Any) -> OwnKey:
+def _read_row(row: Any) -> OwnKey:
     names = ("id", "name", "made", "expires", "revoked", "used")
     return OwnKey(**{name: row[name] for name in names})

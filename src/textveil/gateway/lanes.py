@@ -1,7 +1,7 @@
-"""Lanes: threads for work that takes the processor, a queue before them, and a place of its own for what takes long.
+"""Lanes: thread pools with a bounded queue, one of them for long work.
 
-In: work. Out: what it gives, or a refusal where the queue is full.
-Not here: what is done (`routes`), and who is still waiting for it (`process`).
+In: work. Out: its result, or a refusal where the queue is full.
+Not here: the work (`routes`), and clients that left (`process`).
 
 Work that nobody waits for any more is not begun.
 """
@@ -25,40 +25,42 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 LONGEST_WAIT = 60
-"""Seconds after which a client is told to ask again, at most."""
+"""Maximal number of seconds in a Retry-After header."""
 
 FULL = "too many requests are waiting; nothing was sent. Ask again later"
 
 
 def busy(wait: int = 1) -> RequestError:
-    """What a client is told where too many requests wait.
+    """Returns the error for a client where too many requests wait.
 
     Args:
-        wait: the seconds after which it may ask again.
+        wait: seconds after which the client may ask again.
     """
     return RequestError(503, FULL, code="busy", headers={"Retry-After": str(wait)})
 
 
 class Lane:
-    """Threads and a queue; for one event loop.
+    """Thread pool with a queue, for one event loop.
 
     Args:
-        name: of the lane, in metrics.
-        threads: how many there are.
-        most: how many requests may wait for one; None for any number.
-        waiting: counts those that do.
-        nice: by how much the threads give way to others, where the system can do that.
+        name: the name of the lane in metrics.
+        threads: the number of threads.
+        most: the maximal number of waiting requests; None for any number.
+        waiting: metric that counts the waiting requests.
+        nice: niceness that is added to the threads (Linux only).
     """
 
     def __init__(
         self, name: str, threads: int, most: int | None, waiting: "Gauge", nice: int = 0
     ) -> None:
-        self._pool = ThreadPoolExecutor(threads, f"textveil-{name}", _give_way, (nice,))
+        self._pool = ThreadPoolExecutor(threads, f"textveil-{name}", _lower_priority, (nice,))
         self._free, self._threads, self._most = asyncio.Semaphore(threads), threads, most
         self._queued, self._took, self._gauge = 0, 0.0, waiting.labels(name)
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """What some work gives, done in a thread. It ends when the work has, also where nobody waits for it any more.
+        """Runs work in a thread and returns its result.
+
+        It ends only when the work has ended, even if nobody waits for the result any more.
 
         Raises:
             RequestError: too many are waiting.
@@ -78,27 +80,27 @@ class Lane:
         doing = asyncio.get_running_loop().run_in_executor(
             self._pool, lambda: work(*arguments, **options)
         )
-        doing.add_done_callback(lambda done: self._done(done, time.monotonic() - start))
+        doing.add_done_callback(lambda done: self._finish(done, time.monotonic() - start))
         try:
             # A thread cannot be stopped, and is not free before it has ended.
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
-            await asyncio.wait({doing})  # what it spends is on record when the request ends
+            await asyncio.wait({doing})  # so that the record has the spending of the work
             raise
 
-    def _done(self, done: "asyncio.Future[Any]", took: float) -> None:
+    def _finish(self, done: "asyncio.Future[Any]", took: float) -> None:
         if not done.cancelled():
-            done.exception()  # or asyncio logs it where nobody waits any more, and it may hold text
+            done.exception()  # else asyncio logs it, and it may hold text
         self._took = took if not self._took else 0.9 * self._took + 0.1 * took
         self._free.release()
 
     def close(self) -> None:
-        """Let the threads end."""
+        """Shuts the thread pool down without waiting."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _give_way(nice: int) -> None:
-    if nice and sys.platform == "linux":  # where a thread has a priority of its own
+def _lower_priority(nice: int) -> None:
+    if nice and sys.platform == "linux":  # only Linux has a priority for each thread
         thread = threading.get_native_id()
-        # Cut at the lowest.
+        # The system caps it at the lowest priority.
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice)

@@ -1,7 +1,9 @@
-"""Leaves: what becomes of each value of a request or an answer, by a table per API.
+"""Leaves: the act for each value of a request or answer, by table.
 
-In: plain JSON and a `LeafRule`. Out: its leaves, each with an `Act`; the JSON again with some of them changed.
-Not here: the tables (`protocols`), what a policy decides (`policy`), how texts are released (`pipeline`).
+In: plain JSON and a `LeafRule`. Out: its leaves, each with an `Act`; the JSON rebuilt with some
+leaves changed.
+Not here: the tables (`protocols`), decisions of a policy (`policy`), how texts are released
+(`pipeline`).
 
 What no rule names is `UNKNOWN`, and never passes.
 """
@@ -24,48 +26,60 @@ Path = tuple[str | int, ...]
 
 
 class Act(StrEnum):
-    """What becomes of a value on its way up. In answers all that is protected is restored."""
+    """Treatment of a value on its way up.
+
+    In answers all that is protected is restored.
+    """
 
     PROTECT = "protect"
     """Text: its release is sent."""
     LABEL = "label"
-    """The same, written as one word of letters and digits."""
+    """Text whose release is written as one word of letters and digits."""
     ARGUMENTS = "arguments"
-    """JSON written as a string, or not: its values are text."""
+    """JSON, written as a string or not, whose values are text."""
     OBJECT = "object"
-    """Any JSON: its values are text."""
+    """Any JSON, whose values are text."""
     SIGNED = "signed"
-    """Text that the upstream signed, in the field `signature` beside it: sent as it came. Where that is not known, the
-    object that it is in is left out."""
+    """Text signed by the upstream, sent back unchanged.
+
+    The signature is in the field `signature` beside it. Where the text is not known here, the
+    object around it is left out.
+    """
     PASS = "pass"
-    """Numbers, names of models and tools, ids that the upstream gave: goes on as it is."""
+    """Value sent unchanged: numbers, model and tool names, upstream ids."""
     USER = "user"
-    """Names the program's user: replaced by a pseudonym, or dropped, by policy."""
+    """Name of the program's user: a pseudonym or nothing, by policy."""
     SCHEMA = "schema"
-    """What a program says about its tools: identifiers in it are hidden, or it passes, by policy."""
+    """Description of tools: its identifiers are hidden, or it passes, by policy."""
     MEDIA = "media"
-    """No text, or text that nobody can read here: refused, or passes, by policy."""
+    """Media or unreadable text: refused, or passes, by policy."""
     OFFSET = "offset"
-    """A number of characters of the text beside it: of the restored one, in an answer."""
+    """Character offset into the text beside it.
+
+    In an answer it becomes an offset into the restored text.
+    """
     DROP = "drop"
-    """Left out: it is padding, or makes sense for the released text only."""
+    """Value left out: padding, or meaningful for the released text only."""
     REFUSE = "refuse"
-    """The request is refused, unless the value is false or empty and so asks for nothing."""
+    """Value that refuses the request, unless it is false or empty.
+
+    A false or empty value asks for nothing.
+    """
     UNKNOWN = "unknown"
-    """No rule names it: refused, or dropped, by policy."""
+    """Value that no rule names: refused, or dropped, by policy."""
 
 
 TEXT = frozenset({Act.PROTECT, Act.LABEL, Act.ARGUMENTS, Act.OBJECT, Act.SCHEMA})
-"""What is released."""
+"""Acts whose values are released."""
 
 
 class Leaf(NamedTuple):
-    """A value and what becomes of it. Secret.
+    """Value and its act. Secret.
 
     Args:
-        path: names and numbers that lead to it.
-        act: what becomes of it.
-        value: which.
+        path: the field names and list indices that lead to the value.
+        act: its treatment.
+        value: the value itself.
     """
 
     path: Path
@@ -78,18 +92,20 @@ class Leaf(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LeafRule:
-    """What becomes of a value, by its kind. A kind without a rule is unknown.
+    """Rule with the act for a value, by its kind of JSON.
+
+    A kind without a rule is unknown.
 
     Attributes:
-        whole: of any value.
-        text: of a string.
-        shape: what a string must be; others are unknown. None: anything.
-        numbers: of numbers, true and false.
-        items: of each item of a list.
-        fields: of each field of an object, in the order in which their texts are released.
-        others: of each other field whose name looks like that of a variable; the names pass.
-        tag: the field that says which of `kinds` an object is; "" for none.
-        kinds: fields by the value of the tag. "" is the kind of an object without the tag.
+        whole: act for any value.
+        text: act for a string.
+        shape: pattern that a string must match, or it is unknown; None for any string.
+        numbers: act for numbers, true and false.
+        items: rule for each item of a list.
+        fields: rule for each field of an object, in the order in which their texts are released.
+        others: rule for each other field whose name looks like a variable name; the names pass.
+        tag: the field whose value selects one of `kinds`; "" for none.
+        kinds: rule by the value of the tag; "" is the kind of an object without the tag.
     """
 
     whole: Act | None = None
@@ -104,78 +120,92 @@ class LeafRule:
 
 
 def whole(act: Act) -> LeafRule:
-    """Any value."""
+    """Builds a rule with one act for any value."""
     return LeafRule(whole=act)
 
 
 def text(act: Act = Act.PROTECT) -> LeafRule:
-    """A string."""
+    """Builds a rule for a string."""
     return LeafRule(text=act)
 
 
 def one_of(*words: str) -> LeafRule:
-    """One of some words."""
+    """Builds a rule that passes one of some words."""
     return LeafRule(text=Act.PASS, shape=regex.compile("|".join(map(regex.escape, words))))
 
 
 def shaped(pattern: str) -> LeafRule:
-    """A string that holds no text."""
+    """Builds a rule that passes strings of a pattern without text."""
     return LeafRule(text=Act.PASS, shape=regex.compile(pattern))
 
 
 def each(rule: LeafRule) -> LeafRule:
-    """A list."""
+    """Builds a rule for a list, with a rule for its items."""
     return LeafRule(items=rule)
 
 
 def record(**fields: LeafRule) -> LeafRule:
-    """An object."""
+    """Builds a rule for an object with these fields."""
     return LeafRule(fields=fields)
 
 
 def fields(rule: LeafRule, names: str) -> dict[str, LeafRule]:
-    """Gives fields of an object that have the same rule, by their names in a row."""
+    """Maps space-separated field names to one rule."""
     return dict.fromkeys(names.split(), rule)
 
 
 def mapping(rule: LeafRule) -> LeafRule:
-    """An object whose names are up to the client."""
+    """Builds a rule for an object whose field names the client chooses."""
     return LeafRule(fields={}, others=rule)
 
 
 def tagged(tag: str, other: LeafRule | None = None, /, **kinds: LeafRule) -> LeafRule:
-    """An object that says in one of its fields which it is; that field passes. Without it, it is another one."""
-    own = {kind: {tag: one_of(kind), **(rule.fields or {})} for kind, rule in kinds.items()}
-    named = {kind: LeafRule(fields=names) for kind, names in own.items()}
+    """Builds a rule for an object whose tag field says its kind.
+
+    The tag passes. An object without the tag follows `other`.
+    """
+    names_of_kinds = {
+        kind: {tag: one_of(kind), **(rule.fields or {})} for kind, rule in kinds.items()
+    }
+    named = {kind: LeafRule(fields=names) for kind, names in names_of_kinds.items()}
     return LeafRule(tag=tag, kinds=named | ({"": other} if other is not None else {}))
 
 
 def typed(other: LeafRule | None = None, /, **kinds: LeafRule) -> LeafRule:
-    """Gives an object that says in its field `type` which it is; see `tagged`."""
+    """Builds a rule for an object whose field `type` says its kind.
+
+    See `tagged`.
+    """
     return tagged("type", other, **kinds)
 
 
 def either(*rules: LeafRule) -> LeafRule:
-    """A value of one of several kinds: a string, a list, an object; each at most once."""
-    made: dict[str, Any] = {}
+    """Merges rules for different kinds of JSON, such as string and list.
+
+    Each kind may occur in one rule at most.
+    """
+    merged: dict[str, Any] = {}
     for rule in rules:
-        made |= {name: value for name, value in vars(rule).items() if value}
-    return LeafRule(**made)
+        merged |= {name: value for name, value in vars(rule).items() if value}
+    return LeafRule(**merged)
 
 
 NOTHING = LeafRule()
-"""No value at all."""
+"""Rule that no value matches."""
 NUMBER = LeafRule(numbers=Act.PASS)
 ID = shaped(r"[A-Za-z0-9_.:\-]{1,256}")
-"""What the upstream gave, and tells nothing of a user."""
+"""Rule for ids from the upstream, which reveal nothing of a user."""
 NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
-"""A model or tool."""
+"""Rule for names of models and tools."""
 VARIABLE = regex.compile(r"[A-Za-z0-9_.\-]{1,64}")
-"""A name in an object whose names are up to the client."""
+"""Pattern of field names that a client may choose."""
 
 
 def leaves(value: Any, rule: LeafRule, path: Path = ()) -> Iterator[Leaf]:
-    """All leaves of a value, in the order of the rule, so that the order of fields in a request changes nothing."""
+    """Yields all leaves of a value, in the order of the rule.
+
+    So the order of fields in a request changes nothing.
+    """
     if value is None:
         yield Leaf(path, Act.DROP, None)  # as if it were absent
     elif rule.whole is not None:
@@ -185,13 +215,13 @@ def leaves(value: Any, rule: LeafRule, path: Path = ()) -> Iterator[Leaf]:
         for i, item in enumerate(value):
             yield from leaves(item, rule.items, (*path, i))
     elif isinstance(value, dict):
-        yield from _of_object(value, rule, path)
+        yield from _walk_object(value, rule, path)
     else:
-        yield Leaf(path, _act(value, rule), value)
+        yield Leaf(path, _get_act(value, rule), value)
 
 
-def _act(value: Any, rule: LeafRule) -> Act:
-    """Gives what becomes of a string or a number; any other value is unknown."""
+def _get_act(value: Any, rule: LeafRule) -> Act:
+    """Returns the act for a string or a number; `UNKNOWN` for others."""
     act = None
     if isinstance(value, str) and (rule.shape is None or rule.shape.fullmatch(value)):
         act = rule.text
@@ -200,14 +230,14 @@ def _act(value: Any, rule: LeafRule) -> Act:
     return Act.UNKNOWN if act is None else act
 
 
-def _of_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Leaf]:
-    rule = _kind(value, rule)
+def _walk_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Leaf]:
+    rule = _select_kind(value, rule)
     if rule.fields is None:
         yield Leaf(path, Act.UNKNOWN, value)
         return
-    for name, own in rule.fields.items():
+    for name, rule_of_field in rule.fields.items():
         if name in value:
-            yield from leaves(value[name], own, (*path, name))
+            yield from leaves(value[name], rule_of_field, (*path, name))
     for name in [name for name in value if name not in rule.fields and value[name] is not None]:
         if rule.others is not None and VARIABLE.fullmatch(name) is not None:
             yield from leaves(value[name], rule.others, (*path, name))
@@ -215,8 +245,8 @@ def _of_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Le
             yield Leaf((*path, name), Act.UNKNOWN, value[name])
 
 
-def _kind(value: dict[str, Any], rule: LeafRule) -> LeafRule:
-    """Gives the rule of the kind that an object says it is."""
+def _select_kind(value: dict[str, Any], rule: LeafRule) -> LeafRule:
+    """Returns the rule for the kind that an object's tag names."""
     if not rule.tag:
         return rule
     kind = value.get(rule.tag) or ""
@@ -224,16 +254,18 @@ def _kind(value: dict[str, Any], rule: LeafRule) -> LeafRule:
 
 
 DROPPED = object()
-"""Takes the place of a leaf that is left out."""
+"""Sentinel in place of a leaf that is left out."""
 
 
 def rebuilt(value: Any, changed: Mapping[Path, Any], path: Path = ()) -> Any:
-    """The same JSON with other values at some paths; what is `DROPPED` is left out."""
+    """Rebuilds JSON with other values at some paths, without `DROPPED` ones."""
     if path in changed:
         return changed[path]
     if isinstance(value, dict):
-        made = {name: rebuilt(each, changed, (*path, name)) for name, each in value.items()}
-        return {name: each for name, each in made.items() if each is not DROPPED}
+        rebuilt_fields = {
+            name: rebuilt(each, changed, (*path, name)) for name, each in value.items()
+        }
+        return {name: each for name, each in rebuilt_fields.items() if each is not DROPPED}
     if isinstance(value, list):
         items = [rebuilt(each, changed, (*path, i)) for i, each in enumerate(value)]
         return [each for each in items if each is not DROPPED]
@@ -241,28 +273,34 @@ def rebuilt(value: Any, changed: Mapping[Path, Any], path: Path = ()) -> Any:
 
 
 def located(path: Path, body: Any) -> str:
-    """Writes where a value stands, as errors show it: messages[0].content[1].text."""
+    """Formats a path for errors, such as messages[0].content[1].text."""
     return quote_path(path, body, _is_private)
 
 
 @lru_cache(1000)
 def _is_private(name: str) -> bool:
-    """Says whether the name of a field is not told, since a value of somebody's has its form."""
-    with suppress(Exception):  # it may hold text
+    """True if a field name must not be shown.
+
+    It has the form of a private value.
+    """
+    with suppress(Exception):  # its message may hold text
         return looks_private(name) or bool(detector("patterns").find([name[:LONGEST]]))
     return True
 
 
 def known_instead(path: Path, rule: LeafRule) -> list[str] | None:
-    """Lists the names that a rule has where it does not have that of a path; None where it has all of them."""
+    """Lists the field names known where a path has an unknown one.
+
+    None if the rule knows all names of the path.
+    """
     for step in path:
         if isinstance(step, int):
             rule = rule.items or NOTHING
             continue
         several = rule.kinds.values() if rule.tag else (rule,)
         fields: list[Any] = [each.fields for each in several if each.fields]
-        known: ChainMap[str, LeafRule] = ChainMap(*fields)
-        if step not in known:
-            return sorted(known)
-        rule = known[step]
+        merged: ChainMap[str, LeafRule] = ChainMap(*fields)
+        if step not in merged:
+            return sorted(merged)
+        rule = merged[step]
     return None

@@ -1,10 +1,10 @@
-"""Metrics: what a gateway does, in numbers, as Prometheus reads them.
+"""Metrics: counts and times of a gateway, in the format of Prometheus.
 
 In: records of requests. Out: the page /metrics.
-Not here: what a record holds (`record`), and the log of single requests (`auditing`).
+Not here: the fields of a record (`record`), and the log of single requests (`auditing`).
 
-Labels are operations, statuses, reasons, types and lanes: few, and never text. Several workers write to files that
-PROMETHEUS_MULTIPROC_DIR names, and each of them shows the sums.
+Labels are operations, statuses, reasons, types and lanes: few, and never text. Multiple workers
+write to files in the folder PROMETHEUS_MULTIPROC_DIR, and each of them shows the sums.
 """
 
 import os
@@ -21,20 +21,23 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable that names the folder which several workers share."""
+"""Environment variable with the folder that workers share."""
 
 ADDED = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 UPSTREAM = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
-"""Seconds at which the histograms are cut."""
+"""Bucket limits of the histograms, in seconds."""
 
 TYPE = regex.compile(r"[A-Z][A-Z0-9_]{0,39}")
 
 TYPES = 100
-"""Types that are told apart; detectors of other packages bring their own."""
+"""Maximal number of entity types counted separately.
+
+Detectors of other packages add types.
+"""
 
 
 class Metrics:
-    """The metrics of one process."""
+    """Metrics of one process."""
 
     def __init__(self) -> None:
         with needed():
@@ -67,12 +70,12 @@ class Metrics:
         self.waiting = gauge("textveil_waiting", "Requests in the queue.", ("lane",), **summed)
 
     def count(self, record: RequestRecord) -> None:
-        """Add a request that is over."""
+        """Counts a finished request."""
         self._requests.labels(record.operation, str(record.status)).inc()
         if record.reason:
             self._refusals.labels(record.reason).inc()
         for type_, number in record.protected.items():
-            self._protected.labels(self._type(type_)).inc(number)
+            self._protected.labels(self._limit_type(type_)).inc(number)
         self._unresolved.inc(record.unresolved)
         for spend in record.spent:
             if spend.infinite:
@@ -84,19 +87,19 @@ class Metrics:
         if record.seconds["upstream"]:
             self._upstream.labels(record.operation).observe(record.seconds["upstream"])
 
-    def _type(self, said: str) -> str:
-        if said not in self._types and (len(self._types) >= TYPES or TYPE.fullmatch(said) is None):
+    def _limit_type(self, name: str) -> str:
+        if name not in self._types and (len(self._types) >= TYPES or TYPE.fullmatch(name) is None):
             return OTHER
-        self._types.add(said)
-        return said
+        self._types.add(name)
+        return name
 
     def page(self) -> tuple[bytes, str]:
-        """The page, and its content type."""
+        """Returns the metrics page and its content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-        return generate_latest(self._all()), CONTENT_TYPE_LATEST
+        return generate_latest(self._collect()), CONTENT_TYPE_LATEST
 
-    def _all(self) -> "CollectorRegistry":
+    def _collect(self) -> "CollectorRegistry":
         from prometheus_client import CollectorRegistry
         from prometheus_client.multiprocess import MultiProcessCollector
 

@@ -1,7 +1,8 @@
-"""What a policy names outside of itself: files, folders and variables, whether they are there.
+"""Policy check: do the files, folders and variables that a policy names exist?
 
-In: a policy, and the file that says it. Out: nothing, or `PolicyError`; what may still come before the gateway starts.
-Not here: what a policy may say (`policy`), and what its file says (`policy_file`).
+In: a policy, and the file with its text. Out: nothing, or `PolicyError`; a list of things that may
+still come before the gateway starts.
+Not here: the fields of a policy (`policy`), and reading its file (`policy_file`).
 """
 
 import os
@@ -16,16 +17,19 @@ from textveil.gateway.policy import Credential, Policy, PolicyError, TlsFiles, d
 from textveil.gateway.serving import tls_context
 
 FILES = ("prior", "table.name", "rerank.model", "words.tokenizer", "protect.classifier")
-"""Options that name a file or folder; but for the first, also what lies elsewhere."""
+"""Options that name a file or a folder.
+
+All except the first may also name something that is not a file.
+"""
 
 
 class Missing(NamedTuple):
-    """What is not there.
+    """Fault in something that a policy names: missing or unusable.
 
     Args:
-        place: where the policy names it.
-        says: what is missing.
-        later: whether it may be there when the gateway starts.
+        place: its place in the policy.
+        says: the message.
+        later: whether it may exist when the gateway starts.
     """
 
     place: Place
@@ -34,48 +38,49 @@ class Missing(NamedTuple):
 
 
 def check_named(policy: Policy, path: str | None = None, *, starts: bool = True) -> list[str]:
-    """Nothing, where all is there that a policy names.
+    """Checks that everything a policy names exists and can be used.
 
     Args:
-        policy: what is said.
-        path: the file that says it; None for none.
-        starts: whether the gateway starts now; else some things may come before it does.
+        policy: the policy.
+        path: the file of the policy; None for no file.
+        starts: whether the gateway starts now; else some things may still be created before it
+            does.
 
     Returns:
-        What is missing and may still come, a line for each.
+        Messages about missing things that may still come, one line each.
 
     Raises:
         PolicyError: something is missing, or cannot be used.
     """
-    found = list(_missing(policy))
-    if not found:
+    missing = list(_find_missing(policy))
+    if not missing:
         return []
     lines = read_marked(Path(path))[1] if path is not None else {}
-    faults = [(each.place, each.says) for each in found if starts or not each.later]
-    wrong = faults or [(each.place, each.says) for each in found]
+    faults = [(each.place, each.says) for each in missing if starts or not each.later]
+    wrong = faults or [(each.place, each.says) for each in missing]
     error = PolicyError(wrong, lines, path or "")
     if faults:
         raise error
     return error.said
 
 
-def _missing(policy: Policy) -> Iterator[Missing]:
+def _find_missing(policy: Policy) -> Iterator[Missing]:
     asked = {policy.upstream, *(rule.upstream for rule in policy.rules)} - {None}
     for name, to in policy.upstreams.items():
         if to.credential is not None and (policy.upstream is None or name in asked):
-            yield from _of_credential(to.credential, ("upstreams", name, "credential"))
+            yield from _check_credential(to.credential, ("upstreams", name, "credential"))
     if policy.keys is not None:
-        yield from _of_keys(policy.keys)
+        yield from _check_keys(policy.keys)
     if policy.tls is not None:
-        yield from _of_tls(policy.tls)
-    yield from _of_options(policy.options, ())
+        yield from _check_tls(policy.tls)
+    yield from _check_options(policy.options, ())
     for i, rule in enumerate(policy.rules):
-        yield from _of_options(rule.options, ("rules", i))
+        yield from _check_options(rule.options, ("rules", i))
 
 
-def _of_tls(tls: TlsFiles) -> Iterator[Missing]:
+def _check_tls(tls: TlsFiles) -> Iterator[Missing]:
     files = (tls.certificate, ("tls", "certificate")), (tls.key, ("tls", "key"))
-    unread = [missing for file in files for missing in _of_file(*file)]
+    unread = [missing for file in files for missing in _check_file(*file)]
     yield from unread
     try:
         if not unread:
@@ -84,19 +89,19 @@ def _of_tls(tls: TlsFiles) -> Iterator[Missing]:
         yield Missing(("tls",), str(error))
 
 
-def _of_options(said: dict[str, Any], place: Place) -> Iterator[Missing]:
+def _check_options(options: dict[str, Any], place: Place) -> Iterator[Missing]:
     for option in FILES:
-        file = said.get(option)
+        file = options.get(option)
         if not isinstance(file, str) or os.path.exists(file):
             continue
         if option == FILES[0] or file.startswith(("/", "./", "../")):
             where = (*place, "options", option)
             yield Missing(where, f"{dotted(where)}: there is no file or folder {file!r}")
-    if isinstance(codes := said.get("table.codes"), str):
-        yield from _of_books(codes, (*place, "options", "table.codes"))
+    if isinstance(codes := options.get("table.codes"), str):
+        yield from _check_books(codes, (*place, "options", "table.codes"))
 
 
-def _of_credential(credential: Credential, place: Place) -> Iterator[Missing]:
+def _check_credential(credential: Credential, place: Place) -> Iterator[Missing]:
     try:
         credential.read()
     except ConfigError as error:
@@ -104,7 +109,7 @@ def _of_credential(credential: Credential, place: Place) -> Iterator[Missing]:
         yield Missing(place, f"{dotted(place)}: {error}", later)
 
 
-def _of_keys(path: str) -> Iterator[Missing]:
+def _check_keys(path: str) -> Iterator[Missing]:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         yield Missing(("keys",), f"keys: there is no folder {folder!r}")
@@ -115,7 +120,7 @@ def _of_keys(path: str) -> Iterator[Missing]:
         yield Missing(("keys",), f"keys: {error}", later=not os.path.lexists(path))
 
 
-def _of_books(codes: str, place: Place) -> Iterator[Missing]:
+def _check_books(codes: str, place: Place) -> Iterator[Missing]:
     from textveil.table import choice, find_books
 
     try:
@@ -125,7 +130,7 @@ def _of_books(codes: str, place: Place) -> Iterator[Missing]:
         yield Missing(place, f"{dotted(place)}: {error}")
 
 
-def _of_file(path: str, place: Place) -> Iterator[Missing]:
+def _check_file(path: str, place: Place) -> Iterator[Missing]:
     try:
         with open(path, "rb"):
             return

@@ -1,10 +1,10 @@
-"""Answers that others show piece by piece, each piece in a request of its own.
+"""Answers that another program shows piece by piece, each in a separate request.
 
-In: a piece, and all that came before it. Out: what of it is certain, restored.
+In: a piece, and all that came before it. Out: its certain part, restored.
 Not here: answers that the gateway itself receives (`answers`).
 
-Whoever shows a stream sends back what came before with each piece, so any worker of the gateway can go on with it. A
-restorer that is still there only saves reading it again.
+The program that shows a stream sends the text before it with each piece, so any worker of the
+gateway can go on with it. A cached restorer only saves reading that text again.
 """
 
 import time
@@ -20,25 +20,31 @@ from textveil.gateway.answers import unresolved_in
 from textveil.session import Restorer, Session
 
 MOST = 1_000
-"""Restorers that are kept for the next piece."""
+"""Maximal number of restorers cached for the next piece."""
 
 LARGEST = 10_000_000
-"""Characters that all of them have read together."""
+"""Maximal number of characters that the cached restorers have read together."""
 
 SECONDS = 300.0
-"""How long one is kept; after that, what came before is read again."""
+"""Seconds that a restorer is cached.
+
+After that, the text before a piece is read again.
+"""
 
 _JSON = regex.compile(r"\s*+(?:\{\s*+[\"}]|\[\s*+[\"\[{\]])")
-"""How JSON with text in it begins, so that originals in it must be escaped."""
+"""Pattern of the beginning of JSON with text in it.
+
+Originals in it must be escaped.
+"""
 
 
 class KeptRestorer(NamedTuple):
-    """A restorer that waits for the next piece. Secret.
+    """Cached restorer that waits for the next piece. Secret.
 
     Args:
-        restorer: has read what came before.
-        read: how many characters that are.
-        until: when it is forgotten, on the clock `time.monotonic`.
+        restorer: a restorer that has read the text so far.
+        read: the number of characters that it has read.
+        until: time of expiry, on the clock `time.monotonic`.
     """
 
     restorer: Restorer
@@ -50,17 +56,17 @@ class KeptRestorer(NamedTuple):
 
 
 Kept = OrderedDict[bytes, KeptRestorer]
-"""Restorers by a digest of what came before, the oldest first."""
+"""Cached restorers by a digest of the text they read, oldest first."""
 
 
 class AnswerPieces:
-    """Restores texts of answers, whole or in pieces.
+    """Restorer of texts of answers, whole or in pieces.
 
     Args:
-        session: gives the session of an answer, when it is needed.
-        name: of the session; pieces of one do not go on in another.
-        kept: restorers that were kept, of all sessions.
-        lock: of those.
+        session: returns the session of an answer, when it is needed.
+        name: the name of the session; pieces of one do not continue in another.
+        kept: the cached restorers of all sessions.
+        lock: guards the cached restorers.
 
     Attributes:
         unresolved: placeholders that were not restored.
@@ -72,51 +78,54 @@ class AnswerPieces:
         self._session, self._name, self._kept, self._lock = session, name, kept, lock
         self.unresolved = 0
 
-    def _restorer(self, text: str) -> Restorer:
+    def _create_restorer(self, text: str) -> Restorer:
         return self._session().restorer(escape="json" if is_json(text) else "none")
 
     def both(self, text: str) -> tuple[str, str]:
-        """A text that may go on: what of it is certain, and what the rest is if it does not."""
-        restorer = self._restorer(text)
+        """Restores a text that may go on: certain part, and rest.
+
+        The rest is the restored end if the text ends here.
+        """
+        restorer = self._create_restorer(text)
         certain = restorer.feed(text)
         rest = restorer.close()
         self.unresolved += unresolved_in(certain + rest)
         return certain, rest
 
     def whole(self, text: str) -> str:
-        """A whole text."""
+        """Restores a whole text."""
         return "".join(self.both(text))
 
     def piece(self, before: str, text: str, *, final: bool) -> str:
-        """What is certain after a piece, without what was certain before it.
+        """Restores the newly certain text after a piece.
 
         Args:
-            before: all that came before.
+            before: the text before the piece.
             text: the piece.
-            final: whether nothing comes after it, so that all is certain.
+            final: whether the piece is the last, so that all is certain.
         """
         with self._lock:
             self._forget()
-            kept = self._kept.pop(self._digest(before), None) if before else None
-        restorer = None if kept is None else kept.restorer
+            cached = self._kept.pop(self._digest(before), None) if before else None
+        restorer = None if cached is None else cached.restorer
         if restorer is None or is_json(before) != is_json(before + text):
-            restorer = self._restorer(before + text)
+            restorer = self._create_restorer(before + text)
             restorer.feed(before)
-        made = restorer.feed(text)
+        restored = restorer.feed(text)
         if final:
-            return made + restorer.close()
+            return restored + restorer.close()
         with self._lock:
             key, read = self._digest(before + text), len(before) + len(text)
-            self._kept.pop(key, None)  # so that the new one is the last
+            self._kept.pop(key, None)  # so that the new entry is the newest
             self._kept[key] = KeptRestorer(restorer, read, time.monotonic() + SECONDS)
             self._forget()
-        return made
+        return restored
 
     def _digest(self, before: str) -> bytes:
         return sha256(f"{self._name!r} {before}".encode(errors="surrogatepass")).digest()
 
     def _forget(self) -> None:
-        """Forget what is too old, and the oldest where there are too many."""
+        """Drops expired restorers, and the oldest where there are too many."""
         now, read = time.monotonic(), sum(each.read for each in self._kept.values())
         while self._kept:
             oldest = next(iter(self._kept.values()))
@@ -127,5 +136,5 @@ class AnswerPieces:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text looks like JSON, by its beginning."""
+    """True if the beginning of a text looks like JSON."""
     return _JSON.match(text) is not None

@@ -1,8 +1,8 @@
-"""Policy: what the gateway does for whom; a file says it, or options do.
+"""Policy: the rules of a gateway, from a file or from options.
 
-In: options. Out: a frozen `Policy`, and what it becomes by its rules.
-Not here: its file (`policy_file`), which values of a request it concerns (`protocols`), keys (`keys`), and what is
-built from it (`standing`).
+In: options. Out: a frozen `Policy`, and its variants under its rules.
+Not here: its file (`policy_file`), the values of a request that it concerns (`protocols`), keys
+(`keys`), and the objects that are built from it (`standing`).
 """
 
 import math
@@ -28,12 +28,12 @@ Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)]
 
 
 class PolicyError(ConfigError):
-    """A policy is wrong.
+    """Error in a policy, with all its faults.
 
     Args:
-        faults: what is wrong, and where.
-        lines: the lines of the file in which things stand, if there is one.
-        name: of the file.
+        faults: the place and the message of each fault.
+        lines: the line of the file for each place, if there is a file.
+        name: the name of the file.
     """
 
     def __init__(
@@ -42,25 +42,32 @@ class PolicyError(ConfigError):
         lines: dict[Place, int] | None = None,
         name: str = "",
     ) -> None:
-        self.faults = sorted(faults, key=lambda fault: _line(fault[0], lines or {}) or math.inf)
-        self.said = [f"{_where(place, lines or {}, name)}{says}" for place, says in self.faults]
+        self.faults = sorted(
+            faults, key=lambda fault: _find_line(fault[0], lines or {}) or math.inf
+        )
+        self.said = [
+            f"{_format_place(place, lines or {}, name)}{says}" for place, says in self.faults
+        ]
         more = (
             f" ({len(faults) - 1:,} more: see `textveil gateway check`)" if len(faults) > 1 else ""
         )
         super().__init__(self.said[0] + more)
 
 
-def _where(place: Place, lines: dict[Place, int], name: str) -> str:
-    """The file and the line of a fault, or of what it is in."""
-    line = _line(place, lines)
+def _format_place(place: Place, lines: dict[Place, int], name: str) -> str:
+    """Formats the file and the line of a fault.
+
+    It is the line of the innermost place around the fault that has one.
+    """
+    line = _find_line(place, lines)
     return (f"{name}:{line}: " if line is not None else f"{name}: ") if name else ""
 
 
-def _line(place: Place, lines: dict[Place, int]) -> int | None:
+def _find_line(place: Place, lines: dict[Place, int]) -> int | None:
     return next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
 
 
-def _no_secret(value: object) -> object:
+def _refuse_plain_key(value: object) -> object:
     if isinstance(value, str):
         raise ConfigError("must be {env: NAME} or {file: PATH}, and never the key itself")
     return value
@@ -86,10 +93,10 @@ class Credential:
         return f"the environment variable {self.env}" if self.env else f"the file {self.file}"
 
     def read(self) -> str:
-        """The key itself.
+        """Reads the key from its variable or file.
 
         Raises:
-            ConfigError: there is none, or it does not fit in a header.
+            ConfigError: there is no key, or it does not fit in a header.
         """
         if self.env is not None:
             key = os.environ.get(self.env)
@@ -101,7 +108,7 @@ class Credential:
                     key = stream.read(10_000).decode("ascii", "replace")
             except (OSError, ValueError) as error:
                 raise ConfigError(
-                    f"the upstream's key cannot be read from {self}: {_reason(error)}"
+                    f"the upstream's key cannot be read from {self}: {_get_reason(error)}"
                 ) from None
         if not re.fullmatch(r"[!-~]+", key.strip()):
             raise ConfigError(
@@ -110,7 +117,7 @@ class Credential:
         return key.strip()
 
 
-def _reason(error: Exception) -> str:
+def _get_reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or "not a path"
 
 
@@ -121,13 +128,14 @@ class Upstream:
     Attributes:
         url: its base URL, such as https://HOST/v1.
         credential: the key that it wants; without it, it gets the client's own key or none.
-        header: in which header the credential is sent; else in the one in which the client sent its key.
-        client_key: "pass" sends the client's key on, where the upstream has no credential and the gateway no keys of
-            its own; "drop" sends none.
+        header: in which header the credential is sent; else in the one in which the client sent its
+            key.
+        client_key: "pass" sends the client's key on, where the upstream has no credential and the
+            gateway no keys of its own; "drop" sends none.
     """
 
     url: Address
-    credential: Annotated[Credential | None, BeforeValidator(_no_secret)] = None
+    credential: Annotated[Credential | None, BeforeValidator(_refuse_plain_key)] = None
     header: Literal["authorization", "x-api-key", "api-key"] | None = None
     client_key: Literal["pass", "drop"] = "pass"
 
@@ -177,7 +185,8 @@ class PolicyRule:
         routes: of these addresses, such as chat/completions or responses*; none for all.
         models: for these models.
         keys: of these keys of the gateway, by name.
-        upstream: as in the policy; so are those that follow. `always` and `never` are added to the policy's.
+        upstream: as in the policy; so are those that follow. `always` and `never` are added to the
+            policy's.
         profile: as in the policy.
         level: as in the policy.
         always: as in the policy.
@@ -208,19 +217,19 @@ class PolicyRule:
     budget: KeyBudget | None = None
 
     def holds(self, route: str, model: str | None, key: str | None) -> bool:
-        """Whether it is for a request."""
+        """True if the rule holds for a request."""
         asked = ((self.routes, route), (self.models, model), (self.keys, key))
         return all(not names or _matches(names, name) for names, name in asked)
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What it says differently."""
+        """Fields that the rule changes, with their values."""
         names = [each.name for each in fields(self) if each.name not in WHOSE]
-        found = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in found.items() if value not in (None, (), {})}
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value not in (None, (), {})}
 
     def faults(self) -> Iterator[str]:
-        """Gives what contradicts in it."""
+        """Yields the contradictions in the rule."""
         if not (self.routes or self.models or self.keys):
             yield " is for all requests: give it routes, models or keys, or say it outside"
         if not self.changes:
@@ -231,12 +240,12 @@ class PolicyRule:
 
     @property
     def protects(self) -> bool:
-        """Whether it says how texts are protected."""
+        """True if the rule changes how texts are protected."""
         return bool({"profile", "level", "always", "never", "options"} & self.changes.keys())
 
 
 WHOSE = ("routes", "models", "keys")
-"""Fields of a rule that say for which requests it is."""
+"""Fields of a rule that select its requests."""
 
 
 def _matches(names: Sequence[str], name: str | None) -> bool:
@@ -252,28 +261,36 @@ class Policy:
     Attributes:
         upstream: where requests go: a URL, or a name from `upstreams`.
         upstreams: APIs by name.
-        profile: how texts are protected, see `textveil list profiles`; `prompt` where nothing else is said.
+        profile: how texts are protected, see `textveil list profiles`; `prompt` where nothing else
+            is said.
         level: what is hidden, see `protect.level`.
         always: words that are always hidden.
         never: words that are never hidden.
         options: any other option by its path, as behind -o.
         media: images, audio, files and token ids: "refuse" the request, or "pass" them as they are.
-        schemas: what programs say about their tools: "protect" hides identifiers in it, "pass" sends it as it is.
-        unknown: fields and values that the gateway does not know: "refuse" the request, or "drop" them.
-        users: names of a program's users: "pseudonym", which is the same for the same user, or "drop".
-        restore: where originals are put back in answers, besides where nothing could send them away.
-        rules: what is different for some routes, models and keys. All that hold for a request count, the later ones
-            before the earlier.
-        keys: the file of the gateway's own keys, which `textveil gateway keys` writes; with it, clients need one.
+        schemas: what programs say about their tools: "protect" hides identifiers in it, "pass"
+            sends it as it is.
+        unknown: fields and values that the gateway does not know: "refuse" the request, or "drop"
+            them.
+        users: names of a program's users: "pseudonym", which is the same for the same user, or
+            "drop".
+        restore: where originals are put back in answers, besides where nothing could send them
+            away.
+        rules: what is different for some routes, models and keys. All that hold for a request
+            count, the later ones before the earlier.
+        keys: the file of the gateway's own keys, which `textveil gateway keys` writes; with it,
+            clients need one.
         requests: how many requests a key may send in a minute.
         budget: what all texts of a key may spend.
         limit: the largest request, in bytes.
         timeout: seconds to wait for data from an upstream.
         tls: files for TLS.
-        playground: the page at /: "local" where only this machine can reach the gateway, "everywhere", or "never".
-        hosts: names under which the playground is opened, and without keys the gateway is asked, besides addresses and
-            localhost.
-        tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name stands for anything.
+        playground: the page at /: "local" where only this machine can reach the gateway,
+            "everywhere", or "never".
+        hosts: names under which the playground is opened, and without keys the gateway is asked,
+            besides addresses and localhost.
+        tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name
+            stands for anything.
         other_tools: all other tools: "refuse" them, or "pass" them with nothing hidden or restored.
     """
 
@@ -302,36 +319,36 @@ class Policy:
     other_tools: Literal["refuse", "pass"] = "refuse"
 
     def __post_init__(self) -> None:
-        if faults := list(self._faults()):
+        if faults := list(self._find_faults()):
             raise PolicyError(faults)
 
-    def _faults(self) -> Iterator[tuple[Place, str]]:
-        """Gives what contradicts in it."""
+    def _find_faults(self) -> Iterator[tuple[Place, str]]:
+        """Yields the contradictions in the policy, with their places."""
         for i, rule in enumerate(self.rules):
             for says in rule.faults():
                 yield ("rules", i), f"rules.{i}{says}"
-        for place, names, needs in self._of_keys():
+        for place, names, needs in self._find_key_settings():
             if needs and self.keys is None:
                 says = "needs the gateway's own keys: name their file with `keys: FILE`"
                 yield place, f"{names} {says}"
-        for place, name in self._named_upstreams():
+        for place, name in self._find_upstreams():
             try:
                 self.to(name)
             except ConfigError as error:
                 yield place, f"{dotted(place)}: {own_words(error)}"
 
-    def _of_keys(self) -> Iterator[tuple[Place, str, bool]]:
-        """What makes sense for keys only."""
+    def _find_key_settings(self) -> Iterator[tuple[Place, str, bool]]:
+        """Yields the settings that need gateway keys: place, name, whether set."""
         rules: list[tuple[Place, PolicyRule]] = [
-            (("rules", i), own) for i, own in enumerate(self.rules)
+            (("rules", i), rule) for i, rule in enumerate(self.rules)
         ]
-        for place, said in [((), self), *rules]:
+        for place, part in [((), self), *rules]:
             for name in ("requests", "budget"):
-                yield (*place, name), dotted((*place, name)), getattr(said, name) is not None
-            if isinstance(said, PolicyRule):
-                yield (*place, "keys"), dotted((*place, "keys")), bool(said.keys)
+                yield (*place, name), dotted((*place, name)), getattr(part, name) is not None
+            if isinstance(part, PolicyRule):
+                yield (*place, "keys"), dotted((*place, "keys")), bool(part.keys)
 
-    def _named_upstreams(self) -> Iterator[tuple[Place, str]]:
+    def _find_upstreams(self) -> Iterator[tuple[Place, str]]:
         if self.upstream is not None:
             yield ("upstream",), self.upstream
         for i, rule in enumerate(self.rules):
@@ -339,10 +356,10 @@ class Policy:
                 yield ("rules", i, "upstream"), rule.upstream
 
     def to(self, upstream: str) -> Upstream:
-        """The upstream of a name or URL.
+        """Returns the upstream of a name or URL.
 
         Raises:
-            ConfigError: it is neither.
+            ConfigError: it is neither a URL nor a known name.
         """
         if "://" in upstream:
             return Upstream(url=upstream)
@@ -351,68 +368,81 @@ class Policy:
         return self.upstreams[upstream]
 
     def rules_for(self, route: str, model: str | None, key: str | None) -> tuple[int, ...]:
-        """The numbers of the rules that hold for a request.
+        """Returns the numbers of the rules that hold for a request.
 
         Args:
-            route: its address, without /v1.
-            model: which model it asks for.
-            key: the name of the gateway's own key.
+            route: the address of the request, without /v1.
+            model: the model that it asks for.
+            key: the name of the gateway key that asks.
         """
         return tuple(i for i, rule in enumerate(self.rules) if rule.holds(route, model, key))
 
     def protects_tool(self, name: str) -> bool:
-        """Whether a tool of a tool server is protected."""
+        """True if a tool of a tool server is served, protected."""
         return _matches(self.tools, name)
 
     def requests_of(self, key: str) -> int | None:
-        """How many requests a key may send in a minute; None for any number."""
+        """Returns a key's limit of requests a minute; None for no limit."""
         counted = [each for each in self.rules if each.requests is not None]
-        own = [each.requests for each in counted if _matches(each.keys, key)]
-        return own[-1] if own else self.requests
+        limits = [each.requests for each in counted if _matches(each.keys, key)]
+        return limits[-1] if limits else self.requests
 
     @property
     def budgets(self) -> bool:
-        """Whether some keys have a budget."""
+        """True if any key has a budget."""
         return self.budget is not None or any(each.budget is not None for each in self.rules)
 
     def under(self, rules: Sequence[int]) -> Self:
-        """This policy as some of its rules change it, without rules.
+        """Returns this policy as some of its rules change it.
+
+        The returned policy has no rules.
 
         Args:
-            rules: their numbers.
+            rules: the numbers of the rules.
         """
-        made: dict[str, Any] = {"always": self.always, "never": self.never, "options": self.options}
+        merged: dict[str, Any] = {
+            "always": self.always,
+            "never": self.never,
+            "options": self.options,
+        }
         for i in rules:
             changes = self.rules[i].changes
             for name in ("always", "never"):
-                made[name] += changes.pop(name, ())
-            made["options"] = {**made["options"], **changes.pop("options", {})}
-            made |= changes
-        return replace(self, rules=(), **made)
+                merged[name] += changes.pop(name, ())
+            merged["options"] = {**merged["options"], **changes.pop("options", {})}
+            merged |= changes
+        return replace(self, rules=(), **merged)
 
     def config(self) -> Config:
-        """How texts are protected where no rule says otherwise, together with the environment.
+        """Resolves the options that protect texts where no rule applies.
+
+        The environment counts, too.
 
         Raises:
             ConfigError: an option is wrong.
         """
-        own: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
+        values: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
         for name in ("always", "never"):
-            own[f"protect.{name}"] = list(getattr(self, name)) or None
-        said = {path: value for path, value in own.items() if value is not None}
-        if twice := sorted(said.keys() & self.options.keys()):
+            values[f"protect.{name}"] = list(getattr(self, name)) or None
+        overrides = {path: value for path, value in values.items() if value is not None}
+        if twice := sorted(overrides.keys() & self.options.keys()):
             raise ConfigError(f"options: {twice[0]} is said twice; say it outside of options")
-        return resolve(environ=os.environ, overrides={**self.options, **said}, default="prompt")
+        return resolve(
+            environ=os.environ, overrides={**self.options, **overrides}, default="prompt"
+        )
 
 
 def dotted(place: Place) -> str:
-    """A place as people write it."""
+    """Formats a place in a policy, with dots."""
     return ".".join(map(str, place))
 
 
 def own_words(error: ConfigError) -> str:
-    """What an error says of a policy: of a URL without its name, and where its key belongs."""
-    said = str(error).removeprefix("endpoint.url ")
-    return said.replace(
+    """Rewords an error about an endpoint as one about a policy.
+
+    The name of the option is left out, and the hint about the key names the policy's field.
+    """
+    message = str(error).removeprefix("endpoint.url ")
+    return message.replace(
         "put the key in TEXTVEIL_LLM_KEY", "name the key in a policy, as credential: {env: NAME}"
     )

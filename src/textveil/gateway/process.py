@@ -1,6 +1,6 @@
-"""What a process of the gateway holds while it serves: its models, metrics and log, and whether it is ready.
+"""A process that serves a gateway: models, metrics, log and readiness.
 
-In: a `Gateway`. Out: `ServingProcess`, and what /ready and /metrics say.
+In: a `Gateway`. Out: `ServingProcess`, and the answers to /ready and /metrics.
 Not here: requests (`routes`), sockets and signals (`serving`).
 """
 
@@ -35,37 +35,40 @@ READY = "ready"
 STOPS = "the gateway stops; ask again"
 
 LAST_WORDS = 2.0
-"""Seconds for what open requests say at last, when their time is over."""
+"""Seconds for the final errors of open requests after the grace."""
 
 SHORT, STORED = 2, 4
-"""Threads for requests: as many as keep Python and the networks busy; and more where they also wait for a database."""
+"""Numbers of threads for requests: without and with a database.
+
+Two keep Python and the networks busy; more are needed where threads also wait for a database.
+"""
 
 GIVE_WAY = 10
-"""How nice the threads for long texts are to the others."""
+"""Niceness of the threads for long texts."""
 
 RECENT = 50
-"""Requests of which it is remembered what happened."""
+"""Number of recent requests whose records are kept."""
 
 ASKED_AGAIN = 5.0
-"""Seconds after which the upstream is asked again whether it is there, and for which it is waited for."""
+"""Seconds between probes of the upstream, and timeout of a probe."""
 
 
 class ServingProcess:
-    """The state of a process that serves.
+    """State of a process that serves.
 
     Args:
-        gateway: what it serves.
+        gateway: the gateway that it serves.
         client: asks the upstream.
 
     Attributes:
-        metrics: of this process; of all workers where there are several.
-        audit: its log; None without one.
+        metrics: metrics of this process, or of all workers together.
+        audit: the audit log; None without one.
         short: threads for requests.
         long: threads for requests with much new text.
-        answers: threads for answers, of which none is refused: the upstream has given them.
-        turns: of requests that go on from each other.
-        recent: what happened to the last requests, the newest first.
-        loading: ends when the models are loaded, or cannot be.
+        answers: threads for answers; none is refused, since the upstream has given them already.
+        turns: locks of named conversations.
+        recent: records of the last requests, the newest first.
+        loading: the task that loads the models; it ends when they are loaded, or cannot be.
     """
 
     loading: "asyncio.Task[None]"
@@ -95,7 +98,10 @@ class ServingProcess:
     async def serving(
         cls, gateway: Gateway, client: "httpx2.AsyncClient"
     ) -> "AsyncIterator[ServingProcess]":
-        """A process whose models are being loaded; at the end its log is closed."""
+        """Creates a process and starts loading its models.
+
+        Its log is closed at the end.
+        """
         process = cls(gateway, client)
         process.loading = asyncio.create_task(process._load())
         try:
@@ -114,17 +120,17 @@ class ServingProcess:
             await asyncio.to_thread(self._gateway.load)
             self._models = READY
         except Exception as error:
-            said = str(error) if isinstance(error, TextveilError) else type(error).__name__
+            message = str(error) if isinstance(error, TextveilError) else type(error).__name__
             self._models = f"failed ({type(error).__name__})"
-            logging.getLogger("textveil").error("the models cannot be loaded: %s", said)
+            logging.getLogger("textveil").error("the models cannot be loaded: %s", message)
 
     @contextmanager
     def recorded(self, record: RequestRecord, parent: str | None) -> Iterator[None]:
-        """What happens in the block is traced, counted and logged at its end.
+        """Records a request: traces, counts and logs it after the block.
 
         Args:
-            record: of the request.
-            parent: its header `traceparent`.
+            record: the request's record.
+            parent: the header `traceparent` of the request.
         """
         from starlette.requests import ClientDisconnect
 
@@ -141,19 +147,19 @@ class ServingProcess:
                 if not record.status:
                     record.left()
                 if self.audit is not None:
-                    self.audit.add(record)  # first, whatever becomes of the others
+                    self.audit.add(record)  # first, even if the next lines fail
                 self.metrics.count(record)
                 self.recent.appendleft(record)
 
     def lane(self, news: int) -> Lane:
-        """Gives the threads for a request with so many characters of new text."""
+        """Returns the lane for a request with `news` characters of new text."""
         return self.long if news > self._gateway.running.long else self.short
 
     def admit(self, record: RequestRecord) -> None:
-        """Call it when a request comes, which is noted in its record.
+        """Admits a request and notes it in its record.
 
         Raises:
-            RequestError: the gateway stops, or could not log it.
+            RequestError: the gateway stops, or could not log the request.
         """
         if self.stopping:
             raise self.stops()
@@ -161,29 +167,31 @@ class ServingProcess:
         record.admitted = True
 
     def stops(self) -> RequestError:
-        """What a client is told that must ask again."""
+        """Returns the error for clients that must ask again after a restart."""
         return RequestError(
             503, STOPS, code="stopping", headers={"Retry-After": "1", "Connection": "close"}
         )
 
     @property
     def stopping(self) -> bool:
-        """Whether no more requests are admitted."""
+        """True if no more requests are admitted."""
         return self._ends < math.inf
 
     @property
     def over(self) -> bool:
-        """Whether the time of open requests is over."""
+        """True if the grace of open requests is over."""
         return time.monotonic() >= self._ends
 
     def stop(self, *, now: bool = False) -> bool:
-        """Admit no more requests, and give those that are open some time; call it again and again.
+        """Stops admitting requests; call it again until it returns true.
+
+        Open requests have the grace to end.
 
         Args:
-            now: whether they get none.
+            now: whether to skip the grace.
 
         Returns:
-            Whether all is over.
+            True if no request is open, or their time is over.
         """
         here = time.monotonic()
         self._ends = min(self._ends, here + (0 if now else self._gateway.running.grace))
@@ -194,10 +202,10 @@ class ServingProcess:
         return not self._open or here >= self._ends + LAST_WORDS
 
     async def unless_stopped(self, work: Awaitable[T]) -> T:
-        """What some work gives, for which is waited until the time of open requests is over.
+        """Awaits work until the grace of open requests is over.
 
         Raises:
-            RequestError: it is.
+            RequestError: the grace is over.
         """
         waiting = asyncio.timeout(None)
         try:
@@ -213,59 +221,62 @@ class ServingProcess:
         raise self.stops()
 
     def check(self) -> None:
-        """Call it before a request is sent.
+        """Refuses a request that could not be logged; call before sending.
 
         Raises:
-            RequestError: it must not be, since it could not be logged.
+            RequestError: the audit log cannot be written.
         """
         if self.audit is not None:
             self.audit.check()
 
     async def streaming(self, pieces: AsyncGenerator[str]) -> AsyncGenerator[str]:
-        """The same pieces; while they come, a stream is open."""
+        """Yields the pieces of a stream and counts it as open."""
         with self.metrics.streams.track_inprogress():
             async with aclosing(pieces):
                 async for piece in pieces:
                     yield piece
 
     async def ready(self, request: "Request") -> "Response":
-        """Whether requests can be answered, and what is missing: 200 or 503, and JSON."""
+        """Answers a readiness probe: 200 or 503, and JSON with each part."""
         from starlette.responses import JSONResponse
 
-        said = {"models": self._models, "store": await asyncio.to_thread(self._store)}
+        states = {"models": self._models, "store": await asyncio.to_thread(self._check_store)}
         if self.audit is not None:
-            said["audit log"] = READY if self.audit.works() else "cannot be written"
+            states["audit log"] = READY if self.audit.works() else "cannot be written"
         if request.query_params.get("upstream") == "1":
-            said["upstream"] = await self._reached()
+            states["upstream"] = await self._probe_upstream()
         if self.stopping:
-            said["process"] = "stopping"
-        ready = all(each == READY for each in said.values())
-        return JSONResponse({"ready": ready, **said}, 200 if ready else 503)
+            states["process"] = "stopping"
+        ready = all(each == READY for each in states.values())
+        return JSONResponse({"ready": ready, **states}, 200 if ready else 503)
 
-    def _store(self) -> str:
+    def _check_store(self) -> str:
         try:
             self._gateway.store.ping()
         except TextveilError:
             return "cannot be reached"
         return READY
 
-    async def _reached(self) -> str:
-        """Whether the upstream answers anything at all; it is asked without a key, and not for each of many probes."""
+    async def _probe_upstream(self) -> str:
+        """Probes the upstream and returns its state; cached for some seconds.
+
+        Any answer below 500 counts. The probe sends no key.
+        """
         async with self._asking:
-            asked, said = self._upstream
+            asked, state = self._upstream
             if time.monotonic() < asked + ASKED_AGAIN:
-                return said
-            said, url = "cannot be reached", f"{self._gateway.current.upstream.rstrip('/')}/models"
-            with suppress(Exception):  # which may hold the address
+                return state
+            state, url = "cannot be reached", f"{self._gateway.current.upstream.rstrip('/')}/models"
+            with suppress(Exception):  # its message may hold the address
                 answer = await self._client.get(url, timeout=ASKED_AGAIN)
-                said = (
+                state = (
                     READY if answer.status_code < 500 else f"fails with status {answer.status_code}"
                 )
-            self._upstream = time.monotonic(), said
-            return said
+            self._upstream = time.monotonic(), state
+            return state
 
     def shows_metrics(self, request: "Request") -> bool:
-        """Whether a client may read the metrics."""
+        """True if a client may read the metrics."""
         who = self._gateway.running.metrics
         if who != "local":
             return who == "all"
@@ -277,14 +288,17 @@ class ServingProcess:
 
 
 async def unless_left(request: "Request", work: Coroutine[Any, Any, T]) -> T:
-    """What some work for a request gives, unless its client leaves; then the work is cancelled.
+    """Awaits work for a request; cancels it if the client leaves.
 
     Raises:
         ClientDisconnect: the client left.
     """
     from starlette.requests import ClientDisconnect
 
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    working, leaving = (
+        asyncio.ensure_future(work),
+        asyncio.ensure_future(_wait_for_disconnect(request)),
+    )
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -297,6 +311,6 @@ async def unless_left(request: "Request", work: Coroutine[Any, Any, T]) -> T:
     raise ClientDisconnect()
 
 
-async def _left(request: "Request") -> None:
+async def _wait_for_disconnect(request: "Request") -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

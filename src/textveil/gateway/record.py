@@ -1,11 +1,12 @@
-"""Records: what happened to a request, in counts and times.
+"""Records: counts and times of a request.
 
-In: what is noted while a request is answered. Out: a `RequestRecord`, for metrics, traces and the audit log.
-Not here: what becomes of it (`metrics`, `tracing`, `auditing`).
+In: notes taken while a request is answered. Out: a `RequestRecord`, for metrics, traces and the
+audit log.
+Not here: its uses (`metrics`, `tracing`, `auditing`).
 
-No text gets into a record: names are of fixed sets, pseudonyms, or lead to a field that was refused. The name of a
-model, which the client sends, is
-"other" unless the policy names it, or the upstream answered for it and it looks like nothing else.
+No text gets into a record: names are of fixed sets, pseudonyms, or paths of a refused field. The
+name of a model, which the client sends, is "other" unless the policy names it, or the upstream
+answered for it and it looks like nothing else.
 """
 
 import time
@@ -25,15 +26,18 @@ from textveil.session import Spend
 T = TypeVar("T")
 
 Step = Literal["protect", "upstream", "restore"]
-"""What takes time: what is done before anything is sent, waiting for the upstream, and what is done with its answer."""
+"""Timed steps: before sending, waiting for the upstream, after its answer."""
 
 LEFT = 499
-"""The status of a request whose client left before the answer was there."""
+"""Status of a request whose client left before the answer."""
 
 OTHER = "other"
 
 MODEL = regex.compile(r"(?!.*tv-[\w\-]{43})[A-Za-z0-9][A-Za-z0-9._:/\-]{0,99}")
-"""Names of models as they are, without keys of gateways; whatever else a client sends in their place is `OTHER`."""
+"""Pattern of plausible model names, without keys of gateways.
+
+A client may send anything in their place, which is recorded as `OTHER`.
+"""
 
 _CODES = ("audit", "busy", "idempotency", "limit", "missing", "overlap", "stopping", "store")
 REASONS = {code: code for code in (*_CODES, "unprotected", "upstream")} | {
@@ -41,43 +45,43 @@ REASONS = {code: code for code in (*_CODES, "unprotected", "upstream")} | {
     "previous_response_not_found": "unknown",
     "rate_limit_exceeded": "rate",
 }
-"""Why a request was refused, by the code of the error."""
+"""Reasons for a refusal, by the code of the error."""
 
 _UNKNOWN = dict.fromkeys((404, 405), "unknown")
 BY_STATUS = {400: "invalid", **_UNKNOWN, 413: "size", 415: "type", 500: "failed"}
-"""The same where no code says it."""
+"""Reasons for a refusal by status, where no code gives one."""
 
 
 @lru_cache(1000)
 def _is_model(name: str) -> bool:
-    """Whether a name could be one of a model, and no identifier is found in it."""
-    with suppress(Exception):  # it may hold text
+    """True if a name looks like a model's and contains no identifier."""
+    with suppress(Exception):  # its message may hold text
         return MODEL.fullmatch(name) is not None and not detector("patterns").find([name])
     return False
 
 
 class RequestRecord:
-    """What happened to a request.
+    """Counts and times of a request.
 
     Args:
-        operation: its route, as `Operation.name`.
+        operation: the name of its route, as in `Operation.name`.
 
     Attributes:
         id: names the request, in the log and to the client.
-        began: when it came, in seconds since 1970.
-        key: whose it is: a name or a pseudonym, never a key.
-        admitted: whether it was, or else it was refused at once.
-        model: which model was asked for; "" for none.
-        dry: whether it was answered with what would be sent.
-        status: of the answer; 0 before there is one.
-        reason: why it was refused or failed; "" where it was not.
-        field: where the field stands that was refused, as errors name it; "" for none.
-        protected: how many values of each type were hidden.
-        drawn: in how many messages something was drawn.
-        spent: what they spend.
-        unresolved: placeholders of the answer that were not restored.
-        seconds: how long the steps took.
-        span: opens a span of a trace, by its name.
+        began: time of arrival, in seconds since 1970.
+        key: the account: a name or a pseudonym, never a key.
+        admitted: whether it was admitted; else it was refused at once.
+        model: the model that was asked for; "" for none.
+        dry: whether the answer was the body that would be sent.
+        status: status of the answer; 0 before there is one.
+        reason: reason for a refusal or failure; "" for none.
+        field: path of the refused field, as in errors; "" for none.
+        protected: the number of hidden values of each type.
+        drawn: the number of messages in which something was drawn.
+        spent: the spending of these draws.
+        unresolved: the number of placeholders in the answer that were not restored.
+        seconds: duration of each step.
+        span: opens a span of a trace, given its name.
     """
 
     def __init__(self, operation: str) -> None:
@@ -90,33 +94,36 @@ class RequestRecord:
         self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}
 
     def asks_for(self, model: object, named: Collection[str]) -> None:
-        """Note the model that a client asks for, by name where the policy has it."""
+        """Notes the requested model, by name if the policy has it."""
         if model is not None:
             self.model = model if isinstance(model, str) and model in named else OTHER
 
     def got(self, model: object, secret: str) -> None:
-        """Note a model for which the upstream answered; by name, unless that is the client's secret or identifies."""
-        key = secret.rpartition(" ")[2]  # behind "Bearer"
+        """Notes the model for which the upstream answered.
+
+        The name is not noted if it has the client's secret or looks like an identifier.
+        """
+        key = secret.rpartition(" ")[2]  # the part after "Bearer"
         if isinstance(model, str) and not (key and key in model) and _is_model(model):
             self.model = model
 
     def answered(self, unresolved: int, status: int = 200) -> None:
-        """Note that there is an answer."""
+        """Notes that there is an answer."""
         self.status, self.unresolved = self.status or status, unresolved
 
     def failed(self, error: RequestError) -> None:
-        """Note why there is no answer, or not all of it."""
+        """Notes why there is no answer, or only part of one."""
         code = (error.code if error.own else "upstream") or ""
         self.status = error.status
         self.reason = REASONS.get(code) or BY_STATUS.get(error.status, OTHER)
         self.field = (error.param if error.own else None) or ""
 
     def left(self) -> None:
-        """Note that the client left before the end."""
+        """Notes that the client left before the end."""
         self.status, self.reason = LEFT, "left"
 
     def spends(self, spends: Iterable[Spend]) -> None:
-        """Note what was spent."""
+        """Notes spending."""
         self.spent += spends
 
     @property
@@ -126,13 +133,13 @@ class RequestRecord:
 
     @contextmanager
     def step(self, step: Step) -> Iterator[None]:
-        """Counts the time of a block, which has a span of its own."""
+        """Times a block and opens a trace span for it."""
         with self.span(f"textveil.{step}"), self.timed(step):
             yield
 
     @contextmanager
     def timed(self, step: Step) -> Iterator[None]:
-        """Counts the time of a block."""
+        """Times a block."""
         start = time.perf_counter()
         try:
             yield
@@ -140,6 +147,6 @@ class RequestRecord:
             self.seconds[step] += time.perf_counter() - start
 
     async def during(self, step: Step, work: Awaitable[T]) -> T:
-        """What a piece of work gives, whose time is counted."""
+        """Awaits work and counts its time."""
         with self.timed(step):
             return await work

@@ -1,7 +1,7 @@
-"""Releasing: the texts of a message as they are sent, text or JSON, and what is promised about them.
+"""Releasing the texts of a message, plain or JSON, with their promise.
 
 In: an utterance and the session of its conversation. Out: its released texts, and the promise.
-Not here: where the texts stand (`requests`), what is remembered of them (`session.chains`).
+Not here: the places of texts (`requests`), and the memory of released texts (`session.chains`).
 """
 
 import json
@@ -18,30 +18,42 @@ from textveil.pipeline import Privatizer, Result
 from textveil.session import Session, SessionStore, Source, Utterance, spelled_in
 
 PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
-"""What is promised of a request: the largest bound per word, over all messages."""
+"""Fields of a request's promise: largest bound per word over all messages."""
 
 
 KNOWN = 1_000
-"""Schemas of which it is remembered what is private in them: clients send them with every request."""
+"""Number of schemas whose private values are cached.
+
+Clients send the same schemas with every request.
+"""
 
 AROUND, SHORT = 200, 64
-"""Characters before and behind the end of a part in which an identifier is sought that goes on in the next one; and
-how many of them are looked at before it, even if parts are shorter."""
+"""Window and minimal context, in characters, around the end of a part.
+
+An identifier that goes on in the next part is sought AROUND characters before and after the end; at
+least SHORT characters before it are searched, even if parts are shorter.
+"""
 
 Wanted = Callable[[str, bool], bool]
-"""Whether a text in JSON is released; the text, and whether it is the name of a field."""
+"""Predicate that selects the released texts in JSON.
+
+It gets the text, and whether the text is a field name.
+"""
 
 
 Release = Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]
-"""Gives the texts of a message as they are sent, and what is promised about them."""
+"""Function that releases a message in a session.
+
+It returns the texts as they are sent, and the promise about them.
+"""
 
 
 class Releasing:
-    """Releases the texts of messages.
+    """Release function for the texts of messages.
 
     Args:
-        privatizer: for what users and models say.
-        schemas: for what programs say about their tools: hides what it finds, and changes nothing else.
+        privatizer: for texts of users and models.
+        schemas: for descriptions of tools: hides its findings, and changes nothing else.
     """
 
     def __init__(self, privatizer: Privatizer, schemas: Privatizer) -> None:
@@ -50,122 +62,135 @@ class Releasing:
 
     @classmethod
     def of(cls, privatizer: Privatizer) -> Self:
-        """One whose schemas are looked at for identifiers."""
-        found = ("patterns", "structure")
+        """Creates a release function that hides identifiers in schemas."""
+        detectors = ("patterns", "structure")
         schemas = Privatizer.from_profile(
-            "prompt", protect={"level": "identifiers", "detectors": found}
+            "prompt", protect={"level": "identifiers", "detectors": detectors}
         )
-        return cls(privatizer, schemas.with_parts(source="tool"))  # others may have written them
+        return cls(
+            privatizer, schemas.with_parts(source="tool")
+        )  # third parties may have written the schemas
 
     def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
-        """The texts of a message, and what is promised about them; nothing is about schemas."""
+        """Releases the texts of a message, and returns their promise.
+
+        There is no promise about schemas.
+        """
         forms = message.forms or (TEXT_FORM,) * len(message.texts)
-        made = self._mend(message, forms)
-        results = self._plain(message, forms, made, session)
+        released = self._mend(message, forms)
+        results = self._release_plain(message, forms, released, session)
         for i, form in enumerate(forms):
             if form == JSON_FORM:
-                made[i], more = self._json(message.texts[i], session, message.source(i))
+                released[i], more = self._release_json(message.texts[i], session, message.source(i))
                 results += more
             elif form == SCHEMA_FORM:
-                made[i] = self._schema(message.texts[i], session)
-        return made, promised(results)
+                released[i] = self._release_schema(message.texts[i], session)
+        return released, promised(results)
 
-    def _plain(
-        self, message: Utterance, forms: Sequence[str], made: list[str], session: Session
+    def _release_plain(
+        self, message: Utterance, forms: Sequence[str], texts: list[str], session: Session
     ) -> list[Result]:
-        """Releases what is no JSON among the texts of a message, in their places."""
+        """Releases the plain texts of a message, in place."""
         plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
         results: list[Result] = []
         for source, several in groupby(plain, message.source):
             privatizer = self._privatizer.with_parts(source=source)
-            results += privatizer.privatize_many([made[i] for i in several], session)
+            results += privatizer.privatize_many([texts[i] for i in several], session)
         for i, result in zip(plain, results, strict=True):
-            made[i] = _as_label(result.text) if forms[i] == LABEL_FORM else result.text
+            texts[i] = _to_label(result.text) if forms[i] == LABEL_FORM else result.text
         return results
 
     def _mend(self, message: Utterance, forms: Sequence[str]) -> list[str]:
-        """Gives the texts of a message, those mended that are the parts of one."""
-        made = list(message.texts)
+        """Returns the texts of a message, with divided identifiers mended."""
+        mended = list(message.texts)
         parts = [i for i, form in enumerate(forms) if form == TEXT_FORM and message.role != BESIDES]
-        for i, text in zip(parts, self._mended([made[i] for i in parts]), strict=True):
-            made[i] = text
-        return made
+        for i, text in zip(parts, self._mend_parts([mended[i] for i in parts]), strict=True):
+            mended[i] = text
+        return mended
 
-    def _mended(self, parts: Sequence[str]) -> list[str]:
-        """Gives the parts of a text; an identifier that several divide between them is in the first of these."""
+    def _mend_parts(self, parts: Sequence[str]) -> list[str]:
+        """Moves identifiers divided between parts into the first of the parts."""
         text, ends = "".join(parts), list(accumulate(map(len, parts)))
         starts = [0, *ends]
         for i, end in enumerate(ends[:-1]):
             low = max(start for start in starts if start <= max(0, end - SHORT))
-            ends[i] = self._divided(text, low, starts[i], end)
+            ends[i] = self._find_end(text, low, starts[i], end)
         ends = list(accumulate(ends, max))
         return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def _divided(self, text: str, low: int, start: int, end: int) -> int:
-        """Finds where a part ends with the identifier that it and the next ones divide between them.
+    def _find_end(self, text: str, low: int, start: int, end: int) -> int:
+        """Finds the end of an identifier that a part's end divides.
 
         Where identifiers end one part and begin the next, both are taken to be whole.
 
         Args:
-            text: of all parts.
-            low: from where on identifiers are looked for.
-            start: where the part begins.
-            end: where it ends.
+            text: the text of all parts.
+            low: start of the search for identifiers.
+            start: start of the part.
+            end: end of the part.
         """
         high = end + AROUND
-        around = self._places(text, max(low, end - AROUND), high)
+        around = self._find_identifiers(text, max(low, end - AROUND), high)
         stop = max((stop for begin, stop in around if begin < end < stop < high), default=end)
         if stop == end:
             return end
-        next_ones = self._places(text, end, high)
+        next_ones = self._find_identifiers(text, end, high)
         behind = max((last for begin, last in next_ones if begin == end), default=end)
-        own = self._places(text, max(start, end - AROUND), end)
-        before = any(last == end for _, last in own)
+        own_places = self._find_identifiers(text, max(start, end - AROUND), end)
+        before = any(last == end for _, last in own_places)
         return end if behind > end and (before or behind > stop) else stop
 
-    def _places(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Where identifiers stand in a part of a text."""
+    def _find_identifiers(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yields the start and end of identifiers in a text part."""
         for value in self._private_in(text[low:high]):
             for match in regex.finditer(regex.escape(value.text), text[low:high]):
                 yield low + match.start(), low + match.end()
 
-    def _json(self, text: str, session: Session, source: Source) -> tuple[str, list[Result]]:
-        """JSON whose values are released one by one, after it was read as a whole: its names tell what values are.
+    def _release_json(
+        self, text: str, session: Session, source: Source
+    ) -> tuple[str, list[Result]]:
+        """Releases the values of JSON one by one.
 
-        A name of a field is released only where something private stands in it. A number that changes becomes a
-        string. What is no JSON is released as text.
+        It is searched as a whole first, since field names say what the values are. A name of a
+        field is released only if it contains something private. A number that changes becomes a
+        string. Text that is no JSON is released as text.
         """
-        value, written = _read(text)
+        value, written = _parse(text)
         if value is not text:
             session.hide(self._privatizer.private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(each: str, name: bool) -> bool:
-            return not name or any(value.text in each for value in sought.standing(each))
+        def wanted(string: str, name: bool) -> bool:
+            return not name or any(value.text in string for value in sought.standing(string))
 
-        return _released(self._privatizer.with_parts(source=source), text, value, wanted, session)
+        return _release_values(
+            self._privatizer.with_parts(source=source), text, value, wanted, session
+        )
 
-    def _schema(self, text: str, session: Session) -> str:
-        """A schema, or another text about a tool, in which what is private is hidden, and all else stays."""
-        value, written = _read(text)
+    def _release_schema(self, text: str, session: Session) -> str:
+        """Hides the private values in a schema, and changes nothing else."""
+        value, written = _parse(text)
         session.hide(self._private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(each: str, name: bool) -> bool:  # names, too: `required` says the same ones
-            return bool(sought.standing(each) or spelled_in(each))
+        def wanted(string: str, name: bool) -> bool:  # names, too: `required` repeats them
+            return bool(sought.standing(string) or spelled_in(string))
 
         if not wanted(written, False):
             return text
-        return _released(self._schemas, text, value, wanted, session)[0]
+        return _release_values(self._schemas, text, value, wanted, session)[0]
 
 
-def _as_label(text: str) -> str:
-    """A text as one word, as names of participants must be."""
+def _to_label(text: str) -> str:
+    """Joins a text to one word, as names of participants must be."""
     return regex.sub(r"[^\p{L}\p{N}_.\-]+", "_", text).strip("_")
 
 
-def _read(text: str) -> tuple[Any, str]:
-    """JSON, and how it reads without escapes for letters; what is no JSON as it is."""
+def _parse(text: str) -> tuple[Any, str]:
+    """Parses JSON, and returns it with its unescaped text.
+
+    Text that is no JSON object or list is returned as it is, twice.
+    """
     try:
         value = json.loads(text)
     except ValueError:
@@ -175,122 +200,129 @@ def _read(text: str) -> tuple[Any, str]:
     return value, json.dumps(value, ensure_ascii=False)
 
 
-def _released(
+def _release_values(
     privatizer: Privatizer, text: str, value: Any, wanted: Wanted, session: Session
 ) -> tuple[str, list[Result]]:
-    """JSON with the releases of some of its texts; if none changes it is written as it was."""
-    texts = [str(each) for each in _texts(value, wanted)]
+    """Releases some texts of JSON; it stays byte-identical if none changes."""
+    texts = [str(each) for each in _collect_texts(value, wanted)]
     results = list(privatizer.privatize_many(texts, session))
-    made = [result.text for result in results]
-    if made == texts:
+    released = [result.text for result in results]
+    if released == texts:
         return text, results
-    changed = _with(value, wanted, iter(made))
+    changed = _replace_texts(value, wanted, iter(released))
     return changed if isinstance(changed, str) else json.dumps(changed, ensure_ascii=False), results
 
 
-def _texts(value: Any, wanted: Wanted) -> Iterator[str | int | float]:
-    """The strings and numbers of any JSON, and names of fields, those that are wanted."""
+def _collect_texts(value: Any, wanted: Wanted) -> Iterator[str | int | float]:
+    """Yields the wanted strings, numbers and field names of any JSON."""
     if isinstance(value, dict):
         for name, each in value.items():
             if wanted(name, True):
                 yield name
-            yield from _texts(each, wanted)
+            yield from _collect_texts(each, wanted)
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each, wanted)
+            yield from _collect_texts(each, wanted)
     elif _is_text(value) and wanted(str(value), False):
         yield value
 
 
 def _is_text(value: Any) -> bool:
-    """Says whether a value of JSON is a string or a number."""
+    """True if a JSON value is a string or a number."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
-    """The same JSON with other texts."""
+def _replace_texts(value: Any, wanted: Wanted, released: Iterator[str]) -> Any:
+    """Replaces the wanted texts of JSON, in the order of `_collect_texts`."""
     if isinstance(value, dict):
         return {
-            next(made) if wanted(name, True) else name: _with(each, wanted, made)
+            next(released) if wanted(name, True) else name: _replace_texts(each, wanted, released)
             for name, each in value.items()
         }
     if isinstance(value, list):
-        return [_with(each, wanted, made) for each in value]
+        return [_replace_texts(each, wanted, released) for each in value]
     if not (_is_text(value) and wanted(str(value), False)):
         return value
-    text = next(made)
+    text = next(released)
     return value if text == str(value) else text
 
 
 COUNTED = ("always", "always_matching", "never", "never_matching", "important", "task")
-"""Options that are secret: what a claim says of them is how many there are."""
+"""Secret options, of which a claim tells the number only."""
 
 
 def basis_of(privatizer: Privatizer, store: SessionStore) -> str:
-    """All that releases depend on besides messages."""
+    """Serializes all that releases depend on, except messages."""
     claim, table = privatizer.claim, privatizer.table
     names, figures = privatizer.names, privatizer.figures
     parts = privatizer.words, privatizer.budget, names and names.options
     options = [*parts, figures and figures.options]
     of_table = claim.table, table.metric, table.digest
-    said = [claim.mechanism, claim.options, *of_table, privatizer.randomness.seeded]
+    inputs = [claim.mechanism, claim.options, *of_table, privatizer.randomness.seeded]
     protect = privatizer.grouping and privatizer.grouping.options
     lists = store.pseudonym(repr([getattr(protect, name, None) for name in COUNTED]).encode())
-    return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
+    return json.dumps([inputs, list(map(repr, options)), lists], default=repr, sort_keys=True)
 
 
 def promised(results: Sequence[Result]) -> dict[str, Any]:
-    """What is promised about the releases of a message, and how many draws were made; nothing where there are none."""
+    """Summarizes the guarantees of a message's releases, with the number of draws.
+
+    It is empty if there are no releases.
+    """
     if not results:
         return {}
-    found = summarize([result.guarantee for result in results])
-    promise = found.to_json()
-    return {"drawn": found.drawn} | {name: promise[name] for name in PROMISE}
+    summary = summarize([result.guarantee for result in results])
+    promise = summary.to_json()
+    return {"drawn": summary.drawn} | {name: promise[name] for name in PROMISE}
 
 
 def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The promise about several messages of one configuration: the largest bound per word of any, and all words."""
-    said = list(filter(None, promises))
-    if not said:
+    """Combines the promises of messages: largest bound per word, all words.
+
+    The messages must be of one configuration.
+    """
+    nonempty = list(filter(None, promises))
+    if not nonempty:
         return {}
-    made = {name: said[0][name] for name in PROMISE}
+    combined = {name: nonempty[0][name] for name in PROMISE}
     for name in ("epsilon", "epsilon_ldp"):
-        made[name] = _largest([each[name] for each in said])
+        combined[name] = _find_largest([each[name] for each in nonempty])
     for name in ("words", "protected"):
-        made[name] = sum(each[name] for each in said)
-    if any(each["kind"] == "none" for each in said):
-        made["kind"] = "none"
-    return made
+        combined[name] = sum(each[name] for each in nonempty)
+    if any(each["kind"] == "none" for each in nonempty):
+        combined["kind"] = "none"
+    return combined
 
 
-def _largest(bounds: Sequence[Any]) -> Any:
-    """Gives the largest of some bounds; what is no number is one that is infinite."""
+def _find_largest(bounds: Sequence[Any]) -> Any:
+    """Returns the largest bound; a bound that is no number is infinite."""
     return next((each for each in bounds if not isinstance(each, int | float)), None) or max(bounds)
 
 
 def told(new: int, drawn: int, repeated: int, kind: str = "") -> str:
-    """In how many messages of a request something was drawn, and what that means for the promise of this kind.
+    """Describes the draws of a request, and the meaning of its promise.
 
     Args:
-        new: messages that were not released before.
-        drawn: those in which something was drawn.
-        repeated: those that are sent again as they were.
-        kind: of the promise.
+        new: the number of messages that were not released before.
+        drawn: the number of messages in which something was drawn.
+        repeated: the number of messages that are sent again unchanged.
+        kind: the kind of the promise.
     """
-    said = []
+    sentences = []
     if drawn:
-        said.append(
+        sentences.append(
             f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
         )
     if plain := new - drawn:
-        said.append(
-            f"{plain:,} new {'message was' if plain == 1 else 'messages were'} released without a draw"
+        sentences.append(
+            f"{plain:,} new {'message was' if plain == 1 else 'messages were'} released without a "
+            "draw"
         )
     if repeated:
         are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
-        said.append(
+        sentences.append(
             f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once"
         )
     promise = "The promise is for one release; repeated releases add up"
     promise = "There is no promise" if kind == "none" else promise
-    return f"{'; '.join(said) or 'No message was released'}. {promise}."
+    return f"{'; '.join(sentences) or 'No message was released'}. {promise}."

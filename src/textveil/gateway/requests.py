@@ -1,6 +1,7 @@
-"""Requests: what of a body is text and in which message it stands, and the body as it is sent.
+"""Parsed requests: their texts by message, and the body with releases.
 
-In: JSON, the table of its API, a policy. Out: `Asked`: utterances to release, and the body with their releases.
+In: JSON, the table of its API, a policy. Out: `Asked`: utterances to release, and the body with
+their releases.
 Not here: the tables (`protocols`), how texts are released (`releasing`).
 """
 
@@ -26,30 +27,35 @@ from textveil.gateway.protocols import Operation
 from textveil.session import Signed, Utterance
 
 BESIDES = "besides"
-"""The role of what is in no message: instructions, tools, words to stop at."""
+"""Role of texts outside of messages: instructions, tools, stop words."""
 
 TEXT_FORM, LABEL_FORM, JSON_FORM, SCHEMA_FORM = "", "label", "json", "schema"
-"""How a text is written: as it is read, as one word, as JSON; a schema is JSON, or a text about a tool."""
+"""Forms of a text: plain, one word, JSON, or schema.
+
+A schema is JSON, or a text about a tool.
+"""
 
 
 class Asked:
-    """A request, ready to be released.
+    """Parsed request, ready to be released.
 
     Args:
-        operation: its route.
+        operation: the route of the request.
         body: its JSON.
-        policy: what becomes of what cannot be protected.
-        pseudonym: makes one of the name of a program's user.
+        policy: decides about values that cannot be protected.
+        pseudonym: makes a pseudonym from the name of a program's user.
 
     Attributes:
         messages: its messages, in order.
-        besides: the texts that are in no message, if there are any.
-        signed: what the upstream signed.
-        passed: how many values are sent though they cannot be protected.
-        left_out: how many values are not sent, because nobody knows what they are, or what was signed in them.
+        besides: one utterance with the texts outside of messages, if there are any.
+        signed: the texts that the upstream signed.
+        passed: the number of values that are sent although they cannot be protected.
+        left_out: the number of values that are not sent, since they, or the signed texts in them,
+            are unknown.
 
     Raises:
-        RequestError: it holds what cannot be protected, or lacks what it needs.
+        RequestError: the request has a value that cannot be protected, or lacks a field that it
+            needs.
     """
 
     def __init__(
@@ -69,39 +75,52 @@ class Asked:
         for leaf in leaves(body, operation.request):
             self._sort(leaf)
         several = [(BESIDES, self._besides)] if self._besides else []
-        self.messages = [uttered(roles[path], own, body) for path, own in self._found.items()]
-        self.besides = [uttered(role, own, body) for role, own in several]
+        self.messages = [
+            uttered(roles[path], leaves_of_message, body)
+            for path, leaves_of_message in self._found.items()
+        ]
+        self.besides = [
+            uttered(role, leaves_of_message, body) for role, leaves_of_message in several
+        ]
         self.signed = [signed_in(body, leaf.path) for leaf in self._signed]
-        self._texts = [*self._found.values(), *(own for _, own in several)]
+        self._texts = [
+            *self._found.values(),
+            *(leaves_of_message for _, leaves_of_message in several),
+        ]
 
     def _sort(self, leaf: Leaf) -> None:
-        """Notes in which message a text stands, and decide what becomes of any other leaf."""
+        """Assigns a text to its message, and settles any other leaf."""
         if leaf.act is Act.SCHEMA and self._policy.schemas == "pass":
             return
         if leaf.act is not Act.SIGNED and leaf.act not in TEXT:
             self._settle(leaf)
         elif not _is_empty(leaf):
             around = (leaf.path[:n] for n in range(len(leaf.path), 0, -1))
-            own = next((self._found[each] for each in around if each in self._found), self._besides)
-            (self._signed if leaf.act is Act.SIGNED else own).append(leaf)
+            target = next(
+                (self._found[each] for each in around if each in self._found), self._besides
+            )
+            (self._signed if leaf.act is Act.SIGNED else target).append(leaf)
 
     def _settle(self, leaf: Leaf) -> None:
-        """Decide what becomes of a leaf that is no text."""
+        """Decides about a leaf that is no text.
+
+        It is changed, dropped, passed or refused.
+        """
         policy = self._policy
         if leaf.act is Act.DROP:
             self._changed[leaf.path] = DROPPED
         elif leaf.act is Act.USER:
-            known = policy.users == "pseudonym" and isinstance(leaf.value, str)
-            self._changed[leaf.path] = self._pseudonym(leaf.value) if known else DROPPED
+            is_replaced = policy.users == "pseudonym" and isinstance(leaf.value, str)
+            self._changed[leaf.path] = self._pseudonym(leaf.value) if is_replaced else DROPPED
         elif leaf.act is Act.UNKNOWN and policy.unknown == "drop":
             self._changed[leaf.path] = DROPPED
             self.left_out += 1
         elif leaf.act is Act.MEDIA and policy.media == "pass":
             self.passed += 1
         elif leaf.act is not Act.PASS:
-            raise self._refused(leaf)
+            raise self._build_refusal(leaf)
 
-    def _refused(self, leaf: Leaf) -> RequestError:
+    def _build_refusal(self, leaf: Leaf) -> RequestError:
         name = located(leaf.path, self._body)
         instead = known_instead(leaf.path, self._operation.request)
         if leaf.act is not Act.UNKNOWN:
@@ -111,38 +130,43 @@ class Asked:
         elif instead is not None:
             near = nearest(str(leaf.path[-1]), instead, LIKE)
             says = (
-                f"{name} is not known here, so that it cannot be protected: leave it out, or let the policy drop what "
+                f"{name} is not known here, so that it cannot be protected: leave it out, or let "
+                "the policy drop what "
                 f"is unknown (--unknown drop){f'; did you mean {near}?' if near else ''}"
             )
         else:
-            says = f"{name} has the wrong type, or a value that is not known here, so that it cannot be protected"
+            says = (
+                f"{name} has the wrong type, or a value that is not known here, so that it cannot "
+                "be protected"
+            )
         return RequestError(400, says, param=name, code="unprotected")
 
     def released(
         self, texts: Sequence[Sequence[str]], signed: Sequence[str | None] = ()
     ) -> dict[str, Any]:
-        """The body with its texts replaced.
+        """Returns the body with its texts replaced.
 
         Args:
-            texts: of the messages, in order, and of what is beside them, if there is any.
-            signed: what the upstream signed, as it came; None where that is not known.
+            texts: the released texts of the messages, in order, and then of `besides`, if there is
+                any.
+            signed: the texts that the upstream signed, as received; None for an unknown one.
         """
         changed = dict(self._changed)
-        for own, made in zip(self._texts, texts, strict=True):
-            for leaf, text in zip(own, made, strict=True):
+        for leaves_of_message, released in zip(self._texts, texts, strict=True):
+            for leaf, text in zip(leaves_of_message, released, strict=True):
                 changed[leaf.path] = text if isinstance(leaf.value, str) else json.loads(text)
                 if not text.strip() and _is_part(leaf):
                     changed[leaf.path[:-1]] = DROPPED
-        for leaf, came in zip(self._signed, signed, strict=True):
-            known = came is not None
-            changed[leaf.path if known else leaf.path[:-1]] = came if known else DROPPED
-            self.left_out += came is None
+        for leaf, original in zip(self._signed, signed, strict=True):
+            is_known = original is not None
+            changed[leaf.path if is_known else leaf.path[:-1]] = original if is_known else DROPPED
+            self.left_out += original is None
         body: dict[str, Any] = rebuilt(self._body, changed)
         return body
 
 
 def _require(operation: Operation, body: dict[str, Any]) -> None:
-    """Refuses a request that lacks what it needs."""
+    """Refuses a request that lacks a needed field."""
     for name in operation.needs:
         if body.get(name) in (None, "", [], {}):
             near = nearest(name, body.keys() - {name}, LIKE)
@@ -151,48 +175,55 @@ def _require(operation: Operation, body: dict[str, Any]) -> None:
 
 
 def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
-    """The texts of a message, JSON among them as it is written.
+    """Builds the utterance of a message from its leaves.
+
+    Values that are no strings become JSON texts.
 
     Args:
-        role: of the message.
-        own: its leaves.
-        body: where they stand, if results of tools may be among them.
+        role: the role of the message.
+        own: the leaves of the message.
+        body: the JSON around the leaves, if results of tools may be among them.
     """
     texts = tuple(
         leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own
     )
-    said = Utterance(role, texts, tuple(_form(leaf) for leaf in own))
+    utterance = Utterance(role, texts, tuple(_get_form(leaf) for leaf in own))
     results = [_is_result(body, leaf.path) for leaf in own]
-    sources = ("tool" if is_result else said.source(i) for i, is_result in enumerate(results))
-    return said._replace(sources=tuple(sources)) if any(results) else said
+    sources = ("tool" if is_result else utterance.source(i) for i, is_result in enumerate(results))
+    return utterance._replace(sources=tuple(sources)) if any(results) else utterance
 
 
 def message_of(operation: Operation, message: dict[str, Any]) -> Utterance:
-    """A message of an answer, as it will be read when the client sends it back."""
-    found = _said(operation, message, TEXT)
-    return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
+    """Builds the utterance of an answer's message, as clients send it back."""
+    texts = _find_leaves(operation, message, TEXT)
+    return uttered(str(message.get("role") or message.get("type") or "assistant"), texts)
 
 
 def all_signed(operation: Operation, message: dict[str, Any]) -> list[Signed]:
-    """What the upstream signed in a message of an answer."""
-    found = _said(operation, message, {Act.SIGNED})
-    return [signed_in(message, leaf.path) for leaf in found]
+    """Lists the texts that the upstream signed in an answer's message."""
+    texts = _find_leaves(operation, message, {Act.SIGNED})
+    return [signed_in(message, leaf.path) for leaf in texts]
 
 
-def _said(operation: Operation, message: dict[str, Any], acts: Collection[Act]) -> list[Leaf]:
-    found = leaves(message, operation.message)
-    return [leaf for leaf in found if leaf.act in acts and not _is_empty(leaf)]
+def _find_leaves(
+    operation: Operation, message: dict[str, Any], acts: Collection[Act]
+) -> list[Leaf]:
+    all_leaves = leaves(message, operation.message)
+    return [leaf for leaf in all_leaves if leaf.act in acts and not _is_empty(leaf)]
 
 
 def signed_in(value: Any, path: Path) -> Signed:
-    """A text that the upstream signed, with its signature, which stands beside it."""
+    """Returns a signed text with the signature beside it."""
     for step in path[:-1]:
         value = value[step]
     return Signed(str(value.get("signature") or ""), value[path[-1]])
 
 
 def _is_result(body: Any, path: Path) -> bool:
-    """Whether a leaf stands in the result of a tool or a search, whatever the role of the message."""
+    """True if a leaf is in a tool's or search's result.
+
+    The role of the message does not matter.
+    """
     for step in path:
         if isinstance(body, dict) and str(body.get("type")).endswith(("result", "output")):
             return True
@@ -208,13 +239,16 @@ def _is_empty(leaf: Leaf) -> bool:
 
 
 def _is_part(leaf: Leaf) -> bool:
-    """Whether it is a text in a list of parts: APIs refuse one that is empty since the part before has all of it."""
+    """True if a leaf is a nonempty text part of a list.
+
+    APIs refuse an empty one, which arises when the part before it took all its text.
+    """
     return (
         leaf.path[-1] == "text" and isinstance(leaf.path[-2:][0], int) and bool(leaf.value.strip())
     )
 
 
-def _form(leaf: Leaf) -> str:
+def _get_form(leaf: Leaf) -> str:
     if leaf.act is Act.SCHEMA:
         return SCHEMA_FORM
     if leaf.act is Act.ARGUMENTS or not isinstance(leaf.value, str):

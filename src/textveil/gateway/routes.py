@@ -1,7 +1,9 @@
-"""Routes: a request of a client comes, its answer goes, and what happens is on record.
+"""Routes: answering a request of a client, with a record of what happens.
 
-In: a request, for a `Gateway` that serves. Out: a response, restored; or an error in the form of its API.
-Not here: which routes there are (`app`), what becomes of texts (`exchange`), and what the upstream says (`upstream`).
+In: a request, for a `Gateway` that serves. Out: a response, restored; or an error in the form of
+its API.
+Not here: the list of routes (`app`), the release of texts (`exchange`), and the upstream's
+responses (`upstream`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,31 +29,37 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 DRY_RUN = "textveil-dry-run"
-"""Request header: with 1, what would be sent is answered, and nobody is asked; 0 is as without it."""
+"""Request header: 1 answers with the body that would be sent.
+
+Then no upstream is asked; 0 is the default.
+"""
 
 FIELD = "textveil-field"
-"""The header that says which field of a request was refused."""
+"""Response header with the path of a refused field."""
 
 REQUEST_ID = "textveil-request-id"
-"""Response header with the name of the request, which the audit log and traces have too."""
+"""Response header with the request's id, as in log and traces."""
 
 RETRY = "idempotency-key"
-"""Request header with the client's name of a request: the same name goes with the same request only."""
+"""Request header with the client's name of a request.
+
+The same name goes with the same request only.
+"""
 
 
 class Served:
-    """What asks the upstream, as an ASGI application; its requests are on record.
+    """ASGI application of one operation, with records of its requests.
 
     Args:
-        name: of the operation.
-        answer: gives the answer to a request; it is called with the request and, by name, its `record`.
+        name: the name of the operation.
+        answer: answers a request; it is called with the request and, by name, its `record`.
     """
 
     def __init__(self, name: str, answer: "Callable[..., Awaitable[Response]]") -> None:
         self._name, self._answer = name, answer
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answers, and closes what the answer needed when it is sent."""
+        """Answers a request, and closes its resources when the answer is sent."""
         from starlette.requests import Request
 
         request, record = Request(scope, receive), RequestRecord(self._name)
@@ -72,14 +80,14 @@ async def answer(
     record: RequestRecord,
     prepared: Prepared | None = None,
 ) -> "Response":
-    """The answer to one request; what happens to it is noted in its record.
+    """Answers one request, and notes what happens in its record.
 
     Args:
-        gateway: whose policy holds.
-        operation: its route.
-        request: what is asked.
-        record: of the request.
-        prepared: its only message, where that was released already.
+        gateway: the gateway whose policy holds.
+        operation: the route of the request.
+        request: the client's request.
+        record: the request's record.
+        prepared: its only message, if that was already released.
     """
     from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse, Response
@@ -87,8 +95,8 @@ async def answer(
     process: ServingProcess = request.state.process
     try:
         process.admit(record)
-        found = await _admitted(gateway, operation, request, record, prepared)
-        answered = _answered(operation, request, record, *found)
+        admitted = await _admit(gateway, operation, request, record, prepared)
+        answered = _respond(operation, request, record, *admitted)
         return await unless_left(request, process.unless_stopped(answered))
     except RequestError as error:
         failure = error
@@ -104,14 +112,17 @@ async def answer(
     return JSONResponse(operation.error(failure), status, headers=failure.headers | where)
 
 
-async def _admitted(
+async def _admit(
     gateway: Gateway,
     operation: Operation,
     request: "Request",
     record: RequestRecord,
     prepared: Prepared | None,
 ) -> tuple[Gateway, dict[str, Any], Caller]:
-    """Gives the gateway as it is for a request, what that asks, and who asks it; see `answer`."""
+    """Returns the gateway under the rules, the body, and the caller.
+
+    See `answer`.
+    """
     from starlette.concurrency import run_in_threadpool
 
     if foreign := gateway.foreign(request.headers):
@@ -129,7 +140,7 @@ async def _admitted(
     return gateway, body, caller
 
 
-async def _answered(
+async def _respond(
     operation: Operation,
     request: "Request",
     record: RequestRecord,
@@ -151,15 +162,15 @@ async def _answered(
         record.answered(left)
         return JSONResponse(content, headers={UNRESOLVED: str(left)})
     with record.step("protect"):
-        # It begins from what the one before added.
+        # A request must see the messages that the one before it added.
         async with process.turns.of(caller.account, operation.grows(body)):
             begun = await process.short.run(exchange.begun, request.headers.get(RETRY))
             lane = process.lane(begun.news)
-            released, said = await lane.run(exchange.released, begun)
+            released, headers = await lane.run(exchange.released, begun)
     if guardrail is not None or record.dry:
         record.answered(0)
-        given = released if guardrail is None else guardrail.released(shown, released)
-        return JSONResponse(given, headers=said)
+        reply = released if guardrail is None else guardrail.released(shown, released)
+        return JSONResponse(reply, headers=headers)
     chain = begun.chain
     options = gateway.policy.restore
     restoring = Restoring(
@@ -170,21 +181,21 @@ async def _answered(
     with record.step("upstream"):
         response = await send(gateway, operation, request, released, restoring, caller)
         record.got(body.get("model"), caller.secret)
-        came = await json_of(response) if streamed is None else {}
-    said |= headers_of(response)
+        received = await json_of(response) if streamed is None else {}
+    headers |= headers_of(response)
     if streamed is not None:
         stream = await stream_of(response)
         pieces = events(stream, operation, streamed(restoring), restoring, chain, record, process)
         sent = process.streaming(pieces)
-        return StreamingResponse(sent, headers=said, media_type="text/event-stream")
+        return StreamingResponse(sent, headers=headers, media_type="text/event-stream")
     with record.step("restore"):
-        whole = await process.answers.run(restored, came, operation, restoring, chain)
+        whole = await process.answers.run(restored, received, operation, restoring, chain)
     record.answered(restoring.unresolved)
-    return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
+    return JSONResponse(whole, headers=headers | {UNRESOLVED: str(restoring.unresolved)})
 
 
 def _is_dry(request: "Request") -> bool:
-    """Says whether a client wants to know what would be sent, and no answer of a model."""
+    """True if a client asks for a dry run."""
     if (dry := request.headers.get(DRY_RUN, "0")) not in ("0", "1"):
         raise RequestError(400, f"{DRY_RUN} must be 1 or 0; nothing was sent")
     return dry == "1"

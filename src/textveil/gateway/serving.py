@@ -1,7 +1,7 @@
 """The gateway's server: a socket and the process that answers on it.
 
 In: a `Gateway` and an address. Out: a server of uvicorn that logs no requests.
-Not here: what is answered (`app`, `routes`).
+Not here: the answers (`app`, `routes`).
 """
 
 import asyncio
@@ -33,7 +33,9 @@ LAST = 2
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to an address of this machine; port 0 picks a free one.
+    """Opens a socket on an address of this machine.
+
+    Port 0 picks a free port.
 
     Raises:
         ConfigError: the address is not available.
@@ -42,7 +44,8 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
         )
-        # Inherited by connections. Without it, each answer waits 40 ms for the client to acknowledge its headers.
+        # Connections inherit it. Without it, each answer waits 40 ms until the client has
+        # acknowledged its headers.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:
@@ -51,7 +54,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
+    """True if only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -61,7 +64,10 @@ def is_local(host: str) -> bool:
 
 
 def reached_as(host: str, policy: Policy) -> Policy:
-    """The policy of a gateway at an address; a name of it that is none is one under which the gateway is asked."""
+    """Adds the bind host to the allowed host names.
+
+    An IP address is not added, since addresses are always allowed.
+    """
     try:
         ipaddress.ip_address(host)
         return policy
@@ -70,25 +76,26 @@ def reached_as(host: str, policy: Policy) -> Policy:
 
 
 def check_exposure(host: str, policy: Policy) -> None:
-    """Nothing, where other machines cannot reach the gateway, or only with its keys and over TLS.
+    """Checks that a gateway open to other machines has keys and TLS.
 
     Raises:
-        ConfigError: they can.
+        ConfigError: other machines reach it, and it lacks keys or TLS.
     """
     missing = [] if policy.keys else ["keys (`keys: FILE` in the policy)"]
     missing += [] if policy.tls else ["TLS (--tls-cert and --tls-key)"]
     if missing and not is_local(host):
         raise ConfigError(
-            f"at {host} other machines reach the gateway: it needs {' and '.join(missing)}; or give --exposed, if "
+            f"at {host} other machines reach the gateway: it needs {' and '.join(missing)}; or "
+            "give --exposed, if "
             "something else keeps others out and encrypts what they send"
         )
 
 
 def renewed(before: Policy, read: Callable[[], Policy]) -> Policy:
-    """The policy as it is now, for a gateway that began with another.
+    """Reads the policy again, for a running gateway.
 
     Raises:
-        ConfigError: it is wrong, or can only be had by a new start.
+        ConfigError: the policy is wrong, or needs a restart.
     """
     policy = read()
     if (policy.tls is None) != (before.tls is None):
@@ -100,15 +107,16 @@ def renewed(before: Policy, read: Callable[[], Policy]) -> Policy:
 def reloading(
     before: Policy, read: Callable[[], Policy], said: Callable[[str], None]
 ) -> Iterator[Callable[[Gateway, ssl.SSLContext | None], None]]:
-    """Reads the policy again at each SIGHUP, beside the requests that run. One that is wrong changes nothing.
+    """Reloads the policy at each SIGHUP, while requests run.
 
-    It takes what must be called with the gateway and with what encrypts its connections, once there is a gateway. A
-    SIGHUP that comes earlier waits for that.
+    A wrong policy changes nothing. The context yields a function that must be called with the
+    gateway and its TLS context, once there is a gateway. A SIGHUP that comes earlier waits for
+    that.
 
     Args:
         before: the policy when the gateway started.
-        read: reads the policy; what it raises refuses it.
-        said: is told how it went, in a line.
+        read: reads the policy; an exception that it raises refuses the policy.
+        said: is called with a line about the result.
     """
     lock, there, served = Lock(), Event(), list[tuple[Gateway, ssl.SSLContext | None]]()
 
@@ -124,7 +132,7 @@ def reloading(
             try:
                 policy = renewed(before, read)
                 if policy.tls is not None:
-                    # What is wrong with it is wrong before anything changes.
+                    # A fault in the certificate must show before anything changes.
                     tls_context(policy.tls)
                 gateway.reload(policy)
                 how = "the policy was read again, but the certificate was not changed"
@@ -133,7 +141,7 @@ def reloading(
                 said("the policy was read again")
             except TextveilError as error:
                 said(f"{how}: {error}")
-            except Exception as error:  # whose message may hold anything
+            except Exception as error:  # its message may hold anything
                 said(f"{how}: {type(error).__name__}")
 
     handler = signal.signal(
@@ -146,18 +154,19 @@ def reloading(
 
 
 def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSLContext:
-    """What encrypts connections.
+    """Creates the TLS context of a server, or reloads its certificate.
 
     Args:
         files: the certificate and its key.
-        known: shows the certificate from its next connection on; None for a new one.
+        known: a context that uses the certificate from its next connection on; None for a new
+            context.
 
     Raises:
-        ConfigError: they cannot be read, or do not go together.
+        ConfigError: the files cannot be read, or do not go together.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if known is None else known
     try:
-        # A key that has one is refused.
+        # The empty password refuses a key that has one.
         context.load_cert_chain(files.certificate, files.key, password="")
         return context
     except (FileNotFoundError, PermissionError) as error:
@@ -168,7 +177,10 @@ def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSL
 
 
 def _keep_loaded(loading: "asyncio.Task[None]") -> None:
-    """What is loaded stays, so that Python need not look again and again, while all requests wait, whether it does."""
+    """Freezes loaded objects, so that garbage collection skips them.
+
+    All requests would wait while Python scans them again and again.
+    """
     if not loading.cancelled():
         gc.collect()
         gc.freeze()
@@ -181,22 +193,23 @@ def server(
     playground: Playground | None = None,
     alone: bool = False,
 ) -> "uvicorn.Server":
-    """A server that does not log requests.
+    """Creates a server that does not log requests.
 
     `server(gateway).run(sockets=[listen(host, port)])` serves until a signal.
 
     Args:
-        gateway: what it serves.
-        tls: encrypts connections; None for none.
+        gateway: the gateway that it serves.
+        tls: encrypts connections; None for no TLS.
         started: is called when it serves; None for nothing.
         playground: the page at /; None for no page.
-        alone: whether the process ends with the server, so that nothing that is loaded need ever be collected.
+        alone: whether the process ends with the server, so that loaded objects need never be
+            collected.
     """
     with needed():
         import uvicorn
 
     class Stopping(uvicorn.Server):
-        """Ends open requests properly, with status 0 where SIGTERM asked for it."""
+        """Server that ends open requests properly, with status 0 after SIGTERM."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if self.should_exit:

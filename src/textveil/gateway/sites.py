@@ -1,11 +1,12 @@
-"""Which requests other web sites make through a browser: none of them may read or drive a gateway, or its playground.
+"""Origin check: no other web site may read or drive a gateway.
 
 In: the headers of a request. Out: nothing, or `RequestError`.
-Not here: what is answered (`routes`, `playground`).
+Not here: the answers (`routes`, `playground`).
 
-A browser says in `Host` which name it looked up. A site that lets its own name point to this machine (DNS rebinding) is
-known by that name, so only addresses and the names that are allowed are answered. `Origin` and `Sec-Fetch-Site` say
-which page asks; scripts cannot set either, and programs send neither.
+A browser says in `Host` which name it looked up. A site that lets a name of its domain point to
+this machine (DNS rebinding) is known by that name, so only addresses and allowed names are
+answered. `Origin` and `Sec-Fetch-Site` say which page asks; scripts cannot set either, and programs
+send neither.
 """
 
 import ipaddress
@@ -16,8 +17,10 @@ from urllib.parse import urlsplit
 from textveil.gateway.errors import RequestError
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src "
-    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src "
+    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; "
     "trusted-types 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -27,15 +30,20 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Headers of every answer of the playground: nothing from elsewhere, no frame, no trace in a cache."""
+"""Headers of every answer of the playground.
+
+They allow nothing from elsewhere, no frame, and no trace in a cache.
+"""
 
 
 def check_reader(headers: Mapping[str, str], names: Collection[str]) -> None:
-    """Refuses what is asked under another name, or by another site but to go to a page.
+    """Refuses requests under a foreign host name, or by another site.
+
+    Another site may still link to a page.
 
     Args:
-        headers: of the request, names in lower case.
-        names: names of this machine that are allowed besides its addresses and localhost.
+        headers: headers of the request, names in lower case.
+        names: allowed names of this machine, in addition to its addresses and localhost.
 
     Raises:
         RequestError: with status 403.
@@ -43,7 +51,8 @@ def check_reader(headers: Mapping[str, str], names: Collection[str]) -> None:
     if not _is_allowed(headers.get("host", ""), names):
         raise RequestError(
             403,
-            "this gateway answers under addresses, such as 127.0.0.1, under localhost, and under the names that it is "
+            "this gateway answers under addresses, such as 127.0.0.1, under localhost, and under "
+            "the names that it is "
             "given: --allow-host NAME, or `hosts` in its policy",
             code="host",
         )
@@ -53,21 +62,27 @@ def check_reader(headers: Mapping[str, str], names: Collection[str]) -> None:
 
 
 def check_page(headers: Mapping[str, str], names: Collection[str]) -> None:
-    """Refuses whatever the playground's own page did not ask; see `check_reader`."""
+    """Refuses requests that the playground's page did not make.
+
+    See `check_reader`.
+    """
     check_reader(headers, names)
     if not (_is_own(headers) and headers.get("sec-fetch-site", "same-origin") == "same-origin"):
         raise RequestError(403, "the playground answers its own page only", code="origin")
 
 
 def check_program(headers: Mapping[str, str], names: Collection[str]) -> None:
-    """Refuses whatever the page of another site asked; see `check_reader`. Programs send no `Origin`."""
+    """Refuses requests that a page of another site made.
+
+    See `check_reader`. Programs send no `Origin`.
+    """
     check_reader(headers, names)
     if "origin" in headers and not _is_own(headers):
         raise RequestError(403, "this gateway answers no other web sites", code="origin")
 
 
 def _is_own(headers: Mapping[str, str]) -> bool:
-    """Whether a page of this gateway asks."""
+    """True if the `Origin` is a page of this gateway."""
     with suppress(ValueError):
         origin = urlsplit(headers.get("origin", ""))
         same = origin.netloc.lower() == headers.get("host", "").lower()

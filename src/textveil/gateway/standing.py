@@ -1,7 +1,8 @@
-"""Standing: a policy that is in force, with what it names: privatizer, upstream and its credential, keys.
+"""The policy in force: its privatizer, its upstream with the credential, its keys.
 
-In: a policy; the headers of a request. Out: who asks, and the headers that are sent on.
-Not here: what a policy says (`policy`), the keys (`keys`), what becomes of a request (`routes`).
+In: a policy; the headers of a request. Out: the caller, and the key headers that are sent on.
+Not here: the fields of a policy (`policy`), the keys (`keys`), the handling of a request
+(`routes`).
 """
 
 import math
@@ -14,25 +15,25 @@ from textveil.gateway.policy import Policy, Upstream
 from textveil.pipeline import Privatizer
 
 KEY_HEADERS = ("authorization", "x-api-key", "api-key")
-"""Headers in which keys are sent; the last one to upstreams only."""
+"""Headers for keys; the last one is sent to upstreams only."""
 
 
 class StandingPolicy:
-    """A policy that is in force.
+    """Policy in force, with the objects that it names.
 
     Args:
-        policy: what is said.
-        privatizer: takes the place of the one that the policy describes; None for that one.
-        upstream: where requests go, if the policy does not say it; None if it does.
+        policy: the policy.
+        privatizer: replaces the privatizer that the policy describes; None for that one.
+        upstream: the URL of the upstream, if the policy does not name it; None if it does.
 
     Attributes:
         privatizer: protects messages.
-        built: whether the privatizer is the one that the policy describes.
-        upstream: where requests go.
-        keys: the gateway's own; None where clients send those of the upstream.
+        built: whether the privatizer was built from the policy.
+        upstream: the upstream of the requests.
+        keys: the gateway keys; None where clients send keys of the upstream.
 
     Raises:
-        ConfigError: something that the policy names is missing, or it names no upstream.
+        ConfigError: something that the policy names is missing, or there is no upstream.
     """
 
     def __init__(
@@ -46,7 +47,8 @@ class StandingPolicy:
             self.upstream = Upstream(url=upstream)
         else:
             raise ConfigError(
-                "a gateway needs an upstream, the base URL of a model's API: --upstream URL, or `upstream` in a policy"
+                "a gateway needs an upstream, the base URL of a model's API: --upstream URL, or "
+                "`upstream` in a policy"
             )
         self._policy = policy
         self.keys = None if policy.keys is None else GatewayKeys(policy.keys)
@@ -57,7 +59,10 @@ class StandingPolicy:
 
     @property
     def has_credential(self) -> bool:
-        """Whether the upstream gets a key of the operator's; what it says about that is no business of clients."""
+        """True if the upstream gets a key of the operator.
+
+        Messages of the upstream about that key are not for clients.
+        """
         return self._credential is not None
 
     def admit(
@@ -67,24 +72,25 @@ class StandingPolicy:
         *,
         counts: bool = True,
     ) -> Caller:
-        """Who asks.
+        """Identifies the caller of a request and counts the request.
 
         Args:
-            headers: of the request.
-            account: to whom conversations belong that come with these keys of the upstream, or with none.
-            counts: whether it counts as a request of the key.
+            headers: headers of the request.
+            account: returns the account for a key of the upstream, or for None.
+            counts: whether it counts against the rate limit of the key.
 
         Raises:
-            RequestError: the gateway has keys, and this is none of them, or must wait.
+            RequestError: the gateway has keys, and the request has none of them, or its key must
+                wait.
         """
         sent = {name: headers[name] for name in KEY_HEADERS[:2] if headers.get(name)}
         if self.keys is None:
             header, secret = next(iter(sent.items()), ("", ""))
-            # The upstream may take either; no header holds a NUL.
+            # The upstream may take either key, so both name the account; no header holds a NUL.
             all_of_them = "\0".join(sent.values()) or None
             return Caller(account=account(all_of_them), header=header, secret=secret)
         for header, value in sent.items():
-            secret = _bearer(value) if header == "authorization" else value
+            secret = _extract_bearer(value) if header == "authorization" else value
             if (key := self.keys.find(secret)) is not None:
                 if counts:
                     self._count(self.keys, key)
@@ -98,7 +104,7 @@ class StandingPolicy:
         )
 
     def _count(self, keys: GatewayKeys, key: OwnKey) -> None:
-        """Count a request, and refuse it where there were too many in the last minute."""
+        """Counts a request of a key; refuses it above the rate limit."""
         requests = self._policy.requests_of(key.name)
         if requests is not None and (wait := keys.take(key, requests)):
             seconds = math.ceil(wait)
@@ -113,12 +119,14 @@ class StandingPolicy:
     def keys_sent(
         self, headers: Mapping[str, str], caller: Caller, names: Sequence[str]
     ) -> dict[str, str]:
-        """The headers with a key that the upstream gets: its credential, or the client's key, or none.
+        """Returns the key headers for the upstream.
+
+        They have its credential, or the client's key, or nothing.
 
         Args:
-            headers: of the request.
-            caller: who asks.
-            names: the headers in which its API takes a key.
+            headers: headers of the request.
+            caller: the caller of the request.
+            names: the headers in which the API takes a key.
         """
         if self._credential is not None:
             header = self.upstream.header or (caller.header if caller.header in names else names[0])
@@ -129,7 +137,10 @@ class StandingPolicy:
         return {name: headers[name] for name in names if name in headers}
 
 
-def _bearer(value: str) -> str:
-    """Gives the key in a header `Authorization`, which older clients send as it is."""
+def _extract_bearer(value: str) -> str:
+    """Extracts the key from an `Authorization` header.
+
+    Older clients send it without "Bearer".
+    """
     scheme, _, rest = value.partition(" ")
     return rest.strip() if scheme.lower() == "bearer" else value

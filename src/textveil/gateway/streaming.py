@@ -1,7 +1,7 @@
-"""Answers on their way: restored, whole or event by event, and what the model said, kept for the next request.
+"""Restoring answers, whole or streamed, and remembering their messages.
 
-In: a response of the upstream, the chain of its request. Out: what the client gets.
-Not here: the events of an API (`protocols`), and what is asked (`exchange`).
+In: a response of the upstream, the chain of its request. Out: the answer for the client.
+Not here: the events of an API (`protocols`), and requests (`exchange`).
 """
 
 import json
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import httpx2
 
 DONE = "[DONE]"
-"""What some streams say at their end."""
+"""Data of the last event of some streams."""
 
 UNRESOLVED = "textveil-unresolved"
-"""Response header of a whole answer: how many placeholders in it were not restored."""
+"""Response header with the number of unresolved placeholders in a whole answer."""
 
 
 def remember(
@@ -35,35 +35,41 @@ def remember(
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]],
     names: Iterable[str] = (),
 ) -> None:
-    """Keep what the model said; the answer is there in any case, and else only the next request will not know it.
+    """Stores the messages of an answer in the chain.
+
+    A failure is ignored: the client has the answer in any case, and only the next request will not
+    know it.
 
     Args:
-        chain: of the request.
-        operation: its route.
-        pairs: messages of the answer, each as it came and as it was restored.
-        names: the upstream's, for what it remembers.
+        chain: the chain of the request.
+        operation: the route of the request.
+        pairs: messages of the answer, each as received and as restored.
+        names: the upstream's names for the answer that it remembers.
     """
     with suppress(TextveilError):
         for name in names:
             chain.remember(name)
-        said = list(pairs)
+        messages = list(pairs)
         signed = [
             both
-            for pair in said
+            for pair in messages
             for both in zip(*(all_signed(operation, each) for each in pair), strict=True)
         ]
-        heard = [(message_of(operation, came), message_of(operation, made)) for came, made in said]
+        heard = [
+            (message_of(operation, received), message_of(operation, restored_one))
+            for received, restored_one in messages
+        ]
         chain.answered(heard, signed, in_turn=operation.in_turn)
-        roles = filter(None, (operation.reference(came) for came, _ in said))
+        roles = filter(None, (operation.reference(received) for received, _ in messages))
         named = [Utterance(role, ()) for role in roles]
-        if len(named) == len(said):
+        if len(named) == len(messages):
             chain.answered([(each, each) for each in named], in_turn=operation.in_turn)
 
 
 def restored(
     came: dict[str, Any], operation: Operation, restoring: Restoring, chain: MessageChain
 ) -> dict[str, Any]:
-    """A whole answer with the originals put back, which is kept."""
+    """Restores a whole answer and stores its messages."""
     whole = operation.placed((came, restoring.whole(came, operation.answer)), restoring.asked)
     pairs = zip(operation.said(came), operation.said(whole), strict=True)
     remember(chain, operation, pairs, operation.remembered(came))
@@ -71,7 +77,10 @@ def restored(
 
 
 class _Memory:
-    """Keeps what the model says in a stream, before the client knows that it is there, and asks on."""
+    """Store of a stream's messages.
+
+    It stores them before the client sees them and asks on.
+    """
 
     def __init__(
         self, chain: MessageChain, operation: Operation, stream: Stream, process: ServingProcess
@@ -82,32 +91,32 @@ class _Memory:
         self._said: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     async def keep(self) -> None:
-        """Keeps what is new."""
-        news = [each for each in self._stream.remembered if each not in self._names]
-        said = self._stream.messages if self._stream.ended else self._said
-        if news or said != self._said:
-            self._names += news
-            told = [] if said == self._said else said
-            self._said = said
+        """Stores new messages and names."""
+        new_names = [each for each in self._stream.remembered if each not in self._names]
+        messages = self._stream.messages if self._stream.ended else self._said
+        if new_names or messages != self._said:
+            self._names += new_names
+            new_messages = [] if messages == self._said else messages
+            self._said = messages
             run = self._process.answers.run
-            await run(remember, self._chain, self._operation, told, news)
+            await run(remember, self._chain, self._operation, new_messages, new_names)
 
 
-async def _next(
-    came: "AsyncIterator[Any]", record: RequestRecord, process: ServingProcess
+async def _read_event(
+    source: "AsyncIterator[Any]", record: RequestRecord, process: ServingProcess
 ) -> Event | None:
-    """Gives the next event that says something; None at the end."""
+    """Returns the next event with data; None at the end."""
     while True:
-        each = await record.during("upstream", process.unless_stopped(anext(came, None)))
+        each = await record.during("upstream", process.unless_stopped(anext(source, None)))
         if each is None:
             return None
-        if each.data.strip():  # else it only keeps the connection open
+        if each.data.strip():  # an event without data only keeps the connection open
             data = each.data if each.data == DONE else json.loads(each.data)
             return Event("" if each.event == "message" else each.event, data)
 
 
 def _is_error(event: Event) -> bool:
-    """Says whether the upstream says that it failed."""
+    """True if an event is an error of the upstream."""
     return event.name == "error" or (isinstance(event.data, dict) and bool(event.data.get("error")))
 
 
@@ -120,15 +129,18 @@ async def events(
     record: RequestRecord,
     process: ServingProcess,
 ) -> AsyncGenerator[str]:
-    """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
+    """Yields a restored stream as server-sent events.
+
+    If it breaks off, or the upstream reports an error, it ends with an error.
+    """
     import httpx2
 
     failure = RequestError(502, "the answer broke off", code="upstream")
     memory, whole = _Memory(chain, operation, stream, process), False
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
-            came = aiter(httpx2.EventSource(response))
-            while (event := await _next(came, record, process)) is not None:
+            source = aiter(httpx2.EventSource(response))
+            while (event := await _read_event(source, record, process)) is not None:
                 if _is_error(event):
                     failure = worded(failure, event.data, restoring, keys_of(response))
                     break
@@ -154,4 +166,4 @@ async def events(
         record.failed(failure)
         yield stream.failed(failure).written()
     if restoring.unresolved:
-        yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # headers are out already
+        yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # the headers were sent before

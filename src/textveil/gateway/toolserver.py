@@ -1,10 +1,12 @@
-"""The gateway before a tool server: what its tools answer is protected, and what they are asked is restored.
+"""The gateway before a tool server: protects its answers, and restores requests to it.
 
-In: a tool server (Model Context Protocol), a privatizer, a session. Out: a server for the client that feeds a model.
+In: a tool server (Model Context Protocol), a privatizer, a session. Out: a server for the client
+that feeds a model.
 Not here: which values are text (`protocols.mcp`), how texts are released (`releasing`).
 
-The tool server and what it holds are private; the client is not trusted. What this cannot protect is refused: tools
-that are not named, requests of the server to the client (sampling, elicitation, roots), logs, and subscriptions.
+The tool server and its data are private; the client is not trusted. Anything that cannot be
+protected is refused: tools that are not named, requests of the server to the client (sampling,
+elicitation, roots), logs, and subscriptions.
 """
 
 import json
@@ -44,40 +46,48 @@ Made = TypeVar("Made")
 Json = dict[str, Any]
 
 HIDDEN, LEFT = "textveil/protected", "textveil/unresolved"
-"""Names in the `_meta` of a result: how many values of each type the session hid in it, and how many placeholders of
-the arguments stood for nothing."""
+"""Names in the `_meta` of a result.
+
+HIDDEN has the number of hidden values of each type, and LEFT the number of placeholders in the
+arguments that stood for nothing.
+"""
 
 KEY = "TEXTVEIL_MCP_KEY"
-"""The environment variable with the key that a tool server at a URL wants."""
+"""Environment variable with the key for a tool server at a URL."""
 
 WRONG, FAILED = -32602, -32603
-"""Codes of errors."""
+"""JSON-RPC error codes: invalid parameters, and internal error."""
 
-NOTHING = "nothing would be served: name tools with --tool NAME, or `tools` in a policy; --all-tools serves all"
+NOTHING = (
+    "nothing would be served: name tools with --tool NAME, or `tools` in a policy; --all-tools "
+    "serves all"
+)
 
 ADDRESSED = ("resources", "contents", "content", "messages")
-"""Fields of an answer in which addresses of resources stand."""
+"""Fields of an answer with addresses of resources."""
 
 SCHEME = "textveil:"
-"""How an address begins in which something is hidden, so that it remains one."""
+"""URI scheme of addresses with something hidden, so that they stay addresses."""
 
 _PLACEHOLDER = regex.compile(f"(?:{OPENING}|%3[Cc])([A-Z][A-Z0-9_]*)(?:{CLOSING}|%3[Ee])")
 
 
 @options("tools.")
 class ToolServer:
-    """What stands before a tool server.
+    """Protecting server in front of a tool server.
 
     Attributes:
-        privatizer: protects what tools answer.
-        session: remembers what was hidden; one for all clients.
+        privatizer: protects the answers of tools.
+        session: remembers the hidden values; one for all clients.
         upstream: URL of the tool server (streamable HTTP); "" where `command` starts it.
-        command: the command line that starts the tool server, which speaks over its standard input and output.
+        command: the command line that starts the tool server, which speaks over its standard input
+            and output.
         resources: whether resources are served, protected.
         prompts: whether prompts are served, protected.
-        policy: which tools are served, protected; what becomes of the others, and of what cannot be protected; how long
-            the tool server may take to answer.
-        errors: a file to which the standard error of `command` is appended; "" to discard it: it may hold anything.
+        policy: names the tools that are served, protected; decides about other tools and about
+            values that cannot be protected; limits the time of an answer.
+        errors: a file to which the standard error of `command` is appended; "" to discard it: it
+            may hold anything.
     """
 
     privatizer: Privatizer
@@ -97,59 +107,60 @@ class ToolServer:
         tools = self.policy.tools or self.policy.other_tools == "pass"
         if not (tools or self.resources or self.prompts):
             raise ConfigError(NOTHING)
-        self.session.repeats = "tool"  # what is answered twice is released once
+        self.session.repeats = "tool"  # the same answer twice is released once
 
     @cached_property
     def _releasing(self) -> Releasing:
-        found = ("patterns", "structure")
+        detectors = ("patterns", "structure")
         schemas = Privatizer.from_profile(
-            "prompt", protect={"level": "identifiers", "detectors": found}
+            "prompt", protect={"level": "identifiers", "detectors": detectors}
         )
         return Releasing(self.privatizer, schemas)
 
-    # ---- what is asked and answered ----------------------------------------------------------------------------------
+    # ---- what is asked and answered --------------------------------------------------------------
 
     def protected(self, operation: Operation, came: Json) -> Json:
-        """An answer of the tool server as the client gets it.
+        """Protects an answer of the tool server for the client.
 
         Args:
-            operation: what was asked, with the table of the answer.
+            operation: the request, with the table of its answer.
             came: the answer.
 
         Raises:
-            RequestError: it holds what cannot be protected. TextveilError: it could not be released.
+            RequestError: the answer has a value that cannot be protected. TextveilError: it could
+                not be released.
         """
         asked = Asked(operation, came, self.policy, lambda name: name)
         tool: Source = "tool"
-        said = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
-        made = asked.released([self._releasing(each, self.session)[0] for each in said])
+        utterances = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
+        released = asked.released([self._releasing(each, self.session)[0] for each in utterances])
         return {
-            name: _with_addresses(came[name], value) if name in ADDRESSED else value
-            for name, value in made.items()
+            name: _fix_addresses(came[name], value) if name in ADDRESSED else value
+            for name, value in released.items()
         }
 
     def restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
-        """What the client asks as the tool server gets it, and how many placeholders in it stand for nothing."""
+        """Restores a request of the client; returns it with its unresolved count."""
         restoring = Restoring(self.session, options=self.policy.restore)
         return restoring.value(value, tool), restoring.unresolved
 
     def address(self, uri: str) -> str:
-        """The address of a resource as the tool server knows it, given that which the client was shown, or made."""
+        """Restores the address of a resource that the client sent."""
         if uri.startswith(SCHEME):
             return self.session.restore(unquote(uri.removeprefix(SCHEME)), where="everywhere")
 
-        def original(found: regex.Match[str]) -> str:
-            placeholder = f"<{found[1]}>"
-            known = self.session.restore(placeholder)
-            return found[0] if known == placeholder else quote(known, safe="@")
+        def original(match: regex.Match[str]) -> str:
+            placeholder = f"<{match[1]}>"
+            restored = self.session.restore(placeholder)
+            return match[0] if restored == placeholder else quote(restored, safe="@")
 
         return _PLACEHOLDER.sub(original, uri)
 
-    # ---- the server --------------------------------------------------------------------------------------------------
+    # ---- the server ------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator["Server[Any]"]:
-        """The server, connected with the tool server.
+        """Connects to the tool server and yields the server for clients.
 
         Raises:
             TextveilError: the tool server cannot be reached.
@@ -160,13 +171,16 @@ class ToolServer:
 
         quiet("mcp")
         async with (
-            self._upstream() as transport,
+            self._open_transport() as transport,
             mcp.Client(transport, read_timeout_seconds=self.policy.timeout) as client,
         ):
             served = _Requests(self, client)
             info = client.server_info
-            said = {"name": info.name if info else "tools", "instructions": client.instructions}
-            about = await _in_thread(self.protected, tables.ABOUT, said)
+            description = {
+                "name": info.name if info else "tools",
+                "instructions": client.instructions,
+            }
+            about = await _run_in_thread(self.protected, tables.ABOUT, description)
             has, handlers = client.server_capabilities, dict[str, Any]()
             if has.tools is not None:
                 handlers |= {"on_list_tools": served.list_tools, "on_call_tool": served.call_tool}
@@ -182,11 +196,11 @@ class ToolServer:
             server: Server[Any] = Server(
                 about["name"], instructions=about.get("instructions"), **handlers
             )
-            server.middleware.clear()  # which would trace requests
+            server.middleware.clear()  # its middleware would trace requests
             yield server
 
     @asynccontextmanager
-    async def _upstream(self) -> AsyncIterator[Any]:
+    async def _open_transport(self) -> AsyncIterator[Any]:
         import httpx2
         from mcp import StdioServerParameters
         from mcp.client.stdio import stdio_client
@@ -195,7 +209,7 @@ class ToolServer:
         if self.upstream:
             key = os.environ.get(KEY)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            # Answers take as long as the session waits for them.
+            # No read timeout: the session has the one for answers.
             wait = httpx2.Timeout(self.policy.timeout, read=None)
             trusted = self.upstream.lower().startswith("https:")
             async with httpx2.AsyncClient(headers=headers, timeout=wait, trust_env=trusted) as http:
@@ -207,82 +221,87 @@ class ToolServer:
             name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")
         }
         command, *args = self.command
-        with open(self.errors or os.devnull, "a", opener=_for_its_owner) as errors:
+        with open(self.errors or os.devnull, "a", opener=_open_private) as errors:
             yield stdio_client(
                 StdioServerParameters(command=command, args=args, env=environment), errlog=errors
             )
 
 
 class _Requests:
-    """The requests of clients.
+    """Handlers of the clients' requests.
 
     Args:
-        served: what is protected, and how.
+        served: protects the answers.
         client: asks the tool server.
     """
 
     def __init__(self, served: ToolServer, client: "mcp.Client") -> None:
         self._served, self._client = served, client
-        self._schemas: dict[str, Json] = {}  # of arguments, by tool
+        self._schemas: dict[str, Json] = {}  # schemas of the arguments, by tool
 
-    async def _answer(self, asked: Awaitable[Any]) -> Json:
-        """An answer of the tool server, as JSON.
+    async def _await_answer(self, asked: Awaitable[Any]) -> Json:
+        """Awaits an answer of the tool server and returns its JSON.
 
         Raises:
-            MCPError: it has none. What it says about that is protected.
+            MCPError: there is no answer. The message of the tool server is protected.
         """
         from mcp import MCPError
 
         try:
-            return _json(await asked)
+            return _to_json(await asked)
         except MCPError as error:
             code, message = error.code, error.message
-        except Exception as error:  # which may hold text
+        except Exception as error:  # its message may hold text
             kind = type(error).__name__
             code, message = FAILED, f"textveil: the tool server did not answer ({kind})"
-        raise MCPError(
-            code, (await self._protected(tables.FAILED, {"message": message}))["message"]
-        )
+        raise MCPError(code, (await self._protect(tables.FAILED, {"message": message}))["message"])
 
-    async def _protected(self, operation: Operation, came: Json) -> Json:
-        """An answer as the client gets it.
+    async def _protect(self, operation: Operation, answer: Json) -> Json:
+        """Protects an answer for the client.
 
         Raises:
-            MCPError: it cannot be protected.
+            MCPError: the answer cannot be protected.
         """
         from mcp import MCPError
 
         try:
-            return await _in_thread(self._served.protected, operation, came)
+            return await _run_in_thread(self._served.protected, operation, answer)
         except (RequestError, TextveilError) as error:
-            said = error.said if isinstance(error, RequestError) else f"textveil: {error}"
+            message = error.said if isinstance(error, RequestError) else f"textveil: {error}"
         except Exception as error:
-            said = f"textveil: what the tool server answered could not be protected ({type(error).__name__})"
-        raise MCPError(FAILED, said)
+            message = (
+                "textveil: what the tool server answered could not be protected "
+                f"({type(error).__name__})"
+            )
+        raise MCPError(FAILED, message)
 
-    async def _given(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
-        """Gives an answer as the client gets it, of a kind that `mcp.types` names."""
+    async def _protect_as(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
+        """Protects an answer and parses it as a type of `mcp.types`."""
         from mcp import types
 
-        made = await self._protected(operation, await self._answer(asked))
-        return getattr(types, kind).model_validate(made)
+        protected = await self._protect(operation, await self._await_answer(asked))
+        return getattr(types, kind).model_validate(protected)
 
-    async def _restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
-        return await _in_thread(self._served.restored, value, tool)
+    async def _restore(self, value: Any, tool: str = "") -> tuple[Any, int]:
+        return await _run_in_thread(self._served.restored, value, tool)
 
-    # ---- tools -------------------------------------------------------------------------------------------------------
+    # ---- tools -----------------------------------------------------------------------------------
 
     async def list_tools(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import ListToolsResult
 
-        came = await self._answer(self._client.list_tools(cursor=params.cursor))
-        self._schemas |= {each["name"]: each["inputSchema"] for each in came["tools"]}
-        named = [each for each in came["tools"] if self._served.policy.protects_tool(each["name"])]
-        made = await self._protected(tables.TOOLS, {**came, "tools": named})
+        received = await self._await_answer(self._client.list_tools(cursor=params.cursor))
+        self._schemas |= {each["name"]: each["inputSchema"] for each in received["tools"]}
+        named = [
+            each for each in received["tools"] if self._served.policy.protects_tool(each["name"])
+        ]
+        protected = await self._protect(tables.TOOLS, {**received, "tools": named})
         if self._served.policy.other_tools == "pass":
-            own = {each["name"]: each for each in made["tools"]}
-            made["tools"] = [own.get(each["name"], each) for each in came["tools"]]
-        return ListToolsResult.model_validate(made)
+            protected_tools = {each["name"]: each for each in protected["tools"]}
+            protected["tools"] = [
+                protected_tools.get(each["name"], each) for each in received["tools"]
+            ]
+        return ListToolsResult.model_validate(protected)
 
     async def call_tool(self, context: "ServerRequestContext", params: Any) -> Any:
         from mcp import MCPError
@@ -296,121 +315,130 @@ class _Requests:
             )
         arguments, left = params.arguments, 0
         if protects and arguments is not None:
-            restored, left = await self._restored(arguments, params.name)
-            arguments = _as_numbers(arguments, restored, self._schemas.get(params.name, {}))
+            restored, left = await self._restore(arguments, params.name)
+            arguments = _convert_numbers(arguments, restored, self._schemas.get(params.name, {}))
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             if message is not None and protects:
-                message = (await self._protected(tables.PROGRESS, {"message": message}))["message"]
+                message = (await self._protect(tables.PROGRESS, {"message": message}))["message"]
             await context.session.report_progress(progress, total, message)
 
-        came = await self._answer(
+        received = await self._await_answer(
             self._client.call_tool(params.name, arguments, progress_callback=tell)
         )
         if not protects:
-            return CallToolResult.model_validate(came)
+            return CallToolResult.model_validate(received)
         try:
-            made = await self._protected(tables.CALL, came)
+            protected = await self._protect(tables.CALL, received)
         except MCPError as error:  # so that the model can go on without it
-            made = {"content": [{"type": "text", "text": error.message}], "isError": True}
-        hidden = _hidden(made, self._served.session)
-        return CallToolResult.model_validate({**made, "_meta": {HIDDEN: hidden, LEFT: left}})
+            protected = {"content": [{"type": "text", "text": error.message}], "isError": True}
+        hidden = _count_hidden(protected, self._served.session)
+        return CallToolResult.model_validate({**protected, "_meta": {HIDDEN: hidden, LEFT: left}})
 
-    # ---- resources and prompts ---------------------------------------------------------------------------------------
+    # ---- resources and prompts -------------------------------------------------------------------
 
     async def list_resources(self, _: "ServerRequestContext", params: Any) -> Any:
         asked = self._client.list_resources(cursor=params.cursor)
-        return await self._given("ListResourcesResult", tables.RESOURCES, asked)
+        return await self._protect_as("ListResourcesResult", tables.RESOURCES, asked)
 
     async def list_templates(self, _: "ServerRequestContext", params: Any) -> Any:
         asked = self._client.list_resource_templates(cursor=params.cursor)
-        return await self._given("ListResourceTemplatesResult", tables.TEMPLATES, asked)
+        return await self._protect_as("ListResourceTemplatesResult", tables.TEMPLATES, asked)
 
     async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
-        uri = await _in_thread(self._served.address, params.uri)
+        uri = await _run_in_thread(self._served.address, params.uri)
         asked = self._client.read_resource(uri, cache_mode="bypass")
-        return await self._given("ReadResourceResult", tables.READ, asked)
+        return await self._protect_as("ReadResourceResult", tables.READ, asked)
 
     async def list_prompts(self, _: "ServerRequestContext", params: Any) -> Any:
         asked = self._client.list_prompts(cursor=params.cursor)
-        return await self._given("ListPromptsResult", tables.PROMPTS, asked)
+        return await self._protect_as("ListPromptsResult", tables.PROMPTS, asked)
 
     async def get_prompt(self, _: "ServerRequestContext", params: Any) -> Any:
-        arguments, _left = await self._restored(params.arguments)
+        arguments, _left = await self._restore(params.arguments)
         asked = self._client.get_prompt(params.name, arguments)
-        return await self._given("GetPromptResult", tables.PROMPT_GIVEN, asked)
+        return await self._protect_as("GetPromptResult", tables.PROMPT_GIVEN, asked)
 
     async def complete(self, _: "ServerRequestContext", params: Any) -> Any:
         around = None if params.context is None else params.context.arguments
-        said = params.argument.model_dump(), around
-        (argument, around), _left = await self._restored(list(said))
+        arguments = params.argument.model_dump(), around
+        (argument, around), _left = await self._restore(list(arguments))
         asked = self._client.complete(params.ref, argument, around)
-        return await self._given("CompleteResult", tables.COMPLETED, asked)
+        return await self._protect_as("CompleteResult", tables.COMPLETED, asked)
 
 
-def _as_numbers(came: Json, restored: Json, schema: Json) -> Json:
-    """Arguments in which a number that was hidden, and so became a text, is a number again where one is wanted."""
+def _convert_numbers(received: Json, restored: Json, schema: Json) -> Json:
+    """Converts restored arguments back to numbers where the schema wants numbers.
+
+    A hidden number had become a text.
+    """
     wanted = schema.get("properties")
-    made = dict(restored)
+    converted = dict(restored)
     for name, value in restored.items():
         of = wanted.get(name) if isinstance(wanted, dict) else None
         if (
             isinstance(of, dict)
             and of.get("type") in ("integer", "number")
-            and value != came.get(name)
+            and value != received.get(name)
         ):
             with suppress(ValueError, TypeError):
-                made[name] = (int if of["type"] == "integer" else float)(value)
-    return made
+                converted[name] = (int if of["type"] == "integer" else float)(value)
+    return converted
 
 
-async def _in_thread(work: Callable[..., Made], *given: Any) -> Made:
+async def _run_in_thread(work: Callable[..., Made], *arguments: Any) -> Made:
     import anyio.to_thread
 
-    return await anyio.to_thread.run_sync(work, *given)
+    return await anyio.to_thread.run_sync(work, *arguments)
 
 
-def _for_its_owner(path: str, flags: int) -> int:
-    """Opens a file that nobody else can read, where it is new."""
+def _open_private(path: str, flags: int) -> int:
+    """Opens a file; a new one is readable for its owner only."""
     return os.open(path, flags, 0o600)
 
 
-def _json(made: Any) -> Json:
-    found: Json = made.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return found
+def _to_json(model: Any) -> Json:
+    content: Json = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return content
 
 
-def _with_addresses(came: Any, made: Any) -> Any:
-    """Contents, links and lists of resources, whose addresses are such also where something in them is hidden."""
-    if isinstance(made, list):
-        same = len(came) == len(made)
-        return [_with_addresses(*pair) for pair in zip(came, made, strict=True)] if same else made
-    if not isinstance(made, dict):
-        return made
-    within = [name for name in ("resource", "content") if name in made]
-    inner = {name: _with_addresses(came[name], made[name]) for name in within}
-    if made.get("uri", "") != came.get("uri", ""):
-        inner["uri"] = SCHEME + quote(made["uri"])
-    return {**made, **inner}
+def _fix_addresses(received: Any, protected: Any) -> Any:
+    """Rewrites changed addresses of resources so that they stay addresses."""
+    if isinstance(protected, list):
+        same = len(received) == len(protected)
+        return (
+            [_fix_addresses(*pair) for pair in zip(received, protected, strict=True)]
+            if same
+            else protected
+        )
+    if not isinstance(protected, dict):
+        return protected
+    within = [name for name in ("resource", "content") if name in protected]
+    inner = {name: _fix_addresses(received[name], protected[name]) for name in within}
+    if protected.get("uri", "") != received.get("uri", ""):
+        inner["uri"] = SCHEME + quote(protected["uri"])
+    return {**protected, **inner}
 
 
-def _hidden(made: Json, session: Session) -> dict[str, int]:
-    """How many values of each type a result hides."""
-    return dict(sorted(session.snapshot().hidden_in(json.dumps(made, ensure_ascii=False)).items()))
+def _count_hidden(result: Json, session: Session) -> dict[str, int]:
+    """Counts the hidden values of each type in a result."""
+    return dict(
+        sorted(session.snapshot().hidden_in(json.dumps(result, ensure_ascii=False)).items())
+    )
 
 
 def quiet(name: str) -> None:
-    """No line of a package's log is written, which may hold texts."""
+    """Silences the log of a package, which may contain texts."""
     logger = logging.getLogger(name)
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
 
 
-# ---- serving ---------------------------------------------------------------------------------------------------------
+# ---- serving -------------------------------------------------------------------------------------
 
 
 def serve_stdio(tools: ToolServer) -> None:
-    """Serve one client over standard input and output, until it leaves."""
+    """Serves one client over standard input and output, until it leaves."""
     with needed():
         import anyio
         from mcp.server.stdio import stdio_server
@@ -423,7 +451,10 @@ def serve_stdio(tools: ToolServer) -> None:
 
 
 def serve_http(tools: ToolServer, listening: socket.socket) -> None:
-    """Serve clients over streamable HTTP at /mcp, until a signal; under the names of this machine and of the policy."""
+    """Serves clients over streamable HTTP at /mcp, until a signal.
+
+    It answers under the names of this machine and of the policy.
+    """
     with needed():
         import anyio
         import uvicorn
@@ -452,22 +483,22 @@ def serve_http(tools: ToolServer, listening: socket.socket) -> None:
 def _run(
     run: Callable[[Callable[[], Awaitable[None]]], None], serve: Callable[[], Awaitable[None]]
 ) -> None:
-    """Run a server.
+    """Runs a server.
 
     Raises:
-        TextveilError: it could not be started, or broke off; nothing of what it said is told.
+        TextveilError: it could not be started, or broke off; the text of the error is not shown.
     """
     try:
         run(serve)
         return
     except Exception as error:
-        failure = _first(error)
+        failure = _unwrap_error(error)
     if isinstance(failure, TextveilError):
         raise failure
     kind = type(failure).__name__
     raise ConfigError(f"the tool server could not be started or reached, or broke off ({kind})")
 
 
-def _first(error: Exception) -> Exception:
-    """The first error of a group, or the error itself."""
-    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
+def _unwrap_error(error: Exception) -> Exception:
+    """Returns the first error of a group, or the error itself."""
+    return _unwrap_error(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error

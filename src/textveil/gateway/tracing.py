@@ -1,9 +1,12 @@
-"""Traces: how long a request takes and where, for OpenTelemetry; only where that is installed.
+"""Traces: duration of a request and its steps, for OpenTelemetry, if installed.
 
-In: records of requests. Out: spans `textveil.request`, `.protect`, `.upstream` and `.restore`, with counts.
-Not here: where spans go, which the program that sets up OpenTelemetry says (`opentelemetry-instrument`).
+In: records of requests. Out: spans `textveil.request`, `.protect`, `.upstream` and `.restore`, with
+counts.
+Not here: the destination of spans, which the program that sets up OpenTelemetry names
+(`opentelemetry-instrument`).
 
-No content: no texts, no messages of exceptions. Of what a client sends only the ids of `traceparent` get into a trace.
+No content: no texts, no messages of exceptions. From the client only the ids of `traceparent` get
+into a trace.
 """
 
 from collections.abc import Iterator
@@ -16,7 +19,7 @@ from textveil.gateway.record import RequestRecord
 
 
 class Tracing:
-    """Makes spans; none where opentelemetry-api is not installed."""
+    """Factory of spans; makes none where opentelemetry-api is not installed."""
 
     def __init__(self) -> None:
         try:
@@ -28,10 +31,10 @@ class Tracing:
 
     @contextmanager
     def request(self, record: RequestRecord, parent: str | None) -> Iterator[None]:
-        """The span of a request; those of its steps are inside.
+        """Opens the span of a request, around those of its steps.
 
         Args:
-            record: of the request.
+            record: the request's record.
             parent: the header `traceparent`, where the client sent one.
         """
         if self._tracer is None:
@@ -42,15 +45,15 @@ class Tracing:
 
         carrier = {} if parent is None else {"traceparent": parent}
         context = tracecontext.TraceContextTextMapPropagator().extract(carrier)
-        with self._span("textveil.request", context) as span:
-            record.span = partial(self._span, context=set_span_in_context(span, context))
+        with self._start_span("textveil.request", context) as span:
+            record.span = partial(self._start_span, context=set_span_in_context(span, context))
             try:
                 yield
             finally:
                 for name, value in attributes(record).items():
                     span.set_attribute(name, value)
 
-    def _span(self, name: str, context: Any) -> AbstractContextManager[Any]:
+    def _start_span(self, name: str, context: Any) -> AbstractContextManager[Any]:
         assert self._tracer is not None, "or there are no spans"
         # Messages of exceptions may hold text.
         return self._tracer.start_span(
@@ -59,8 +62,8 @@ class Tracing:
 
 
 def attributes(record: RequestRecord) -> dict[str, str | int | float]:
-    """What a span says about a request."""
-    said: dict[str, str | int | float] = {
+    """Returns the attributes of a request's span."""
+    values: dict[str, str | int | float] = {
         "textveil.operation": record.operation,
         "textveil.request_id": record.id,
         "textveil.drawn": record.drawn,
@@ -69,12 +72,12 @@ def attributes(record: RequestRecord) -> dict[str, str | int | float]:
         "http.response.status_code": record.status,
     }
     for type_, number in sorted(record.protected.items()):
-        said[f"textveil.protected.{type_.lower()}"] = number
-    said |= {
+        values[f"textveil.protected.{type_.lower()}"] = number
+    values |= {
         f"textveil.{step}.seconds": seconds for step, seconds in record.seconds.items() if seconds
     }
     if record.model:
-        said["gen_ai.request.model"] = record.model
+        values["gen_ai.request.model"] = record.model
     if record.reason:
-        said["error.type"] = record.reason
-    return said
+        values["error.type"] = record.reason
+    return values

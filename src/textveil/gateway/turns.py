@@ -1,9 +1,11 @@
-"""Turns: requests that go on from each other, one after the other.
+"""Conversation locks: requests that extend the same conversation run one by one.
 
-In: the name of what they have in common. Out: a turn that lasts as long as a block, or a refusal where too many wait.
-Not here: requests of other processes, of which one is refused (`exchange`); and what a thread does (`lanes`).
+In: the name of the conversation. Out: a lock for the length of a block, or a refusal where too many
+wait.
+Not here: requests of other processes, of which one is refused (`exchange`); and threads (`lanes`).
 
-Whoever waits holds no thread, and takes one lock only: nothing that has it waits for another request.
+A waiting request holds no thread, and takes one lock only: a request with the lock never waits for
+another request.
 """
 
 import asyncio
@@ -15,24 +17,25 @@ from textveil.gateway.lanes import busy
 
 
 class Turns:
-    """The turns of a process; for one event loop.
+    """Conversation locks of a process, for one event loop.
 
     Args:
-        most: how many requests may wait for theirs; None for any number.
+        most: the maximal number of waiting requests; None for any number.
     """
 
     def __init__(self, most: int | None) -> None:
-        # One is gone when nobody has or awaits it.
+        # A lock vanishes when no request holds or awaits it.
         self._locks = WeakValueDictionary[tuple[str, str], asyncio.Lock]()
         self._most, self._waiting = most, 0
 
     @asynccontextmanager
     async def of(self, account: str, name: object) -> AsyncIterator[None]:
-        """The turn of a request, which lasts as long as the block.
+        """Holds the lock of a conversation for the length of a block.
 
         Args:
-            account: whose request it is.
-            name: what it adds to, in the account; what is no text is no name, and waits for nobody.
+            account: the account of the request.
+            name: the conversation that the request adds to, within the account; any other type than
+                str is no name, and does not wait.
 
         Raises:
             RequestError: too many are waiting.

@@ -1,8 +1,9 @@
-"""The upstream: released requests are sent, and what comes is read: headers, whole answers, errors.
+"""The upstream: sends released requests and reads its headers, answers and errors.
 
-In: a released request; a response of the upstream. Out: its response, and the JSON of that; or an error for the client
-that says why there is none, with the originals put back.
-Not here: what is asked (`exchange`), how answers are restored (`answers`), and how streams are (`protocols`).
+In: a released request; a response of the upstream. Out: its response, and the JSON of that; or an
+error for the client with the reason, with the originals put back.
+Not here: the release of requests (`exchange`), how answers are restored (`answers`), and how
+streams are (`protocols`).
 """
 
 import json
@@ -26,32 +27,45 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 KEPT = ("retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
-"""Headers of the upstream that are passed on; so are those that begin with `LIMITS`."""
+"""Headers of the upstream that are passed on.
+
+Headers that begin with `LIMITS` are passed on, too.
+"""
 
 LIMITS = ("x-ratelimit-", "anthropic-ratelimit-")
 
 ERROR = ("message", "type", "param", "code")
-"""Fields of an error that are passed on."""
+"""Fields of an upstream's error that are passed on."""
 
 LARGEST_ERROR = 65_536
 """Bytes of an upstream's error that are read."""
 
 KEPT_OPEN = 4.0
-"""Seconds for which a connection without requests is kept: many servers close theirs after 5."""
+"""Seconds that an idle connection is kept.
+
+Many servers close theirs after 5 seconds.
+"""
 
 AT_ONCE = 1.0
-"""Seconds after which a connection that ends is no longer taken for one that the upstream had given up before."""
+"""Seconds within which a kept connection's end means it was already closed."""
 
 NO_RESPONSE = "without sending a response"
-"""What an error says of a connection that ended before a response; others say that what came is none."""
+"""Error text for a connection that ended before a response.
+
+Other error texts mean that a malformed response came.
+"""
 
 
 def upstream_client() -> "httpx2.AsyncClient":
-    """What asks the upstream: it follows no redirects, keeps no cookies, and takes proxies for https only."""
+    """Creates the HTTP client for the upstream.
+
+    It follows no redirects, keeps no cookies, and takes proxies from the environment for https
+    only.
+    """
     with needed():
         import httpx2
 
-    # as many as there are requests, which wait in lanes
+    # no limit: requests already wait in lanes
     many = httpx2.Limits(max_connections=None, keepalive_expiry=KEPT_OPEN)
     trusted = httpx2.create_ssl_context()
     return httpx2.AsyncClient(
@@ -59,7 +73,7 @@ def upstream_client() -> "httpx2.AsyncClient":
         verify=trusted,
         headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        # Proxies of the environment for https only.
+        # Without a proxy of the environment: it could read the traffic.
         mounts={"http://": httpx2.AsyncHTTPTransport(limits=many, verify=trusted)},
         follow_redirects=False,
     )
@@ -73,18 +87,18 @@ async def send(
     restoring: Restoring,
     caller: Caller,
 ) -> "httpx2.Response":
-    """The upstream's response to a released request; only its headers are read.
+    """Sends a released request and returns the response, with headers read.
 
     Args:
-        gateway: whose upstream it is.
-        operation: the route.
-        request: of the client, whose response closes this one.
-        released: what is sent.
+        gateway: the gateway of the upstream.
+        operation: the route of the request.
+        request: the client's request; the end of its response closes this one.
+        released: the body that is sent.
         restoring: puts the originals back where the upstream refuses.
-        caller: who asks.
+        caller: the caller of the request.
 
     Raises:
-        RequestError: it refused; what it says about that is restored.
+        RequestError: the upstream refused; its message is restored.
     """
     client: httpx2.AsyncClient = request.state.client
     headers = gateway.standing.keys_sent(request.headers, caller, operation.keys)
@@ -98,11 +112,13 @@ async def send(
     )
     if caller.key is not None and caller.secret.encode() in to_send.content + to_send.url.raw_path:
         raise RequestError(400, "the request holds the key of the gateway, which must not leave it")
-    # A conversation that the upstream keeps would hold it twice.
+    # If sent twice, a conversation that the upstream keeps would hold it twice.
     once = operation.grows(released) is not None
     with failing():
         until = request.state.until
-        sent = client.send(to_send, stream=True) if once else _sent(client, to_send, until)
+        sent = (
+            client.send(to_send, stream=True) if once else _send_with_retry(client, to_send, until)
+        )
         answer = await sent
     request.state.until.push_async_callback(answer.aclose)
     if answer.status_code == 200:
@@ -114,49 +130,50 @@ async def send(
     raise await refusal_of(answer, restoring, keys_of(answer))
 
 
-async def _sent(
+async def _send_with_retry(
     client: "httpx2.AsyncClient", request: "httpx2.Request", until: AsyncExitStack
 ) -> "httpx2.Response":
-    """The response to a request, whose headers are read.
+    """Sends a request, once more if its kept connection was already closed.
 
-    A connection that was kept may be closed by the upstream while the request is on its way. Then nobody has read the
-    request, and it is sent again, once and on a new connection. From here that looks like an upstream that breaks down
-    over the request: so it is done only if the connection ends at once, before the head of a response is there. At
-    worst the upstream gets the same release twice, as from clients that ask again after an error.
+    The upstream may close a kept connection while the request is on its way. Then nobody has read
+    the request, and it is sent again, once and on a new connection. From here that looks like an
+    upstream that breaks down over the request: so it is done only if the connection ends at once,
+    before the head of a response is there. At worst the upstream gets the same release twice, as
+    from clients that ask again after an error.
 
     Args:
         client: keeps connections.
-        request: what is sent.
+        request: the request that is sent.
         until: closes the new connection.
     """
     import httpx2
 
-    began, kept = monotonic(), True
+    began, is_kept = monotonic(), True
 
     async def noticed(event: str, _: object) -> None:
-        nonlocal kept
-        kept = kept and not event.endswith("connect_tcp.started")
+        nonlocal is_kept
+        is_kept = is_kept and not event.endswith("connect_tcp.started")
 
     request.extensions["trace"] = noticed
     try:
         return await client.send(request, stream=True)
     except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
         answered = isinstance(error, httpx2.RemoteProtocolError) and NO_RESPONSE not in str(error)
-        if answered or not kept or monotonic() > began + AT_ONCE:
+        if answered or not is_kept or monotonic() > began + AT_ONCE:
             raise
     anew = await until.enter_async_context(upstream_client())
     return await anew.send(request, stream=True)
 
 
 def keys_of(answer: "httpx2.Response") -> list[str]:
-    """The key that the upstream got, as it was sent."""
+    """Returns the values of the key headers that the upstream got."""
     return [answer.request.headers[name] for name in KEY_HEADERS if name in answer.request.headers]
 
 
 def headers_of(answer: "httpx2.Response") -> dict[str, str]:
-    """Headers of the upstream that are passed on."""
-    given = answer.headers.items()
-    return {name: value for name, value in given if name in KEPT or name.startswith(LIMITS)}
+    """Returns the upstream's headers that are passed on."""
+    headers = answer.headers.items()
+    return {name: value for name, value in headers if name in KEPT or name.startswith(LIMITS)}
 
 
 @contextmanager
@@ -177,7 +194,7 @@ def failing() -> Iterator[None]:
 async def refusal_of(
     answer: "httpx2.Response", restoring: Restoring, keys: Iterable[str]
 ) -> RequestError:
-    """What the upstream says about a request that it refused."""
+    """Reads the upstream's error and turns it into one for the client."""
     read = bytearray()
     with suppress(Exception):
         async for piece in answer.aiter_bytes():
@@ -186,19 +203,24 @@ async def refusal_of(
                 break
     status = answer.status_code if answer.status_code >= 400 else 502
     says = f"the upstream refused with status {answer.status_code}"
-    found = None
+    content = None
     with suppress(ValueError, RecursionError):
-        found = json.loads(read) if answer.status_code >= 400 else None
+        content = json.loads(read) if answer.status_code >= 400 else None
     refused = RequestError(status, says, code="upstream", headers=headers_of(answer))
-    return worded(refused, found, restoring, keys)
+    return worded(refused, content, restoring, keys)
 
 
 def worded(
     refused: RequestError, found: Any, restoring: Restoring, keys: Iterable[str]
 ) -> RequestError:
-    """An error as the upstream words it, with the originals put back; the gateway's own where that repeats the key."""
-    said = _said(found)
-    texts = {name: restoring.text(said[name]) for name in ERROR if isinstance(said.get(name), str)}
+    """Builds an error with the upstream's message, restored.
+
+    The gateway's error is returned if there is no message, or if it repeats the key.
+    """
+    fields = _extract_error(found)
+    texts = {
+        name: restoring.text(fields[name]) for name in ERROR if isinstance(fields.get(name), str)
+    }
     secrets = [word for key in keys for word in key.split() if len(word) > 7]
     all_of_it = "\n".join(texts.values())
     if "message" not in texts or any(word in all_of_it for word in secrets):
@@ -214,9 +236,12 @@ def worded(
     )
 
 
-def _said(found: Any) -> dict[str, Any]:
-    """Gives the fields of an upstream's error, which may be its message alone."""
-    error = found.get("error", found) if isinstance(found, dict) else None
+def _extract_error(content: Any) -> dict[str, Any]:
+    """Extracts the fields of an upstream's error.
+
+    An error may be its message alone.
+    """
+    error = content.get("error", content) if isinstance(content, dict) else None
     if not isinstance(error, dict):
         return {"message": error}
     code = error.get("code")
@@ -224,10 +249,10 @@ def _said(found: Any) -> dict[str, Any]:
 
 
 async def stream_of(answer: "httpx2.Response") -> "httpx2.Response":
-    """An answer that is a stream.
+    """Checks that an answer is a stream, and returns it.
 
     Raises:
-        RequestError: it is none.
+        RequestError: the answer is no stream.
     """
     if type_of(answer.headers) == "text/event-stream":
         return answer
@@ -236,7 +261,7 @@ async def stream_of(answer: "httpx2.Response") -> "httpx2.Response":
 
 
 async def json_of(response: "httpx2.Response") -> dict[str, Any]:
-    """A complete answer."""
+    """Reads a complete JSON answer."""
     with failing():
         body = await response.aread()
     with suppress(ValueError, RecursionError):

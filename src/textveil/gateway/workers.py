@@ -1,11 +1,12 @@
-"""Workers: several processes that answer on one socket, and one that looks after them.
+"""Workers: processes that answer on one socket, and a supervisor.
 
-In: a socket that is bound. Out: a return in each worker, which then loads and serves as a single process does.
-Not here: what they serve (`gateway`), and what they share: conversations and spending (`session.sql`).
+In: a socket that is bound. Out: a return in each worker, which then loads and serves as a single
+process does.
+Not here: the gateway (`gateway`), and the shared conversations and spending (`session.sql`).
 
-Workers are forked before anything is loaded, so the process that looks after them stays small. The second one is begun
-when the first one serves: what is wrong with the options is said once. A worker that dies is replaced. Signals go to
-all; if the process that looks after them is killed, they stop, too.
+Workers are forked before anything is loaded, so the supervisor stays small. The second worker is
+started when the first one serves, so that a fault in the options is reported once. A worker that
+dies is replaced. Signals go to all; if the supervisor is killed, the workers stop, too.
 """
 
 import os
@@ -26,29 +27,32 @@ from textveil.gateway.metrics import SHARED
 from textveil.runtime import limit_threads, threads
 
 TICK = 0.1
-"""Seconds between two looks at the workers."""
+"""Seconds between two checks of the workers."""
 
 PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds before a worker is replaced that never served; twice as many after each."""
+"""Seconds before a worker that never served is replaced.
+
+The pause doubles after each, up to the longest.
+"""
 
 MORE = 10.0
-"""Seconds after the grace in which workers must have ended; then they are killed."""
+"""Seconds after the grace until remaining workers are killed."""
 
 
 class Workers:
-    """The processes of one gateway.
+    """Supervisor of the processes of one gateway.
 
     Args:
-        count: how many.
+        count: the number of workers.
         listening: the socket.
         grace: seconds that open requests have to end when the gateway stops.
-        said: is told what happens to workers, in a line.
+        said: is called with a line about each event.
         first: is called when the first one serves.
-        reload: whether workers take SIGHUP. They ignore it until they set a handler, and must read only then what it
-            would make them read again.
+        reload: whether workers take SIGHUP. They ignore it until they set a handler, and must read
+            only after that the files that SIGHUP reloads.
 
     Raises:
-        ConfigError: this system cannot do it.
+        ConfigError: this system has no fork.
     """
 
     def __init__(
@@ -76,30 +80,30 @@ class Workers:
         self._until = 0.0
 
     def run(self) -> Callable[[], None] | int:
-        """Begin workers and look after them until they end.
+        """Starts workers and looks after them until they end.
 
         Returns:
-            In each worker what it must call when it serves; in the process that called this its exit status, in the
-            end.
+            In each worker the function that it must call when it serves; in the supervisor, at the
+            end, its exit status.
         """
-        own, mine = os.getpid(), None
+        supervisor, mine = os.getpid(), None
         if SHARED not in os.environ:
             os.environ[SHARED] = mine = tempfile.mkdtemp(prefix="textveil-metrics-")
-        self._before = {each: signal.signal(each, self._signalled) for each in self._signals}
+        self._before = {each: signal.signal(each, self._handle_signal) for each in self._signals}
         life = os.pipe()
         try:
             while self._code is None or self._alive:
-                if self._wanted() and (served := self._fork(life)) is not None:
+                if self._is_worker_missing() and (served := self._fork(life)) is not None:
                     return served
                 time.sleep(TICK)
-                self._look()
+                self._check_workers()
             return self._code
         finally:
-            if os.getpid() == own:
+            if os.getpid() == supervisor:
                 self._give_back(life, mine)
 
     def _give_back(self, life: tuple[int, int], shared: str | None) -> None:
-        """Leaves the process as it was before."""
+        """Restores signal handlers, and closes the supervisor's resources."""
         for each, handler in self._before.items():
             signal.signal(each, handler)
         for end in life:
@@ -108,15 +112,18 @@ class Workers:
             del os.environ[SHARED]
             shutil.rmtree(shared, ignore_errors=True)
 
-    def _wanted(self) -> bool:
-        """Whether it is time for another worker: for the first, and for the others once one has served."""
+    def _is_worker_missing(self) -> bool:
+        """True if it is time to start another worker.
+
+        The first is started at once, the others after one has served.
+        """
         missing = len(self._alive) < (self._count if self._served else 1)
         return self._code is None and missing and time.monotonic() >= self._next
 
     def _fork(self, life: tuple[int, int]) -> Callable[[], None] | None:
-        """Begin a worker; in it, what it calls when it serves."""
+        """Forks a worker; returns there the function to call when serving."""
         heard, says = os.pipe()
-        # Until it is clear which process takes them.
+        # Signals are blocked until each process has its handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         if pid := os.fork():
             os.close(says)
@@ -124,14 +131,14 @@ class Workers:
             self._alive[pid] = heard
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
             return None
-        # What it serves is read later: until then SIGHUP says nothing new.
+        # The worker reads its policy later, so SIGHUP means nothing before.
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
         for each in (heard, life[1], *self._alive.values()):
             os.close(each)
         with suppress(OSError):
-            os.setpgid(0, 0)  # or a terminal would interrupt it, too
+            os.setpgid(0, 0)  # else Ctrl-C in a terminal would interrupt it, too
         limit_threads(self._threads)
         Thread(target=_end_with, args=(life[0],), name="textveil-life", daemon=True).start()
 
@@ -141,8 +148,8 @@ class Workers:
 
         return served
 
-    def _look(self) -> None:
-        """See who serves and who has ended."""
+    def _check_workers(self) -> None:
+        """Checks which workers serve and which have ended."""
         for pid, heard in list(self._alive.items()):
             with suppress(BlockingIOError):
                 if pid not in self._serving and os.read(heard, 1):
@@ -152,22 +159,22 @@ class Workers:
                     self._served, self._pause = True, PAUSE
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._ended(pid, os.waitstatus_to_exitcode(status))
+                self._handle_end(pid, os.waitstatus_to_exitcode(status))
         if self._code is not None and self._alive and time.monotonic() > self._until:
             self._until += 1
             for pid in self._alive:
                 os.kill(pid, signal.SIGKILL)
 
-    def _ended(self, pid: int, code: int) -> None:
+    def _handle_end(self, pid: int, code: int) -> None:
         os.close(self._alive.pop(pid))
         for file in glob(os.path.join(escape(os.environ[SHARED]), f"gauge_live*_{pid}.db")):
-            os.unlink(file)  # what it counted stays, what was open in it does not
+            os.unlink(file)  # counters of a dead worker stay, its gauges go
         if self._code is not None:
             return
         how = f"ended with status {code}"
         how = how if code >= 0 else f"was killed ({signal.Signals(-code).name})"
         if not self._served:
-            if code <= 0:  # else it has said why
+            if code <= 0:  # with a positive status it has printed the reason
                 self._said(f"the first worker {how} before it served; the gateway ends")
             self._stop(code if code > 0 else 1)
             return
@@ -178,26 +185,26 @@ class Workers:
             self._next = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
-    def _signalled(self, number: int, _: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _: FrameType | None) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
             self._stop(0 if number == signal.SIGTERM else 128 + number)
         else:
-            self._tell(signal.Signals(number))
+            self._send_signal(signal.Signals(number))
 
     def _stop(self, code: int) -> None:
-        """Tell all to stop; the second time, at once."""
+        """Tells all workers to stop; the second time, at once."""
         if self._code is None:
             self._code, self._until = code, time.monotonic() + self._grace + MORE
-            self._listening.close()  # or what comes when all have ended would wait for an answer
-        self._tell(signal.SIGTERM)
+            self._listening.close()  # else late clients would wait for an answer
+        self._send_signal(signal.SIGTERM)
 
-    def _tell(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         for pid in list(self._alive):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
 
 def _end_with(life: int) -> None:
-    """Stop when nobody looks after this process any more."""
+    """Stops this process when the supervisor's pipe closes."""
     os.read(life, 1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,7 +1,9 @@
-"""The playground: a page that shows what would be sent, what that promises, and how an answer is restored.
+"""The playground: a page with the sent text, its promise and restored answers.
 
-In: what a person types in a browser of this machine. Out: a page, and the JSON that it asks for.
-Not here: what programs ask (`gateway.routes`), how text is released (`pipeline`), and the colours (`show`).
+In: text that a person types in a browser of this machine. Out: a page, and the JSON that it asks
+for.
+Not here: requests of programs (`gateway.routes`), the release of text (`pipeline`), and the colours
+(`show`).
 """
 
 from textveil.gateway.playground.routes import Playground

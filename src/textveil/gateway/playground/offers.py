@@ -1,7 +1,7 @@
-"""What a page can choose from: profiles and levels, and what releases with them.
+"""Choices of a page: profiles and levels, with their privatizers.
 
-In: a gateway, and the options that it releases with. Out: names with what they mean; a privatizer for each choice.
-Not here: what profiles and levels do (`config`, `protect`).
+In: a gateway, and its options. Out: names with explanations; a privatizer for each choice.
+Not here: the effect of profiles and levels (`config`, `protect`).
 """
 
 from dataclasses import replace
@@ -17,24 +17,27 @@ Level = Literal["identifiers", "personal", "names"]
 
 LEVELS: dict[Level, str] = {
     "identifiers": "only what has a form: numbers, addresses, keys",
-    "personal": "also names of private persons, and the places and organizations that tell where they live or work",
+    "personal": (
+        "also names of private persons, and the places and organizations that tell where they live "
+        "or work"
+    ),
     "names": "every name, public ones too",
 }
-"""The levels, and what counts as private under each."""
+"""Levels, with what counts as private under each."""
 
 OWN = "gateway"
-"""The name of the gateway's own options, where they are those of no packaged profile."""
+"""Name of the gateway's options if no packaged profile has them."""
 
 LOADED = 16
-"""Choices that stay loaded."""
+"""Maximal number of choices that stay loaded."""
 
 
 class Offer(NamedTuple):
-    """A profile to choose.
+    """Profile that a page can choose.
 
     Args:
-        title: what it is called on the page.
-        about: what it does.
+        title: its name on the page.
+        about: its explanation.
         config: its options.
     """
 
@@ -44,37 +47,48 @@ class Offer(NamedTuple):
 
 
 class Offers:
-    """The profiles of a page: the gateway's own options first, then packaged profiles but those of papers.
+    """Profiles of a page: the gateway's options first, then packaged profiles.
+
+    Profiles of papers are left out.
 
     Args:
-        gateway: whose page it is.
-        config: the options that it releases with.
+        gateway: the gateway of the page.
+        config: the options of the gateway.
 
     Attributes:
-        gateway: whose page it is.
+        gateway: the gateway of the page.
     """
 
     def __init__(self, gateway: Gateway, config: Config) -> None:
-        said = {name: about for name, about in profiles().items() if not name.startswith("paper-")}
-        packaged = {name: Offer(name, about, resolve(profile=name)) for name, about in said.items()}
-        own = next((name for name, each in packaged.items() if each.config == config), OWN)
+        abouts = {
+            name: about for name, about in profiles().items() if not name.startswith("paper-")
+        }
+        packaged = {
+            name: Offer(name, about, resolve(profile=name)) for name, about in abouts.items()
+        }
+        name_of_own = next((name for name, each in packaged.items() if each.config == config), OWN)
         mine = Offer("this gateway", "the options that this gateway releases with", config)
-        if own in packaged:
-            mine = Offer(f"{own} (this gateway)", said[own], config)
-        self._offers = {own: mine} | {name: each for name, each in packaged.items() if name != own}
+        if name_of_own in packaged:
+            mine = Offer(f"{name_of_own} (this gateway)", abouts[name_of_own], config)
+        self._offers = {name_of_own: mine} | {
+            name: each for name, each in packaged.items() if name != name_of_own
+        }
         self.gateway, self._config = gateway, config
-        self._using = lru_cache(LOADED)(self._loaded)
+        self._using = lru_cache(LOADED)(self._load)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The profiles, in order; `looks` says whether a level means something under it."""
+        """Lists the profiles in order, as JSON.
+
+        `looks` is true if levels mean something under the profile.
+        """
         return [
             {"name": name, "title": each.title, "about": each.about}
-            | {"level": each.config.protect.level, "looks": _looks(each.config)}
+            | {"level": each.config.protect.level, "looks": _can_find(each.config)}
             for name, each in self._offers.items()
         ]
 
     def using(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
-        """The options of a profile under a level, and what releases with them.
+        """Returns the options of a profile and level, and their privatizer.
 
         Raises:
             InputError: there is no such profile.
@@ -83,14 +97,14 @@ class Offers:
             raise InputError("there is no such profile here: reload the page")
         return self._using(profile, level)
 
-    def _loaded(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
+    def _load(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
         config = self._offers[profile].config
-        if _looks(config) and config.protect.level != level:
+        if _can_find(config) and config.protect.level != level:
             config = replace(config, protect=replace(config.protect, level=level))
-        own = config is self._config
-        return config, self.gateway.privatizer if own else Privatizer.from_config(config)
+        is_own = config is self._config
+        return config, self.gateway.privatizer if is_own else Privatizer.from_config(config)
 
 
-def _looks(config: Config) -> bool:
-    """Whether anything is looked for."""
+def _can_find(config: Config) -> bool:
+    """True if the options look for anything to hide."""
     return bool(config.protect.detectors or config.protect.always or config.protect.always_matching)

@@ -1,7 +1,7 @@
-"""What open pages show: one release each, with the way back, in memory only and for a short time.
+"""Open pages: one release each, with its session, briefly and in memory only.
 
 In: the text of a page. Out: `Shown`, under the page's token.
-Not here: who asks (`sites`), and what is answered (`routes`).
+Not here: origin checks (`sites`), and the answers (`routes`).
 """
 
 from collections import OrderedDict
@@ -23,16 +23,22 @@ if TYPE_CHECKING:
     from textveil.session.sql.ledger import Ledger
 
 KEEP = 900
-"""Seconds after which a page is forgotten that asked nothing."""
+"""Seconds after which an idle page is forgotten."""
 
 MOST = 32
-"""Pages that are open at once; the one that was used longest ago goes first."""
+"""Maximal number of open pages.
+
+The least recently used page is dropped first.
+"""
 
 GONE = "this page was idle for too long, or too many others are open: it was forgotten. Reload it"
 
 
 class PreviewSession(Session):
-    """The session of one release on a page. It charges nothing, and notes what sending the release would spend."""
+    """Session of one release on a page, which charges nothing.
+
+    It notes the spending that sending the release would cause.
+    """
 
     counts_spending = True
 
@@ -41,22 +47,22 @@ class PreviewSession(Session):
         self.spends: tuple[Spend, ...] = ()
 
     def reserve(self, spends: Sequence[Spend]) -> None:
-        """See `Session`; what is only shown leaves nothing."""
+        """Notes the spending without charging it; see `Session`."""
         self.spends = tuple(spends)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shown:
-    """What a page shows. Secret.
+    """Release that a page shows. Secret.
 
     Attributes:
-        gateway: whose policy held then.
-        number: of the page's request; what comes later has a larger one.
-        text: what was typed.
-        config: the options that it was released with.
-        privatizer: which released it.
+        gateway: the gateway whose policy held at the time.
+        number: the number of the page's request; later requests have larger ones.
+        text: the typed text.
+        config: the options of the release.
+        privatizer: the privatizer that released it.
         rehearsal: the release.
-        session: the way back.
+        session: the session that restores answers.
     """
 
     gateway: Gateway = field(repr=False)
@@ -71,14 +77,16 @@ class Shown:
 
     @property
     def result(self) -> Result:
-        """The release, with its statement."""
+        """Release with its statement."""
         return self.rehearsal.results[0]
 
     def store(self, charged: SessionStore) -> MemoryStore:
-        """Where it is kept that it was sent, so that sending it again spends nothing; in memory only.
+        """Returns the store for sending it, in memory only.
+
+        Sending it again from this store spends nothing.
 
         Args:
-            charged: whose ledger counts what is spent, if it has one.
+            charged: the store whose ledger counts the spending, if it has one.
         """
         with self._lock:
             if not self._stores:
@@ -87,7 +95,7 @@ class Shown:
 
 
 def ledger_of(store: SessionStore) -> "Ledger | None":
-    """The ledger of a store, if it keeps one."""
+    """Returns the ledger of a store; None if it keeps none."""
     try:
         return store.ledger
     except ConfigError:
@@ -95,13 +103,13 @@ def ledger_of(store: SessionStore) -> "Ledger | None":
 
 
 class Page:
-    """An open page.
+    """Open page.
 
     Attributes:
-        token: its name, known to the page alone.
-        newest: the largest number that it asked with.
-        shown: what it shows; None for nothing yet.
-        used: when it last asked, on a clock that only runs forward.
+        token: its secret name, known to the page alone.
+        newest: the largest number of its requests.
+        shown: the release that it shows; None for nothing yet.
+        used: time of its last request, on the monotonic clock.
     """
 
     def __init__(self, token: str) -> None:
@@ -110,15 +118,15 @@ class Page:
         self.used = monotonic()
 
     def show(self, shown: Shown) -> None:
-        """Show this, unless something newer is shown."""
+        """Shows a release, unless a newer one is shown."""
         if self.shown is None or self.shown.number < shown.number:
             self.shown = shown
 
     def shows(self, number: int) -> Shown:
-        """What is shown.
+        """Returns the shown release.
 
         Raises:
-            RequestError: it is not what the page says.
+            RequestError: another release is shown than the one of this number.
         """
         if self.shown is None or self.shown.number != number:
             raise RequestError(409, "the prompt has changed meanwhile: try again", code="changed")
@@ -126,14 +134,14 @@ class Page:
 
 
 class Pages:
-    """The open pages."""
+    """Open pages, by token."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._pages: OrderedDict[str, Page] = OrderedDict()
 
     def open(self) -> Page:
-        """A new page."""
+        """Opens a new page."""
         page = Page(os_entropy(32).hex())
         with self._lock:
             self._forget()
@@ -143,7 +151,7 @@ class Pages:
         return page
 
     def page(self, token: str) -> Page:
-        """An open page; `RequestError` where it was forgotten."""
+        """Finds an open page; `RequestError` if it was forgotten."""
         with self._lock:
             self._forget()
             page = self._pages.get(token)
@@ -154,7 +162,7 @@ class Pages:
         raise RequestError(410, GONE, code="gone")
 
     def close(self, token: str) -> None:
-        """Forget a page, and what it shows."""
+        """Forgets a page and its release."""
         with self._lock:
             self._pages.pop(token, None)
 

@@ -1,7 +1,9 @@
-"""How a release, its statement and its risk read on the page.
+"""View of the page: a release, its statement and its risk as JSON.
 
-In: a release. Out: JSON: pieces of text, each with what it is, and sentences. Private: for whoever typed the text.
-Not here: colours and what they mean (`show`), sentences of statements (`guarantee`), the page itself (`page.html`).
+In: a release. Out: JSON: pieces of text, each with its meaning, and sentences. Private: for the
+person who typed the text.
+Not here: colours and their meanings (`show`), sentences of statements (`guarantee`), the page
+itself (`page.html`).
 """
 
 import re
@@ -22,22 +24,26 @@ from textveil.show import groups, risk, types
 from textveil.text import Item, Kind
 
 MARKED = 4_000
-"""Words of the longest answer in which it is marked what was restored."""
+"""Maximal number of words for which restored parts are marked.
+
+Longer answers are shown without marks.
+"""
 
 _WORD = re.compile(r"\s+|<\w+>|\w+|.", re.DOTALL)
 
 DRAWN = "drawn"
-"""How words are shown that were drawn, where words have no groups."""
+"""CSS class of drawn words that have no group."""
 
 UNDRAWN = (
-    "No word is drawn here. A placeholder tells its type and where it stands, and nothing of its value; every other "
+    "No word is drawn here. A placeholder tells its type and where it stands, and nothing of its "
+    "value; every other "
     "word is sent as it stands, and can be read."
 )
-"""In place of a risk where there is nothing to guess."""
+"""Explanation in place of a risk where there is nothing to guess."""
 
 
 def release(shown: Shown) -> dict[str, Any]:
-    """A release: its text in pieces, what was hidden by type and number, and the statement."""
+    """Renders a release: text in pieces, hidden counts, and the statement."""
     result = shown.result
     parts: list[list[str]] = []
     counts: Counter[tuple[str, str]] = Counter()
@@ -45,21 +51,23 @@ def release(shown: Shown) -> dict[str, Any]:
     for i, (gap, item) in enumerate(
         zip(result.released.gaps[:-1], result.released.items, strict=True)
     ):
-        _plain(parts, gap)
+        _append_plain(parts, gap)
         if item.kind is Kind.VERBATIM:
-            _plain(parts, item.text)
+            _append_plain(parts, item.text)
             continue
-        look, name, meaning = _looks(item, placeholders.get(i))
+        look, name, meaning = _describe_item(item, placeholders.get(i))
         counts[look, name] += 1
         parts.append(
             [item.text, look, meaning, " ".join(result.private.words[item.start : item.end])]
         )
-    _plain(parts, result.released.gaps[-1])
+    _append_plain(parts, result.released.gaps[-1])
     passed = sum(item.kind is Kind.VERBATIM for item in result.released.items)
     return {
         "number": shown.number,
         "parts": parts,
-        "legend": [_counted(look, name, count) for (look, name), count in sorted(counts.items())],
+        "legend": [
+            _build_legend(look, name, count) for (look, name), count in sorted(counts.items())
+        ],
         "passed": passed,
         "drawn": draws(result),
         "undrawn": UNDRAWN,
@@ -72,19 +80,25 @@ def release(shown: Shown) -> dict[str, Any]:
 
 
 def draws(result: Result) -> bool:
-    """Whether words, names or figures of a release were drawn, so that there is something to guess."""
+    """True if words, names or figures of a release were drawn.
+
+    Then an attacker has something to guess.
+    """
     return any(item.kind in (Kind.WORD, Kind.NUMBER) for item in result.released.items)
 
 
 def at_risk(found: Risk, beside: str) -> dict[str, Any]:
-    """A release with how likely an attacker finds each private word, and what public texts of the same kind bring."""
+    """Renders a release with the attacker's chance to find each word.
+
+    The sentence adds what public texts of the same kind bring.
+    """
     parts: list[list[str]] = []
     released = found.released
     rows = zip(released.gaps[:-1], released.items, found.probability, found.named, strict=True)
     for gap, item, probability, named in rows:
-        _plain(parts, gap)
+        _append_plain(parts, gap)
         if np.isnan(probability):
-            _plain(parts, item.text)
+            _append_plain(parts, item.text)
             continue
         step = risk.level(float(probability))
         says = (
@@ -93,7 +107,7 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
         says += ", and the attacker's best guess is right" if named else ""
         look = f"level{risk.LEVELS.index(step)}{' named' if named else ''}"
         parts.append([item.text, look, f"found with {says}"])
-    _plain(parts, released.gaps[-1])
+    _append_plain(parts, released.gaps[-1])
     exact = found.evidence == "exact"
     how = "computed from the law of" if exact else "estimated by simulating"
     return {
@@ -108,24 +122,24 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
 
 
 def restored(shown: Shown, answer: str) -> dict[str, Any]:
-    """An answer with the originals put back, in pieces, and what was left as it came."""
+    """Restores an answer in pieces, with its number of unresolved placeholders."""
     restoring = Restoring(shown.session)
-    came, made = _WORD.findall(answer), _WORD.findall(restoring.text(answer))
-    if len(came) + len(made) > MARKED:
-        return {"parts": [["".join(made)]], "unresolved": restoring.unresolved}
+    received, words = _WORD.findall(answer), _WORD.findall(restoring.text(answer))
+    if len(received) + len(words) > MARKED:
+        return {"parts": [["".join(words)]], "unresolved": restoring.unresolved}
     parts: list[list[str]] = []
     for kind, start, end, begin, stop in SequenceMatcher(
-        a=came, b=made, autojunk=False
+        a=received, b=words, autojunk=False
     ).get_opcodes():
         if kind == "equal":
-            _plain(parts, "".join(made[begin:stop]))
+            _append_plain(parts, "".join(words[begin:stop]))
         elif begin < stop:
-            parts.append(["".join(made[begin:stop]), "restored", "".join(came[start:end])])
+            parts.append(["".join(words[begin:stop]), "restored", "".join(received[start:end])])
     return {"parts": parts, "unresolved": restoring.unresolved}
 
 
 def happened(record: RequestRecord) -> dict[str, Any]:
-    """What happened to a request, as counts."""
+    """Summarizes the record of a request as counts."""
     counts = sorted(record.protected.items())
     hidden = ", ".join(things(type_, count) for type_, count in counts)
     return {
@@ -139,7 +153,7 @@ def happened(record: RequestRecord) -> dict[str, Any]:
 
 
 def styles(*, dark: bool) -> str:
-    """Rules of CSS for the classes that `release` and `at_risk` name."""
+    """Returns the CSS rules for the classes of `release` and `at_risk`."""
     looks = {name: each.css for name, each in groups.LOOKS.items() if name != PUBLIC}
     rules = [
         f".{name} {{ {css}; }}" for name, css in {**looks, DRAWN: groups.LOOKS["other"].css}.items()
@@ -147,18 +161,18 @@ def styles(*, dark: bool) -> str:
     return "\n".join([types.styles(dark=dark), *([] if dark else [*rules, risk.STYLES])])
 
 
-def _plain(parts: list[list[str]], text: str) -> None:
+def _append_plain(parts: list[list[str]], text: str) -> None:
     if parts and len(parts[-1]) == 1:
         parts[-1][0] += text
     elif text:
         parts.append([text])
 
 
-def _looks(item: Item, type_: str | None) -> tuple[str, str, str]:
-    """The class of an item, what it is counted as, and what it is."""
+def _describe_item(item: Item, type_: str | None) -> tuple[str, str, str]:
+    """Returns the class, the counted name and the meaning of an item."""
     if type_ is not None:
-        known = types.FAMILIES[types.family(type_)]
-        meaning = f"{things(type_, 1).removeprefix('1 ')} ({known.meaning})"
+        family = types.FAMILIES[types.family(type_)]
+        meaning = f"{things(type_, 1).removeprefix('1 ')} ({family.meaning})"
         return f"type-{types.family(type_)}", type_, meaning
     label = item.group.partition(" ")[0]
     if item.kind is Kind.NUMBER:
@@ -171,7 +185,7 @@ def _looks(item: Item, type_: str | None) -> tuple[str, str, str]:
     return DRAWN, DRAWN, "drawn in place of your word"
 
 
-def _counted(look: str, name: str, count: int) -> dict[str, Any]:
+def _build_legend(look: str, name: str, count: int) -> dict[str, Any]:
     if look.startswith("type-"):
         says = things(name, count)
     elif look == DRAWN:

@@ -1,6 +1,9 @@
-"""The APIs that the gateway speaks, one file each; they know nothing of HTTP, accounts or how text is released.
+"""The APIs of the gateway, one file each.
 
-In: JSON of a request, an answer, an event. Out: which of its values are text (`LeafRule`); events with text restored.
+They know nothing of HTTP, accounts or how text is released.
+
+In: JSON of a request, an answer, an event. Out: its text values (`LeafRule`); events with text
+restored.
 Not here: the server (`app`, `routes`).
 """
 

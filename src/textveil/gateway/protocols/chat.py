@@ -1,4 +1,4 @@
-"""OpenAI chat completions, as OpenAI, vLLM, llama.cpp and others speak them.
+"""OpenAI chat completions, as OpenAI, vLLM, llama.cpp and similar servers speak them.
 
 In: JSON of requests, answers and chunks. Out: the tables of their leaves; restored chunks.
 Not here: other routes of OpenAI (`completions`, `responses`, `small`).
@@ -36,12 +36,12 @@ PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), whole(Act.ARGUMENTS)
 MEDIA, SCHEMA, USER, ANY = whole(Act.MEDIA), whole(Act.SCHEMA), whole(Act.USER), whole(Act.OBJECT)
 DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 
-# ---- requests --------------------------------------------------------------------------------------------------------
+# ---- requests ------------------------------------------------------------------------------------
 
 CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
 KEPT_UNTIL_HERE = {
     "prompt_cache_breakpoint": CACHED,
-    # Of OpenRouter and LiteLLM.
+    # OpenRouter and LiteLLM take it.
     "cache_control": typed(ephemeral=record(ttl=one_of("5m", "1h"))),
 }
 PART = typed(
@@ -58,7 +58,7 @@ THOUGHT = record(
 SPOKEN = either(
     PROTECTED, each(replace(PART, kinds={**PART.kinds, **typed(thinking=THOUGHT).kinds}))
 )
-"""What a model says: Mistral's think in parts of their own."""
+"""Content of an assistant message; Mistral's models add thinking parts."""
 SIGNED, SEALED = text(Act.SIGNED), shaped(r"[A-Za-z0-9+/=_\-]*")
 _DETAIL = {"id": ID, "format": NAME, "index": NUMBER}
 DETAILS = LeafRule(
@@ -72,14 +72,14 @@ DETAILS = LeafRule(
         }.items()
     },
 )
-"""What a model thinks, as OpenRouter writes it: some of it signed, some of it sealed."""
+"""Reasoning in OpenRouter's form, partly signed and partly sealed."""
 THINKING = typed(
     thinking=record(
         thinking=SIGNED, signature=SEALED, cache_control=KEPT_UNTIL_HERE["cache_control"]
     ),
     redacted_thinking=record(data=SEALED),
 )
-"""The same as LiteLLM writes it."""
+"""Reasoning in LiteLLM's form."""
 EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
 FUNCTION_CALL = record(
     id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=EXTRA
@@ -107,7 +107,7 @@ ASSISTANT = record(
 )
 MESSAGE = tagged(
     "role",
-    ASSISTANT,  # of a server that left the role out, sent back as it came
+    ASSISTANT,  # without a role: some servers leave it out, and clients send it back
     developer=record(content=CONTENT, name=LABEL),
     system=record(content=CONTENT, name=LABEL),
     user=record(content=CONTENT, name=LABEL),
@@ -131,7 +131,7 @@ SETTINGS = """
     timings_per_token top_a top_k top_n_sigma truncate_prompt_tokens typical_p use_beam_search xtc_probability
     xtc_threshold
 """
-"""Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter and the like."""
+"""Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter."""
 OTHERS = {
     **dict.fromkeys(SETTINGS.split(), NUMBER),
     "cache_salt": USER,
@@ -166,7 +166,7 @@ OTHERS = {
     "thinking": record(type=one_of("enabled", "disabled", "auto"), budget_tokens=NUMBER),
     "usage": record(include=NUMBER),
 }
-"""All that other servers take besides what OpenAI does."""
+"""Fields of requests to other servers, beyond those of OpenAI."""
 REQUEST = record(
     **OTHERS,
     model=NAME,
@@ -224,7 +224,7 @@ REQUEST = record(
     **fields(MEDIA, "audio logit_bias"),
 )
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------
 
 SAID_CALL = record(
     id=ID,
@@ -258,163 +258,177 @@ ANSWER = record(
     **fields(ID, "id object service_tier"),
     **fields(DROPPED, "metadata moderation obfuscation"),
 )
-"""What becomes of the leaves of an answer, and of a chunk."""
+"""Leaves of an answer, and of a chunk."""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
-    """The messages of a conversation."""
+    """Yields the roles and places of a conversation's messages."""
     return messages_in(body, "messages", "assistant")
 
 
 def said(answer: Body) -> list[Body]:
-    """The messages of all choices, each also without its reasoning, which many clients leave out."""
+    """Lists the messages of all choices, with and without reasoning.
+
+    Many clients leave the reasoning out.
+    """
     choices = (each for each in listed(answer, "choices") if isinstance(each, dict))
-    found = [each.get("message") for each in choices]
-    whole = [{"role": "assistant", **message} for message in found if isinstance(message, dict)]
-    return _with_and_without(whole)
+    contents = [each.get("message") for each in choices]
+    whole = [{"role": "assistant", **message} for message in contents if isinstance(message, dict)]
+    return _add_without_reasoning(whole)
 
 
 REASONING = (
-    "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"
+    "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks",
+    "provider_specific_fields"
 )  # fmt: skip
-"""Fields of a message with what a model thinks."""
+"""Fields of a message with the model's reasoning."""
 
 
-def _with_and_without(messages: list[Body]) -> list[Body]:
-    known = set(REASONING)
-    thought = [each for each in messages if each.keys() & known]
-    return messages + [{k: v for k, v in each.items() if k not in known} for each in thought]
+def _add_without_reasoning(messages: list[Body]) -> list[Body]:
+    reasoning = set(REASONING)
+    thought = [each for each in messages if each.keys() & reasoning]
+    return messages + [{k: v for k, v in each.items() if k not in reasoning} for each in thought]
 
 
 NUMBERED = ("tool_calls", "reasoning_details", "thinking_blocks")
-"""Lists in a message whose items come in pieces, and are told apart by their index."""
+"""Lists of a message that come in pieces, numbered by an index."""
 
 
 class ChatChunks:
-    """The chunks of an answer; see `Stream`."""
+    """Stream of the chunks of an answer; see `Stream`."""
 
     remembered = ()
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        # Of each choice: texts, each with where it came last; and what numbered items hold besides.
+        # By choice: texts, each with its last delta and path; other strings of numbered items.
         self._texts: dict[int, dict[Path, tuple[Body, Path]]] = {}
         self._items: dict[int, dict[Path, Body]] = {}
-        self._ids: dict[int, list[str]] = {}  # of each choice: calls of tools that have no index
-        self._tools: dict[tuple[int, Any], str] = {}  # that are called, by choice and number
+        self._ids: dict[int, list[str]] = {}  # by choice: ids of tool calls without an index
+        self._tools: dict[tuple[int, Any], str] = {}  # names of called tools, by choice and number
         self._open: set[int] = set()
         self._last: Body = {}
         self._done = False
 
     @property
     def ended(self) -> bool:
-        """See `Stream`."""
+        """True once the whole answer has come."""
         return self._done or (bool(self._texts) and not self._open)
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """See `Stream`."""
-        came, made = list[Body](), list[Body]()
+        """Messages of the answer, as received and as restored."""
+        received, restored = list[Body](), list[Body]()
         for index, places in self._texts.items():
-            for messages, which in ((came, 0), (made, 1)):
+            for messages, which in ((received, 0), (restored, 1)):
                 messages.append({"role": "assistant"})
-                for place, known in self._items[index].items():
-                    _owner(messages[-1], (*place, "")).update(known)
+                for place, strings in self._items[index].items():
+                    _find_owner(messages[-1], (*place, "")).update(strings)
                 for place in places:
                     whole = self._restoring.both((index, place))[which]
-                    _owner(messages[-1], place)[str(place[-1])] = whole
-        return list(zip(_with_and_without(came), _with_and_without(made), strict=True))
+                    _find_owner(messages[-1], place)[str(place[-1])] = whole
+        return list(
+            zip(_add_without_reasoning(received), _add_without_reasoning(restored), strict=True)
+        )
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`."""
+        """Restores a chunk, with the held-back text where a choice ends."""
         if event.data == "[DONE]":
             self._done = True
             return
-        made = self._restoring.whole({**event.data, "choices": None}, ANSWER)
-        self._last = {name: value for name, value in made.items() if name in HEAD}
-        made["choices"] = []
+        chunk = self._restoring.whole({**event.data, "choices": None}, ANSWER)
+        self._last = {name: value for name, value in chunk.items() if name in HEAD}
+        chunk["choices"] = []
         for i, choice in enumerate(listed(event.data, "choices")):
             index = choice.get("index", i)
-            own = self._choice(index, choice)
+            restored = self._restore_choice(index, choice)
             if choice.get("finish_reason") is not None:
-                if own["delta"]:
-                    yield self._chunk(index, own["delta"])
-                yield from self._rest(index)
+                if restored["delta"]:
+                    yield self._build_chunk(index, restored["delta"])
+                yield from self._flush(index)
                 self._open.discard(index)
-                own["delta"] = {}
-            made["choices"].append(own)
-        yield Event(event.name, made)
+                restored["delta"] = {}
+            chunk["choices"].append(restored)
+        yield Event(event.name, chunk)
 
-    def _choice(self, index: int, choice: Body) -> Body:
-        """Gives what a chunk says of a choice, as far as it is certain."""
+    def _restore_choice(self, index: int, choice: Body) -> Body:
+        """Restores the certain part of a chunk's choice."""
         if index not in self._texts:
             self._texts[index], self._items[index], self._ids[index] = {}, {}, []
             self._open.add(index)
         delta = choice.get("delta") or {}
-        own: Body = self._restoring.whole({**choice, "delta": None}, CHOICE)
-        own["delta"] = self._restoring.whole(delta, SAID, partial(self._piece, index, delta))
+        restored: Body = self._restoring.whole({**choice, "delta": None}, CHOICE)
+        restored["delta"] = self._restoring.whole(
+            delta, SAID, partial(self._restore_piece, index, delta)
+        )
         self._note(index, delta)
         if delta.get("annotations"):
-            own["delta"]["annotations"] = self._annotations(index, delta["annotations"])
-        return own
+            restored["delta"]["annotations"] = self._restore_annotations(
+                index, delta["annotations"]
+            )
+        return restored
 
     def close(self) -> Iterator[Event]:
-        """See `Stream`."""
+        """Yields the held-back text of open choices, and the last event."""
         for index in sorted(self._open):
-            yield from self._rest(index)
+            yield from self._flush(index)
         if self.ended:
             yield Event("", "[DONE]")
 
     def failed(self, refused: RequestError) -> Event:
-        """See `Stream`."""
+        """Writes an error as the last event of the stream."""
         return Event("", error(refused))
 
-    def _annotations(self, index: int, came: Any) -> Any:
-        """Annotations of what was said so far: they count its characters."""
+    def _restore_annotations(self, index: int, annotations: Any) -> Any:
+        """Restores annotations, whose offsets count characters of the text so far."""
         place = ("content",)
-        said = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
-        return self._restoring.whole({"content": said, "annotations": came}, SAID)["annotations"]
+        content = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
+        return self._restoring.whole({"content": content, "annotations": annotations}, SAID)[
+            "annotations"
+        ]
 
-    def _piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
+    def _restore_piece(self, index: int, delta: Body, path: Path, piece: str, act: Act) -> str:
         if path[0] == "annotations":
-            return came  # they are restored as a whole
-        place = self._place(index, delta, path)
+            return piece  # annotations are restored as a whole
+        place = self._locate(index, delta, path)
         self._texts[index][place] = delta, path
         called = delta[path[0]][path[1]].get("function") if path[0] == "tool_calls" else None
         if isinstance(called, dict) and called.get("name"):
             self._tools[index, place[1]] = str(called["name"])
         tool = self._tools.get((index, place[1]), "") if called else ""
-        return self._restoring.piece((index, place), came, act, tool)
+        return self._restoring.piece((index, place), piece, act, tool)
 
-    def _place(self, index: int, delta: Body, path: Path) -> Path:
-        """Where a text of a chunk belongs in the whole message."""
+    def _locate(self, index: int, delta: Body, path: Path) -> Path:
+        """Returns the path of a chunk's text in the whole message."""
         if path[0] not in NUMBERED:
             return path
         item = delta[path[0]][path[1]]
-        number, own = item.get("index"), item.get("id")
+        number, id_ = item.get("index"), item.get("id")
         if number is None and path[0] == "tool_calls":
             ids = self._ids[index]
-            if own and own not in ids:
-                ids.append(own)
-            number = ids.index(own) if own else max(len(ids) - 1, path[1])
+            if id_ and id_ not in ids:
+                ids.append(id_)
+            number = ids.index(id_) if id_ else max(len(ids) - 1, path[1])
         return path[0], path[1] if number is None else number, *path[2:]
 
     def _note(self, index: int, delta: Body) -> None:
-        """Keep what a chunk says of numbered items besides their texts."""
+        """Stores the strings of a chunk's numbered items."""
         for name in NUMBERED:
             for i, item in enumerate(listed(delta, name)):
-                place = self._place(index, delta, (name, i))
-                known = self._items[index].setdefault(place, {"index": place[1]})
-                said = item.items()
-                known |= {name: each for name, each in said if isinstance(each, str) and each}
+                place = self._locate(index, delta, (name, i))
+                strings = self._items[index].setdefault(place, {"index": place[1]})
+                fields_of_item = item.items()
+                strings |= {
+                    name: each for name, each in fields_of_item if isinstance(each, str) and each
+                }
 
-    def _rest(self, index: int) -> Iterator[Event]:
-        """What was held back of a choice."""
+    def _flush(self, index: int) -> Iterator[Event]:
+        """Yields the held-back text of a choice."""
         for place, (delta, path) in self._texts[index].items():
             if rest := self._restoring.rest((index, place)):
-                yield self._chunk(index, branch(delta, path, rest))
+                yield self._build_chunk(index, branch(delta, path, rest))
 
-    def _chunk(self, index: int, delta: Body) -> Event:
+    def _build_chunk(self, index: int, delta: Body) -> Event:
         choice = {"index": index, "delta": delta, "finish_reason": None}
         return Event("", {**self._last, "choices": [choice]})
 
@@ -424,17 +438,17 @@ HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier"
 
 
 def branch(value: Any, path: Path, text: str) -> Any:
-    """One text in what a chunk adds to a message, without the others."""
+    """Builds a delta with one text only."""
     if not path:
         return text
-    own = branch(value[path[0]], path[1:], text)
+    inner = branch(value[path[0]], path[1:], text)
     if isinstance(value, list):
-        return [own]
-    return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: own}
+        return [inner]
+    return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: inner}
 
 
-def _owner(message: Body, place: Path) -> Body:
-    """The object in a message that a text is in; it is made where it is missing."""
+def _find_owner(message: Body, place: Path) -> Body:
+    """Returns the object of a message around a text; creates missing ones."""
     if place[0] in NUMBERED:
         items = message.setdefault(str(place[0]), [])
         item = next((each for each in items if each["index"] == place[1]), None)
@@ -447,7 +461,7 @@ def _owner(message: Body, place: Path) -> Body:
     return message
 
 
-def _as_json(body: Body) -> bool:
+def _is_json_requested(body: Body) -> bool:
     wanted = body.get("response_format")
     return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
 
@@ -462,6 +476,6 @@ CHAT = Operation(
     messages=messages,
     said=said,
     stream=ChatChunks,
-    as_json=_as_json,
+    as_json=_is_json_requested,
     error=error,
 )

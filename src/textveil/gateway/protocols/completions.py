@@ -1,4 +1,4 @@
-"""OpenAI completions: a prompt goes on, as OpenAI, vLLM, llama.cpp and others speak them.
+"""OpenAI completions, as OpenAI, vLLM, llama.cpp and similar servers speak them.
 
 In: JSON of requests, answers and chunks. Out: the tables of their leaves; restored chunks.
 Not here: conversations (`chat`, `responses`).
@@ -32,7 +32,7 @@ PROTECTED, MEDIA, USER, DROPPED = text(), whole(Act.MEDIA), whole(Act.USER), who
 TOKENS = LeafRule(numbers=Act.MEDIA)
 """Ids of tokens: text that nobody can read here."""
 TEXTS = either(PROTECTED, each(either(PROTECTED, TOKENS, each(TOKENS))))
-"""A text or several, or tokens of one or of several."""
+"""One or more texts, or token ids of one or more texts."""
 
 REQUEST = record(
     **OTHERS,
@@ -60,11 +60,11 @@ ANSWER = record(
     usage=whole(Act.PASS),
     **fields(ID, "id object service_tier"),
 )
-"""What becomes of the leaves of an answer, and of a chunk."""
+"""Leaves of an answer, and of a chunk."""
 
 
 class CompletionChunks:
-    """The chunks of an answer; see `Stream`."""
+    """Stream of the chunks of an answer; see `Stream`."""
 
     remembered = ()
 
@@ -76,36 +76,36 @@ class CompletionChunks:
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """None: nobody sends them back."""
+        """Empty list, since clients never send completions back."""
         return []
 
     @property
     def ended(self) -> bool:
-        """See `Stream`."""
+        """True once the whole answer has come."""
         return self._done or (bool(self._open) and not any(self._open.values()))
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`."""
+        """Restores a chunk, with the held-back text where a choice ends."""
         if event.data == "[DONE]":
             self._done = True
             return
         choices = [each for each in event.data.get("choices") or () if isinstance(each, dict)]
-        made = self._restoring.whole(
-            {**event.data, "choices": choices}, ANSWER, partial(self._piece, choices)
+        chunk = self._restoring.whole(
+            {**event.data, "choices": choices}, ANSWER, partial(self._restore_piece, choices)
         )
         self._last = {
-            name: value for name, value in made.items() if name not in ("choices", "usage")
+            name: value for name, value in chunk.items() if name not in ("choices", "usage")
         }
-        for i, (choice, own) in enumerate(zip(choices, made["choices"], strict=True)):
+        for i, (choice, restored) in enumerate(zip(choices, chunk["choices"], strict=True)):
             index = choice.get("index", i)
             self._open.setdefault(index, True)
             if choice.get("finish_reason") is not None:
-                own["text"] = (own.get("text") or "") + self._restoring.rest(index)
+                restored["text"] = (restored.get("text") or "") + self._restoring.rest(index)
                 self._open[index] = False
-        yield Event(event.name, made)
+        yield Event(event.name, chunk)
 
     def close(self) -> Iterator[Event]:
-        """See `Stream`."""
+        """Yields the held-back text of open choices, and the last event."""
         for index in sorted(index for index, is_open in self._open.items() if is_open):
             if rest := self._restoring.rest(index):
                 choice = {"index": index, "text": rest, "finish_reason": None}
@@ -113,15 +113,15 @@ class CompletionChunks:
         if self.ended:
             yield Event("", "[DONE]")
 
-    def _piece(self, choices: list[Body], path: Path, came: str, act: Act) -> str:
+    def _restore_piece(self, choices: list[Body], path: Path, piece: str, act: Act) -> str:
         if path[-1] != "text":
-            return self._restoring.text(came, act)
+            return self._restoring.text(piece, act)
         i = path[1]
         assert isinstance(i, int)
-        return self._restoring.piece(choices[i].get("index", i), came)
+        return self._restoring.piece(choices[i].get("index", i), piece)
 
     def failed(self, refused: RequestError) -> Event:
-        """See `Stream`."""
+        """Writes an error as the last event of the stream."""
         return Event("", error(refused))
 
 

@@ -1,6 +1,6 @@
-"""The contract of an API: its routes, the tables of its leaves, and its streams.
+"""The contract of an API: routes, tables of leaves, and streams.
 
-In: nothing. Out: what `routes` and `exchange` ask of every API.
+In: nothing. Out: the interface that `routes` and `exchange` need of every API.
 Not here: any API.
 """
 
@@ -18,10 +18,10 @@ from textveil.gateway.pieces import AnswerPieces
 
 Body = dict[str, Any]
 Pair = tuple[Body, Body]
-"""The same before and after its texts were changed."""
+"""JSON before and after its texts were changed."""
 
 REFERENCE = "reference "
-"""How the role of a message begins that only names what the upstream remembers."""
+"""Role prefix of a message that only names something the upstream remembers."""
 
 
 _VERSIONS = re.compile(r"[A-Za-z0-9._=/-]+(?:, ?[A-Za-z0-9._=/-]+){0,30}")
@@ -35,28 +35,31 @@ ANTHROPIC = {
     "anthropic-version": re.compile(r"[0-9-]{1,20}"),
     "anthropic-workspace-id": re.compile(r"wrkspc_[A-Za-z0-9]{1,64}"),
 }
-"""Headers besides the key that are sent on, and their shapes."""
+"""Forwarded headers other than the key, with their patterns."""
 
 
 def listed(body: Body, name: str) -> list[Any]:
-    """Gives the items of a field; none where it is no list."""
+    """Returns the items of a field; none if it is no list."""
     value = body.get(name)
     return value if isinstance(value, list) else []
 
 
 def messages_in(body: Body, name: str, other: str = "") -> Iterator[tuple[str, Path]]:
-    """Gives the roles and places of the messages in a field; see `Operation.messages`."""
+    """Yields the roles and places of the messages in a field.
+
+    See `Operation.messages`.
+    """
     for i, message in enumerate(listed(body, name)):
         role = message.get("role") if isinstance(message, dict) else None
         yield (role if isinstance(role, str) else other), (name, i)
 
 
 class Event(NamedTuple):
-    """An event of a stream. Secret.
+    """Event of a stream. Secret.
 
     Args:
-        name: its name, "" for none.
-        data: what it says; a string is written as it is.
+        name: its name; "" for none.
+        data: its data; a string is written unchanged.
     """
 
     name: str
@@ -66,48 +69,56 @@ class Event(NamedTuple):
         return f"Event({self.name})"
 
     def written(self) -> str:
-        """As the lines of server-sent events."""
+        """Formats the event as lines of server-sent events."""
         data = self.data
-        said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        return f"event: {self.name}\ndata: {said}\n\n" if self.name else f"data: {said}\n\n"
+        content = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        return f"event: {self.name}\ndata: {content}\n\n" if self.name else f"data: {content}\n\n"
 
 
 class Stream(Protocol):
-    """A stream of one answer."""
+    """Restorer of the events of one answer."""
 
     @property
     def remembered(self) -> Sequence[str]:
-        """The upstream's names for what it remembers of this answer, as soon as they are known."""
+        """Upstream's names for what it remembers of this answer, once known."""
 
     @property
     def ended(self) -> bool:
-        """Whether all of the answer has come."""
+        """True once the whole answer has come."""
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """As `Operation.said`, each as it came and as it was restored; once the stream has ended."""
+        """Messages of the answer, as received and as restored.
+
+        They are those of `Operation.said`, once the stream has ended.
+        """
 
     def feed(self, event: Event) -> Iterable[Event]:
-        """The restored events that are certain after this one."""
+        """Restores an event as far as it is certain."""
 
     def close(self) -> Iterable[Event]:
-        """What was held back, when no more events come; with the last event where the upstream left it out."""
+        """Yields the held-back text when no more events come.
+
+        The last event is added if the upstream left it out.
+        """
 
     def failed(self, refused: RequestError) -> Event:
-        """The last event of a stream that did not end well."""
+        """Writes an error as the last event of the stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guardrail:
-    """How a route is answered without an upstream: somebody else asks the model, and shows what goes there and back.
+    """Functions of a route that is answered without an upstream.
+
+    Another program asks the model, and shows the gateway its requests and answers.
 
     Attributes:
-        read: a request in the form of the table of its route, given its JSON and its headers.
-        whose: which of the asker's own clients it is about; those share nothing.
-        restores: whether it shows an answer, whose originals are put back; else texts are to be released.
-        released: the reply to a request, given it as it came and its release.
-        restored: the reply about an answer, given it as it came and what restores it.
-        status: the status of an error, given the error's own.
+        read: converts a request to the form of the route's table, given its JSON and its headers.
+        whose: names the asker's client that the request is about; clients share nothing.
+        restores: true if the request has an answer to restore, false if it has texts to release.
+        released: builds the reply to a request, given the request as received and its release.
+        restored: builds the reply about an answer, given the answer as received and its restorer.
+        status: maps the status of an error to that of the response.
     """
 
     read: Callable[[Body, Mapping[str, str]], Body]
@@ -120,34 +131,42 @@ class Guardrail:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One route of an API.
+    """Route of an API.
 
     Attributes:
-        name: as metrics and policies call it.
-        path: below the base URL; `{name}` is a part of it that the client gives.
-        method: of HTTP. Only what is posted has a body.
-        has_body: whether it has one; else a request is the parts of its path that are the client's, and its query.
-        query: fields of a request with a body that are sent in the query; no other field of the query is read.
-        request: what becomes of the leaves of a request: of its body, of the parts of its path and of its query.
-        answer: what becomes of the leaves of an answer.
+        name: its name in metrics and policies.
+        path: its path below the base URL; `{name}` is a part that the client fills in.
+        method: its HTTP method.
+        has_body: whether requests have a body; else a request consists of its path parameters and
+            its query.
+        query: fields of a request with a body that are sent in the query; other fields of the query
+            are not read.
+        request: table of the leaves of a request: its body, its path parameters and its query.
+        answer: table of the leaves of an answer.
         needs: fields without which a request is refused.
-        message: of one message of a request, such as an answer that a client sends back.
-        messages: the roles and places of the messages of a request, in order. What is in none is released after them.
-        said: the messages of an answer as clients send them back, in each form in which they do; none where they never
-            do.
-        reference: as which role a client may name one of these instead of sending it back; None where it cannot.
-        in_turn: whether these are said one after the other; else the client goes on with one of them.
-        after: the upstream's name of what it remembers, and this request is about; None where there is none.
-        grows: the same, where the upstream adds this request to it.
-        remembered: the upstream's names for what it remembers of an answer.
-        placed: a request or an answer after its texts were changed, where it says at which character of the request's
-            documents something stands; given it, and the request, each before and after.
-        stream: restores the events of an answer; None where there are none.
-        as_json: whether a request asks for an answer in JSON.
-        error: an error in the form of the API.
-        keys: headers of a request with the client's key, which are sent on.
-        forwards: other headers that are sent on where they have a shape: versions, and names that the upstream gave.
-        guardrail: how it is answered here; None where the upstream is asked. `grows` then names what was hidden.
+        message: table of one message of a request, such as an answer that a client sends back.
+        messages: yields the roles and places of the messages of a request, in order. Texts outside
+            of messages are released after them.
+        said: returns the messages of an answer as clients send them back, in each form in which
+            they do; none if they never do.
+        reference: returns the role of a message that a client may name instead of sending it back;
+            None if it cannot.
+        in_turn: whether these messages follow each other; else the client goes on with one of them.
+        after: returns the upstream's name of the remembered conversation or answer that a request
+            continues; None for none.
+        grows: returns the upstream's name of the conversation that it adds a request to; None for
+            none.
+        remembered: returns the names under which the upstream remembers an answer.
+        placed: corrects character offsets into the request's documents after texts were changed;
+            given a request or an answer, and the request, each before and after.
+        stream: creates the restorer of an answer's events; None if there are none.
+        as_json: true if a request asks for an answer in JSON.
+        error: converts an error to the form of the API.
+        keys: request headers for the client's key, which are sent on.
+        forwards: other headers, sent on if they match their pattern: versions, and names that the
+            upstream gave.
+        guardrail: answers the route without an upstream; None if the upstream is asked. With a
+            guardrail, `grows` names the session of the hidden values.
     """
 
     name: str
@@ -176,15 +195,15 @@ class Operation:
 
     @property
     def route(self) -> str:
-        """What rules of a policy call it: its path, without the slash."""
+        """Name of the route in policy rules: its path, without the slash."""
         return self.path.removeprefix("/").replace(":path", "")
 
     def streamed(self, sent: Body) -> Callable[[Restoring], Stream] | None:
-        """Gives what restores the events of the answer to a request; None where it asks for none."""
+        """Returns the stream restorer's factory; None if no stream is requested."""
         return self.stream if sent.get("stream") in (True, "true") else None
 
     def target(self, sent: Body) -> tuple[str, Body, Body | None]:
-        """The path of a request below the upstream's base URL, its query, and its body."""
+        """Splits a request into path, query and body for the upstream."""
         rest = dict(sent)
         names = re.findall(r"{(\w+)", self.path)
         if not rest.keys() >= set(names):

@@ -1,7 +1,7 @@
 """OpenAI embeddings: the vectors are those of the released texts.
 
 In: JSON of requests and answers. Out: the tables of their leaves.
-Not here: what becomes of tokens, and how texts are released.
+Not here: the policy on tokens, and the release of texts.
 """
 
 from textveil.gateway.leaves import NAME, NUMBER, Act, one_of, record, whole
@@ -19,7 +19,7 @@ REQUEST = record(
     user=whole(Act.USER),
 )
 ANSWER = whole(Act.PASS)
-"""Numbers, and the name of the model."""
+"""Rule for an answer: numbers, and the name of the model."""
 
 EMBEDDINGS = Operation(
     name="openai.embeddings",

@@ -27,10 +27,10 @@ ANY, DROPPED, MEDIA, PASSED, REFUSED, SCHEMA = map(
     whole, (Act.OBJECT, Act.DROP, Act.MEDIA, Act.PASS, Act.REFUSE, Act.SCHEMA)
 )
 OPAQUE = shaped(r"[A-Za-z0-9+/=_.:\-]*")
-"""What the upstream has sealed, and opens again."""
+"""Rule for strings that the upstream has sealed, and opens again."""
 DOMAIN = shaped(r"[A-Za-z0-9.*\-]{1,253}")
 PLACE = shaped(r"https?://[A-Za-z0-9.\-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~\-]{0,200}){0,20}")
-"""An address that a program gives, without what could be a secret in it."""
+"""Rule for a program's URL, without parts that could be secret."""
 
 EFFORT = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITY = one_of("low", "medium", "high")
@@ -48,7 +48,7 @@ FORMAT = typed(
     json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER),
 )
 
-# ---- tools -----------------------------------------------------------------------------------------------------------
+# ---- tools ---------------------------------------------------------------------------------------
 
 DETAIL = one_of("low", "high", "auto", "original")
 QUALITY = one_of("low", "medium", "high", "xhigh", "max", "auto")
@@ -182,7 +182,7 @@ TOOL_CHOICE = either(
     ),
 )
 
-# ---- items -----------------------------------------------------------------------------------------------------------
+# ---- items ---------------------------------------------------------------------------------------
 
 OFFSET = whole(Act.OFFSET)
 ANNOTATION = typed(
@@ -220,8 +220,8 @@ DIFF = record(diff=PROTECTED, path=PROTECTED)
 SCREENSHOT = record(type=one_of("computer_screenshot"), file_id=MEDIA, image_url=MEDIA)
 
 
-def _part(citations: LeafRule) -> LeafRule:
-    """A part of a message."""
+def _build_part(citations: LeafRule) -> LeafRule:
+    """Builds the rule for a part of a message."""
     return typed(
         input_text=record(text=PROTECTED, prompt_cache_breakpoint=BREAKPOINT),
         input_image=record(
@@ -242,8 +242,8 @@ def _part(citations: LeafRule) -> LeafRule:
     )
 
 
-def _item(part: LeafRule) -> LeafRule:
-    """An item of a conversation."""
+def _build_item(part: LeafRule) -> LeafRule:
+    """Builds the rule for an item of a conversation."""
     phase = one_of("commentary", "final_answer")
     role = one_of("user", "assistant", "system", "developer")
     content = either(PROTECTED, each(part))
@@ -393,5 +393,5 @@ def _item(part: LeafRule) -> LeafRule:
     return typed(**kinds)
 
 
-PART, SAID_PART = _part(DROPPED), _part(ANNOTATION)
-ITEM, SAID_ITEM = _item(PART), _item(SAID_PART)
+PART, SAID_PART = _build_part(DROPPED), _build_part(ANNOTATION)
+ITEM, SAID_ITEM = _build_item(PART), _build_item(SAID_PART)

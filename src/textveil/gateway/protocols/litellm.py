@@ -1,8 +1,9 @@
-"""LiteLLM's guardrails: what LiteLLM is about to send to a model is released, and what came back is restored.
+"""LiteLLM's guardrails: releases its requests to a model, and restores the answers.
 
-In: JSON of its generic guardrail API, and of the three routes by which it redacts and rehydrates texts. Out: the tables
-of their leaves, and the replies.
-Not here: which fields of a request LiteLLM shows to a guardrail, and what it sends on besides; how texts are released.
+In: JSON of its generic guardrail API, and of the three routes by which it redacts and rehydrates
+texts. Out: the tables of their leaves, and the replies.
+Not here: which fields of a request LiteLLM shows to a guardrail, and which other fields it sends
+on; how texts are released.
 """
 
 import json
@@ -32,10 +33,10 @@ from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
 from textveil.gateway.protocols.contract import Body, Guardrail, Operation, listed, messages_in
 
 LABELLED = shaped(r"[ -~]{1,255}")
-"""What LiteLLM, or a client of its own, calls a call."""
+"""Rule for LiteLLM's name of a call, or that of its client."""
 MEDIA, IGNORED = whole(Act.MEDIA), whole(Act.DROP)
 
-# ---- the generic guardrail API ---------------------------------------------------------------------------------------
+# ---- the generic guardrail API -------------------------------------------------------------------
 
 _ASSISTANT = MESSAGE.kinds["assistant"]
 _KINDS = {
@@ -52,8 +53,12 @@ ROW = replace(
         ),
     },
 )
-"""A message. LiteLLM shows no thinking of an answer, so nobody knows here which is the model's: it goes on if nothing
-in it is private, and else it is left out, since whoever signed it would refuse any other."""
+"""Rule for a message.
+
+LiteLLM shows no thinking of an answer, so a thinking text of the model is not known here: it goes
+on if nothing in it is private, and else it is left out, since its signer would refuse a changed
+one.
+"""
 
 REQUEST = record(
     input_type=one_of("request", "response"),
@@ -66,15 +71,21 @@ REQUEST = record(
     **fields(IGNORED, "litellm_trace_id litellm_version model request_data request_headers"),
     **fields(IGNORED, "additional_provider_specific_params"),
 )
-"""What is ignored here is for the guardrail only, and goes no further by it."""
+"""Rule for a guardrail request.
+
+Ignored fields are for the guardrail only, which does not pass them on.
+"""
 
 
-def _error(refused: RequestError) -> Body:
+def _build_error(refused: RequestError) -> Body:
     return {"action": "BLOCKED", "blocked_reason": refused.said}
 
 
-def _shown(body: Body) -> Iterator[tuple[Path, str]]:
-    """The texts of messages that LiteLLM shows a second time as `texts`, and where they stand."""
+def _find_texts(body: Body) -> Iterator[tuple[Path, str]]:
+    """Yields the texts of messages, with their paths.
+
+    LiteLLM shows them a second time as `texts`.
+    """
     for i, row in enumerate(listed(body, "structured_messages")):
         content = row.get("content") if isinstance(row, dict) else None
         if isinstance(content, str):
@@ -84,149 +95,182 @@ def _shown(body: Body) -> Iterator[tuple[Path, str]]:
                 yield (i, "content", j, "text"), part["text"]
 
 
-def _places(body: Body) -> list[Path | None]:
-    """Where each of the texts stands in the messages; None for one that stands in none."""
-    known: dict[str, deque[Path]] = defaultdict(deque)
-    for path, said in _shown(body):
-        known[said].append(path)
+def _locate_texts(body: Body) -> list[Path | None]:
+    """Finds the path in the messages for each of `texts`.
+
+    None for a text that is in no message.
+    """
+    unused: dict[str, deque[Path]] = defaultdict(deque)
+    for path, string in _find_texts(body):
+        unused[string].append(path)
     texts = listed(body, "texts")
-    found = [known.get(said) if isinstance(said, str) else None for said in texts]
-    return [places.popleft() if places else None for places in found]
+    queues = [unused.get(string) if isinstance(string, str) else None for string in texts]
+    return [places.popleft() if places else None for places in queues]
 
 
-def _read(body: Body, _: Mapping[str, str]) -> Body:
-    """The request without what it says twice, so that no text is drawn twice."""
-    made, known = dict(body), _called(body)
+def _deduplicate(body: Body, _: Mapping[str, str]) -> Body:
+    """Removes the texts and calls that a request has twice.
+
+    So no text is drawn twice.
+    """
+    request, calls_in_messages = dict(body), _collect_calls(body)
     if isinstance(texts := body.get("texts"), list):
-        given = zip(texts, _places(body), strict=True)
-        made["texts"] = [said for said, place in given if place is None]
+        pairs = zip(texts, _locate_texts(body), strict=True)
+        request["texts"] = [string for string, place in pairs if place is None]
     if isinstance(calls := body.get("tool_calls"), list):
-        made["tool_calls"] = [each for each in calls if _call(each) not in known]
-    return made
+        request["tool_calls"] = [
+            each for each in calls if _serialize_call(each) not in calls_in_messages
+        ]
+    return request
 
 
-def _called(body: Body) -> set[str]:
-    """Gives what is called in messages."""
+def _collect_calls(body: Body) -> set[str]:
+    """Returns the tool calls in messages, as JSON."""
     several = listed(body, "structured_messages")
     lists = [row.get("tool_calls") for row in several if isinstance(row, dict)]
-    return {_call(each) for calls in lists if isinstance(calls, list) for each in calls}
+    return {_serialize_call(each) for calls in lists if isinstance(calls, list) for each in calls}
 
 
-def _call(call: Any) -> str:
-    """What is called, as JSON, without what LiteLLM adds to a call."""
-    own = ("id", "function", "custom")
-    bare = {name: call[name] for name in own if name in call} if isinstance(call, dict) else call
+def _serialize_call(call: Any) -> str:
+    """Serializes a tool call without the fields that LiteLLM adds."""
+    names = ("id", "function", "custom")
+    bare = {name: call[name] for name in names if name in call} if isinstance(call, dict) else call
     return json.dumps(bare, sort_keys=True)
 
 
-def _messages(body: Body) -> Iterator[tuple[str, Path]]:
+def _find_messages(body: Body) -> Iterator[tuple[str, Path]]:
     yield from messages_in(body, "structured_messages")
     for i, _ in enumerate(listed(body, "texts")):
         yield "text", ("texts", i)
 
 
-def _released(body: Body, released: Body) -> Body:
-    """The reply to a request: its texts, and its messages and tools where they changed otherwise.
+def _build_release(body: Body, released: Body) -> Body:
+    """Builds the reply to a request with its released texts.
+
+    It has messages and tools, too, where they changed otherwise.
 
     Raises:
-        RequestError: a tool call would have to change that LiteLLM takes from no reply.
+        RequestError: a tool call would have to change, and LiteLLM takes such a change from no
+            reply.
     """
-    came = _list(body, "structured_messages")
-    rows = _rows(came, _list(released, "structured_messages"))
-    if _list(released, "tool_calls") != _bare(_list(_read(body, {}), "tool_calls")):
+    messages = _get_list(body, "structured_messages")
+    rows = _check_rows(messages, _get_list(released, "structured_messages"))
+    if _get_list(released, "tool_calls") != _drop_nulls(
+        _get_list(_deduplicate(body, {}), "tool_calls")
+    ):
         raise RequestError(
             400, "tool_calls hold what is private, and LiteLLM changes them in messages only"
         )
-    rest, places = iter(_list(released, "texts")), _places(body)
-    texts = [next(rest) if place is None else _at(rows, place) for place in places]
+    rest, places = iter(_get_list(released, "texts")), _locate_texts(body)
+    texts = [next(rest) if place is None else _get_at(rows, place) for place in places]
     reply: Body = {"texts": texts}
     alike: dict[Any, str] = dict(zip(places, texts, strict=True))
-    if _bare(rebuilt(came, alike)) != rows:
-        pairs = zip(came, rows, strict=True)
-        reply["structured_messages"] = [old if _bare(old) == new else new for old, new in pairs]
-    if _bare(_list(body, "tools")) != _list(released, "tools"):
-        reply["tools"] = _list(released, "tools")
-    changed = len(reply) > 1 or texts != _list(body, "texts")
+    if _drop_nulls(rebuilt(messages, alike)) != rows:
+        pairs = zip(messages, rows, strict=True)
+        reply["structured_messages"] = [
+            old if _drop_nulls(old) == new else new for old, new in pairs
+        ]
+    if _drop_nulls(_get_list(body, "tools")) != _get_list(released, "tools"):
+        reply["tools"] = _get_list(released, "tools")
+    changed = len(reply) > 1 or texts != _get_list(body, "texts")
     return {"action": "GUARDRAIL_INTERVENED" if changed else "NONE", **reply}
 
 
-def _rows(came: list[Any], made: list[Any]) -> list[Any]:
-    """Gives released messages with the thinking in which nothing changed; an error where one lacks something."""
-    bare = _bare(came)
-    rows = list(map(_with_thoughts, bare, made)) if len(came) == len(made) else made
-    if not _alike(bare, rows):
+def _check_rows(received: list[Any], released: list[Any]) -> list[Any]:
+    """Returns released messages with their unchanged thinking only.
+
+    It raises `RequestError` if a message lacks something.
+    """
+    bare = _drop_nulls(received)
+    rows = (
+        list(map(_drop_changed_thoughts, bare, released))
+        if len(received) == len(released)
+        else released
+    )
+    if not _has_same_lists(bare, rows):
         raise RequestError(
             400, "structured_messages hold what is not known here, and LiteLLM would send it again"
         )
     return rows
 
 
-def _list(body: Body, name: str) -> list[Any]:
-    """Gives a list of a request; an empty one where it has none."""
-    found: list[Any] = body.get(name) or []
-    return found
+def _get_list(body: Body, name: str) -> list[Any]:
+    """Returns a list of a request; empty if it has none."""
+    items: list[Any] = body.get(name) or []
+    return items
 
 
-def _with_thoughts(came: Body, made: Body) -> Body:
-    """A released message with the thinking in which nothing changed."""
-    if "thinking_blocks" not in made:
-        return made
-    pairs = zip(came["thinking_blocks"], made["thinking_blocks"], strict=True)
+def _drop_changed_thoughts(received: Body, released: Body) -> Body:
+    """Removes the changed thinking blocks of a released message."""
+    if "thinking_blocks" not in released:
+        return released
+    pairs = zip(received["thinking_blocks"], released["thinking_blocks"], strict=True)
     thoughts = [new for old, new in pairs if old == new]
-    rest = {name: value for name, value in made.items() if name != "thinking_blocks"}
+    rest = {name: value for name, value in released.items() if name != "thinking_blocks"}
     return rest | ({"thinking_blocks": thoughts} if thoughts else {})
 
 
-def _alike(came: Any, made: Any) -> bool:
-    """Whether nothing was left out of the lists of some JSON."""
-    if isinstance(came, list):
-        return isinstance(made, list) and len(came) == len(made) and all(map(_alike, came, made))
-    if isinstance(came, dict) and isinstance(made, dict):
-        return all(_alike(came[name], made[name]) for name in made if name != "thinking_blocks")
+def _has_same_lists(received: Any, released: Any) -> bool:
+    """True if nothing was left out of the lists in some JSON."""
+    if isinstance(received, list):
+        return (
+            isinstance(released, list)
+            and len(received) == len(released)
+            and all(map(_has_same_lists, received, released))
+        )
+    if isinstance(received, dict) and isinstance(released, dict):
+        return all(
+            _has_same_lists(received[name], released[name])
+            for name in released
+            if name != "thinking_blocks"
+        )
     return True
 
 
-def _at(value: Any, path: Path) -> Any:
+def _get_at(value: Any, path: Path) -> Any:
     for step in path:
         value = value[step]
     return value
 
 
-def _bare(value: Any) -> Any:
-    """JSON without what is null, which counts as absent."""
+def _drop_nulls(value: Any) -> Any:
+    """Removes nulls from JSON, where they count as absent."""
     if isinstance(value, dict):
-        return {name: _bare(own) for name, own in value.items() if own is not None}
-    return [_bare(own) for own in value] if isinstance(value, list) else value
+        return {name: _drop_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_drop_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _whose(body: Body) -> str:
-    """The key of LiteLLM's own client, and whom that one asks for."""
-    said = body.get("request_data")
-    said = said if isinstance(said, dict) else {}
-    return json.dumps([said.get("user_api_key_hash"), said.get("user_api_key_end_user_id")])
+def _name_client(body: Body) -> str:
+    """Names LiteLLM's client, by its key and its end user."""
+    data = body.get("request_data")
+    data = data if isinstance(data, dict) else {}
+    return json.dumps([data.get("user_api_key_hash"), data.get("user_api_key_end_user_id")])
 
 
-def _texts(body: Body) -> list[str]:
-    """The texts of an answer.
+def _read_texts(body: Body) -> list[str]:
+    """Returns the texts of an answer.
 
     Raises:
-        RequestError: they are something else.
+        RequestError: they are no list of strings.
     """
-    found = body.get("texts") or []
-    if isinstance(found, list) and all(isinstance(said, str) for said in found):
-        return found
+    texts = body.get("texts") or []
+    if isinstance(texts, list) and all(isinstance(string, str) for string in texts):
+        return texts
     raise RequestError(400, "texts must be a list of strings", param="texts")
 
 
-def _restored(body: Body, pieces: AnswerPieces) -> Body:
-    """The reply about an answer. Of a stream LiteLLM shows more each time: what may yet change is to be withheld."""
-    texts = _texts(body)
-    both = [pieces.both(said) for said in texts]
-    made = [certain + rest for certain, rest in both]
+def _build_restored(body: Body, pieces: AnswerPieces) -> Body:
+    """Builds the reply about an answer, with lengths to hold back.
+
+    Of a stream LiteLLM shows more each time; it must withhold the end that may yet change.
+    """
+    texts = _read_texts(body)
+    both = [pieces.both(string) for string in texts]
+    restored = [certain + rest for certain, rest in both]
     held = [len(rest) for _, rest in both]
-    changed = made != texts or any(held)
+    changed = restored != texts or any(held)
     action = "GUARDRAIL_INTERVENED" if changed else "NONE"
-    return {"action": action, "texts": made, "stream_holdback_chars": held}
+    return {"action": action, "texts": restored, "stream_holdback_chars": held}
 
 
 GENERIC = Operation(
@@ -235,29 +279,29 @@ GENERIC = Operation(
     request=REQUEST,
     answer=whole(Act.PASS),
     needs=("input_type",),
-    messages=_messages,
+    messages=_find_messages,
     grows=lambda body: body.get("litellm_call_id") or None,
-    error=_error,
+    error=_build_error,
     guardrail=Guardrail(
-        read=_read,
-        whose=_whose,
+        read=_deduplicate,
+        whose=_name_client,
         restores=lambda body: body.get("input_type") == "response",
-        released=_released,
-        restored=_restored,
-        # Or LiteLLM would send the request as it is where it is told to go on after errors.
+        released=_build_release,
+        restored=_build_restored,
+        # With an error status, LiteLLM may be configured to send the request unprotected.
         status=lambda _: 200,
     ),
 )
 
-# ---- redact and rehydrate --------------------------------------------------------------------------------------------
+# ---- redact and rehydrate ------------------------------------------------------------------------
 
 SESSION = "session"
 REDACTED = record(texts=each(either(text(), record(json=text(Act.ARGUMENTS)))), session=LABELLED)
 PIECE = {"text": str, "carry": str, "final": bool}
 
 
-def _named(body: Body, headers: Mapping[str, str]) -> Body:
-    """The request with the name of its session, which it has in a header."""
+def _add_session(body: Body, headers: Mapping[str, str]) -> Body:
+    """Adds the session's name, which is in a header, to the request."""
     name = headers.get("x-session-id", "")
     if not name:
         raise RequestError(
@@ -266,23 +310,29 @@ def _named(body: Body, headers: Mapping[str, str]) -> Body:
     return {**body, SESSION: name}
 
 
-def _to_redact(body: Body, headers: Mapping[str, str]) -> Body:
-    """Arguments of tools are JSON, and stay that."""
-    texts = [{"json": said} if is_json(said) else said for said in _texts(body)]
-    return _named(body, headers) | {"texts": texts}
+def _read_redact(body: Body, headers: Mapping[str, str]) -> Body:
+    """Reads a redact request; texts that are JSON stay JSON.
+
+    Such texts are arguments of tools.
+    """
+    texts = [{"json": string} if is_json(string) else string for string in _read_texts(body)]
+    return _add_session(body, headers) | {"texts": texts}
 
 
-def _redacted(_: Body, released: Body) -> Body:
+def _build_redacted(_: Body, released: Body) -> Body:
     texts = released.get("texts") or ()
-    return {"texts": [said["json"] if isinstance(said, dict) else said for said in texts]}
+    return {"texts": [string["json"] if isinstance(string, dict) else string for string in texts]}
 
 
-def _rehydrated(body: Body, pieces: AnswerPieces) -> Body:
-    return {"texts": [pieces.whole(said) for said in _texts(body)]}
+def _build_rehydrated(body: Body, pieces: AnswerPieces) -> Body:
+    return {"texts": [pieces.whole(string) for string in _read_texts(body)]}
 
 
-def _piece(body: Body, pieces: AnswerPieces) -> Body:
-    """What is certain after a piece of a stream. All that came before it is what LiteLLM carries to the next."""
+def _restore_piece(body: Body, pieces: AnswerPieces) -> Body:
+    """Restores a piece of a stream as far as it is certain.
+
+    LiteLLM carries all the text before it to the next request.
+    """
     if not all(isinstance(body.get(name), kind) for name, kind in PIECE.items()):
         raise RequestError(400, "text and carry must be strings, and final true or false")
     before, piece, final = body["carry"], body["text"], body["final"]
@@ -290,7 +340,9 @@ def _piece(body: Body, pieces: AnswerPieces) -> Body:
     return {"text": certain, "carry": "" if final else before + piece}
 
 
-def _route(path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None) -> Operation:
+def _build_route(
+    path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None
+) -> Operation:
     redacts = restored is None
     return Operation(
         name="litellm." + path.strip("/").replace("/", "."),
@@ -301,14 +353,14 @@ def _route(path: str, restored: Callable[[Body, AnswerPieces], Body] | None = No
         grows=lambda body: body[SESSION],
         error=openai.error,
         guardrail=Guardrail(
-            read=_to_redact if redacts else _named,
+            read=_read_redact if redacts else _add_session,
             restores=lambda _: not redacts,
-            released=_redacted,
+            released=_build_redacted,
             restored=restored or (lambda body, _: body),
         ),
     )
 
 
-REDACT = _route("/guard/redact")
-REHYDRATE = _route("/guard/rehydrate", _rehydrated)
-REHYDRATE_PIECE = _route("/guard/rehydrate/stream", _piece)
+REDACT = _build_route("/guard/redact")
+REHYDRATE = _build_route("/guard/rehydrate", _build_rehydrated)
+REHYDRATE_PIECE = _build_route("/guard/rehydrate/stream", _restore_piece)

@@ -1,9 +1,10 @@
-"""The Model Context Protocol: what becomes of the leaves of what a tool server answers.
+"""The Model Context Protocol: tables of the leaves of a tool server's answers.
 
 In: nothing. Out: an `Operation` for each request that is handed on to a tool server.
-Not here: who asks, and how arguments are restored (`gateway.toolserver`).
+Not here: the handlers, and how arguments are restored (`gateway.toolserver`).
 
-Here it is the answer that is private: its table says `request`, as that of what goes to a model does elsewhere.
+Here the answer is private, so its table is the `request` of an operation, which elsewhere describes
+the way to a model.
 """
 
 from textveil.gateway.leaves import Act, LeafRule, each, one_of, record, shaped, text, typed, whole
@@ -12,16 +13,19 @@ from textveil.gateway.protocols.openai import error
 
 PROTECTED, NUMBER, SCHEMA = text(), LeafRule(numbers=Act.PASS), whole(Act.SCHEMA)
 SAID = text(Act.ARGUMENTS)
-"""Text, which tools often write as JSON."""
+"""Rule for text, which tools often write as JSON."""
 MEDIA, ANY, DROPPED = whole(Act.MEDIA), whole(Act.OBJECT), whole(Act.DROP)
 NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
 KIND = shaped(r"[A-Za-z0-9.+\-]{1,100}/[A-Za-z0-9.+*\-]{1,100}(?:; ?[a-z]+=[A-Za-z0-9\-]{1,40})*")
-"""Of a media type."""
+"""Rule for a media type."""
 CURSOR = shaped(r"[A-Za-z0-9+/=_.:~\-]{1,2000}")
-"""Where a list goes on: the tool server gives it, and gets it back."""
+"""Rule for a list's cursor, which goes back to the tool server."""
 ROLE = one_of("user", "assistant")
 TEMPLATE = shaped(r"[A-Za-z][A-Za-z0-9+.\-]*:[A-Za-z0-9_{}/.,?&=*+#:~\-]{1,500}")
-"""How addresses are made, as whoever wrote the tool server says: no value of anybody is in it."""
+"""Rule for URI templates, which hold no private values.
+
+The author of the tool server wrote them.
+"""
 
 ANNOTATED = record(audience=each(ROLE), priority=NUMBER, lastModified=PROTECTED)
 ANSWERED = {"_meta": DROPPED, "resultType": one_of("complete")}
@@ -55,7 +59,7 @@ TOOL = record(
     title=SCHEMA,
     description=SCHEMA,
     inputSchema=SCHEMA,
-    outputSchema=DROPPED,  # placeholders need not fit it
+    outputSchema=DROPPED,  # placeholders need not match the schema
     annotations=record(title=SCHEMA, **dict.fromkeys(HINTS, NUMBER)),
     execution=DROPPED,
     icons=DROPPED,
@@ -76,26 +80,28 @@ MADE = record(
 )
 
 
-def _answer(name: str, rule: LeafRule) -> Operation:
+def _build_operation(name: str, rule: LeafRule) -> Operation:
     return Operation(name=f"mcp.{name}", path="", request=rule, answer=whole(Act.PASS), error=error)
 
 
-ABOUT = _answer("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
-TOOLS = _answer("tools.list", record(tools=each(TOOL), **LISTED))
-CALL = _answer(
+ABOUT = _build_operation("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
+TOOLS = _build_operation("tools.list", record(tools=each(TOOL), **LISTED))
+CALL = _build_operation(
     "tools.call", record(content=each(BLOCK), structuredContent=ANY, isError=NUMBER, **ANSWERED)
 )
-RESOURCES = _answer("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
-TEMPLATES = _answer("resources.templates.list", record(resourceTemplates=each(MADE), **LISTED))
-READ = _answer("resources.read", record(contents=each(CONTENTS), **CACHED))
-PROMPTS = _answer("prompts.list", record(prompts=each(PROMPT), **LISTED))
-PROMPT_GIVEN = _answer(
+RESOURCES = _build_operation("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
+TEMPLATES = _build_operation(
+    "resources.templates.list", record(resourceTemplates=each(MADE), **LISTED)
+)
+READ = _build_operation("resources.read", record(contents=each(CONTENTS), **CACHED))
+PROMPTS = _build_operation("prompts.list", record(prompts=each(PROMPT), **LISTED))
+PROMPT_GIVEN = _build_operation(
     "prompts.get",
     record(description=PROTECTED, messages=each(record(role=ROLE, content=BLOCK)), **ANSWERED),
 )
-COMPLETED = _answer(
+COMPLETED = _build_operation(
     "completion.complete",
     record(completion=record(values=each(PROTECTED), total=NUMBER, hasMore=NUMBER), **ANSWERED),
 )
-FAILED = _answer("error", record(message=PROTECTED))
-PROGRESS = _answer("progress", record(message=PROTECTED))
+FAILED = _build_operation("error", record(message=PROTECTED))
+PROGRESS = _build_operation("progress", record(message=PROTECTED))

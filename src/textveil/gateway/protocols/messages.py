@@ -1,11 +1,11 @@
-"""Anthropic messages, and how many tokens a request has.
+"""Anthropic messages, and the count of their tokens.
 
 In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
-Not here: how text that the upstream signed is known again (`session.chains`).
+Not here: recognizing signed text (`session.chains`).
 
-Thinking is signed: the upstream takes it back only byte for byte as it sent it. The client sees it restored, and what
-it sends back is replaced by what came; thinking that is not known cannot be protected without breaking its signature,
-so that its block is left out.
+Thinking is signed: the upstream takes it back only byte for byte. The client sees it restored, and
+the thinking that the client sends back is replaced by the text as received. Unknown thinking cannot
+be protected without breaking its signature, so its block is left out.
 """
 
 import json
@@ -40,10 +40,10 @@ MEDIA, SCHEMA, DROPPED, ANY, PASSED = map(
     whole, (Act.MEDIA, Act.SCHEMA, Act.DROP, Act.OBJECT, Act.PASS)
 )
 SEALED = shaped(r"[A-Za-z0-9+/=_\-]*")
-"""What only the upstream can read: signatures, encrypted thinking and results."""
+"""Rule for values only the upstream can read: signatures, encrypted content."""
 DATE = shaped(r"[0-9A-Za-z:.+\-]{1,40}")
 
-# ---- blocks ----------------------------------------------------------------------------------------------------------
+# ---- blocks --------------------------------------------------------------------------------------
 
 CACHED = typed(ephemeral=record(ttl=one_of("5m", "1h")))
 _OF_DOCUMENT: dict[str, LeafRule] = {
@@ -69,7 +69,10 @@ CITED = record(enabled=NUMBER)
 
 
 def block(**fields: LeafRule) -> LeafRule:
-    """A part of a message; any may end what the upstream keeps in its cache."""
+    """Builds the rule for a part of a message.
+
+    Any part may end the prefix that the upstream caches.
+    """
     return record(**fields, cache_control=CACHED)
 
 
@@ -131,7 +134,7 @@ REFERENCED = record(
 
 
 def result(**kinds: LeafRule) -> LeafRule:
-    """What a tool of the upstream's answered."""
+    """Builds the rule for the answer of an upstream's tool."""
     return block(tool_use_id=ID, caller=CALLER, content=typed(**kinds))
 
 
@@ -231,7 +234,7 @@ BLOCK = typed(
     fallback=block(**{"from": record(model=NAME), "to": record(model=NAME), "trigger": DROPPED}),
 )
 
-# ---- requests --------------------------------------------------------------------------------------------------------
+# ---- requests ------------------------------------------------------------------------------------
 
 CONTENT = either(PROTECTED, each(BLOCK))
 MESSAGE = tagged(
@@ -349,7 +352,7 @@ COUNTED: dict[str, LeafRule] = {
     "output_format": typed(json_schema=record(schema=SCHEMA)),
     "speed": one_of("fast", "standard"),
     "thinking": THINKING,
-    "thread": whole(Act.REFUSE),  # what the upstream keeps of a conversation
+    "thread": whole(Act.REFUSE),  # it names a conversation that the upstream keeps
     "tool_choice": typed(
         auto=_ONE_AT_A_TIME,
         any=_ONE_AT_A_TIME,
@@ -394,7 +397,7 @@ REQUEST = record(
     **fields(NUMBER, "max_tokens stream temperature top_k top_p"),
 )
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------
 
 _ENDED: dict[str, LeafRule] = {
     "stop_reason": ID,
@@ -432,16 +435,18 @@ EVENT = typed(
     ping=record(),
     error=FAILURE,
 )
-"""What becomes of the leaves of an event."""
+"""Leaves of an event."""
 
 
 ATTRIBUTION = "x-anthropic-billing-header:"
-"""How a block of a system prompt begins in which a client names itself, anew with every request. If it were a message,
-all that follow would be new with it."""
+"""Prefix of the system block in which a client names itself.
+
+It changes with every request: if it were a message, all messages after it would be new, too.
+"""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
-    """The parts of the system prompt, and the messages of a conversation."""
+    """Yields the parts of the system prompt, and the messages."""
     system = body.get("system")
     if isinstance(system, list):
         for i, block in enumerate(system):
@@ -453,58 +458,67 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
 
 
 def said(answer: Body) -> list[Body]:
-    """The message of an answer."""
+    """Returns the message of an answer."""
     content = answer.get("content")
     return [{"role": "assistant", "content": content}] if isinstance(content, list) else []
 
 
-def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
-    """The objects of a type in a body, in order, but for what is said to tools."""
+def _find_objects(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
+    """Yields the objects of a type in a body.
+
+    What a tool gets as its input is left out.
+    """
     if isinstance(value, dict):
         if value.get("type") == kind:
             yield path, value
         for name, each in value.items():
             if name != "input":
-                yield from _of_type(kind, each, (*path, name))
+                yield from _find_objects(kind, each, (*path, name))
     elif isinstance(value, list):
         for i, each in enumerate(value):
-            yield from _of_type(kind, each, (*path, i))
+            yield from _find_objects(kind, each, (*path, i))
 
 
-def _texts(asked: Body) -> list[str]:
-    """The documents of a request; "" for those that are no text."""
+def _list_documents(asked: Body) -> list[str]:
+    """Lists the documents of a request; "" for those without text."""
     sources = (
-        document.get("source") for _, document in _of_type("document", asked.get("messages"))
+        document.get("source") for _, document in _find_objects("document", asked.get("messages"))
     )
-    return [_text(source) for source in sources]
+    return [_get_document_text(source) for source in sources]
 
 
-def _text(source: Any) -> str:
+def _get_document_text(source: Any) -> str:
     plain = isinstance(source, dict) and source.get("type") == "text"
     text = source.get("data") if plain else ""
     return text if isinstance(text, str) else ""
 
 
 def placed(changed: Pair, asked: Pair) -> Body:
-    """See `Operation`: what is cited stands elsewhere in a document whose text is another."""
-    old, new = ([*_of_type("char_location", each)] for each in changed)
-    before, after = map(_texts, asked) if old else ([], [])
+    """Corrects the character offsets of citations, since documents changed.
+
+    See `Operation`.
+    """
+    old, new = ([*_find_objects("char_location", each)] for each in changed)
+    before, after = map(_list_documents, asked) if old else ([], [])
     if len(old) != len(new) or len(before) != len(after):
         return changed[1]
     places: dict[Path, Any] = {}
-    for (_, came), (path, made) in zip(old, new, strict=True):
-        place = _same(came, made, before, after)
+    for (_, received), (path, restored) in zip(old, new, strict=True):
+        place = _find_quotation(received, restored, before, after)
         if place >= 0:
-            end = place + len(made["cited_text"])
+            end = place + len(restored["cited_text"])
             ends = ("start_char_index", place), ("end_char_index", end)
             places |= {(*path, name): at for name, at in ends}
     body: Body = rebuilt(changed[1], places)
     return body
 
 
-def _same(came: Body, made: Body, before: list[str], after: list[str]) -> int:
-    """Where the new form of a quotation stands in the new form of its document: as many others are before it; or -1."""
-    match came, made:
+def _find_quotation(received: Body, restored: Body, before: list[str], after: list[str]) -> int:
+    """Finds a citation's new start in the released document; -1 if unknown.
+
+    It is the occurrence with as many others before it as in the old document.
+    """
+    match received, restored:
         case (
             {"document_index": int(index), "start_char_index": int(start), "cited_text": str(old)},
             {"cited_text": str(new)},
@@ -513,7 +527,7 @@ def _same(came: Body, made: Body, before: list[str], after: list[str]) -> int:
         case _:
             return -1
     if not before[index].startswith(old, start):
-        return -1  # the upstream counts in another way
+        return -1  # the upstream counts offsets in another way
     place = -len(new)
     for _ in range(before[index].count(old, 0, start) + 1):
         place = after[index].find(new, place + len(new))
@@ -528,38 +542,38 @@ PIECES: dict[str, tuple[str, Act]] = {
     "input_json_delta": ("partial_json", Act.ARGUMENTS),
     "compaction_delta": ("content", Act.SIGNED),
 }
-"""The field with the text of a delta, by its type."""
+"""Field and act of the text of a delta, by its type."""
 
 BEGUN = {"text": "text_delta", "thinking": "thinking_delta", "compaction": "compaction_delta"}
-"""The deltas that add to what a block begins with."""
+"""Type of the deltas that continue a block, by the block's type."""
 
 
 class _OpenBlock:
-    """A block of an answer, as it came and as it was restored.
+    """Block of an answer, as received and as restored.
 
     Attributes:
-        came: without the texts that come in pieces.
-        made: the same, restored.
-        open: types of deltas that may hold something back.
+        came: the received block without its streamed texts.
+        made: the restored block without its streamed texts.
+        open: types of deltas that may have held-back text.
         seen: types of deltas that have come.
     """
 
-    def __init__(self, came: Body, made: Body) -> None:
-        self.came, self.made = came, made
+    def __init__(self, received: Body, restored: Body) -> None:
+        self.came, self.made = received, restored
         self.open: list[str] = []
         self.seen: list[str] = []
 
-    def add(self, kind: str, came: Body, made: Body) -> None:
-        """Notes what a delta adds that is no text."""
-        for block, delta in ((self.came, came), (self.made, made)):
+    def add(self, kind: str, received: Body, restored: Body) -> None:
+        """Adds a delta that is no text: a citation or a signature."""
+        for block, delta in ((self.came, received), (self.made, restored)):
             if kind == "citations_delta":
                 block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
             elif kind == "signature_delta":
-                block["signature"] = block.get("signature", "") + came["signature"]
+                block["signature"] = block.get("signature", "") + received["signature"]
 
 
 class MessageEvents:
-    """The events of an answer; see `Stream`."""
+    """Stream of the events of an answer; see `Stream`."""
 
     remembered = ()
 
@@ -571,21 +585,23 @@ class MessageEvents:
 
     @property
     def ended(self) -> bool:
-        """See `Stream`."""
+        """True once the whole answer has come."""
         return self._ended
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """See `Stream`."""
+        """Messages of the answer, as received and as restored."""
         try:
-            blocks = [self._whole(index) for index in sorted(self._blocks)]
+            blocks = [self._build_block(index) for index in sorted(self._blocks)]
         except ValueError:  # the input of a tool that breaks off: the client cannot send it back
             return []
-        came, made = [[block[i] for block in blocks] for i in (0, 1)]
-        return [({"role": "assistant", "content": came}, {"role": "assistant", "content": made})]
+        received, restored = [[block[i] for block in blocks] for i in (0, 1)]
+        return [
+            ({"role": "assistant", "content": received}, {"role": "assistant", "content": restored})
+        ]
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`."""
+        """Restores an event as far as it is certain."""
         data = event.data
         if not isinstance(data, dict):
             return
@@ -595,9 +611,9 @@ class MessageEvents:
             self._at = index
             yield Event(kind, {**data, "content_block": self._begin(index, data["content_block"])})
         elif kind == "content_block_delta":
-            yield from self._delta(index, data)
+            yield from self._restore_delta(index, data)
         elif kind == "content_block_stop":
-            yield from self._rest(index)
+            yield from self._flush(index)
             yield Event(kind, data)
         else:
             if kind == "message_stop":
@@ -606,67 +622,69 @@ class MessageEvents:
             yield Event(kind, self._restoring.whole(data, EVENT))
 
     def close(self) -> Iterator[Event]:
-        """See `Stream`."""
+        """Yields the held-back text of all blocks."""
         for index in sorted(self._blocks):
-            yield from self._rest(index)
+            yield from self._flush(index)
 
     def failed(self, refused: RequestError) -> Event:
-        """See `Stream`."""
+        """Writes an error as the last event of the stream."""
         return Event("error", error(refused))
 
     def _begin(self, index: int, block: Body) -> Body:
-        """How a block begins."""
+        """Opens a block and restores its beginning."""
         kind = BEGUN.get(block.get("type", ""))
         field = PIECES[kind][0] if kind else ""
         first = block.get(field)
         begun = {**block, field: ""} if isinstance(first, str) else block
-        own = self._blocks[index] = _OpenBlock(dict(begun), self._restoring.whole(begun, BLOCK))
+        open_block = self._blocks[index] = _OpenBlock(
+            dict(begun), self._restoring.whole(begun, BLOCK)
+        )
         if not (kind and isinstance(first, str)):
-            return own.made
-        return {**own.made, field: self._piece(index, kind, first)}
+            return open_block.made
+        return {**open_block.made, field: self._restore_piece(index, kind, first)}
 
-    def _delta(self, index: int, data: Body) -> Iterator[Event]:
-        """What is certain after a delta."""
+    def _restore_delta(self, index: int, data: Body) -> Iterator[Event]:
+        """Restores a delta as far as it is certain."""
         delta = data["delta"]
-        own = self._blocks.setdefault(index, _OpenBlock({}, {}))
+        open_block = self._blocks.setdefault(index, _OpenBlock({}, {}))
         kind = delta.get("type", "")
         field = PIECES[kind][0] if kind in PIECES else ""
         if isinstance(delta.get(field), str):
             bare = {name: value for name, value in delta.items() if name != field}
             rest = self._restoring.whole(bare, DELTA)
-            piece = self._piece(index, kind, delta[field])
+            piece = self._restore_piece(index, kind, delta[field])
             if piece or not delta[field]:
                 yield Event("content_block_delta", {**data, "delta": {**rest, field: piece}})
             return
-        made = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
+        restored = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
         if kind == "signature_delta":
-            yield from self._rest(index)  # what is signed is whole before its signature
-        own.add(kind, delta, made)
-        yield Event("content_block_delta", {**data, "delta": made})
+            yield from self._flush(index)  # a signed text must be whole before its signature
+        open_block.add(kind, delta, restored)
+        yield Event("content_block_delta", {**data, "delta": restored})
 
-    def _piece(self, index: int, kind: str, came: str) -> str:
-        own = self._blocks[index]
-        for types in (own.open, own.seen):
+    def _restore_piece(self, index: int, kind: str, piece: str) -> str:
+        open_block = self._blocks[index]
+        for types in (open_block.open, open_block.seen):
             if kind not in types:
                 types.append(kind)
-        tool = str(own.came.get("name") or "")
-        return self._restoring.piece((index, kind), came, PIECES[kind][1], tool)
+        tool = str(open_block.came.get("name") or "")
+        return self._restoring.piece((index, kind), piece, PIECES[kind][1], tool)
 
-    def _rest(self, index: int) -> Iterator[Event]:
-        """What was held back of a block."""
-        own = self._blocks.get(index)
-        while own is not None and own.open:
-            kind = own.open.pop()
+    def _flush(self, index: int) -> Iterator[Event]:
+        """Yields the held-back text of a block."""
+        open_block = self._blocks.get(index)
+        while open_block is not None and open_block.open:
+            kind = open_block.open.pop()
             if rest := self._restoring.rest((index, kind)):
                 delta = {"type": kind, PIECES[kind][0]: rest}
                 event = {"type": "content_block_delta", "index": index, "delta": delta}
                 yield Event("content_block_delta", event)
 
-    def _whole(self, index: int) -> tuple[Body, Body]:
-        """A block as it came, and as it was restored."""
-        own = self._blocks[index]
-        both = dict(own.came), dict(own.made)
-        for kind in own.seen:
+    def _build_block(self, index: int) -> tuple[Body, Body]:
+        """Returns a whole block, as received and as restored."""
+        open_block = self._blocks[index]
+        both = dict(open_block.came), dict(open_block.made)
+        for kind in open_block.seen:
             for block, value in zip(both, self._restoring.both((index, kind)), strict=True):
                 if kind == "input_json_delta":
                     block["input"] = json.loads(value) if value else block.get("input", {})
@@ -675,7 +693,7 @@ class MessageEvents:
         return both
 
 
-# ---- the routes ------------------------------------------------------------------------------------------------------
+# ---- the routes ----------------------------------------------------------------------------------
 
 ERRORS = {
     400: "invalid_request_error",
@@ -693,13 +711,16 @@ ERRORS = {
 
 
 def error(refused: RequestError) -> Body:
-    """An error in Anthropic's form. The type is that of the upstream's error, if it said one."""
+    """Converts an error to Anthropic's form.
+
+    Its type is that of the upstream's error, if there is one.
+    """
     usual = ERRORS[400 if refused.status < 500 else 500]
     kind = refused.kind or ERRORS.get(refused.status, usual)
     return {"type": "error", "error": {"type": kind, "message": refused.said}}
 
 
-def _as_json(body: Body) -> bool:
+def _is_json_requested(body: Body) -> bool:
     wanted = body.get("output_config")
     return bool(body.get("output_format") or (isinstance(wanted, dict) and wanted.get("format")))
 
@@ -717,7 +738,7 @@ MESSAGES = Operation(
     said=said,
     placed=placed,
     stream=MessageEvents,
-    as_json=_as_json,
+    as_json=_is_json_requested,
     error=error,
     keys=KEYS,
     forwards=ANTHROPIC,

@@ -1,7 +1,7 @@
-"""Models: what the upstream serves, which many clients ask first; those of OpenAI and of Anthropic alike.
+"""Models: the upstream's list of models, of OpenAI and of Anthropic alike.
 
 In: the query of a request. Out: the tables of its leaves; the answer holds no text.
-Not here: what a model is asked.
+Not here: requests to a model.
 """
 
 from textveil.gateway.leaves import ID, Act, record, shaped, whole
@@ -9,7 +9,7 @@ from textveil.gateway.protocols.contract import ANTHROPIC, OPENAI, Operation
 from textveil.gateway.protocols.openai import error
 
 MODEL = shaped(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/\-]{0,199}")
-"""A model's name, which leads nowhere else; no address of anybody."""
+"""Rule for a model's name, without path escapes or email addresses."""
 KEYS = ("authorization", "x-api-key")
 VERSIONS = OPENAI | ANTHROPIC
 ANSWER = whole(Act.PASS)

@@ -11,7 +11,7 @@ from textveil.gateway.protocols.openai import error
 PART = typed(text=record(text=text()), image_url=record(image_url=whole(Act.MEDIA)))
 REQUEST = record(model=NAME, input=either(text(), each(either(text(), PART))))
 ANSWER = whole(Act.PASS)
-"""Categories and scores."""
+"""Rule for an answer: categories and scores."""
 
 MODERATIONS = Operation(
     name="openai.moderations",

@@ -1,4 +1,4 @@
-"""What all routes of OpenAI share: the form of errors.
+"""Errors in OpenAI's form, which all its routes share.
 
 In: a `RequestError`. Out: JSON.
 Not here: any route.
@@ -16,7 +16,7 @@ KINDS = {
 
 
 def error(refused: RequestError) -> Body:
-    """An error in OpenAI's form."""
+    """Converts an error to OpenAI's form."""
     kind = KINDS.get(
         refused.status, "invalid_request_error" if refused.status < 500 else "server_error"
     )

@@ -1,7 +1,7 @@
-"""All routes of all APIs, also of other packages.
+"""Registry of all routes of all APIs, also of other packages.
 
 In: nothing. Out: routes by API, and all of them.
-Not here: what they are; the names of the APIs (`config.registry`).
+Not here: the routes themselves; the names of the APIs (`config.registry`).
 """
 
 from textveil.config import registry
@@ -32,7 +32,7 @@ def litellm() -> tuple[Operation, ...]:
 
 
 def operations() -> tuple[Operation, ...]:
-    """All routes.
+    """Returns all routes of all APIs.
 
     Raises:
         ConfigError: another package offers an API that cannot be imported.

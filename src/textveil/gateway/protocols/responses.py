@@ -1,7 +1,8 @@
-"""OpenAI responses and conversations: what the server remembers, it remembers as it was released.
+"""OpenAI responses and conversations, which the upstream remembers as released.
 
 In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
-Not here: the leaves of items and tools (`items`), and what is kept for the next request (`session.chains`).
+Not here: the leaves of items and tools (`items`), and the memory for the next request
+(`session.chains`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,9 +50,12 @@ from textveil.gateway.protocols.openai import error
 USER = whole(Act.USER)
 REFUSED = whole(Act.REFUSE)
 NAMED = shaped(r"[A-Za-z0-9_:\-]{1,256}")
-"""What the upstream calls a response or a conversation; as a part of a path, it leads nowhere else."""
+"""Rule for the upstream's name of a response or conversation.
 
-# ---- requests --------------------------------------------------------------------------------------------------------
+It is safe as a part of a path.
+"""
+
+# ---- requests ------------------------------------------------------------------------------------
 
 INCLUDED = one_of(
     "file_search_call.results",
@@ -105,7 +109,7 @@ REQUEST = record(
     **fields(USER, "cache_salt metadata prompt_cache_key safety_identifier user"),
 )
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- answers -------------------------------------------------------------------------------------
 
 ANSWER = record(
     id=ID,
@@ -142,14 +146,17 @@ EVENT = record(
     **fields(PASSED, "type item_id background output_format param partial_image_b64 quality"),
     **fields(PASSED, "size"),
 )
-"""What becomes of the leaves of any event; texts that come in pieces are restored by `ResponseEvents`."""
+"""Leaves of any event.
+
+`ResponseEvents` restores the texts that come in pieces.
+"""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
-    """The items of a request, as messages."""
+    """Yields the items of a request, as messages."""
     for field in ("input", "items"):
-        came = body.get(field)
-        if isinstance(came, str):
+        value = body.get(field)
+        if isinstance(value, str):
             yield "user", (field,)
         for i, item in enumerate(listed(body, field)):
             role = None
@@ -160,159 +167,187 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
 
 
 def after(body: Body) -> str | None:
-    """What the upstream remembers, and a request goes on from: an answer, a conversation, a summary of one."""
-    summaries = map(_summary, reversed(listed(body, "input")))
-    known = [body.get("previous_response_id"), grows(body), *summaries]
-    return next((each for each in known if isinstance(each, str)), None)
+    """Returns the remembered name that a request continues.
+
+    It names an answer, a conversation, or a summary of one.
+    """
+    summaries = map(_get_summary, reversed(listed(body, "input")))
+    names = [body.get("previous_response_id"), grows(body), *summaries]
+    return next((each for each in names if isinstance(each, str)), None)
 
 
 def grows(body: Body) -> str | None:
-    """The conversation that the upstream adds a request to, whether its answer arrives or not."""
+    """Returns the conversation that the upstream adds a request to.
+
+    The upstream does so whether its answer arrives or not.
+    """
     conversation = body.get("conversation")
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
     return conversation if isinstance(conversation, str) else None
 
 
-def _summary(item: Any) -> Any:
+def _get_summary(item: Any) -> Any:
     summed_up = isinstance(item, dict) and item.get("type") == "compaction"
     return item.get("encrypted_content") if summed_up else None
 
 
 def remembered(answer: Body) -> list[str]:
-    """What the upstream calls what it remembers of an answer."""
-    own = None if answer.get("store") is False else answer.get("id")
-    known = [own, *map(_summary, said(answer))]
-    return [each for each in known if isinstance(each, str)]
+    """Lists the names under which the upstream remembers an answer."""
+    id_ = None if answer.get("store") is False else answer.get("id")
+    names = [id_, *map(_get_summary, said(answer))]
+    return [each for each in names if isinstance(each, str)]
 
 
 def reference(item: Body) -> str | None:
-    """The role of an item of which a client sends only the name."""
+    """Returns the role for an item that a client sends by name."""
     return f"{REFERENCE}{item['id']}" if isinstance(item.get("id"), str) else None
 
 
 def said(answer: Body) -> list[Body]:
-    """The items of an answer, which are said one after the other."""
+    """Lists the items of an answer, in order."""
     return [item for item in listed(answer, "output") if isinstance(item, dict)]
 
 
 PLACES = ("output_index", "content_index", "summary_index", "command_index")
-"""Fields of an event that tell which text of an answer it is about."""
+"""Fields of an event that identify its text in the answer."""
 _OVER = ("completed", "incomplete", "failed", "cancelled")
 ENDS = (*(f"response.{how}" for how in _OVER), "error")
-"""The types of the last event of a stream."""
+"""Types of the last event of a stream."""
 BINARY = "response.audio.delta"
 
 Places = tuple[tuple[str, Any], ...]
 
 
 class ResponseEvents:
-    """The events of an answer; see `Stream`."""
+    """Stream of the events of an answer; see `Stream`."""
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        # The texts under way, each with its last event.
+        # Open texts, each with its last event.
         self._open: dict[tuple[str, Places, str], Event] = {}
         self._items: list[tuple[Body, Body]] = []
-        self._tools: dict[Any, str] = {}  # by the number of the item that calls one
+        self._tools: dict[Any, str] = {}  # names of called tools, by the item's number
         self._next: int | None = None
-        known = str(restoring.asked[1].get("starting_after"))
-        # The client has events until this one.
-        self._known = int(known) if known.isdecimal() else -1
+        number = str(restoring.asked[1].get("starting_after"))
+        # The client already has the events up to this number.
+        self._known = int(number) if number.isdecimal() else -1
         self.remembered: list[str] = []
         self.ended = False
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """See `Stream`."""
+        """Items of the answer, as received and as restored."""
         return [*self._items]
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`. A client that goes on with a stream counts these events, so that all of them are made again."""
-        for made in self._fed(event):
-            if made.data.get("sequence_number", self._known + 1) > self._known:
-                yield made
+        """Restores an event as far as it is certain.
 
-    def _fed(self, event: Event) -> Iterator[Event]:
+        A client that resumes a stream counts these events, so all of them are made again, and the
+        known ones are left out.
+        """
+        for restored in self._restore_event(event):
+            if restored.data.get("sequence_number", self._known + 1) > self._known:
+                yield restored
+
+    def _restore_event(self, event: Event) -> Iterator[Event]:
         if event.data == "[DONE]":
             return
         kind = str(event.data.get("type") or event.name)
         if kind.endswith(".delta") and kind != BINARY:
-            yield from self._piece(kind, event)
+            yield from self._restore_piece(kind, event)
             return
         if kind in ENDS:
             yield from self.close()
             self.ended = True
         elif kind.endswith(".done"):
-            yield from self._rest(_places(event.data), kind)
-        made = self._whole(event.data)
-        self._note(kind, event.data, made)
-        yield self._numbered(Event(event.name, made))
+            yield from self._flush(_identify_text(event.data), kind)
+        restored = self._restore_whole(event.data)
+        self._note(kind, event.data, restored)
+        yield self._renumber(Event(event.name, restored))
 
-    def _note(self, kind: str, came: Body, made: Body) -> None:
-        """Keeps what an event says of the answer: tools that are called, items, and what the upstream remembers."""
-        item, answer = came.get("item"), came.get("response")
+    def _note(self, kind: str, received: Body, restored: Body) -> None:
+        """Stores an event's tool names, items, and remembered names."""
+        item, answer = received.get("item"), received.get("response")
         if kind == "response.output_item.added" and isinstance(item, dict):
-            self._tools[came.get("output_index")] = str(item.get("name") or "")
+            self._tools[received.get("output_index")] = str(item.get("name") or "")
         if kind == "response.output_item.done" and isinstance(item, dict):
-            self._items.append((item, made["item"]))
+            self._items.append((item, restored["item"]))
         if isinstance(answer, dict):
             self.remembered = remembered(answer)
             if kind in ENDS and not self._items:
-                self._items = list(zip(said(answer), said(made["response"]), strict=True))
+                self._items = list(zip(said(answer), said(restored["response"]), strict=True))
 
     def close(self) -> Iterator[Event]:
-        """See `Stream`."""
-        yield from self._rest(())
+        """Yields the held-back text of all open texts."""
+        yield from self._flush(())
 
     def failed(self, refused: RequestError) -> Event:
-        """See `Stream`; with the error where clients of all routes look for it, too."""
-        said = error(refused)
-        more = {name: said["error"][name] for name in ("code", "message", "param")}
-        return Event("error", {"type": "error", **more, "sequence_number": self._next or 0, **said})
+        """Writes an error as the last event of the stream.
 
-    def _piece(self, kind: str, event: Event) -> Iterator[Event]:
-        """What is certain of one text, or of several: the output of a shell has two."""
+        It also has the error where clients of all routes look for it.
+        """
+        content = error(refused)
+        more = {name: content["error"][name] for name in ("code", "message", "param")}
+        return Event(
+            "error", {"type": "error", **more, "sequence_number": self._next or 0, **content}
+        )
+
+    def _restore_piece(self, kind: str, event: Event) -> Iterator[Event]:
+        """Restores the texts of a delta as far as they are certain.
+
+        The output of a shell has two texts.
+        """
         delta, is_json = event.data.get("delta"), kind.endswith("_arguments.delta")
         act = Act.ARGUMENTS if is_json else Act.PROTECT
         pieces = {}
-        for field, came in delta.items() if isinstance(delta, dict) else [("", delta)]:
-            if isinstance(came, str):
-                key = kind, _places(event.data), field
+        for field, piece in delta.items() if isinstance(delta, dict) else [("", delta)]:
+            if isinstance(piece, str):
+                key = kind, _identify_text(event.data), field
                 tool = self._tools.get(event.data.get("output_index"), "")
-                pieces[field] = self._restoring.piece(key, came, act, tool)
+                pieces[field] = self._restoring.piece(key, piece, act, tool)
                 self._open[key] = event
         if any(pieces.values()) or not pieces or delta == "":
             whole = isinstance(delta, dict)
-            made = {**delta, **pieces} if whole else pieces.get("", delta)
-            yield self._numbered(_with(event, made))
+            restored = {**delta, **pieces} if whole else pieces.get("", delta)
+            yield self._renumber(_replace_delta(event, restored))
 
-    def _rest(self, places: Places, kind: str = "") -> Iterator[Event]:
-        """What was held back of all texts at some places; of those that an event ends, where it names no place."""
+    def _flush(self, places: Places, kind: str = "") -> Iterator[Event]:
+        """Yields the held-back text at some places.
+
+        Without places, only texts of the kind that the event ends are meant; without kind, all.
+        """
         only = kind.replace(".done", ".delta") if not places else ""
-        own = [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]
-        for key in own:
+        keys = [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]
+        for key in keys:
             event, field = self._open.pop(key), key[2]
             if rest := self._restoring.rest(key):
-                yield self._numbered(_with(event, {field: rest} if field else rest))
+                yield self._renumber(_replace_delta(event, {field: rest} if field else rest))
 
-    def _whole(self, data: Body) -> Body:
-        """An event with whole texts. Placeholders that stay were counted when the texts came in pieces."""
+    def _restore_whole(self, data: Body) -> Body:
+        """Restores an event with whole texts.
+
+        Unresolved placeholders were counted when the texts came in pieces.
+        """
         counted = self._restoring.unresolved
         tool = self._tools.get(data.get("output_index"), "")
-        said = data.get("arguments")
-        if isinstance(said, str) and "name" not in data:  # the event does not say whose they are
-            data = {**data, "arguments": self._restoring.text(said, Act.ARGUMENTS, tool)}
-        made: Body = self._restoring.whole(data, EVENT)
-        annotation, key = data.get("annotation"), ("response.output_text.delta", _places(data), "")
+        arguments = data.get("arguments")
+        if isinstance(arguments, str) and "name" not in data:
+            # The event does not say whose arguments they are.
+            data = {**data, "arguments": self._restoring.text(arguments, Act.ARGUMENTS, tool)}
+        restored: Body = self._restoring.whole(data, EVENT)
+        annotation, key = (
+            data.get("annotation"),
+            ("response.output_text.delta", _identify_text(data), ""),
+        )
         if annotation is not None and key in self._open:
             part = {"text": self._restoring.both(key)[0], "annotations": [annotation]}
-            made["annotation"] = self._restoring.whole(part, CITING)["annotations"][0]
+            restored["annotation"] = self._restoring.whole(part, CITING)["annotations"][0]
         self._restoring.unresolved = counted
-        return made
+        return restored
 
-    def _numbered(self, event: Event) -> Event:
-        """The same with the next number: events are added and left out."""
+    def _renumber(self, event: Event) -> Event:
+        """Numbers an event anew, since events are added and left out."""
         number = event.data.get("sequence_number")
         if not isinstance(number, int):
             return event
@@ -324,36 +359,39 @@ class ResponseEvents:
 CITING = record(text=PROTECTED, annotations=each(ANNOTATION))
 
 
-def _places(data: Body) -> Places:
-    """Which text an event is about; by the name of its item only where that has no number."""
+def _identify_text(data: Body) -> Places:
+    """Identifies the text that an event is about, as a key.
+
+    The item's id counts only if the item has no number.
+    """
     names = PLACES if data.get("output_index") is not None else ("item_id", *PLACES)
     return tuple((name, data[name]) for name in names if data.get(name) is not None)
 
 
-def _with(event: Event, delta: Any) -> Event:
-    """An event with another piece of text, and without what is about the one that came."""
-    kept = {name: value for name, value in event.data.items() if name != "obfuscation"}
-    if "logprobs" in kept:
-        kept["logprobs"] = []
-    return Event(event.name, {**kept, "delta": delta})
+def _replace_delta(event: Event, delta: Any) -> Event:
+    """Copies an event with another delta, without data about the old one."""
+    fields_of_event = {name: value for name, value in event.data.items() if name != "obfuscation"}
+    if "logprobs" in fields_of_event:
+        fields_of_event["logprobs"] = []
+    return Event(event.name, {**fields_of_event, "delta": delta})
 
 
-def _as_json(body: Body) -> bool:
+def _is_json_requested(body: Body) -> bool:
     wanted = body.get("text")
     form = wanted.get("format") if isinstance(wanted, dict) else None
     return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
 
 
-# ---- routes ----------------------------------------------------------------------------------------------------------
+# ---- routes --------------------------------------------------------------------------------------
 
 
-def _named(body: Body) -> str | None:
-    """What a route is about."""
+def _get_id(body: Body) -> str | None:
+    """Returns the id that a route is about."""
     name = body.get("id")
     return name if isinstance(name, str) else None
 
 
-def _ids(answer: Body) -> Sequence[str]:
+def _list_ids(answer: Body) -> Sequence[str]:
     return [answer["id"]] if isinstance(answer.get("id"), str) else []
 
 
@@ -374,7 +412,7 @@ RESPONSES = Operation(
     grows=grows,
     remembered=remembered,
     stream=ResponseEvents,
-    as_json=_as_json,
+    as_json=_is_json_requested,
     error=error,
 )
 COUNTED = Operation(
@@ -403,15 +441,15 @@ CONVERSATION = Operation(
     request=record(items=each(ITEM), metadata=USER),
     answer=whole(Act.PASS),
     messages=messages,
-    remembered=_ids,
+    remembered=_list_ids,
     error=error,
 )
 
 
-def _about(
+def _build_route(
     name: str, path: str, answer: LeafRule, method: Any = "GET", **query: LeafRule
 ) -> Operation:
-    """A route about something that the upstream remembers."""
+    """Builds a route about something that the upstream remembers."""
     return Operation(
         name=name,
         path=path,
@@ -419,14 +457,14 @@ def _about(
         has_body=False,
         request=record(id=NAMED, **query),
         answer=answer,
-        after=_named,
+        after=_get_id,
         error=error,
     )
 
 
 RESUMED = {
     "stream": one_of("true", "false"),
-    "starting_after": whole(Act.DROP),  # it counts the events of this gateway
+    "starting_after": whole(Act.DROP),  # it counts events of this gateway, not of the upstream
     "include_obfuscation": one_of("true", "false"),
 }
 ADDED = Operation(
@@ -437,8 +475,8 @@ ADDED = Operation(
     needs=("items",),
     answer=LIST,
     messages=messages,
-    after=_named,
-    grows=_named,
+    after=_get_id,
+    grows=_get_id,
     error=error,
 )
 
@@ -448,28 +486,28 @@ ROUTES = (
     COUNTED,
     COMPACTED,
     replace(
-        _about("openai.responses.get", "/responses/{id}", ANSWER, **RESUMED, **ALSO),
+        _build_route("openai.responses.get", "/responses/{id}", ANSWER, **RESUMED, **ALSO),
         stream=ResponseEvents,
         message=ITEM,
         reference=reference,
         in_turn=True,
     ),
-    _about("openai.responses.delete", "/responses/{id}", PASSED, "DELETE"),
-    _about("openai.responses.cancel", "/responses/{id}/cancel", ANSWER, "POST"),
-    _about("openai.responses.items", "/responses/{id}/input_items", LIST, **PAGE),
+    _build_route("openai.responses.delete", "/responses/{id}", PASSED, "DELETE"),
+    _build_route("openai.responses.cancel", "/responses/{id}/cancel", ANSWER, "POST"),
+    _build_route("openai.responses.items", "/responses/{id}/input_items", LIST, **PAGE),
     CONVERSATION,
-    _about("openai.conversations.get", "/conversations/{id}", PASSED),
-    _about("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
-    _about("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
+    _build_route("openai.conversations.get", "/conversations/{id}", PASSED),
+    _build_route("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
+    _build_route("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
     ADDED,
-    _about(
+    _build_route(
         "openai.conversations.item",
         "/conversations/{id}/items/{item}",
         SAID_ITEM,
         item=NAMED,
         **ALSO,
     ),
-    _about(
+    _build_route(
         "openai.conversations.item.delete",
         "/conversations/{id}/items/{item}",
         PASSED,
