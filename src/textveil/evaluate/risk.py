@@ -1,20 +1,21 @@
-"""Risk: how likely an attacker who knows the program finds each private word of a release.
+"""Risk: how likely an attacker who knows the program finds each private word.
 
-In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner alone: they tell which
-guesses are right.
-Not here: the attacker (`attack.posterior`), how often he is right over all draws (`attack.expected`), how risk is shown
-(`show.risk`), and the statement about a release (`guarantee`).
+In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner
+alone: they tell which guesses are right. Not here: the attacker (`attack.posterior`), how often he
+is right over all draws (`attack.expected`), how risk is shown (`show.risk`), and the statement
+about a release (`guarantee`).
 
-The attacker sees one release, and knows the program with all its options, the public lists and the prior, but no seed.
-Drawn words and names are guessed by Bayes' rule: the prior times the law of the draw, under the budget of the word's
-group. A name is guessed among the names of its list. Its owner is told that it is named where the guess is the name
-that stands for it on the list, so for a name that is on no list the risk is overstated. Equal words that are released
-alike are one draw, and each is guessed from that draw alone, also where a session drew it earlier. A placeholder tells
+The attacker sees one release, and knows the program with all its options, the public lists and the
+prior, but no seed. Drawn words and names are guessed by Bayes' rule: the prior times the law of the
+draw, under the budget of the word's group. A name is guessed among the names of its list. Its owner
+is told that it is named where the guess is the name that stands for it on the list, so for a name
+that is on no list the risk is overstated. Equal words that are released alike are one draw, and
+each is guessed from that draw alone, also where a session drew it earlier. A placeholder tells
 nothing of its value. What earlier releases tell of the same words is not counted here.
 
-What is guessed right in one draw is chance. So the sentence says how many words are guessed right on average over all
-draws of the text: computed from the law where it is written down and the prior is the same everywhere, else the mean of
-draws that are made for this alone, and thrown away.
+What is guessed right in one draw is chance. So the sentence says how many words are guessed right
+on average over all draws of the text: computed from the law where it is written down and the prior
+is the same everywhere, else the mean of draws that are made for this alone, and thrown away.
 """
 
 import json
@@ -55,22 +56,31 @@ CHOOSING = (
     "Choosing among draws of a text by what you see here breaks the bound, and each further draw adds its epsilon. Try "
     "options on public texts."
 )
-"""Said wherever somebody sees how well a release is protected, and may want another one."""
+"""The warning shown wherever somebody may draw a release again.
+
+Seeing how well a release is protected tempts to choose among draws.
+"""
 
 GUESSES = 100
-"""Candidates per word whose probability is known, if the attacker has so many; for others a bound is shown."""
+"""Candidates per word whose probability is known, at most.
+
+For other words a bound is shown.
+"""
 
 SIMULATED = 5000
-"""Words that an attacker with public texts tries the mechanism on: enough for a few texts."""
+"""Words of the simulation of an attacker with public texts.
+
+Enough for a few texts.
+"""
 
 AGAIN, MOST = 100, 8
-"""Where the average over draws has to be estimated, so many drawn words are looked at, in so many draws at most."""
+"""Drawn words to simulate, and the most draws, where the average is estimated."""
 
 HELD = 2000
-"""Drawn words of which it is held what a language model expects in their places."""
+"""The most drawn words whose language-model expectations are held."""
 
 AGAINST = 2**119
-"""Tells the further draws from all others under one seed."""
+"""The random stream of further draws, apart from all others under one seed."""
 
 EXPECTS = {
     "uniform": "takes every word to be as likely as any other",
@@ -83,17 +93,21 @@ EXPECTS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Risk:
-    """What an attacker learns from one release. Secret, because it tells which guesses are right.
+    """The attacker's success on one release.
+
+    Secret, because it tells which guesses are right.
 
     Attributes:
         released: the release.
-        probability: float64, one per item: how likely the attacker finds the private word; NaN for a public one. Where
-            the word is not among the attacker's candidates, the most that it can be.
+        probability: float64, one per item: how likely the attacker finds the private word; NaN for
+            a public one. Where the word is not among the attacker's candidates, the most that it
+            can be.
         named: bool, one per item: whether the attacker's best guess is the private word.
-        expected: float64, one per item: how often the best guess is the private word, over all draws; NaN for a public
-            one.
+        expected: float64, one per item: how often the best guess is the private word, over all
+            draws; NaN for a public one.
         draws: how many draws that was estimated from; None where it is computed from the law.
-        evidence: `exact` where the mechanism's law is written down, `estimated` where it was sampled.
+        evidence: `exact` where the mechanism's law is written down, `estimated` where it was
+            sampled.
         prior: the attacker's prior; "learned" of one who learned from public texts.
     """
 
@@ -107,18 +121,18 @@ class Risk:
 
     @property
     def private(self) -> Flags:
-        """Whether each item stands for a private word."""
+        """Flags of the items that stand for private words."""
         return ~np.isnan(self.probability)
 
     @property
     def caution(self) -> str:
-        """What to know before drawing again; empty where nothing was drawn."""
+        """The warning against drawing again; empty where nothing was drawn."""
         if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items):
             return CHOOSING
         return ""
 
     def to_json(self) -> dict[str, object]:
-        """As plain data, with None for public words."""
+        """Returns the risk as plain data, with None for public words."""
         return {
             "caution": self.caution or None,
             "expected": round(float(np.nansum(self.expected)), 4),
@@ -138,11 +152,14 @@ class Risk:
 
 
 def check(config: Config, prior: str | None = None) -> PriorName:
-    """Refuses what has no risk view, from the options alone: no table and no model is loaded.
+    """Refuses options that have no risk view.
+
+    From the options alone: no table and no model is loaded.
 
     Args:
         config: what the texts are to be privatized with.
-        prior: what the attacker expects before looking; None: the strongest attacker who needs no other texts.
+        prior: what the attacker expects before looking; None: the strongest attacker who needs no
+            other texts.
 
     Returns:
         The prior, as `assess` takes it.
@@ -178,21 +195,22 @@ def assess(
     rng: Randomness | None = None,
     report: Report = quiet,
 ) -> list[Risk]:
-    """The risk of every text of a case.
+    """Computes the risk of every text of a case.
 
     Args:
         case: releases and their originals, from `Case.after(privatizer, rehearsal, names=True)`.
-        prior: what the attacker expects before looking: all words alike (`uniform`), how often words stand in public
-            text (`unigram`), or what a language model makes of the released words around (`context`).
-        public: public texts of the same kind; drawn words are then guessed by an attacker who learned from them (the
-            attack `learned`), and the prior is that of names alone.
+        prior: what the attacker expects before looking: all words alike (`uniform`), how often
+            words stand in public text (`unigram`), or what a language model makes of the released
+            words around (`context`).
+        public: public texts of the same kind; drawn words are then guessed by an attacker who
+            learned from them (the attack `learned`), and the prior is that of names alone.
         draws: noisy vectors per released row, where the mechanism's law has to be estimated.
         rng: for these draws.
         report: told of progress.
 
     Raises:
-        ConfigError: such releases have no posterior under this prior, nothing can be learned from the public texts, or
-            a private text is among them.
+        ConfigError: such releases have no posterior under this prior, nothing can be learned from
+            the public texts, or a private text is among them.
     """
     attacker = None
     if public:
@@ -232,7 +250,10 @@ def assess(
 
 
 def _again(case: Case, copies: int, rng: Randomness) -> Case | None:
-    """So many further releases of the same texts by the same program, in one case; None for none."""
+    """Releases the same texts `copies` more times, as one case.
+
+    None for no copies.
+    """
     if not copies or case.view.program is None:
         return None
     program = case.view.program.with_parts(randomness=rng.part(AGAINST))
@@ -240,7 +261,10 @@ def _again(case: Case, copies: int, rng: Randomness) -> Case | None:
 
 
 def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) -> Values | None:
-    """How often each item is guessed right over all draws; None where no law of single words is written down."""
+    """Computes from the law how often each item is guessed right.
+
+    Over all draws; None where single words have no explicit law.
+    """
     words = of_words(case, again, prior, report)
     if words is None:
         return None
@@ -266,7 +290,9 @@ def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) ->
 
 
 def _of_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) -> Values:
-    """What holds of each item, from what holds of drawn words and of names; 1 where a word passed, NaN if it is public.
+    """Combines values of drawn words and names into one per item.
+
+    1 where a word passed, NaN where it is public.
 
     A word of several pieces is found if all of them are. What became a placeholder is not found.
     """
@@ -290,7 +316,7 @@ def _guessed(
     rng: Randomness,
     report: Report,
 ) -> tuple[Values, Flags, str]:
-    """How likely each item is found, whether the best guess of it is right, and what that is known from."""
+    """Returns each item's probability, whether the guess is right, and the evidence."""
     view = case.view
     if attacker is not None and len(view.drawn):
         if reason := attacker.refusal(view):
@@ -321,7 +347,7 @@ def _guessed(
 
 
 def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, Values, Flags]]:
-    """Items that are names drawn from one list, the probability of each private name, and whether it is guessed."""
+    """Yields items, probabilities and correct guesses of drawn names, by list."""
     named = case.view.named
     if named is None:
         return
@@ -341,7 +367,10 @@ def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, 
 
 
 def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
-    """ln of the prior of every row in the place of some items, [m, V] or [1, V]."""
+    """Returns the log prior of every row for some items.
+
+    [m, V] or [1, V].
+    """
     view = case.view
     if prior != "context":
         return static(view.origin, prior, view.words.stopwords)[None]
@@ -352,7 +381,10 @@ def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
 
 
 def sentence(risks: Sequence[Risk]) -> str:
-    """How many private words an attacker is expected to name, on average over all draws, in one sentence."""
+    """Returns a sentence on how many private words are expected to be named.
+
+    By the attacker, on average over all draws.
+    """
     private = sum(int(risk.private.sum()) for risk in risks)
     if not private:
         return "There is no private word to recover."
@@ -367,11 +399,14 @@ def sentence(risks: Sequence[Risk]) -> str:
 
 
 def beside(config: Config, risks: Sequence[Risk]) -> str:
-    """What public texts of the same kind bring under these options, as it was measured; else how to see it.
+    """Returns a sentence on attackers with public texts of the same kind.
+
+    The measured success under these options, or else how to see it.
 
     Args:
         config: what the texts were privatized with.
-        risks: of the texts; nothing is said where nothing was drawn, or the attacker has such texts.
+        risks: of the texts; nothing is said where nothing was drawn, or the attacker has such
+            texts.
     """
     if not caution(risks) or any(risk.prior == "learned" for risk in risks):
         return ""
@@ -384,7 +419,10 @@ def beside(config: Config, risks: Sequence[Risk]) -> str:
 
 @cache
 def _measured() -> dict[str, Any]:
-    """Options, and what one named under them who had learned from public texts; written by the bench, from its rows."""
+    """Reads the measured success of the learned attacker, and its options.
+
+    The bench writes that file from its rows.
+    """
     found: dict[str, Any] = json.loads(
         (files("textveil") / "data" / "risk.json").read_text(encoding="utf-8")
     )
@@ -392,5 +430,8 @@ def _measured() -> dict[str, Any]:
 
 
 def caution(risks: Sequence[Risk]) -> str:
-    """What to know before drawing any of the texts again; empty where nothing was drawn."""
+    """Returns the warning against drawing any text again.
+
+    Empty where nothing was drawn.
+    """
     return max((risk.caution for risk in risks), default="")

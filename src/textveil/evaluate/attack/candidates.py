@@ -1,7 +1,10 @@
-"""Candidates: the words that a released one can have been, by the mechanism's law, public text, and words that passed.
+"""Candidates: the words that may be behind a released word.
+
+They follow from the mechanism's law, public text, and words that passed.
 
 In: releases, what public text teaches. Out: `Shortlist`, some dozens for every word to be guessed.
-Not here: the law of released rows (`channel`), and how candidates are weighed by what stands around (`learned`).
+Not here: the law of released rows (`channel`), and how candidates are weighed by what stands around
+(`learned`).
 """
 
 from collections.abc import Iterator
@@ -21,33 +24,49 @@ from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Floats, Ids, Randomness
 
 TRUST = 0.7
-"""How much the two words before and behind count in the choice of candidates, where they passed."""
+"""The weight of the words nearest to a word in the choice of its candidates.
+
+These are the two before and the two behind, where they passed.
+"""
 
 CLOSE = 4
-"""These are so many sides."""
+"""The number of sides that count as near."""
 
 TOGETHER = 64
-"""Cells whose candidates are chosen together: for each all U words are held."""
+"""Cells whose candidates are chosen together.
+
+For each of them all U words are held in memory.
+"""
 
 LEAST = np.float32(-40.0)
-"""ln of the law of a word is not taken to be further below that of the likeliest."""
+"""The lowest log likelihood of a candidate, relative to the likeliest."""
 
 ELSEWHERE = 0.05
-"""The share of words in a group of which the word alone says that they are in another."""
+"""The share of words whose group differs from the one the word alone has."""
 
 LARGER = 20
-"""In tables with so many times more rows than there are candidates, laws in context are worked out for these alone."""
+"""The table size, in multiples of k, above which context laws are restricted.
+
+In larger tables they are computed for the candidates alone.
+"""
 
 NEAR = np.float32(100.0)
-"""What being near the released row counts in the choice of candidates: more than anything else."""
+"""The score of rows near the released row in the choice of candidates.
+
+It outweighs everything else.
+"""
 
 FEATURES = ("prior", "usual", "law", "own")
-"""ln of the share in public text, and in the general word list; ln of the law; whether the table has the word."""
+"""Names of the features of a candidate.
+
+ln of its share in public text and in the general word list, ln of the law, and whether the table
+has the word.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shortlist:
-    """Words that may stand in m cells.
+    """The candidate words of m cells, with their features.
 
     Attributes:
         around: the cells, and what stands around.
@@ -65,7 +84,7 @@ class Shortlist:
 
 
 def alike(view: View) -> Ids:
-    """A number for each position [n], the same where the same row was drawn in a text, and in one group."""
+    """Numbers positions [n] so that equal draws of one text and group agree."""
     n = len(view.drawn)
     alone = np.where(view.drawn == PLACEHOLDER, np.arange(n) + 1, 0)
     key = np.stack([view.text, view.group, alone, *view.draws.T])
@@ -84,14 +103,15 @@ def find(
     rng: Randomness,
     report: Report = quiet,
 ) -> Shortlist:
-    """The candidates of every cell.
+    """Finds the candidates of every cell.
 
     Args:
         view: the releases.
         known: what public text teaches.
         of: int64 [n], the cell of each position.
         k: candidates for each.
-        releases: how many releases are looked at; 0 for an attacker who sees nothing that was drawn.
+        releases: how many releases are looked at; 0 for an attacker who sees nothing that was
+            drawn.
         draws: noisy vectors per released row, where the law has to be estimated.
         estimate: takes the place of the law, where words were mixed.
         rng: for draws.
@@ -139,7 +159,10 @@ def find(
 
 
 def _elsewhere(view: View, known: Knowledge) -> Floats:
-    """What is added to ln of the prior of each word in each group, float32 [G, U]."""
+    """Returns the correction of the log prior by group: float32 [G, U].
+
+    Words that alone would be in another group lose ln of `ELSEWHERE`.
+    """
     found = np.zeros((len(view.groups), len(known)), np.float32)
     if view.row_group is not None and len(view.row_group) == int(known.own.sum()):
         for number in range(len(view.groups)):
@@ -156,7 +179,10 @@ def _laws(
     rng: Randomness,
     report: Report,
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """Some cells at a time, the line of each, and of each line ln of the law of all words but for a constant [l, U]."""
+    """Yields cells, the law line of each, and the lines [l, U].
+
+    A line is ln of the law of all words, up to a constant.
+    """
     if releases == 0:
         for start in range(0, len(first), TOGETHER):
             cells = np.arange(start, min(start + TOGETHER, len(first)))
@@ -181,7 +207,10 @@ def _laws(
 def _estimated(
     view: View, known: Knowledge, first: Ids, estimate: WordEstimate
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """As `_laws`: scores by an estimate of mixed words, a line for each cell."""
+    """Yields scores from an estimate of mixed words, one line for each cell.
+
+    The same format as `_laws`.
+    """
     around = unmixing.MixedEvidence.of(view)
     estimated = estimate.vectors(around)[first]
     for start in range(0, len(first), TOGETHER):
@@ -192,7 +221,10 @@ def _estimated(
 
 
 def _later(view: View, k: int) -> bool:
-    """Whether the law is worked out when candidates are chosen: where a context makes it another at each position."""
+    """Says whether the law is computed only after candidates are chosen.
+
+    That is so where a context gives each position a law of its own, and the table is large.
+    """
     one = view.table is view.origin
     return one and context.looks(view.mechanism, view.table) and len(view.table) > LARGER * k
 
@@ -200,7 +232,10 @@ def _later(view: View, k: int) -> bool:
 def _nearest(
     view: View, known: Knowledge, first: Ids, releases: int, near: int
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """As `_laws`: of each cell the rows nearest to those released, in place of the law."""
+    """Yields the rows nearest to the released rows, in place of the law.
+
+    The same format as `_laws`.
+    """
     for start in range(0, len(first), TOGETHER):
         cells = np.arange(start, min(start + TOGETHER, len(first)))
         lines = np.zeros((len(cells), len(view.table)), np.float32)
@@ -215,7 +250,7 @@ def _nearest(
 def _in_context(
     view: View, known: Knowledge, first: Ids, releases: int, words: Ids, report: Report
 ) -> Floats:
-    """ln of the law of each candidate [m, K], but for a constant of the cell."""
+    """Returns ln of the law of each candidate [m, K], up to a constant."""
     law = np.zeros(words.shape, np.float32)
     order = np.argsort(first, kind="stable")
     for each in (view, *view.others)[:releases]:

@@ -1,7 +1,7 @@
-"""Words of a text side by side, and what their released rows say of them together.
+"""Windowed mechanisms: joint inference over neighbouring words of a text.
 
-In: released rows, a window, a noise. Out: for every word a few candidates, and what speaks for each of them.
-Not here: where the fit comes from, and how candidates become a posterior (`joint`).
+In: released rows, a window, a noise. Out: for every word a few candidates, and what speaks for each
+of them. Not here: where the fit comes from, and how candidates become a posterior (`joint`).
 """
 
 from collections.abc import Iterator
@@ -18,41 +18,53 @@ from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
 STATES = {1: 64, 2: 32, 3: 14}
-"""Rows that a word may be, by how many words are weighed jointly: a table of 64 to 2,744 combinations."""
+"""States of a word, by the number of words weighed jointly.
+
+A table then has 64 to 2,744 combinations.
+"""
 
 STRATA = 5
-"""Of these states, how many stand for all rows that are no candidates."""
+"""States that stand for all rows that are no candidates."""
 
 SAMPLE = 512
 """Rows drawn from the prior, among which those stand-ins are found."""
 
 JOINT = 0.25
-"""Neighbours of at least this share of the top weight are weighed jointly, at most three words."""
+"""The least share of the top weight at which neighbours are weighed jointly.
+
+At most three words are.
+"""
 
 MESSAGES = 12
-"""Neighbours tell each other so many times what they believe: a word hears of so many words on each side."""
+"""Rounds of messages between neighbours: how far a word is heard on each side."""
 
 SLICE, ROWS = 4096, 32
-"""Words that are guessed together, about 150 MB in all; and tables that are made at once, which stay in the cache."""
+"""Words that are guessed together, and tables that are computed together.
+
+About 150 MB in all; the tables stay in the cache.
+"""
 
 CELLS = 1 << 24
 """Scores that are held at once: 64 MiB."""
 
 LEVELS = 4
-"""Parts of equal size that rows of unlike parameters are split into, each with a softness of its own."""
+"""Quantile groups of unlike parameters, each fitted with its own softness."""
 
 LARGE = 700.0
-"""e^709 is the largest that float64 holds."""
+"""The largest exponent that is used; float64 overflows above e^709."""
 
 SOFTNESS = (0.005, 5.0)
-"""Between these multiples of a row's mean square the softness is searched."""
+"""Bounds of the search for the softness, in multiples of a row's mean square."""
 
 
-# ---- words side by side ----------------------------------------------------------------------------
+# ---- words side by side --------------------------------------------------------------------------
 
 
 def neighbour(text: Ids, offset: int) -> tuple[Ids, Flags]:
-    """The place `offset` further on, and whether it is in the same text."""
+    """Returns each word's place `offset` further on, and whether it is inside.
+
+    Inside means in the same text.
+    """
     place = np.arange(len(text)) + offset
     inside = (place >= 0) & (place < len(text))
     place = np.where(inside, place, 0)
@@ -82,7 +94,7 @@ class Chain:
     parameter: Values
 
     def part(self, chosen: slice) -> Self:
-        """Some words in a row."""
+        """Returns the chain of some adjacent words."""
         return replace(
             self,
             place=self.place[chosen],
@@ -94,14 +106,20 @@ class Chain:
         )
 
     def at(self, offset: int) -> tuple[Ids, Floats, Flags]:
-        """For every window: which word stands at an offset, its weight float32 [M], and whether there is one."""
+        """Returns the word at an offset of each window, its weight, and its presence.
+
+        The weight is float32 [M].
+        """
         place, inside = neighbour(self.text, offset)
         weight = np.where(inside, self.weights[:, self.offsets.index(offset)], 0.0)
         return place, weight.astype(np.float32), inside
 
     @cached_property
     def joint(self) -> tuple[int, ...]:
-        """The offsets weighed jointly: at most three in a row, the word's own among them, of the largest weights."""
+        """The offsets that are weighed jointly: at most three adjacent ones.
+
+        The word itself is among them; they have the largest weights.
+        """
         share = self.weights.sum(axis=0)
         size = min(3, int((share >= JOINT * share.max()).sum()))
         starts = [i for i in range(len(share) - size + 1) if 0 in self.offsets[i : i + size]]
@@ -112,7 +130,7 @@ class Chain:
 def chain_of(
     mechanism: Windowed, layout: Layout, drawn: Ids, passed: Ids, parameter: Values
 ) -> Chain:
-    """The words of a layout that windows of a mechanism range over.
+    """Builds the chain of words that a mechanism's windows range over.
 
     Args:
         mechanism: a window with any noise, or none.
@@ -146,16 +164,17 @@ def chain_of(
     )
 
 
-# ---- what is known of a word -----------------------------------------------------------------------
+# ---- what is known of a word ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WindowChannel:
-    """From words to released rows, as fitted to a rehearsal.
+    """The channel from words to released rows, fitted to a rehearsal.
 
     Attributes:
         rows: float32 [V, d].
-        offset: float32 [V], taken off a row's products for its score: half its square for Euclidean tables.
+        offset: float32 [V], taken off a row's products for its score: half its square for Euclidean
+            tables.
         log_prior: float32 [V].
         sample: int64 [SAMPLE], rows drawn from the prior.
         exclude: whether a word's own row is never released.
@@ -233,9 +252,12 @@ class WindowChannel:
         return found
 
     def beliefs(self, chain: Chain, report: Report, step: str) -> Iterator[tuple[Values, Ids]]:
-        """Features [m, c + 1, F] of c candidates and of "none of them", and the candidates [m, c], for protected words.
+        """Yields features [m, c + 1, F] and candidates [m, c] of protected words.
 
-        Features: log-posterior; whether the candidate is the output before, at, or after the word; whether it is none.
+        The last entry is "none of the c candidates".
+
+        Features: log-posterior; whether the candidate is the output before, at, or after the word;
+        whether it is none.
         """
         total = len(chain.place)
         for start in range(0, total, SLICE):
@@ -254,7 +276,10 @@ class WindowChannel:
             yield features[own], candidates[own]
 
     def _infer(self, chain: Chain) -> tuple[Ids, Floats]:
-        """Candidates [M, c] and their probabilities with that of all other rows, [M, c + 1]."""
+        """Infers candidates [M, c] and their probabilities [M, c + 1].
+
+        The last column is the probability of all other rows.
+        """
         states, log_prior = self._states(chain)
         candidates = states[:, :-STRATA]
         known = chain.passed >= 0
@@ -273,9 +298,12 @@ class WindowChannel:
         return candidates, np.concatenate([belief[:, :-STRATA], rest], axis=1)
 
     def _states(self, chain: Chain) -> tuple[Ids, Floats]:
-        """Rows that each word may be [M, m], and their log-prior; the last `STRATA` stand for all other rows.
+        """Returns candidate rows [M, m] of each word and their log priors.
 
-        A candidate's score is the numerator of the likelihood, sum_i f_ij s(y_i) / tau, times its prior.
+        The last `STRATA` of them stand for all other rows.
+
+        A candidate's score is the numerator of the likelihood, sum_i f_ij s(y_i) / tau, times its
+        prior.
         """
         size = min(STATES[len(chain.joint)] - STRATA, len(self.rows))
         softness = self._at(chain, self.softness)
@@ -320,7 +348,10 @@ class WindowChannel:
         )
 
     def _stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
-        """Rows of the sample [b, STRATA] for all rows that score below `least` [b, 1], and their shares of the rest."""
+        """Picks sample rows [b, STRATA] that stand for all rows scoring below `least`.
+
+        `least` is [b, 1]; returned with them are their shares of the remaining rows.
+        """
         below = scores < least
         order = np.argsort(
             np.where(below, self.log_prior[self.sample] - scores, np.inf), axis=1, kind="stable"
@@ -333,7 +364,10 @@ class WindowChannel:
         return self.sample[chosen], np.where(count > 0, np.diff(edges), 0.0).astype(np.float32)
 
     def _tables(self, chain: Chain, states: Ids, log_prior: Floats, expected: Floats) -> Floats:
-        """P(released row | words weighed jointly) P(own word), scaled to at most 1: float32 [M, m, ...]."""
+        """Computes likelihood tables of the jointly weighed words: float32 [M, m, ...].
+
+        P(released row | words weighed jointly) P(own word), scaled to at most 1.
+        """
         softness, rest = self._at(chain, self.softness), self._at(chain, self.rest)
         slots = {offset: chain.at(offset) for offset in chain.offsets}
         joint, m = len(chain.joint), states.shape[1]
@@ -346,7 +380,8 @@ class WindowChannel:
                 if offset not in chain.joint:
                     place, weight, _ = slots[offset]
                     tail += expected[place[part]] * weight[part, None]
-            # all states of the window are rivals of the released row, each once; the released row is the last
+            # all states of the window are rivals of the released row, each once; the released row
+            # is the last
             rival = np.concatenate(
                 [states[slots[offset][0][part]] for offset in chain.joint], axis=1
             )
@@ -381,7 +416,10 @@ class WindowChannel:
 
 
 def _softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
-    """The tau of greatest likelihood of drawn rows [b] given scores [b, V]: the likelihood is concave in 1 / tau."""
+    """Fits the softness tau of greatest likelihood to drawn rows [b].
+
+    By bisection, given scores [b, V]: the likelihood is concave in 1 / tau.
+    """
     reached = scores[np.arange(len(drawn)), drawn].mean()
     finite = np.maximum(scores, -1e30)
     for _ in range(12):
@@ -392,14 +430,17 @@ def _softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
 
 
 def _only_first(prior: Floats) -> Floats:
-    """Certainty of the first state: for words that passed, and where a text has ended."""
+    """Returns a log prior that is certain of the first state.
+
+    For words that passed, and beyond the end of a text.
+    """
     certain = np.full_like(prior, -np.inf)
     certain[:, 0] = 0
     return certain
 
 
 def _first_of_each(rows: Ids) -> Flags:
-    """Whether an entry [b, r] is not negative and the first of its kind in its line."""
+    """Marks the first occurrence of each non-negative entry [b, r] in its line."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     found = np.empty(rows.shape, bool)
@@ -408,7 +449,10 @@ def _first_of_each(rows: Ids) -> Flags:
 
 
 def _axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Floats:
-    """Values [b, m] along one of the axes of tables [b, m, ...]; [b, 1] along none."""
+    """Reshapes values [b, m] to lie along one axis of the tables.
+
+    The tables are [b, m, ...]; [b, 1] lies along none of their axes.
+    """
     shape = [1] * joint
     if axis is not None:
         shape[axis] = values.shape[1]
@@ -416,7 +460,9 @@ def _axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Flo
 
 
 def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
-    """ln(e^rest + sum_v exp(base_v + sum_k terms_k[state_k, v])) for all combinations of states: a product of matrices.
+    """Computes log normalizers for all combinations of states by matrix products.
+
+    ln(e^rest + sum_v exp(base_v + sum_k terms_k[state_k, v])).
 
     Args:
         base: float64 [b, r].
@@ -443,9 +489,12 @@ def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
 
 
 def _sum_product(tables: Floats, chain: Chain) -> Floats:
-    """The marginals of all words [M, m], from messages along the texts, all at once, `MESSAGES` times.
+    """Computes the marginals [M, m] of all words by message passing.
 
-    A message is about the words that two neighbouring tables share, as in a hidden Markov model of higher order.
+    All messages along the texts are sent at once, `MESSAGES` times.
+
+    A message is about the words that two neighbouring tables share, as in a hidden Markov model of
+    higher order.
     """
     count, m = tables.shape[:2]
     if tables.ndim == 2:

@@ -1,8 +1,8 @@
-"""An attacker who has learned from public texts of the same kind, and tried the mechanism on them.
+"""An attacker trained on public texts, on which the mechanism was tried.
 
-In: a case, public texts. Out: how often the private word is the best guess, among the first, and at which rank.
-Not here: what public texts teach (`knowledge`), which words come into question (`candidates`), and what stands around
-a word (`around`).
+In: a case, public texts. Out: how often the private word is the best guess, among the first, and at
+which rank. Not here: what public texts teach (`knowledge`), which words come into question
+(`candidates`), and what stands around a word (`around`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,25 +37,34 @@ from textveil.randomness import Flags, Floats, Ids, Randomness, Values
 from textveil.text import check_texts, is_public, ranks
 
 FEWEST = 10
-"""Public texts below which nothing is learned."""
+"""The least number of public texts to learn from."""
 
 RARE = 5000
-"""A word is rare from this rank of the general word list on."""
+"""The rank of the general word list from which a word counts as rare."""
 
 SURE = 0.9
-"""Positions of one text with one release are one word, where the simulation finds it in so many of them."""
+"""The share of agreeing positions at which equal releases count as one word.
+
+Measured in the simulation, among positions of one text with one release.
+"""
 
 LIKELIER = 32
-"""Of so many candidates of each word a trigram model is asked."""
+"""The likeliest candidates of each word that a trigram model rates."""
 
 KEPT = 8
-"""So many results of counting, and of guesses from what stands around alone, are kept for the next releases."""
+"""Memo entries that are kept for the next releases.
+
+Counts, and guesses from context alone.
+"""
 
 SEEN = 0.5
-"""Added to how often a word of the public list was protected: what was never seen may happen (Jeffreys' prior)."""
+"""The pseudo-count of protected words of the public list.
+
+Events that were never seen may happen (Jeffreys' prior).
+"""
 
 SIMULATION = 2**121
-"""Tells the draws of the simulation from all others under one seed."""
+"""The random stream of the simulation, apart from all others under one seed."""
 
 LOWER = (
     "a lower bound: others may learn more, "
@@ -71,23 +80,26 @@ _Made = TypeVar("_Made")
 Language = Literal["none", "masked", "causal", "trigram"]
 
 KINDS: Mapping[Language, ContextKind] = {"masked": "masked-lm", "causal": "causal-lm"}
-"""Which language models are networks."""
+"""The kinds of language models that are networks."""
 
 Setting = Mapping[str, str | int | float]
 
 Look = Callable[[Shortlist, Values], Floats]
-"""What gives features [m, K, F] of candidates from their probabilities [m, K] so far."""
+"""Computes features [m, K, F] of candidates from current probabilities [m, K]."""
 
 
 def _texts(public: object) -> object:
-    """The public texts, if they are texts; a message does not repeat them."""
+    """Checks that public texts are texts, and returns them.
+
+    Its message does not repeat them.
+    """
     check_texts(public, what="public text")  # type: ignore[arg-type]
     return public
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Guesses:
-    """What the attacker takes the n protected words to be.
+    """The attacker's guesses of the n protected words.
 
     Attributes:
         words: int64 [n, K], numbers of words of `known`, best first.
@@ -158,7 +170,11 @@ class Learned:
             )
 
     def refusal(self, view: View) -> str:
-        """Where nothing is protected, there are no public texts, or the law of single words is not known."""
+        """Returns why no guess can be made, or "".
+
+        That is where nothing is protected, there are no public texts, or the law of single words is
+        not known.
+        """
         if not self.public:
             return "it learns from public texts of the same kind: name a file of them with --public"
         # of phrases of one text, none would be left to try the mechanism on
@@ -175,9 +191,10 @@ class Learned:
         return view.untold or ("" if mixes(view) else channel.refusal(view))
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
-        """top-1, top-k, the mean reciprocal rank, and top-1 of rare words.
+        """Yields top-1, top-k, mean reciprocal rank, and top-1 of rare words.
 
-        Of several releases after some of them, and after all where memory gave the first of them every time.
+        Of several releases after some of them, and after all where memory gave the first of them
+        every time.
 
         Raises:
             ConfigError: a private text is among the public ones.
@@ -195,7 +212,9 @@ class Learned:
         yield from self._outcomes(case, found[0], blind, {"releases": releases, "memory": ONCE})
 
     def check(self, case: Case) -> None:
-        """Refuses to learn from what is attacked: no guess would be worth anything.
+        """Refuses public texts that contain a text under attack.
+
+        No guess would be worth anything.
 
         Raises:
             ConfigError: a private text is among the public ones.
@@ -209,7 +228,7 @@ class Learned:
     def guess(
         self, view: View, seen: Sequence[int], *, rng: Randomness, report: Report = quiet
     ) -> list[Guesses]:
-        """What the private words are taken to be after each number of releases.
+        """Guesses the private words after each given number of releases.
 
         Args:
             view: the releases.
@@ -275,7 +294,7 @@ class Learned:
         return {}
 
     def _kept(self, key: object, make: Callable[[], _Made]) -> _Made:
-        """What was made for a key, kept until so many others were asked for."""
+        """Returns a memoized result; only the last `KEPT` used keys are kept."""
         made: _Made = self._memo.pop(key) if key in self._memo else make()
         self._memo[key] = made
         for old in list(self._memo)[:-KEPT]:
@@ -283,7 +302,10 @@ class Learned:
         return made
 
     def _knowledge(self, view: View, texts: Sequence[str], protected: float) -> Knowledge:
-        """What public texts teach, counted once for all books of a table."""
+        """Returns the statistics of public texts, counted once per table.
+
+        All books of a table share them.
+        """
         key = _learnable(view), _digest(texts), protected
         return self._kept(key, partial(learn, view.origin, view.words, texts, protected))
 
@@ -295,12 +317,13 @@ class Learned:
         truth: Ids | None,
         report: Report,
     ) -> Sequence[Look]:
-        """What is looked at in each pass.
+        """Returns the feature functions of each pass.
 
         Args:
             view: the releases.
             known: what public text teaches.
-            estimates: where words were mixed, one for each pass: made where `truth` is known, and else used.
+            estimates: where words were mixed, one for each pass: made where `truth` is known, and
+                else used.
             truth: int64 [n], the rows of the words that are guessed.
             report: told of progress.
         """
@@ -388,13 +411,19 @@ class Learned:
 
 
 def _ranks(found: Guesses, view: View, words: Sequence[str]) -> Values:
-    """The rank of each private word among the guesses, float64 [n]; infinite for one that is no candidate."""
+    """Returns the rank of each private word among the guesses: float64 [n].
+
+    Infinite for a word that is no candidate.
+    """
     here = found.words == found.known.ids(view.table, words)[:, None]
     return np.where(here.any(axis=1), here.argmax(axis=1) + 1.0, np.inf)
 
 
 def _protected(simulated: Case) -> float:
-    """The share of words of the public list that detectors protect, as parts of names: what the simulation says."""
+    """Returns the simulated share of public-list words that detectors protect.
+
+    They are protected as parts of names.
+    """
     if simulated.view.program is None or simulated.view.program.grouping is None:
         return 0.0
     private = sum(map(is_public, simulated.secret_words))
@@ -402,7 +431,10 @@ def _protected(simulated: Case) -> float:
 
 
 def _tells(view: View, truth: Ids) -> bool:
-    """Whether words of a text that were released alike are one word: what the simulation says."""
+    """Says whether equal releases in a text mean equal words.
+
+    It is judged from the simulation.
+    """
     of = alike(view)
     _, first = np.unique(of, return_index=True)
     further = np.ones(len(of), bool)
@@ -410,11 +442,11 @@ def _tells(view: View, truth: Ids) -> bool:
     return bool(further.any() and (truth[further] == truth[first[of[further]]]).mean() >= SURE)
 
 
-# ---- what is kept ----------------------------------------------------------------------------------
+# ---- what is kept --------------------------------------------------------------------------------
 
 
 def _learnable(view: View) -> tuple[str, WordsOptions]:
-    """What it depends on, apart from the texts, what public texts teach."""
+    """Returns the memo key of public statistics, apart from the texts."""
     return view.origin.digest, view.words
 
 
@@ -423,7 +455,7 @@ def _digest(texts: Sequence[str]) -> bytes:
 
 
 def _mask(view: View) -> bytes:
-    """A digest of all that is seen of releases but for what was drawn."""
+    """Returns a digest of the visible release without the drawn words."""
     items = list(view.items)
     for item in view.item.tolist():
         items[item] = ""
@@ -442,11 +474,14 @@ def _mask(view: View) -> bytes:
     return found.digest()
 
 
-# ---- weights ---------------------------------------------------------------------------------------
+# ---- weights -------------------------------------------------------------------------------------
 
 
 def _fit(found: Shortlist, truth: Ids, looks: Sequence[Look]) -> list[Values]:
-    """Weights of the features, at first and for every pass: what makes the right words the likeliest."""
+    """Fits feature weights of the first guess and of every pass.
+
+    They make the right words the likeliest.
+    """
     _, first = np.unique(found.around.of, return_index=True)
     here = found.words == truth[first][:, None]
     known = np.flatnonzero(here.any(axis=1))
@@ -459,7 +494,7 @@ def _fit(found: Shortlist, truth: Ids, looks: Sequence[Look]) -> list[Values]:
 
 
 def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look]) -> Values:
-    """The probability of every candidate [m, K]."""
+    """Computes the probability of every candidate [m, K] over all passes."""
     first, *further = weights
     probability = shares(found.features, first)
     for look, each in zip(looks, further, strict=True):
@@ -468,7 +503,7 @@ def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look])
 
 
 def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
-    """All features, if words are what is believed so far."""
+    """Adds the context features under current probabilities to the others."""
     around = found.around.features(found.words, probability, found.passing, report)
     return np.concatenate([found.features, around], axis=2)
 
@@ -476,20 +511,20 @@ def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
 def _asked(
     found: Shortlist, probability: Values, *, models: Sequence[Look], report: Report
 ) -> Floats:
-    """All features, and what language models say besides."""
+    """Adds the features of language models to all others."""
     said = [model(found, probability) for model in models]
     return np.concatenate([_around(found, probability, report=report), *said], axis=2)
 
 
 def _estimate(simulated: Case, known: Knowledge) -> WordEstimate:
-    """How words that were mixed are estimated, before anything is believed of their neighbours."""
+    """Fits the first estimate of mixed words, without beliefs about neighbours."""
     return WordEstimate.fit(
         MixedEvidence.of(simulated.view), simulated.truth.coded, _table_prior(simulated.view, known)
     )
 
 
 def _table_prior(view: View, known: Knowledge) -> Values:
-    """ln of the share of each row of the table among private words, float64 [V]."""
+    """Returns the log prior of each row of the table: float64 [V]."""
     return known.log_prior[: len(view.origin)]
 
 
@@ -504,7 +539,9 @@ def _unmixed(
     truth: Ids | None,
     report: Report,
 ) -> Floats:
-    """All features, and how near a candidate is to what is estimated if the words around are what is believed so far.
+    """Adds to all features the closeness to the estimated vector.
+
+    The estimate assumes the current beliefs about the words around.
 
     An estimate is fitted where the `truth` is known, and kept for the releases that are attacked.
     """
@@ -529,7 +566,9 @@ def _network(
     language: LanguageModel,
     report: Report,
 ) -> Floats:
-    """ln of what a language model expects between, or after, the likeliest words, float32 [m, K, 1].
+    """Returns a language model's log scores of candidates: float32 [m, K, 1].
+
+    The model reads between, or after, the likeliest words.
 
     Of a word outside the table it says nothing; it then has the mean of the other candidates.
     """
@@ -550,7 +589,10 @@ def _network(
 def _trigram(
     found: Shortlist, probability: Values, *, view: View, known: Knowledge, report: Report
 ) -> Floats:
-    """ln of what a trigram model expects between the likeliest words, of the likelier candidates: float32 [m, K, F]."""
+    """Returns a trigram model's log scores of candidates: float32 [m, K, F].
+
+    Only the likelier candidates are rated, between the likeliest words.
+    """
     words, first = _likeliest(found, probability, view, known)
     best = highest(probability, min(LIKELIER, probability.shape[1]))
     choices = np.take_along_axis(found.words, best, axis=1).tolist()
@@ -565,7 +607,7 @@ def _trigram(
 def _searched(
     found: Shortlist, probability: Values, *, beam: Beam, positions: Ids, report: Report
 ) -> Floats:
-    """ln of the probability of each candidate over the likeliest texts, float32 [m, K, 1]."""
+    """Returns log probabilities of candidates from the beam search: float32 [m, K, 1]."""
     report("beam search", 0, len(found.words))
     return beam.scores(found.around, found.words, probability, positions)[:, :, None].astype(
         np.float32
@@ -575,7 +617,10 @@ def _searched(
 def _likeliest(
     found: Shortlist, probability: Values, view: View, known: Knowledge
 ) -> tuple[list[str], Ids]:
-    """The words of all items, the likeliest ones where some were drawn; and the first position of each cell."""
+    """Returns all items with drawn words replaced by their likeliest guess.
+
+    And the first position of each cell.
+    """
     best = found.words[np.arange(len(probability)), probability.argmax(axis=1)]
     words = list(view.items)
     for item, word in zip(view.item.tolist(), best[found.around.of].tolist(), strict=True):

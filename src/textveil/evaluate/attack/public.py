@@ -1,4 +1,6 @@
-"""Public texts for an attacker who learns: without repetitions, and in two parts that have little in common.
+"""Public texts of the learning attacker: deduplicated, and split in two.
+
+The parts have little in common.
 
 In: texts that anybody may read. Out: those to count words in, and those to try the mechanism on.
 Not here: what is counted (`knowledge`).
@@ -13,16 +15,22 @@ from textveil.randomness import Flags, Ids, Randomness
 from textveil.text import tokenize
 
 RUN = 5
-"""Texts are compared by runs of so many words, or by all their words, where they have fewer."""
+"""The run length in words for finding texts inside others.
+
+Shorter texts are compared as a whole.
+"""
 
 COMMON = 3
-"""The two parts are compared by runs of so many words."""
+"""The run length in words for comparing the two parts."""
 
 SHARED = 0.3
-"""A text that shares more of its runs than this with those that are tried is not counted, unless most do."""
+"""The share of runs in common with tried texts above which a text is dropped.
+
+Unless most texts share more.
+"""
 
 TRIED = 1 / 3
-"""At most so much of the texts is tried."""
+"""The largest share of the texts that is tried."""
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
@@ -30,9 +38,12 @@ Hashes = NDArray[np.uint64]
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
-    """The texts but for those whose words another one holds in the same order; the longest first.
+    """Drops texts whose words another text contains in the same order.
 
-    Treebanks list a sentence, and then each phrase of it again: whoever counts words in both counts them twice.
+    The longest come first.
+
+    Treebanks list a sentence, and then each phrase of it again: whoever counts words in both counts
+    them twice.
     """
     ordered = sorted(dict.fromkeys(texts), key=len, reverse=True)
     sequence, documents = _numbered(ordered)
@@ -47,7 +58,10 @@ def distinct(texts: Sequence[str]) -> list[str]:
 
 
 def _repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Ids]:
-    """Which texts have only runs that stand in earlier ones; the number of each run, and the text that it is in."""
+    """Finds texts whose runs all occur in earlier texts.
+
+    Returns also the number of each run, and the text that it is in.
+    """
     runs, text = _runs(sequence, documents, length)
     _, run = np.unique(runs, return_inverse=True)
     texts = len(documents) - 1
@@ -59,7 +73,10 @@ def _repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Id
 
 
 def _inside(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: Ids) -> list[bool]:
-    """Whether the words of some texts stand in one before them, which their rarest run leads to."""
+    """Says of each text whether an earlier one contains all its words.
+
+    Candidates are found by the text's rarest run.
+    """
     order = np.argsort(run, kind="stable")
     starts = np.append(0, np.cumsum(np.bincount(run)))
     begins = np.searchsorted(text, asked)
@@ -82,7 +99,9 @@ def _inside(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: Ids) -> l
 
 
 def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str], list[str]]:
-    """Texts to count in, and texts to try the mechanism on, which were not counted.
+    """Splits texts into those to count and those to try.
+
+    The mechanism is tried on texts that were not counted.
 
     Args:
         texts: without repetitions.
@@ -110,7 +129,7 @@ def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str],
 
 
 def _numbered(texts: Sequence[str]) -> tuple[Ids, Ids]:
-    """The words of texts as numbers, in small letters, and where each text starts."""
+    """Numbers the lowercased words of texts, and returns where texts start."""
     tokens = tokenize(texts)
     number: dict[str, int] = {}
     found = [number.setdefault(word.lower(), len(number)) for word in tokens.words]
@@ -118,7 +137,7 @@ def _numbered(texts: Sequence[str]) -> tuple[Ids, Ids]:
 
 
 def _runs(sequence: Ids, documents: Ids, length: int) -> tuple[Hashes, Ids]:
-    """A hash of every run of so many words, and the text that it is in."""
+    """Hashes every run of a given length, and returns its text."""
     text = np.repeat(np.arange(len(documents) - 1), np.diff(documents))
     starts = np.flatnonzero(np.arange(len(sequence)) + length <= documents[1:][text])
     found = np.zeros(len(starts), np.uint64)
