@@ -21,15 +21,15 @@ BLOCKS = 32
 
 
 def runs(values: Values | Floats) -> Iterator[slice]:
-    """Returns slices of the lines of [m, n] that stay in the cache."""
+    """Returns slices of lines of [m, n] that fit the cache."""
     step = max(1, TOGETHER // max(1, values.shape[1]))
     return (slice(start, start + step) for start in range(0, len(values), step))
 
 
 def log_sum(values: Values | Floats) -> Values:
-    """Returns ln of the sum of e^v over each line of [m, n].
+    """Computes ln of the sum of e^v over each line.
 
-    float64 [m], n > 0; -inf where all are.
+    Of [m, n], n > 0: float64 [m]; -inf where all are.
     """
     found = np.empty(len(values))
     for part in runs(values):
@@ -54,7 +54,9 @@ def softmax(logits: Floats) -> Floats:
 
 
 def highest(values: Values | Floats, k: int) -> Ids:
-    """Returns the columns of the k highest numbers of each line: [m, k].
+    """Returns the columns of the k highest numbers per line: [m, k].
+
+    Of [m, n], the highest first, and the first of equals.
 
     Of [m, n], the highest first, and the first of equals.
 

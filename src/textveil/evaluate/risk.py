@@ -1,4 +1,6 @@
-"""Risk: how likely an attacker who knows the program finds each private word.
+"""Risk: how likely an attacker finds each private word.
+
+The attacker knows the program, and sees one release.
 
 In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner
 alone: they tell which guesses are right. Not here: the attacker (`attack.posterior`), how often he
@@ -74,13 +76,13 @@ Enough for a few texts.
 """
 
 AGAIN, MOST = 100, 8
-"""Drawn words to simulate, and the most draws, where the average is estimated."""
+"""The drawn words, and the most draws, of an estimated average."""
 
 HELD = 2000
 """The most drawn words whose language-model expectations are held."""
 
 AGAINST = 2**119
-"""The random stream of further draws, apart from all others under one seed."""
+"""The random stream of further draws, apart from all others."""
 
 EXPECTS = {
     "uniform": "takes every word to be as likely as any other",
@@ -381,9 +383,9 @@ def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
 
 
 def sentence(risks: Sequence[Risk]) -> str:
-    """Returns a sentence on how many private words are expected to be named.
+    """Returns a sentence on the expected number of recovered words.
 
-    By the attacker, on average over all draws.
+    On average over all draws.
     """
     private = sum(int(risk.private.sum()) for risk in risks)
     if not private:

@@ -1,7 +1,10 @@
-"""Networks: the bundled encoder with an adapter, or a transformers model from a folder or hub.
+"""Networks with their tokenizers: the bundled encoder, or transformers models.
 
-In: a job and a source. Out: a `Model`: a network ready to run, with its tokenizer and special tokens.
-Not here: what it is used for (`context` and its neighbours), and how networks run (`bundled`, `foreign`).
+The encoder comes with an adapter, the others from a folder or hub.
+
+In: a job and a source. Out: a `Model`: a network ready to run, with its tokenizer and special
+tokens. Not here: what it is used for (`context` and its neighbours), and how networks run
+(`bundled`, `foreign`).
 """
 
 import re
@@ -26,27 +29,36 @@ SHORTEST: dict[Job, int] = {
     "reader": 32,
     "classifier": 8,
 }
-"""Smallest number of pieces that a network must take at once."""
+"""The fewest pieces that a network must take at once."""
 
 FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
-"""A source that stands for the first n layers of the bundled encoder."""
+"""The source name of the bundled encoder's first n layers."""
 
 ENCODER = "all-MiniLM-L6-v2"
-"""What rows and statements call the small encoder of all jobs but the tagger's."""
+"""The small encoder's name in rows and statements.
+
+It does all jobs but the tagger's.
+"""
 
 SPACES = "\u2581", "\u0120"
-"""How tokenizers mark the space before a word."""
+"""The characters by which tokenizers mark a space before a word."""
 
 
 class OutputHead(Protocol):
-    """A language model's output layer over words of our own."""
+    """A language model's output layer over given words."""
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Any:
-        """What the output layer reads [m, d] at `row` and `column` of a batch; arrays as in `Network.run`."""
+        """Returns the output layer's inputs [m, d] at places.
+
+        At `row` and `column` of a batch; arrays as in `Network.run`.
+        """
         ...
 
     def logits(self, states: Any) -> Floats:
-        """Logits float32 [m, V] of what `read` gave, or of a part of it."""
+        """Computes logits float32 [m, V] from the output of `read`.
+
+        Or from a part of it.
+        """
         ...
 
 
@@ -82,7 +94,9 @@ class Network(Protocol):
     def first(self) -> int | None: ...  # noqa: D102
 
     def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
-        """Logits float32: of pieces [n, L, C], or of sequences [n, C], as the job has it.
+        """Computes float32 logits of pieces or of sequences.
+
+        [n, L, C] or [n, C], as the job has it.
 
         Args:
             ids: pieces [n, L]; what lies behind the end of a sequence is not read.
@@ -92,7 +106,9 @@ class Network(Protocol):
         ...
 
     def output(self) -> tuple[Floats, Floats | None]:
-        """A language model's output layer: a row for each piece [P, d], and the bias [P] if there is one.
+        """Returns the output layer: rows [P, d], and bias [P].
+
+        Of a language model: a row for each piece; the bias is None if there is none.
 
         Raises:
             ModelError: the output layer is not linear, or not the last step.
@@ -100,7 +116,10 @@ class Network(Protocol):
         ...
 
     def head(self, rows: Floats, bias: Floats) -> OutputHead:
-        """An output layer of other rows [V, d] and another bias [V], once `output` was asked for."""
+        """Builds an output layer of other rows and bias.
+
+        Rows [V, d] and bias [V]; call `output` before.
+        """
         ...
 
 
@@ -111,14 +130,16 @@ class Model:
     Attributes:
         name: what rows and statements call it.
         network: a `Network`, ready to run.
-        tokenizer: splits words or texts into pieces; no truncation, no padding. The tagger's splits words only.
+        tokenizer: splits words or texts into pieces; no truncation, no padding. The tagger's splits
+            words only.
         before: pieces that begin every sequence.
         after: pieces that end it.
         mask: the piece for a hidden word; None if the model has none.
         unknown: the piece for a word that the tokenizer drops.
         longest: most pieces per sequence, special tokens included.
-        spaces: what happens to the space before a word: "none", pieces do not show it; "given", they show it if it is
-            there; "added", the tokenizer puts one before everything it splits.
+        spaces: what happens to the space before a word: "none", pieces do not show it; "given",
+            they show it if it is there; "added", the tokenizer puts one before everything it
+            splits.
         bundled: whether it is one of the package's small encoders.
         most: characters of a word that are read; None for all.
     """
@@ -137,17 +158,18 @@ class Model:
 
 
 def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> Model:
-    """The model for a job.
+    """Loads the model for a job.
 
     Args:
         job: what its head is for.
-        source: a local folder or a hub id (owner/name) of a transformers model with a fast tokenizer; None for the
-            bundled encoder, "bundled:3" for its first three layers.
+        source: a local folder or a hub id (owner/name) of a transformers model with a fast
+            tokenizer; None for the bundled encoder, "bundled:3" for its first three layers.
         device: "cpu", or a torch device ("cuda").
 
     Raises:
         ConfigError: the device is not available.
-        MissingExtra: torch or transformers is not installed, and this is not the bundled encoder on the processor.
+        MissingExtra: torch or transformers is not installed, and this is not the bundled encoder on
+            the processor.
         ModelError: there is no such model, or it has no head for the job.
     """
     check_device(device)
@@ -166,15 +188,17 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
 def untrained(
     source: str | Path | None, labels: int, *, device: str = "cpu"
 ) -> tuple[Model, tuple[str, ...]]:
-    """A sequence classifier that has yet to be trained.
+    """Loads a sequence classifier that is not yet trained.
 
     Args:
-        source: a folder or hub id of a transformers model with a fast tokenizer; None is the bundled encoder.
+        source: a folder or hub id of a transformers model with a fast tokenizer; None is the
+            bundled encoder.
         labels: number of labels.
         device: a torch device.
 
     Returns:
-        the model, and the names of the parameters missing in the source, which transformers initialized at random.
+        the model, and the names of the parameters missing in the source, which transformers
+            initialized at random.
 
     Raises:
         ConfigError: the device is not available.
@@ -205,7 +229,7 @@ def check_device(device: str) -> None:
 
 
 def _torch() -> Any:
-    """The networks of torch, which need an extra."""
+    """Imports the networks on torch, which need an extra."""
     require("torch", "transformers")
     from textveil.models import foreign
 
@@ -213,7 +237,10 @@ def _torch() -> Any:
 
 
 def load_bundled(job: bundled.BundledJob, layers: int | None, device: str) -> Network:
-    """The bundled encoder for a job: on torch, if the device is not "cpu"."""
+    """Loads the bundled encoder for a job.
+
+    On torch, if the device is not "cpu".
+    """
     if device == "cpu":
         return bundled.load(job, layers)
     network: Network = _torch().bundled_network(job, layers, device)
@@ -221,7 +248,10 @@ def load_bundled(job: bundled.BundledJob, layers: int | None, device: str) -> Ne
 
 
 def _bundled(job: Job, layers: int | None, device: str) -> Model:
-    """The encoder with its adapter. With fewer layers, the head reads the output of the last one kept."""
+    """Builds the model of the bundled encoder with its adapter.
+
+    With fewer layers, the head reads the output of the last one kept.
+    """
     if job == "causal-lm" or job == "classifier":
         raise ConfigError(f"no model for {job} is bundled; give a folder or a hub id")
     network = load_bundled(job, layers, device)
@@ -248,7 +278,7 @@ def _bundled(job: Job, layers: int | None, device: str) -> Model:
 
 
 def _minilm(name: str, network: Network, **options: Any) -> Model:
-    """A network that reads the pieces of the bundled small encoder."""
+    """Builds a model that reads the small encoder's pieces."""
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
     return _framed(name, network, tokenizer, mask=mask, unknown=unknown, **options)
@@ -265,7 +295,7 @@ def _foreign(job: Job, source: str, device: str) -> Model:
 
 
 def _place(part: list[int], whole: list[int]) -> int:
-    """Where in a list another one stands, which has something in it."""
+    """Returns the index at which a non-empty list occurs within another."""
     return next(i for i in range(len(whole)) if whole[i : i + len(part)] == part != [])
 
 

@@ -42,7 +42,7 @@ class Reader(Protocol):
     name: str
 
     def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
-        """One answer per question, question i about text i."""
+        """Answers each question i from text i."""
         ...
 
 
@@ -66,17 +66,18 @@ class SpanReader:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The reader's name in rows."""
         return self.model.name
 
     def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
-        """One answer per question, question i about text i.
+        """Answers each question i from text i.
 
-        A long text is read in windows that overlap by a quarter; the best answer of all windows is returned.
+        A long text is read in windows that overlap by a quarter; the best answer of all windows is
+        returned.
 
         Raises:
-            InputError: the lists differ in length, a string is not valid Unicode, or a question takes more than half
-                of the window.
+            InputError: the lists differ in length, a string is not valid Unicode, or a question
+                takes more than half of the window.
         """
         asked, read = cut(self.model, questions), cut(self.model, texts)
         if len(questions) != len(texts):
@@ -108,7 +109,10 @@ class SpanReader:
         ]
 
     def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
-        """The best span of each window: score, first and last piece, counted from the start of the sequence."""
+        """Finds the best span of each window.
+
+        Its score, first and last piece, counted from the start of the sequence.
+        """
         lengths, leads = shown.lengths[which, None], shown.leads[which, None]
         size = int(lengths.max())
         column = np.arange(size)
@@ -135,10 +139,11 @@ def load_reader(
     batch: int = 4096,
     device: str = "cpu",
 ) -> SpanReader:
-    """A reader.
+    """Loads a reader.
 
     Args:
-        source: None for the bundled reader, or a folder or hub id of a transformers model for question answering.
+        source: None for the bundled reader, or a folder or hub id of a transformers model for
+            question answering.
         window: pieces per sequence, at least 32; capped at what the model takes.
         longest: most pieces in an answer.
         batch: pieces per forward pass.

@@ -23,7 +23,10 @@ from textveil.table import fast, fetch, minilm
 from textveil.text import check_texts
 
 LONGEST = 256
-"""Pieces per sequence of the bundled encoder: it was trained on no more."""
+"""The pieces per sequence of the bundled encoder.
+
+It was trained on no more.
+"""
 
 
 class SentenceEncoder(Protocol):
@@ -33,13 +36,18 @@ class SentenceEncoder(Protocol):
     dimension: int
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors float32 [B, d]; a text without words has the zero vector."""
+        """Encodes texts as unit vectors: float32 [B, d].
+
+        A text without words has the zero vector.
+        """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sentences:
-    """A sentence encoder: the bundled one, or a model of sentence-transformers. Load one with `load_sentences`.
+    """A sentence encoder: the bundled one, or one of sentence-transformers.
+
+    Load one with `load_sentences`.
 
     Attributes:
         name: what rows and statements call it.
@@ -47,8 +55,8 @@ class Sentences:
         network: what runs: the bundled encoder, or a `SentenceTransformer`.
         tokenizer: no truncation, no padding.
         vectors: encodes short texts as vectors of about unit length [n, d].
-        window: pieces it reads at once, without special tokens; a longer text is the length-weighted mean of its
-            parts.
+        window: pieces it reads at once, without special tokens; a longer text is the
+            length-weighted mean of its parts.
     """
 
     name: str
@@ -59,7 +67,9 @@ class Sentences:
     window: int
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors float32 [B, d]; a text without words has the zero vector.
+        """Encodes texts as unit vectors: float32 [B, d].
+
+        A text without words has the zero vector.
 
         Raises:
             InputError: `texts` is not a sequence of valid Unicode strings.
@@ -79,7 +89,9 @@ class Sentences:
         return _unit(found)
 
     def _parts(self, text: str) -> Iterator[tuple[str, int]]:
-        """A text whole, or split before words into parts that fit, with their piece counts.
+        """Yields a text, or parts of it that fit a window.
+
+        With their piece counts; it is split before words.
 
         Each part is tokenized again, because on its own it may have other pieces, and more of them.
         """
@@ -104,18 +116,18 @@ class Sentences:
 def load_sentences(
     source: str | Path | None = None, *, batch: int = 32, device: str = "cpu"
 ) -> Sentences:
-    """A sentence encoder.
+    """Loads a sentence encoder.
 
     Args:
-        source: None for the bundled encoder, or a folder or hub id of a sentence-transformers or transformers model
-            (for the latter, the mean over pieces).
+        source: None for the bundled encoder, or a folder or hub id of a sentence-transformers or
+            transformers model (for the latter, the mean over pieces).
         batch: texts per forward pass.
         device: "cpu", or a torch device.
 
     Raises:
         ConfigError: an option is out of range.
-        MissingExtra: torch or sentence-transformers is not installed, and this is not the bundled encoder on the
-            processor.
+        MissingExtra: torch or sentence-transformers is not installed, and this is not the bundled
+            encoder on the processor.
         ModelError: there is no such model.
     """
     if batch < 1:
@@ -196,7 +208,7 @@ def _foreign(source: str | Path, batch: int, device: str) -> Sentences:
 
 
 def _unit(vectors: Floats) -> Floats:
-    """Vectors [n, d] with unit length; a zero vector stays."""
+    """Scales vectors [n, d] to unit length; a zero vector stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit

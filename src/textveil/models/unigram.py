@@ -1,13 +1,16 @@
-"""Cuts words into the tagger's pieces as its tokenizer does, without making a tokenizer of them.
+"""A light unigram tokenizer: cuts words into the tagger's pieces.
+
+It cuts as the library's tokenizer does, without making one.
 
 In: the file of a unigram tokenizer, words. Out: the pieces of each word.
 Not here: which file that is (`e5`), and what is done with pieces (`ragged`).
 
-The library's tokenizer takes a third of a second and 100 MB to be made from 109,254 pieces, more than a short text
-needs altogether. Here the file stays as it is: a piece is found by a hash of its bytes, and compared. Of all ways to
-cut a word the likeliest counts, found from its beginning to its end, with the same sums in the same order, so that
-ties fall alike. A word with characters that came to Unicode late is given to the library, whose tables may be older or
-newer than those of this Python.
+The library's tokenizer takes a third of a second and 100 MB to be made from 109,254 pieces, more
+than a short text needs altogether. Here the file stays as it is: a piece is found by a hash of its
+bytes, and compared. Of all ways to cut a word the likeliest counts, found from its beginning to its
+end, with the same sums in the same order, so that ties fall alike. A word with characters that came
+to Unicode late is given to the library, whose tables may be older or newer than those of this
+Python.
 
 Source: Kudo, "Subword Regularization" (2018); encode_optimized of the package tokenizers.
 """
@@ -22,20 +25,29 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 SPACE = "\u2581".encode()
-"""How pieces show a space."""
+"""The character that marks a space in pieces, as bytes."""
 
 PENALTY = 10.0
-"""How much less likely than the least likely piece a character is that is none."""
+"""The log-probability penalty of unknown characters.
+
+They are less likely than the least likely piece by this much.
+"""
 
 FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
-"""Of the hash, mod 2^64. Hashes only find pieces; bytes are compared."""
+"""The factor of the hash, mod 2^64.
+
+Hashes only find pieces; bytes are compared.
+"""
 
 _PLAIN = bytes.maketrans(b'"\\\0\1\2', b"\1\2\0\0\0")
-"""Bytes of words as they stand in the pieces, whose quotes and backslashes are escaped in the file; 0 for none."""
+"""The translation of a word's bytes to those in the file.
+
+Quotes and backslashes are escaped there; 0 stands for bytes that no piece has.
+"""
 
 
 Hit = tuple[int, int, int, float]
-"""A piece in a text: its place, its bytes, its number, its log probability."""
+"""A piece in a text: place, bytes, number, log probability."""
 
 
 class CutWord(NamedTuple):
@@ -45,11 +57,14 @@ class CutWord(NamedTuple):
 
 
 class Unigram:
-    """The part of a tokenizer that cuts words. Thread-safe; pickles as where it came from.
+    """The part of a tokenizer that cuts words.
+
+    Thread-safe. A pickle holds its arguments alone, and reads the file again.
 
     Args:
-        read: reads the tokenizer's file, whose layout is that of the package `tokenizers`: a list of pieces with their
-            log probabilities behind `"vocab":`, normalization NFKC, and spaces that are a part of pieces.
+        read: reads the tokenizer's file, whose layout is that of the package `tokenizers`: a list
+            of pieces with their log probabilities behind `"vocab":`, normalization NFKC, and spaces
+            that are a part of pieces.
         make: makes the library's tokenizer of it.
         unknown: the number of the piece for what is none.
         least: the log probability of the least likely piece.
@@ -87,7 +102,7 @@ class Unigram:
     def encode_batch_fast(
         self, words: Sequence[str], add_special_tokens: bool = False
     ) -> list[CutWord]:
-        """The pieces of each word, none of an empty one.
+        """Cuts each word into pieces; an empty one has none.
 
         Args:
             words: each is cut on its own.
@@ -110,7 +125,7 @@ class Unigram:
         return made
 
     def _cut(self, words: Sequence[bytes]) -> Iterator[list[int]]:
-        """The pieces of words whose bytes are those of pieces."""
+        """Cuts words that are spelled in the bytes of pieces."""
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         ends = np.cumsum(lengths)
         hits = self._pieces(b"".join(words), np.repeat(ends, lengths))
@@ -121,7 +136,9 @@ class Unigram:
             begin += len(word)
 
     def _pieces(self, text: bytes, ends: NDArray[np.int64]) -> list[Hit]:
-        """The pieces in a text, by place and size, and one that is none behind them.
+        """Finds the pieces in a text, by place and size.
+
+        One hit that is no piece comes last.
 
         Args:
             text: words.
@@ -158,7 +175,9 @@ class Unigram:
     def _likeliest(
         self, word: bytes, begin: int, hits: Sequence[Hit], at: int
     ) -> tuple[list[int], int]:
-        """The pieces of the likeliest way to cut a word, and the first hit behind it.
+        """Finds the likeliest cut of a word, and the next hit.
+
+        The next hit is the first one behind the word.
 
         Args:
             word: its bytes.
@@ -197,7 +216,10 @@ class Unigram:
         return found[::-1], at
 
     def _score(self, pieces: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The log probabilities of pieces, each read when it is first met."""
+        """Returns the log probabilities of pieces.
+
+        Each is read when it is first met.
+        """
         new = np.unique(pieces[np.isnan(self._scores[pieces])])
         for piece, end in zip(new.tolist(), self._ends[new].tolist(), strict=True):
             begin = end + len('",')
@@ -212,14 +234,14 @@ def _again(
 
 
 def _size(first: int) -> int:
-    """Bytes of a character, from its first one."""
+    """Returns a character's number of bytes, from its first byte."""
     return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
 
 def _hashes(
     text: NDArray[np.uint8], begins: NDArray[np.int32], ends: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
-    """A hash of each part of a text."""
+    """Hashes each part of a text."""
     found = np.zeros(len(begins), np.uint64)
     sizes = ends - begins
     by_size = np.argsort(-sizes, kind="stable")
@@ -231,7 +253,10 @@ def _hashes(
 
 
 def _normalized(word: str) -> bytes | None:
-    """A word as pieces are written; None where normalization may depend on the version of Unicode."""
+    """Normalizes a word to the bytes that pieces have.
+
+    None where normalization may depend on the version of Unicode.
+    """
     if not word.isascii():
         if not all(map(_is_settled, word)):
             return None
@@ -241,7 +266,10 @@ def _normalized(word: str) -> bytes | None:
 
 @lru_cache(maxsize=1 << 12)
 def _is_settled(char: str) -> bool:
-    """Whether all versions normalize a character alike: it was there in Unicode 3.2, or it is a plain picture."""
+    """Says whether all Unicode versions normalize a character alike.
+
+    It was there in Unicode 3.2, or it is a plain picture.
+    """
     if unicodedata.ucd_3_2_0.category(char) != "Cn":
         return True
     return 0x1F300 <= ord(char) < 0x1FB00 and not unicodedata.decomposition(char)

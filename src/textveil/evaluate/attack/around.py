@@ -240,7 +240,7 @@ class Around:
             yield cells, position, side
 
     def _summed(self, cells: slice, position: Ids, side: Ids, said: Floats) -> Floats:
-        """Sums values [r, K] of positions and sides by cell: float32 [c, K, S]."""
+        """Sums values [r, K] by cell and side: float32 [c, K, S]."""
         count, sides = cells.stop - cells.start, len(SIDES)
         rows = (self.of[position] - cells.start) * sides + side
         total = (
@@ -252,7 +252,9 @@ class Around:
 
 
 def asked(weights: Sparse, rows: Sparse, columns: Ids) -> Floats:
-    """Multiplies `weights @ rows`, but only in the requested columns: float32 [r, K].
+    """Multiplies `weights @ rows` in the requested columns only.
+
+    float32 [r, K].
 
     Args:
         weights: [r, W]; no line has two entries in one column.

@@ -30,7 +30,10 @@ JOINTLY = "a lower bound: words that were mixed are guessed together, approximat
 
 ANEW = "drawn anew"
 ONCE = "drawn once"
-"""Values of the setting `memory`: every release drawn anew, or the first repeated."""
+"""Values of the setting `memory`.
+
+Every release is drawn anew, or the first of them is given again.
+"""
 
 Setting = Mapping[str, str | int | float]
 

@@ -35,7 +35,9 @@ CELLS = 1 << 23
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trigrams:
-    """Trigram likelihood ratios P(c | u, v) / P(c), with u before v before c.
+    """Trigram likelihood ratios P(c | u, v) / P(c).
+
+    Of word c behind v, which is behind u.
 
     Words are numbers below U, U is the edge of a text, and -1 a word that is not known, which tells
     nothing: the last line and column of every array.
@@ -76,7 +78,7 @@ class Trigrams:
 
     @property
     def edge(self) -> int:
-        """The number U of the word that marks the edge of a text."""
+        """U, the number that marks the edge of a text."""
         return len(self.one.base) - 2
 
     def ratios(self, u: Ids, v: Ids, c: Ids) -> Values:
@@ -137,7 +139,9 @@ class Beam:
         return found
 
     def decode(self, words: Ids, likely: Values, documents: Ids) -> Values:
-        """Returns the probability of each of C words at T places: float64 [T, C].
+        """Returns the probability of each candidate at each place.
+
+        float64 [T, C], for C candidates at T places.
 
         Texts are written from left to right, many at once. Those that share their last two words go
         on alike, so they are one: `width` such pairs are kept at each word, the likeliest. From

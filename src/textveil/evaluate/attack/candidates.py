@@ -24,7 +24,7 @@ from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Floats, Ids, Randomness
 
 TRUST = 0.7
-"""The weight of the words nearest to a word in the choice of its candidates.
+"""The weight of the nearest words in the choice of candidates.
 
 These are the two before and the two behind, where they passed.
 """
@@ -42,16 +42,19 @@ LEAST = np.float32(-40.0)
 """The lowest log likelihood of a candidate, relative to the likeliest."""
 
 ELSEWHERE = 0.05
-"""The share of words whose group differs from the one the word alone has."""
+"""The share of words whose group their context changes.
+
+Alone, the word would be in another group.
+"""
 
 LARGER = 20
-"""The table size, in multiples of k, above which context laws are restricted.
+"""The table size above which context laws are computed for candidates alone.
 
-In larger tables they are computed for the candidates alone.
+In multiples of the number of candidates.
 """
 
 NEAR = np.float32(100.0)
-"""The score of rows near the released row in the choice of candidates.
+"""The score of rows near the released row in choosing candidates.
 
 It outweighs everything else.
 """
@@ -84,7 +87,10 @@ class Shortlist:
 
 
 def alike(view: View) -> Ids:
-    """Numbers positions [n] so that equal draws of one text and group agree."""
+    """Numbers positions [n], the same number for equal draws.
+
+    Draws are equal where they are the same row in one text and one group.
+    """
     n = len(view.drawn)
     alone = np.where(view.drawn == PLACEHOLDER, np.arange(n) + 1, 0)
     key = np.stack([view.text, view.group, alone, *view.draws.T])
@@ -207,7 +213,7 @@ def _laws(
 def _estimated(
     view: View, known: Knowledge, first: Ids, estimate: WordEstimate
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """Yields scores from an estimate of mixed words, one line for each cell.
+    """Yields scores by an estimate of mixed words, one line per cell.
 
     The same format as `_laws`.
     """
@@ -232,9 +238,9 @@ def _later(view: View, k: int) -> bool:
 def _nearest(
     view: View, known: Knowledge, first: Ids, releases: int, near: int
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """Yields the rows nearest to the released rows, in place of the law.
+    """Yields scores of the rows nearest to the released rows.
 
-    The same format as `_laws`.
+    They take the place of the law, in the format of `_laws`.
     """
     for start in range(0, len(first), TOGETHER):
         cells = np.arange(start, min(start + TOGETHER, len(first)))
@@ -250,7 +256,10 @@ def _nearest(
 def _in_context(
     view: View, known: Knowledge, first: Ids, releases: int, words: Ids, report: Report
 ) -> Floats:
-    """Returns ln of the law of each candidate [m, K], up to a constant."""
+    """Returns ln of the law of each candidate [m, K].
+
+    Up to a constant of the cell.
+    """
     law = np.zeros(words.shape, np.float32)
     order = np.argsort(first, kind="stable")
     for each in (view, *view.others)[:releases]:

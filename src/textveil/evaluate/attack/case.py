@@ -1,4 +1,4 @@
-"""Input of an attack: what the attacker sees, and the truth that judges it.
+"""Input of an attack: the attacker's view, and the truth.
 
 In: a privatizer and texts. Out: `View` (public), `Truth` (secret), and both as a `Case`.
 Not here: the guesses (the modules beside this one), and how rates are summed up (`report`).
@@ -47,7 +47,9 @@ class NamedItems:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """The attacker's view of B releases: the texts, and the program with its options.
+    """The attacker's view of B releases. Public.
+
+    It has the texts, and the program with its options.
 
     All of it is public.
 
@@ -106,14 +108,17 @@ class View:
 
     @property
     def vocabulary(self) -> EmbeddingTable:
-        """The table of all words; a list of names is a part of it.
+        """The table of all words, of which a list may be part.
 
-        Without such a list it is `origin`.
+        Without a list of names it is `origin`.
         """
         return self.origin if self.out_of is None else self.out_of[0]
 
     def kept(self, values: NDArray[_Number]) -> NDArray[_Number]:
-        """Restricts values of all words [..., V'] to the V rows of `origin`."""
+        """Restricts values of all words to the rows of `origin`.
+
+        From [..., V'] to [..., V].
+        """
         return values if self.out_of is None else values[..., self.out_of[1]]
 
     @property
@@ -180,7 +185,10 @@ class View:
 
     @property
     def names(self) -> int:
-        """The number of names that were drawn from lists; they are no positions."""
+        """The number of names drawn from lists.
+
+        They are no positions.
+        """
         return 0 if self.named is None else len(self.named.items)
 
     @cached_property
@@ -424,7 +432,7 @@ def _list_view(view: View, label: str, own: Ids) -> View:
 
 
 def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
-    """Returns the rows of the names that stand for private ones; see `Truth.names`.
+    """Returns the rows of the stand-ins of names; see `Truth.names`.
 
     `rows` has all words, for names are drawn in whole words only.
     """

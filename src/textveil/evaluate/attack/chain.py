@@ -30,13 +30,16 @@ SAMPLE = 512
 """Rows drawn from the prior, among which those stand-ins are found."""
 
 JOINT = 0.25
-"""The least share of the top weight at which neighbours are weighed jointly.
+"""The least share of the top weight for joint weighing.
 
-At most three words are.
+Neighbours of a smaller weight are not weighed jointly; at most three words are.
 """
 
 MESSAGES = 12
-"""Rounds of messages between neighbours: how far a word is heard on each side."""
+"""Rounds of messages between neighbours.
+
+A word hears of as many words on each side.
+"""
 
 SLICE, ROWS = 4096, 32
 """Words that are guessed together, and tables that are computed together.
@@ -54,7 +57,7 @@ LARGE = 700.0
 """The largest exponent that is used; float64 overflows above e^709."""
 
 SOFTNESS = (0.005, 5.0)
-"""Bounds of the search for the softness, in multiples of a row's mean square."""
+"""Bounds of the softness, in multiples of a row's mean square."""
 
 
 # ---- words side by side --------------------------------------------------------------------------
@@ -106,9 +109,9 @@ class Chain:
         )
 
     def at(self, offset: int) -> tuple[Ids, Floats, Flags]:
-        """Returns the word at an offset of each window, its weight, and its presence.
+        """Returns the word at an offset of each window.
 
-        The weight is float32 [M].
+        And its weight float32 [M], and whether there is one.
         """
         place, inside = neighbour(self.text, offset)
         weight = np.where(inside, self.weights[:, self.offsets.index(offset)], 0.0)
@@ -252,9 +255,9 @@ class WindowChannel:
         return found
 
     def beliefs(self, chain: Chain, report: Report, step: str) -> Iterator[tuple[Values, Ids]]:
-        """Yields features [m, c + 1, F] and candidates [m, c] of protected words.
+        """Yields features and candidates of protected words.
 
-        The last entry is "none of the c candidates".
+        Features [m, c + 1, F] of c candidates and of "none of them", and the candidates [m, c].
 
         Features: log-posterior; whether the candidate is the output before, at, or after the word;
         whether it is none.
@@ -348,9 +351,10 @@ class WindowChannel:
         )
 
     def _stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
-        """Picks sample rows [b, STRATA] that stand for all rows scoring below `least`.
+        """Picks sample rows [b, STRATA] that stand for all lower-scoring rows.
 
-        `least` is [b, 1]; returned with them are their shares of the remaining rows.
+        For all rows that score below `least` [b, 1]; returned with them are their shares of the
+        rest.
         """
         below = scores < least
         order = np.argsort(
@@ -440,7 +444,7 @@ def _only_first(prior: Floats) -> Floats:
 
 
 def _first_of_each(rows: Ids) -> Flags:
-    """Marks the first occurrence of each non-negative entry [b, r] in its line."""
+    """Marks the first of each non-negative entry [b, r] per line."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     found = np.empty(rows.shape, bool)

@@ -38,7 +38,10 @@ DRAWN = 4096
 """Noisy vectors that are drawn and decoded at once."""
 
 HELD = 16
-"""Blocks of `DRAWN` vectors that are held and sorted together: 100 MB at d = 384."""
+"""Blocks of draws that are held and sorted together.
+
+100 MB at d = 384.
+"""
 
 WEIGHED = 256
 """Draws whose densities around all rows are held at once.
@@ -344,9 +347,9 @@ def laws(
 def exact(
     mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
 ) -> Floats | None:
-    """Returns ln P(row | x) of released rows for all x, if exact.
+    """Returns ln P(row | x) of released rows, if the law is explicit.
 
-    float32 [m, V]; None where there is no law.
+    For all x, float32 [m, V]; None where there is no law.
     """
     if (
         isinstance(mechanism, Backward)
@@ -472,7 +475,7 @@ def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -
 
 
 def _shuffled(size: int, rng: Randomness) -> Ids:
-    """Returns a random order, so that any first draws are a fair sample."""
+    """Returns a random order, in which any first draws are representative."""
     order: Ids = np.concatenate(
         [draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]
     ).argsort()
@@ -504,9 +507,10 @@ class _Pool:
     report: Report
 
     def lines(self, rows: Ids, around: Ids) -> tuple[Floats, Flags]:
-        """Estimates lines [m, V] from pooled draws, and says which rows were hit.
+        """Estimates lines [m, V] from pooled draws.
 
-        float32; there is one draw around each of the rows [D].
+        float32, from one draw around each of the rows [D]. Returns also whether any draw became the
+        row.
         """
         size = len(self.view)
         line_of = np.full(size, -1)
@@ -545,7 +549,10 @@ class _Pool:
         return sums, hits > 0
 
     def log_density(self, noisy: Floats) -> Floats:
-        """Returns ln f [m, V] of noisy vectors around every row, up to a constant."""
+        """Returns ln f [m, V] of noisy vectors around every row.
+
+        Up to a constant.
+        """
         return self.mechanism.log_density(self.table, noisy, self.parameter)
 
     def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[Floats, Ids, Ids]]:

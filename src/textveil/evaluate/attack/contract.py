@@ -13,7 +13,7 @@ from textveil.evaluate.attack.case import Case, View
 from textveil.randomness import Ids, Randomness, Values
 
 Report = Callable[[str, int, int], None]
-"""Callback for progress: a step's name, how much is done, and the total."""
+"""Callback for progress: a step's name, the amount done, the total."""
 
 Unit = Literal["word", "name", "text"]
 """Units of outcomes: drawn words, names drawn from lists, or texts."""
@@ -25,7 +25,9 @@ def quiet(step: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """One measure of an attack or of releases, for each word or text.
+    """A measure of an attack, with a value for each unit.
+
+    A unit is a word, a name or a text; what is reported is the mean.
 
     Reported is the mean of the values.
 

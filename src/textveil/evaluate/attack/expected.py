@@ -1,4 +1,6 @@
-"""Expected success of the best guess over all draws, from the mechanism's law.
+"""Expected success of the best guess, over all draws.
+
+It follows from the mechanism's law, not from one release.
 
 In: private rows, the law that they are drawn by, priors. Out: probabilities of right guesses. Not
 here: the guesses of one release (`posterior`), and their mean over all words of a table
@@ -25,7 +27,10 @@ The likeliest ones, and some that represent all the rest.
 """
 
 Expected = Sequence[tuple[Ids, Values]]
-"""Pairs of cells and their log priors over all rows, [m, V] or [1, V]."""
+"""Pairs of cells and log priors over all rows.
+
+[m, V] or [1, V].
+"""
 
 
 def of_words(

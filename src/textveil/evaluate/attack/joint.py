@@ -21,10 +21,13 @@ REHEARSED = 2048
 """The least number of words in the rehearsal."""
 
 CAUTION = 1e-4
-"""The penalty per square of a weight, for leaving the model's own posterior."""
+"""The ridge penalty of the calibration, per square of a weight.
+
+It holds the weights near the model's own posterior.
+"""
 
 STEPS, SETTLED = 50, 1e-12
-"""The most steps of the calibration, and the gain at which it stops."""
+"""The most calibration steps, and the gain at which they stop."""
 
 
 def decode(
@@ -116,9 +119,10 @@ def _pick(prior: Values, count: int, rng: Randomness) -> Ids:
 
 
 def _copies(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
-    """Copies the first texts of a layout until they suffice for the rehearsal.
+    """Copies the first texts of a layout for the rehearsal.
 
-    Returns the layout, its `passed`, and the numbers of its words.
+    As often as `REHEARSED` words need. Returns the layout, its `passed`, and the numbers of its
+    words.
     """
     reached = int(np.searchsorted(np.cumsum(layout.sizes), REHEARSED)) + 1
     documents = layout.documents[: reached + 1]

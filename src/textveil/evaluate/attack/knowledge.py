@@ -40,13 +40,13 @@ It is weighed beside the public text at the likeliest of these sizes.
 """
 
 SEGMENT = 100
-"""The length in words of the parts into which longer texts are cut.
+"""The length in words of the parts of longer texts.
 
 Co-occurrence is counted within a part.
 """
 
 SEEN = 2
-"""The least number of shared text parts for two words to be associated."""
+"""The fewest shared text parts for two words to be associated."""
 
 Sparse = Any
 """A scipy sparse array in rows."""
@@ -119,12 +119,12 @@ class Knowledge:
 
     @cached_property
     def told(self) -> Sparse:
-        """Log likelihood ratios of visible neighbours: [S (U + 1) + 1, U + 1].
+        """Log likelihood ratios of words beside visible neighbours.
 
-        ln of P(c | w) / P(c), up to a constant.
+        ln of P(c | w) / P(c), up to a constant: [S (U + 1) + 1, U + 1].
 
-        The sides lie one below the other, in the order of `SIDES`; the last row is empty, for those
-        that tell nothing.
+        The sides lie one below the other, in the order of `SIDES`; the last row is empty, for
+        neighbours that tell nothing.
         """
         with needed():
             from scipy import sparse
@@ -143,9 +143,9 @@ class Knowledge:
 
     @cached_property
     def ratios(self) -> Sparse:
-        """The ratios of all sides and `together`, joined: [U + 1, (S + 1) (U + 1)].
+        """The ratios of all sides, and `together`, joined.
 
-        The sides are in the order of `SIDES`.
+        [U + 1, (S + 1) (U + 1)], in the order of `SIDES`.
         """
         with needed():
             from scipy import sparse
@@ -156,7 +156,10 @@ class Knowledge:
 
     @cached_property
     def bases(self) -> Values:
-        """The bases of all sides, in the order of `SIDES`: float64 [U + 1, S]."""
+        """The bases of all sides: float64 [U + 1, S].
+
+        In the order of `SIDES`.
+        """
         return np.stack([self.beside[side].base for side in SIDES], axis=1)
 
     def __len__(self) -> int:

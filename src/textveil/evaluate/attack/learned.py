@@ -40,12 +40,15 @@ FEWEST = 10
 """The least number of public texts to learn from."""
 
 RARE = 5000
-"""The rank of the general word list from which a word counts as rare."""
+"""The frequency rank from which a word counts as rare.
+
+Of the general word list.
+"""
 
 SURE = 0.9
-"""The share of agreeing positions at which equal releases count as one word.
+"""The agreement from which equal releases count as one word.
 
-Measured in the simulation, among positions of one text with one release.
+Measured in the simulation, as a share of the positions of one text with one release.
 """
 
 LIKELIER = 32
@@ -64,7 +67,7 @@ Events that were never seen may happen (Jeffreys' prior).
 """
 
 SIMULATION = 2**121
-"""The random stream of the simulation, apart from all others under one seed."""
+"""The random stream of the simulation, apart from all others."""
 
 LOWER = (
     "a lower bound: others may learn more, "
@@ -607,7 +610,10 @@ def _trigram(
 def _searched(
     found: Shortlist, probability: Values, *, beam: Beam, positions: Ids, report: Report
 ) -> Floats:
-    """Returns log probabilities of candidates from the beam search: float32 [m, K, 1]."""
+    """Returns log probabilities of candidates from the beam search.
+
+    float32 [m, K, 1].
+    """
     report("beam search", 0, len(found.words))
     return beam.scores(found.around, found.words, probability, positions)[:, :, None].astype(
         np.float32

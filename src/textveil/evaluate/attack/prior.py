@@ -78,7 +78,9 @@ def usual(view: View, name: StaticName) -> Values:
 
 
 def within(view: View, log_prior: Values, group: int) -> Values:
-    """Restricts a log prior [m, V] to the rows of a visible group.
+    """Restricts a log prior [m, V] to rows of one group.
+
+    The group is visible: rows whose words have another group are expected no more.
 
     Rows whose words have another group are expected no more.
 

@@ -24,7 +24,7 @@ COMMON = 3
 """The run length in words for comparing the two parts."""
 
 SHARED = 0.3
-"""The share of runs in common with tried texts above which a text is dropped.
+"""The share of runs in tried texts above which a text is dropped.
 
 Unless most texts share more.
 """

@@ -22,7 +22,7 @@ UNKNOWN = -(1 << 29)
 """The log score below which a word is unknown to the model."""
 
 FEATURES = ("behind two", "before one", "before two")
-"""Names of the scores: the word itself, the next word, and the one after.
+"""Names of the scores: the word, the next, the one after.
 
 ln of the probability of each, after up to two words.
 """
