@@ -1,11 +1,14 @@
-"""The drawing of a part: its rows are read, privatized and written, and a part that is drawn again is the same part.
+"""The drawing of a part: its rows are read, privatized and written.
 
-In: a part of a file; resolved options; a release key. Out: a file of the output, and a record of what is in it.
-Not here: which parts there are (`survey`, `plan`), and which process draws them (`executors`).
+A part that is drawn again is the same part.
 
-Draws follow from the release key, the options, the table, a row's id, its field and its text. So it does no harm that
-two processes draw the same part, or that one goes on which is thought dead: both write the same bytes, and the name is
-given last.
+In: a part of a file; resolved options; a release key. Out: a file of the output, and a record of
+what is in it. Not here: which parts there are (`survey`, `plan`), and which process draws them
+(`executors`).
+
+Draws follow from the release key, the options, the table, a row's id, its field and its text. So it
+does no harm that two processes draw the same part, or that one goes on which is thought dead: both
+write the same bytes, and the name is given last.
 """
 
 import json
@@ -38,15 +41,18 @@ from textveil.session import KeyedNames
 from textveil.text import tokenize
 
 WORK = "_textveil"
-"""The folder in the output where a run keeps what it needs until it has ended."""
+"""The folder in the output with a run's working files.
+
+They are needed until the run has ended.
+"""
 
 RUN = "run.json"
-"""What a run says of itself in its work folder, from its beginning to its end."""
+"""The run's record in its work folder, kept until the end."""
 
 RECORD = "{:08}.json"
 SUBJECTS = "{:08}.npy"
 SUBJECT = np.dtype([("mark", "<u8", 2), ("documents", "<i8"), ("micro", "<i8"), ("open", "<i8")])
-"""What the documents of one subject in a part lose together."""
+"""The layout of a subject's summed losses in a part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +78,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class PartDrawing:
-    """Draws parts, in this process or another. Only options are pickled: each process builds its privatizer, once.
+    """Draws parts, in this process or another.
+
+    Only options are pickled: each process builds its privatizer, once.
 
     Attributes:
         config: resolved options.
@@ -91,7 +99,9 @@ class PartDrawing:
     mapping: MappingStore | None = None
 
     def __call__(self, part: Part) -> dict[str, Any]:
-        """The record of a part, when its file is in its place; the record is on the disk too.
+        """Draws a part, and returns its record.
+
+        The record is on the disk, too, once the part's file is in its place.
 
         Raises:
             ConfigError: the run has ended, or another one has taken its folder.
@@ -139,7 +149,7 @@ class PartDrawing:
 
 
 def require_own(output: Storage, run: str) -> None:
-    """Check that the folder of an output is still that of this run.
+    """Refuses an output folder that this run no longer owns.
 
     Raises:
         ConfigError: the run has ended, or another one has taken the folder.
@@ -156,7 +166,10 @@ def require_own(output: Storage, run: str) -> None:
 
 @cache
 def processor() -> str:
-    """What computes here. On unlike ones, a mechanism that draws in floating point may draw otherwise."""
+    """Returns the name of this machine's processor.
+
+    On unlike ones, a mechanism that draws in floating point may draw differently.
+    """
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         for line in lines:
@@ -166,12 +179,12 @@ def processor() -> str:
 
 
 Chosen = tuple[str, str, str]
-"""A text, its id, and what it is for."""
+"""A text, its id, and its query."""
 
 
 @dataclass(kw_only=True)
 class _State:
-    """What is counted while a part is drawn."""
+    """The counters of a part while it is drawn."""
 
     key: bytes = field(repr=False)
     privatizer: Privatizer
@@ -187,7 +200,7 @@ class _State:
     def released(
         self, batches: Iterator[Batch], names: Sequence[str], part: Part
     ) -> Iterator[tuple[Batch, Mapping[str, Sequence[str | None]]]]:
-        """Batches with their released texts.
+        """Yields batches with their released texts.
 
         Raises:
             InputError: the rows are not those of the survey.
@@ -212,7 +225,7 @@ class _State:
             raise InputError("the input changed during the run; restore it and use --resume")
 
     def _copied(self, batch: Batch) -> Iterator[str]:
-        """The values of a batch that are copied as they are."""
+        """Yields the values of a batch that are copied unchanged."""
         for name in self.options.copied_labels:
             yield from (each for each in batch.values(name) if each is not None)
         if self.options.others == "copy":
@@ -221,7 +234,7 @@ class _State:
     def _drawn(
         self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]
     ) -> list[str | None]:
-        """The released texts of one field."""
+        """Releases the texts of one field, and adds their losses."""
         there = [row for row, text in enumerate(texts) if text is not None]
         queries = labels.queries or [""] * len(texts)
         chosen = [(str(texts[row]), labels.ids[row], queries[row]) for row in there]
@@ -240,7 +253,10 @@ class _State:
     def _privatized(
         self, name: str, chosen: Sequence[Chosen], subjects: Sequence[str], *, queried: bool
     ) -> dict[Chosen, Result]:
-        """The results of texts of one field, which are about these subjects."""
+        """Privatizes the distinct texts of one field.
+
+        Their placeholders belong to the given subjects.
+        """
         distinct = list(dict.fromkeys(chosen))  # without ids, equal texts are one draw
         by_content = self.options.ids == "content"
         keyed = KeyedRandomness(
@@ -262,7 +278,7 @@ class _State:
         return found
 
     def _count(self, name: str, statements: Sequence[Guarantee]) -> None:
-        """Takes up the statements about texts of a field."""
+        """Adds the statements about texts of a field."""
         self.texts[name] = self.texts.get(name, 0) + len(statements)
         if statements:
             before = [] if self.guarantee is None else [self.guarantee]
@@ -270,13 +286,13 @@ class _State:
             self.guarantee = condense(summarize([*before, more])) if before else more
 
     def _mapping(self, subject: str) -> SubjectMapping:
-        """The placeholders of a subject."""
+        """Returns the placeholders of a subject."""
         if subject not in self.placeholders:
             self.placeholders[subject] = SubjectMapping(KeyedNames(key=self.key, subject=subject))
         return self.placeholders[subject]
 
     def record(self) -> dict[str, Any]:
-        """What is kept of the part."""
+        """Returns the counts of the part's record."""
         return {
             "rows": self.rows,
             "texts": self.texts,
@@ -286,7 +302,10 @@ class _State:
         }
 
     def packed_subjects(self) -> bytes:
-        """What each subject loses in the part, as a .npy, sorted by the first halves of their marks."""
+        """Packs the losses of each subject as a .npy.
+
+        Of the part; sorted by the first halves of their marks.
+        """
         found = np.empty(len(self.subjects), SUBJECT)
         found["mark"] = np.frombuffer(b"".join(self.subjects), "<u8").reshape(-1, 2)
         for place, name in enumerate(("documents", "micro", "open")):
@@ -297,7 +316,10 @@ class _State:
 
 
 def _words(values: Iterable[str]) -> int:
-    """How many words values have, counted as in texts, but for punctuation marks."""
+    """Counts the words of values, without punctuation marks.
+
+    They are split as texts are.
+    """
     # a lone surrogate may be copied
     found = Counter(each.encode(errors="replace").decode() for each in values)
     tokens = tokenize([*found])
@@ -309,14 +331,14 @@ def _words(values: Iterable[str]) -> int:
 
 
 class _Counted:
-    """A stream whose bytes are counted and digested on their way."""
+    """A stream that counts and digests the bytes written to it."""
 
     def __init__(self) -> None:
         self.size, self.digest = 0, sha256()
         self._target: Any = None
 
     def over(self, target: Any) -> Any:
-        """Itself, which passes on to another stream what is written to it."""
+        """Redirects writes to another stream, and returns itself."""
         self._target = target
         return self
 
@@ -333,7 +355,7 @@ class _Counted:
         self._target.flush()
 
     def close(self) -> None:
-        """Its target is closed by who opened it."""
+        """Leaves the target open, for its opener to close."""
 
     closed = False
 
@@ -351,7 +373,7 @@ _LAST: dict[str, Privatizer] = {}
 
 
 def _privatizer(config: Config, run: str) -> Privatizer:
-    """This process's privatizer for a run."""
+    """Returns this process's privatizer for a run, built once."""
     if run not in _LAST:
         _LAST.clear()
         _LAST[run] = Privatizer.from_config(config)

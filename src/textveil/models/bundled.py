@@ -120,7 +120,7 @@ class Encoder:
     device: str = "cpu"
 
     alike = True
-    """Whether a batch must hold sequences of one length.
+    """A flag: a batch must hold sequences of one length.
 
     Padding would change the last bits of the other sequences.
     """

@@ -347,7 +347,7 @@ def laws(
 def exact(
     mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
 ) -> Floats | None:
-    """Returns ln P(row | x) of released rows, if the law is explicit.
+    """Returns ln P(row | x) of released rows, if exact.
 
     For all x, float32 [m, V]; None where there is no law.
     """

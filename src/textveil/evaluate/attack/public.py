@@ -24,9 +24,9 @@ COMMON = 3
 """The run length in words for comparing the two parts."""
 
 SHARED = 0.3
-"""The share of runs in tried texts above which a text is dropped.
+"""The share of runs in common at which a text is dropped.
 
-Unless most texts share more.
+A text that shares more of its runs with the tried texts is not counted, unless most do.
 """
 
 TRIED = 1 / 3
