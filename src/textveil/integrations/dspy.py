@@ -1,7 +1,10 @@
-"""DSPy: a language model that sees released text only, and the adapter that puts it into programs.
+"""DSPy: a language model that sees released text only.
+
+And the adapter that puts it into programs.
 
 In: messages of an adapter, demonstrations, tools. Out: outputs and tool calls with the originals.
-Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves (`gateway.protocols.chat`).
+Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+(`gateway.protocols.chat`).
 """
 
 import asyncio
@@ -33,7 +36,9 @@ DSPY = host(
 
 
 class ProtectedLM(BaseLM):  # type: ignore[misc]
-    """A language model that sees released text only; what it says comes back with the originals.
+    """A language model that sees released text only.
+
+    Its outputs come back with the originals.
 
     Args:
         inner: the model that is asked. Its history and DSPy's cache hold released text.
@@ -47,32 +52,38 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
         self.inner, self._guard, self.kwargs = inner, guard or ChatGuard(), dict(inner.kwargs)
 
     def __call__(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
-        """The restored outputs for a prompt or messages."""
+        """Returns the restored outputs for a prompt or messages."""
         begun, sent, options = self._begun(prompt, messages, kwargs)
         with adapter_message_call(self.inner, sent):
             came = self.inner(messages=sent, **options)
         return _restored(begun, came)
 
     async def acall(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
-        """The same in an event loop."""
+        """Returns the restored outputs, in an event loop."""
         begun, sent, options = await asyncio.to_thread(self._begun, prompt, messages, kwargs)
         with adapter_message_call(self.inner, sent):
             came = await self.inner.acall(messages=sent, **options)
         return await asyncio.to_thread(_restored, begun, came)
 
     def copy(self, **kwargs: Any) -> "ProtectedLM":
-        """A protected copy of the inner model, with the same guard."""
+        """Returns a protected copy of the inner model.
+
+        It has the same guard.
+        """
         return ProtectedLM(self.inner.copy(**kwargs), self._guard)
 
     def dump_state(self) -> NoReturn:
-        """Refused: a program that is loaded again would ask a model that is not protected."""
+        """Refuses to save the model.
+
+        A program that is loaded again would ask a model that is not protected.
+        """
         raise ConfigError(
             "a program is saved without a ProtectedLM: set it with dspy.configure(lm=...), not for one predictor"
         )
 
     @property
     def supports_function_calling(self) -> bool:
-        """Of the inner model; so are those that follow."""
+        """The inner model's flag, as are those that follow."""
         return bool(self.inner.supports_function_calling)
 
     @property
@@ -96,7 +107,7 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
     def _begun(
         self, prompt: Any, messages: Any, kwargs: Body
     ) -> tuple[GuardedRequest, list[Body], Body]:
-        """A request, the released messages and settings."""
+        """Begins a request, and returns it with released messages and settings."""
         if messages is None:
             if not isinstance(prompt, str):
                 raise InputError("give a prompt as text, or messages as dictionaries")
@@ -110,7 +121,7 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
 
 
 def _restored(begun: GuardedRequest, came: Any) -> list[Any]:
-    """Outputs with the originals."""
+    """Restores the outputs, and keeps what became of them."""
     if not isinstance(came, list):
         raise InputError("the inner model must give a list of outputs")
     made = [_output(begun, own) for own in came]
@@ -135,7 +146,7 @@ def _output(begun: GuardedRequest, came: Any) -> Any:
 
 
 def _text(begun: GuardedRequest, came: str) -> str:
-    """Originals in JSON are escaped."""
+    """Restores a text; originals in JSON are escaped."""
     try:
         is_json = isinstance(json.loads(came), dict | list)
     except ValueError:
@@ -144,7 +155,7 @@ def _text(begun: GuardedRequest, came: str) -> str:
 
 
 def _said(output: Any) -> Body:
-    """An output as a message."""
+    """Converts an output to a message."""
     text = (
         output
         if isinstance(output, str)
@@ -156,14 +167,17 @@ def _said(output: Any) -> Body:
 
 
 class TextveilAdapter(Adapter):  # type: ignore[misc]
-    """An adapter that lets its programs ask a `ProtectedLM` in the place of their model.
+    """An adapter whose programs ask a `ProtectedLM`.
+
+    In the place of their model.
 
     Args:
         inner: the adapter that writes messages and reads outputs; None for `dspy.ChatAdapter`.
         guard: protects and restores; None for the profile "prompt".
 
     Raises:
-        ConfigError: the inner adapter holds a model of its own that is not protected, such as `dspy.TwoStepAdapter`.
+        ConfigError: the inner adapter holds a model of its own that is not protected, such as
+            `dspy.TwoStepAdapter`.
     """
 
     def __init__(self, inner: Adapter | None = None, guard: ChatGuard | None = None) -> None:
@@ -177,21 +191,24 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
     def __call__(
         self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
     ) -> Any:
-        """See `dspy.Adapter`."""
+        """Calls the inner adapter with a protected model."""
         return self._inner(self._protected(lm), lm_kwargs, signature, demos, inputs)
 
     async def acall(
         self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
     ) -> Any:
-        """See `dspy.Adapter`."""
+        """Calls the inner adapter with a protected model, asynchronously."""
         return await self._inner.acall(self._protected(lm), lm_kwargs, signature, demos, inputs)
 
     def format(self, signature: Any, demos: list[Body], inputs: Body) -> Any:
-        """The messages of the inner adapter, with the originals: whoever asks for them sends them himself."""
+        """Returns the inner adapter's messages, with the originals.
+
+        Whoever asks for them sends them himself.
+        """
         return self._inner.format(signature, demos, inputs)
 
     def parse(self, signature: Any, completion: str) -> Any:
-        """As the inner adapter."""
+        """Parses a completion with the inner adapter."""
         return self._inner.parse(signature, completion)
 
     def _protected(self, lm: BaseLM) -> ProtectedLM:
@@ -199,7 +216,10 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
 
 
 def _asks_itself(adapter: Adapter) -> bool:
-    """Whether an adapter, or one inside it, holds a model that is not protected."""
+    """Says whether an adapter holds a model without protection.
+
+    Itself, or in an adapter inside it.
+    """
     held = list(vars(adapter).values())
     return any(
         _asks_itself(each)

@@ -1,7 +1,10 @@
-"""Haystack: a chat generator that sees released text only, and a component that releases documents.
+"""Haystack: a protected chat generator, and a component that releases documents.
 
-In: chat messages, tools, documents. Out: replies and tool calls with the originals; released documents.
-Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves (`gateway.leaves`).
+The generator sees released text only.
+
+In: chat messages, tools, documents. Out: replies and tool calls with the originals; released
+documents. Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+(`gateway.leaves`).
 """
 
 import asyncio
@@ -46,7 +49,10 @@ PART = record(
     file=MEDIA,
 )
 MESSAGE = record(role=ID, meta=DROPPED, name=text(Act.LABEL), content=each(PART))
-"""A message as Haystack writes it; its metadata is for the program, and is not sent."""
+"""The rule for a message, as Haystack writes it.
+
+Its metadata is for the program, and is not sent.
+"""
 SAID_CALL = record(tool_name=PASSED, arguments=OBJECT, id=PASSED, extra=PASSED)
 SAID = record(
     role=PASSED,
@@ -60,7 +66,10 @@ SAID = record(
         )
     ),
 )
-"""A reply; what else is in it is restored as text (`Act.UNKNOWN`)."""
+"""The rule for a reply.
+
+Any other field is restored as text (`Act.UNKNOWN`).
+"""
 SETTINGS = record(generation=whole(Act.SCHEMA), tools=whole(Act.SCHEMA))
 HAYSTACK = host(
     "haystack",
@@ -72,12 +81,14 @@ HAYSTACK = host(
 
 @component
 class ProtectedChatGenerator:
-    """A chat generator that sees released text only; its replies have the originals.
+    """A chat generator that sees released text only.
+
+    Its replies have the originals.
 
     Args:
         generator: the chat generator that is asked.
-        guard: protects and restores; None for the profile "prompt". Only one that is made of a profile and the URL of a
-            store can be written into a pipeline's file.
+        guard: protects and restores; None for the profile "prompt". Only one that is made of a
+            profile and the URL of a store can be written into a pipeline's file.
     """
 
     def __init__(self, generator: Any, guard: ChatGuard | None = None) -> None:
@@ -85,14 +96,17 @@ class ProtectedChatGenerator:
         self._guard = guard or ChatGuard()
 
     def to_dict(self) -> Body:
-        """The component as a pipeline's file has it; what was hidden is not in it."""
+        """Returns the component as data for a pipeline's file.
+
+        Hidden values are not in it.
+        """
         inner = component_to_dict(self.generator, name="generator")
         made: Body = default_to_dict(self, generator=inner, guard=self._guard.options())
         return made
 
     @classmethod
     def from_dict(cls, data: Body) -> "ProtectedChatGenerator":
-        """As it was written."""
+        """Reads the component from a pipeline's file."""
         given = data["init_parameters"]
         deserialize_component_inplace(given, key="generator")
         given["guard"] = ChatGuard(**given["guard"])
@@ -100,7 +114,7 @@ class ProtectedChatGenerator:
         return made
 
     def warm_up(self) -> None:
-        """Of the inner generator."""
+        """Warms up the inner generator."""
         if hasattr(self.generator, "warm_up"):
             self.generator.warm_up()
 
@@ -114,7 +128,7 @@ class ProtectedChatGenerator:
         tools: Any = None,
         conversation: str | None = None,
     ) -> dict[str, list[ChatMessage]]:
-        """The restored replies.
+        """Returns the restored replies.
 
         Args:
             messages: of the conversation.
@@ -148,7 +162,7 @@ class ProtectedChatGenerator:
         tools: Any = None,
         conversation: str | None = None,
     ) -> dict[str, list[ChatMessage]]:
-        """The same in an event loop."""
+        """Returns the restored replies, in an event loop."""
         begun, given = await asyncio.to_thread(
             self._begun, messages, generation_kwargs, tools, conversation
         )
@@ -176,7 +190,7 @@ class ProtectedChatGenerator:
         tools: Any,
         conversation: str | None,
     ) -> tuple[GuardedRequest, Body]:
-        """A request, and what the inner generator is asked."""
+        """Begins a request, and returns it with the inner generator's arguments."""
         if isinstance(messages, str):
             messages = [ChatMessage.from_user(messages)]
         own = list(flatten_tools_or_toolsets(tools or getattr(self.generator, "tools", None)))
@@ -204,7 +218,7 @@ def _message(own: Body) -> ChatMessage:
 
 
 def _described(tool: Any, said: Body) -> Any:
-    """A tool that says of itself what may be sent."""
+    """Copies a tool with its released description."""
     made = copy.copy(tool)
     made.description, made.parameters = said["description"], said["parameters"]
     return made
@@ -217,14 +231,17 @@ def _restored(begun: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMes
 
 
 class _Chunks:
-    """A reply that comes in pieces."""
+    """A streamed reply, restored piece by piece."""
 
     def __init__(self, begun: GuardedRequest) -> None:
         self._restoring = begun.restoring
         self._last: dict[Any, StreamingChunk] = {}
 
     def feed(self, chunk: StreamingChunk) -> Iterator[StreamingChunk]:
-        """What is certain after a piece; before the last one, all that was held back."""
+        """Yields the restored text that is certain after a piece.
+
+        Before the last piece, all that was held back.
+        """
         made = chunk
         if chunk.content:
             made = replace(made, content=self._piece("text", chunk, chunk.content))
@@ -248,7 +265,7 @@ class _Chunks:
         yield made
 
     def close(self) -> Iterator[StreamingChunk]:
-        """What was held back."""
+        """Yields the text that was held back."""
         for key, chunk in self._last.items():
             rest = self._restoring.rest(key)
             if not rest:
@@ -274,12 +291,15 @@ class _Chunks:
 
 @component
 class DocumentPrivatizer:
-    """Releases the texts of documents, such as before they are indexed elsewhere; each run draws anew.
+    """Releases the texts of documents; each run draws anew.
+
+    Such as before they are indexed elsewhere.
 
     Args:
         profile: a packaged profile, "document" or "prompt".
         options: what differs from it.
-        keep: fields of the metadata with text that stay as they are; documents with others are refused.
+        keep: fields of the metadata with text that stay as they are; documents with others are
+            refused.
     """
 
     def __init__(
@@ -292,7 +312,7 @@ class DocumentPrivatizer:
         self._privatizer = privatizer_of(Privatizer.from_profile(profile, **(options or {})))
 
     def to_dict(self) -> Body:
-        """The component as a pipeline's file has it.
+        """Returns the component as data for a pipeline's file.
 
         Raises:
             ConfigError: an option is a list that may be private, such as protect.always.
@@ -311,7 +331,7 @@ class DocumentPrivatizer:
         return f"DocumentPrivatizer({self._privatizer!r})"
 
     def _private(self) -> bool:
-        """Whether an option is a private list."""
+        """Says whether an option is a private list."""
         protect = (self.options or {}).get("protect")
         own = protect if isinstance(protect, dict) else vars(protect) if protect is not None else {}
         return any(
@@ -320,13 +340,13 @@ class DocumentPrivatizer:
 
     @classmethod
     def from_dict(cls, data: Body) -> "DocumentPrivatizer":
-        """As it was written."""
+        """Reads the component from a pipeline's file."""
         made: DocumentPrivatizer = default_from_dict(cls, data)
         return made
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Released documents, with ids of their own, and without embeddings.
+        """Releases documents, with new ids and without embeddings.
 
         Raises:
             InputError: a document is no text, or has text in its metadata that nobody named.

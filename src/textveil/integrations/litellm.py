@@ -27,7 +27,10 @@ __all__ = ["TextveilGuardrail"]
 Body = dict[str, Any]
 
 MOST = 10_000
-"""Requests that wait for their answers; the oldest are forgotten, and their answers keep placeholders."""
+"""The most requests that wait for their answers.
+
+The oldest are forgotten, and their answers keep placeholders.
+"""
 
 _KEPT = "allowed_openai_params cache caching drop_params fallbacks guardrails max_retries metadata mock_response"
 OWN = frozenset(f"{_KEPT} num_retries request_timeout tags timeout".split(" "))
@@ -37,7 +40,9 @@ NAME = "textveil_request"
 
 
 class TextveilGuardrail(CustomGuardrail):
-    """Protects chat completions, whole and streamed; whatever else it is asked about it refuses, and nothing is sent.
+    """Protects chat completions, whole and streamed.
+
+    It refuses all other kinds of requests, and then nothing is sent.
 
     Args:
         profile: how texts are protected.
@@ -45,8 +50,9 @@ class TextveilGuardrail(CustomGuardrail):
         media: images, audio and files: "refuse" the request, or "pass" them.
         unknown: fields that nobody knows: "refuse" the request, or "drop" them.
         schemas: what programs say about their tools: "protect" or "pass".
-        **options: of LiteLLM's guardrails, but for those under which it would keep what came: `run_in_parallel`,
-            `scan_raw_request`, `stream_scope`, and any mode but before and after a call.
+        **options: of LiteLLM's guardrails, but for those under which it would keep what came:
+            `run_in_parallel`, `scan_raw_request`, `stream_scope`, and any mode but before and after
+            a call.
 
     Raises:
         TextveilError: an option is wrong. LiteLLM does not start then.
@@ -88,23 +94,29 @@ class TextveilGuardrail(CustomGuardrail):
 
     @classmethod
     def get_supported_event_hooks(cls) -> list[GuardrailEventHooks]:
-        """Before and after a call: it must be told both."""
+        """Returns the hooks before and after a call.
+
+        The guardrail needs both.
+        """
         return [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
 
     def should_run_guardrail(self, data: Body, event_type: GuardrailEventHooks) -> bool:
-        """Whether it runs. Where it is on by default no request, key or team switches it off."""
+        """Says whether the guardrail runs.
+
+        Where it is on by default no request, key or team switches it off.
+        """
         if self.default_on is True:
             return event_type in self.get_supported_event_hooks()
         return bool(super().should_run_guardrail(data, event_type))
 
     def stream_scope_allows(self, data: object, event_type: GuardrailEventHooks) -> bool:
-        """Whole and streamed alike."""
+        """Allows streams and whole answers alike."""
         return True
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str
     ) -> Body:
-        """The request as the model may see it."""
+        """Returns the request as the model may see it."""
         if (
             self.should_run_guardrail(data=data, event_type=GuardrailEventHooks.pre_call)
             is not True
@@ -131,7 +143,10 @@ class TextveilGuardrail(CustomGuardrail):
         raise self._refused(failure)
 
     def _kept(self, begun: GuardedRequest) -> str:
-        """The name under which a request is found when its answer comes; the oldest are forgotten."""
+        """Stores a request, and returns a name for its answer.
+
+        The oldest requests are forgotten.
+        """
         self._begun[name := fresh_name()] = begun
         while len(self._begun) > MOST:
             self._begun.popitem(last=False)
@@ -146,7 +161,7 @@ class TextveilGuardrail(CustomGuardrail):
     async def async_post_call_success_hook(
         self, data: Body, user_api_key_dict: Any, response: Any
     ) -> Any:
-        """The whole answer with the originals."""
+        """Restores the originals in a whole answer."""
         begun = self._of(data)
         if begun is None or not isinstance(response, ModelResponse):
             return response
@@ -161,7 +176,10 @@ class TextveilGuardrail(CustomGuardrail):
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: Any, request_data: Body
     ) -> AsyncGenerator[Any]:
-        """The pieces of an answer, each with what is certain of it."""
+        """Yields the restored pieces of an answer.
+
+        Each with the text that is certain so far.
+        """
         begun = self._of(request_data)
         if begun is None:
             async for chunk in response:
@@ -180,7 +198,7 @@ class TextveilGuardrail(CustomGuardrail):
         await asyncio.to_thread(begun.answered, pieces.messages)
 
     def _of(self, data: Body) -> GuardedRequest | None:
-        """What restores the answer to a request; it is forgotten here."""
+        """Returns and forgets the request that restores an answer."""
         name = (data.get("litellm_metadata") or {}).get(NAME)
         return self._begun.pop(name, None) if isinstance(name, str) else None
 
@@ -192,7 +210,10 @@ class TextveilGuardrail(CustomGuardrail):
 
 
 def _check(options: Body) -> None:
-    """Refuses options with which LiteLLM would throw a released request away, and send the one that came."""
+    """Refuses options under which LiteLLM would send the original request.
+
+    It would throw the released one away.
+    """
     for name in ("run_in_parallel", "scan_raw_request", "stream_scope"):
         if options.get(name):
             raise ConfigError(f"with {name} requests would be sent as they came: leave it out")
@@ -206,26 +227,35 @@ def _check(options: Body) -> None:
 
 
 def _plain(said: Any) -> Body:
-    """An answer, or a piece of one, as JSON."""
+    """Converts an answer, or a piece of one, to JSON data."""
     made: Body = said.model_dump(exclude_none=True)
     return made
 
 
 def _asked(data: Body) -> Body:
-    """What of a call is the request; the rest is the proxy's own."""
+    """Extracts the client's request from a call's data.
+
+    The rest is the proxy's own.
+    """
     asked = (data.get("proxy_server_request") or {}).get("body") or {}
     names = {*(CHAT.request.fields or ()), *asked} - OWN
     return {name: data[name] for name in names if name in data}
 
 
 def _whose(key: Any) -> str:
-    """Whose conversation a request goes on, by what the proxy knows of who asks."""
+    """Returns a name for the requester's conversation.
+
+    By what the proxy knows of whoever asks.
+    """
     known = (getattr(key, name, None) for name in ("api_key", "user_id", "end_user_id"))
     return " ".join(str(each or "-") for each in known)
 
 
 def _are_names(fallbacks: Any) -> bool:
-    """Whether fallbacks are names of models only: no messages of their own."""
+    """Says whether fallbacks are names of models only.
+
+    They could be messages, too.
+    """
     if isinstance(fallbacks, dict):
         return all(
             isinstance(each, list) and all(isinstance(name, str) for name in each)

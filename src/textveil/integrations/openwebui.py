@@ -1,7 +1,10 @@
-"""Open WebUI: a pipe function, which offers models that see released text only.
+"""Open WebUI: a pipe function with models that see released text.
 
-In: all that Open WebUI asks such a model: chats, titles, tags, search queries, tools. Out: answers with the originals.
-Not here: a gateway as its connection (`gateway`); a filter function, which does not see all that is asked.
+They see nothing else.
+
+In: all that Open WebUI asks such a model: chats, titles, tags, search queries, tools. Out: answers
+with the originals. Not here: a gateway as its connection (`gateway`); a filter function, which does
+not see all that is asked.
 """
 
 import asyncio
@@ -31,10 +34,12 @@ Body = dict[str, Any]
 
 
 class TextveilPipe:
-    """A manifold of models: each asks one of Open WebUI's own, which sees released text only.
+    """A manifold of models that see released text only.
 
-    Conversations are told apart by user and chat, and a message that comes again is released as it was. What it cannot
-    protect it refuses, and nothing is sent.
+    Each asks one of Open WebUI's own.
+
+    Conversations are told apart by user and chat, and a message that comes again is released as it
+    was. What it cannot protect it refuses, and nothing is sent.
 
     Attributes:
         valves: its settings, which administrators change.
@@ -72,15 +77,15 @@ class TextveilPipe:
         return "TextveilPipe()"
 
     def pipes(self) -> list[dict[str, str]]:
-        """The models that are offered."""
+        """Returns the models that are offered."""
         return [{"id": each, "name": f"{each} (textveil)"} for each in self._models()]
 
     async def pipe(self, body: Body, __user__: Body, __metadata__: Body, __request__: Any) -> Any:
-        """The answer of a model, restored.
+        """Returns the restored answer of a model.
 
         Raises:
-            ConfigError: settings of Open WebUI would let originals through. InputError: the request holds what cannot
-                be protected. EndpointError: the model gave no answer.
+            ConfigError: settings of Open WebUI would let originals through. InputError: the request
+                holds what cannot be protected. EndpointError: the model gave no answer.
         """
         try:
             return await self._answered(body, __user__, __metadata__, __request__)
@@ -120,7 +125,7 @@ class TextveilPipe:
         return made
 
     async def _check(self, function: str, model: str, request: Any) -> None:
-        """Refuses settings of Open WebUI under which originals would go elsewhere."""
+        """Refuses settings of Open WebUI that would leak originals."""
         if model not in self._models():
             raise ConfigError("this model is not offered any more: name it in the valve models")
         if getattr(request.state, "direct", False) or any(
@@ -150,7 +155,7 @@ class TextveilPipe:
         return [each.strip() for each in self.valves.models.split(",") if each.strip()]
 
     def _guard(self) -> ChatGuard:
-        """The guard for the present settings, which is made once."""
+        """Returns the guard for the present settings, built once."""
         with self._making:
             if self._made is None or self._made[0] != self.valves:
                 own = self.valves
@@ -166,7 +171,7 @@ class TextveilPipe:
 
 
 def _bases(models: Mapping[str, Any], model: str) -> list[Body]:
-    """What Open WebUI knows of a model, and of those that it was made from.
+    """Returns Open WebUI's data on a model and its bases.
 
     Raises:
         ConfigError: it does not know one of these.
@@ -184,12 +189,12 @@ def _bases(models: Mapping[str, Any], model: str) -> list[Body]:
 
 
 def _told_more(model: Body) -> bool:
-    """Whether more than the request goes to a model."""
+    """Says whether a model receives more than the request."""
     return bool({"pipe", "pipeline"} & model.keys()) or model.get("owned_by") == "arena"
 
 
 async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]:
-    """A restored stream; one that breaks off ends with an error."""
+    """Yields a restored stream, with an error where it breaks off."""
     pieces, whole = ChatChunks(begun.restoring), False
     try:
         async with aclosing(_events(response)) as came:
@@ -211,7 +216,7 @@ async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]
 
 
 async def _events(response: Any) -> AsyncGenerator[Any]:
-    """What the events of a response say, the last one included."""
+    """Yields the data of a response's events, to the last one."""
     body: AsyncIterator[Any] = aiter(response.body_iterator)
     rest = b""
     try:
@@ -230,7 +235,7 @@ async def _events(response: Any) -> AsyncGenerator[Any]:
 
 
 def _said(line: bytes) -> Any:
-    """What a line says; None for one that says nothing."""
+    """Reads the data of a line; None where there is none."""
     if not line.startswith(b"data:") or not (said := line.removeprefix(b"data:").strip()):
         return None
     return "[DONE]" if said == b"[DONE]" else json.loads(said)
