@@ -1,4 +1,6 @@
-"""Merges layers of options: defaults, profile, file, environment, and what a caller sets.
+"""Merges layers of options into one configuration.
+
+Defaults, profile, file, environment, and what a caller sets.
 
 In: layers of values by dotted path. Out: a resolved `Config`.
 Not here: which options exist (`sections`), and how each source is read (`sources`).
@@ -29,15 +31,18 @@ _PATHS = (
 """All option paths except a mechanism's own."""
 
 TYPED = "the options"
-"""The source of what a caller sets: on a command line, or as keywords."""
+"""The source of options that a caller sets.
+
+On a command line, or as keywords.
+"""
 
 
 def keywords(**values: Any) -> dict[str, Any]:
-    """Python keywords as dotted paths.
+    """Converts Python keywords to dotted paths.
 
-    `epsilon`, `risk`, `prior`, `seed`, `profile`, `table`, `mechanism` and the sections `words`, `rerank`, `protect`,
-    `groups` and `names` keep their names; all others are the mechanism's options. A section given as mapping changes
-    only its keys.
+    `epsilon`, `risk`, `prior`, `seed`, `profile`, `table`, `mechanism` and the sections `words`,
+    `rerank`, `protect`, `groups` and `names` keep their names; all others are the mechanism's
+    options. A section given as mapping changes only its keys.
 
     >>> keywords(epsilon=80, L=4, table="minilm-s")
     {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
@@ -66,19 +71,23 @@ def resolve(
 ) -> Config:
     """Merges the layers: defaults < profile < file < environment < overrides.
 
-    A budget in an upper layer (`epsilon` or the mechanism's own parameter) replaces one in a lower layer. When a layer
-    names another mechanism, the options that lower layers set for their mechanism are dropped.
+    A budget in an upper layer (`epsilon` or the mechanism's own parameter) replaces one in a lower
+    layer. When a layer names another mechanism, the options that lower layers set for their
+    mechanism are dropped.
 
     Args:
-        profile: a packaged profile, see `sources.profiles`. It takes precedence over a profile that a layer names.
+        profile: a packaged profile, see `sources.profiles`. It takes precedence over a profile that
+            a layer names.
         file: a YAML file in the layout of `Config.to_dict`.
-        environ: environment variables such as TEXTVEIL_MECHANISM__K=20; those without the prefix are ignored.
+        environ: environment variables such as TEXTVEIL_MECHANISM__K=20; those without the prefix
+            are ignored.
         overrides: values by dotted path ("mechanism.L": 5); strings are read as YAML scalars.
         default: the profile used if no layer names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
 
     Raises:
-        UnknownName: no mechanism, table, profile or option has that name; the nearest one is suggested.
+        UnknownName: no mechanism, table, profile or option has that name; the nearest one is
+            suggested.
         BudgetError: a budget is missing, set twice, not a number or negative.
         ConfigError: a file cannot be read, or a value has the wrong type.
     """
@@ -129,14 +138,20 @@ def _below(prefix: str, merged: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has_budget(config: Config, parameter: str | None) -> bool:
-    """Whether something says what a word may spend: groups, an epsilon, a risk, or the mechanism's own parameter."""
+    """Says whether a word's budget is set anywhere.
+
+    By groups, an epsilon, a risk, or the mechanism's own parameter.
+    """
     given = (config.groups.base, config.epsilon, config.risk)
     own = config.mechanism.options.get(parameter or "")
     return bool(config.groups.fixed) or any(each is not None for each in (*given, own))
 
 
 def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
-    """Upper layers over lower ones. A budget replaces the one below, even under the other of the two paths."""
+    """Merges upper layers over lower ones.
+
+    A budget replaces the one below, even under the other of the two paths.
+    """
     merged: dict[str, Any] = {}
     for layer in layers:
         given = [path for path in budgets if layer.values.get(path) is not None]
@@ -151,9 +166,10 @@ def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
 
 
 def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
-    """Drops the mechanism options that were set for a mechanism other than `name`.
+    """Drops options that were set for another mechanism than `name`.
 
-    Options belong to the mechanism named by their layer, or by the nearest layer below; otherwise to `name`.
+    Options belong to the mechanism named by their layer, or by the nearest layer below; otherwise
+    to `name`.
     """
     kept: list[Layer] = []
     named: str | None = None
@@ -172,7 +188,10 @@ def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
 
 
 def _canonical(layer: Layer, mechanism: str) -> Layer:
-    """Checks every path of a layer, and gives paths from the environment the case of the options they stand for."""
+    """Checks every path of a layer, and corrects its case.
+
+    Paths from the environment get the case of the options they stand for.
+    """
     pairs = [(_meant(path, layer, mechanism), value) for path, value in layer.values.items()]
     return replace(layer, values=collect(pairs, layer.source))
 
@@ -193,7 +212,10 @@ def _meant(path: str, layer: Layer, mechanism: str) -> str:
 
 
 def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> list[str]:
-    """The known paths that match a path: itself, or with `fold` all that differ only in case."""
+    """Returns the known paths that match a path.
+
+    Itself, or with `fold` all that differ only in case.
+    """
     every = [prefix + each for each in known]
     if path in every and not fold:
         return [path]
@@ -201,7 +223,7 @@ def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> lis
 
 
 def _ending_alike(path: str, known: Sequence[str]) -> list[str]:
-    """The paths whose last part is that of this path, else those in which it is much like it."""
+    """Returns the paths with the same last part, or a similar one."""
     ends = {each: each.rpartition(".")[2].lower() for each in known}
     last = path.rpartition(".")[2].lower()
     alike = [last]
@@ -211,7 +233,10 @@ def _ending_alike(path: str, known: Sequence[str]) -> list[str]:
 
 
 def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
-    """The error for an unknown path; it suggests paths with the same or a similar last part."""
+    """Builds the error for an unknown path.
+
+    It suggests paths with the same or a similar last part.
+    """
     known = [*_PATHS, *(f"mechanism.{option}" for option in _options(mechanism).known)]
     near = _ending_alike(path, known)
     if "." in path:
@@ -221,7 +246,10 @@ def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
 
 
 def _options(mechanism: str) -> registry.Options:
-    """A mechanism's options by name, without those that have a path of their own."""
+    """Returns a mechanism's options by name.
+
+    Without those that are set by another path.
+    """
     found = registry.signature(registry.load("mechanism", mechanism))
     known = {
         name: option for name, option in found.known.items() if name not in ("name", "epsilon")
@@ -230,7 +258,7 @@ def _options(mechanism: str) -> registry.Options:
 
 
 def _last(layers: Iterable[Layer], path: str) -> str | None:
-    """The value of a name in the topmost layer that sets it."""
+    """Returns the value of a name in the topmost layer that has it."""
     found = None
     for layer in layers:
         value = layer.values.get(path)
@@ -243,7 +271,7 @@ def _last(layers: Iterable[Layer], path: str) -> str | None:
 
 
 def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of one section, each converted to its field's type."""
+    """Converts the options of one section to their fields' types."""
     return {
         field.name: typed(
             f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr
@@ -254,7 +282,7 @@ def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, A
 
 
 def _own_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The mechanism's options, each converted to the type in its signature."""
+    """Converts the mechanism's options to their types in the signature."""
     if not options:  # nothing to import the mechanism for
         return {}
     known = _options(mechanism).known

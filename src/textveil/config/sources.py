@@ -1,7 +1,8 @@
-"""Where options come from: packaged profiles, YAML files, the environment, settings typed on a command line.
+"""Sources of options: profiles, YAML files, the environment, the command line.
 
-In: a name, a path, variables, strings. Out: a `Layer` per source, values by dotted path; a string as a typed value.
-Not here: which options exist and their types (`sections`), and which layer wins (`layers`).
+In: a name, a path, variables, strings. Out: a `Layer` per source, values by dotted path; a string
+as a typed value. Not here: which options exist and their types (`sections`), and which layer wins
+(`layers`).
 """
 
 import math
@@ -27,12 +28,15 @@ RESERVED = frozenset(
 """Environment variables with the prefix that are not options."""
 
 LONGEST = 1 << 20
-"""Largest configuration file, in bytes."""
+"""The size limit of a configuration file, in bytes."""
 
 _PATH = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 
 Place = tuple[str | int, ...]
-"""Where a value of a YAML file stands: the names and numbers that lead to it."""
+"""The location of a value in a YAML file.
+
+The names and numbers that lead to it.
+"""
 
 SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names", "figures")
 _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
@@ -54,7 +58,9 @@ class Layer:
 
 
 def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
-    """Values by path: short paths are expanded ("table" is "table.name"), and each path has one value.
+    """Collects values by path, with short paths expanded.
+
+    "table" is "table.name"; each path has one value.
 
     Raises:
         ConfigError: a path has two values.
@@ -71,10 +77,13 @@ def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
 def assignments(
     pairs: Iterable[str], flags: Mapping[str, str | None] | None = None
 ) -> dict[str, Any]:
-    """Command-line settings such as "mechanism.L=5" as values by dotted path, together with those from flags.
+    """Collects command-line settings and flags by dotted path.
+
+    A setting is such as "mechanism.L=5".
 
     Raises:
-        ConfigError: a setting has no "=", or a path is set to two values. The input is not repeated.
+        ConfigError: a setting has no "=", or a path is set to two values. The input is not
+            repeated.
     """
     typed = [(path, value) for path, value in (flags or {}).items() if value is not None]
     for pair in pairs:
@@ -87,11 +96,14 @@ def assignments(
 
 
 def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Layer:
-    """The options among environment variables, such as TEXTVEIL_MECHANISM__K=20.
+    """Reads the options among environment variables.
+
+    Such as TEXTVEIL_MECHANISM__K=20.
 
     Args:
         environ: variables; those without the prefix are ignored.
-        known: paths in lower case, which variables may write in any case; others keep the case of their last part.
+        known: paths in lower case, which variables may write in any case; others keep the case of
+            their last part.
     """
     pairs = []
     for name in sorted(environ):
@@ -107,33 +119,44 @@ def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Laye
     return Layer(source="the environment", values=collect(pairs, "the environment"), fold=True)
 
 
-# ---- YAML ------------------------------------------------------------------------------------------------------------
+# ---- YAML ----------------------------------------------------------------------------------------
 
 
 def profiles() -> dict[str, str]:
-    """The packaged profiles and their one-line descriptions."""
+    """Returns the packaged profiles and their one-line descriptions."""
     return {name: str(_parse_profile(name).get("description", "")) for name in _profile_names()}
 
 
 def read_profile(name: str) -> Layer:
-    """A packaged profile; `UnknownName` if there is no such profile."""
+    """Reads a packaged profile.
+
+    `UnknownName` if there is no such profile.
+    """
     source = f"the profile {name!r}"
     return Layer(source=source, values=collect(_flatten(_parse_profile(name)), source))
 
 
 def read_file(path: Path) -> Layer:
-    """A YAML file in the layout of `Config.to_dict`; `ConfigError` if it cannot be read or is not a mapping."""
+    """Reads a YAML file in the layout of `Config.to_dict`.
+
+    `ConfigError` if it cannot be read or is not a mapping.
+    """
     source = f"the file {str(path)!r}"
     return Layer(source=source, values=collect(_flatten(read_mapping(path)), source))
 
 
 def read_mapping(path: Path) -> dict[Any, Any]:
-    """A mapping from a YAML file; `ConfigError` if it cannot be read or is not a mapping."""
+    """Reads a mapping from a YAML file.
+
+    `ConfigError` if it cannot be read or is not a mapping.
+    """
     return _parse(_content(path), _named(path))
 
 
 def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
-    """A mapping from a YAML file, and the line of each of its values.
+    """Reads a mapping from a YAML file, with line numbers.
+
+    The line of each of its values.
 
     Raises:
         ConfigError: it cannot be read or is not a mapping, or has a name twice.
@@ -153,7 +176,10 @@ def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
 
 
 def _marks(node: yaml.Node | None, place: Place, seen: set[int]) -> Iterator[tuple[Place, int]]:
-    """The lines of what is in a node; what stands in several places is looked at once."""
+    """Yields the lines of the values in a node.
+
+    A node that occurs in several places is visited once.
+    """
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -225,7 +251,7 @@ def _parse(content: bytes, source: str) -> dict[Any, Any]:
 
 
 def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """{"mechanism": {"L": 5}} as ("mechanism.L", 5)."""
+    """Flattens {"mechanism": {"L": 5}} to ("mechanism.L", 5)."""
     for name, value in values.items():
         if name in SECTIONS and isinstance(value, Mapping):
             yield from ((f"{name}.{option}", each) for option, each in value.items())
@@ -233,7 +259,7 @@ def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             yield str(name), value
 
 
-# ---- values typed as text --------------------------------------------------------------------------------------------
+# ---- values typed as text ------------------------------------------------------------------------
 
 _FLOAT = re.compile(
     r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|infinity|infinite|\.?nan)",
@@ -242,10 +268,12 @@ _FLOAT = re.compile(
 
 
 def scalar(text: str) -> Any:
-    """A value given as text: YAML with the numbers people type, and without its surprises.
+    """Reads a value given as text, by YAML with changes.
 
-    1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay strings (a boolean option converts the first
-    three itself); 010 is ten.
+    It reads the numbers people type, and has none of YAML's surprises.
+
+    1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay strings (a boolean option
+    converts the first three itself); 010 is ten.
     """
     bare = text.strip()
     if re.fullmatch(r"[-+]?[0-9]+", bare):
@@ -268,7 +296,10 @@ def scalar(text: str) -> Any:
 
 
 def _finite(text: str) -> float:
-    """The number; infinite only if written so, because an infinite budget lets words pass."""
+    """Converts text to a finite number.
+
+    An infinite one must be written so, because an infinite budget lets words pass.
+    """
     number = float(text)
     if math.isinf(number):
         raise ConfigError(
@@ -278,7 +309,10 @@ def _finite(text: str) -> float:
 
 
 def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
-    """What reads values of a type; None where the type accepts everything, or is none that pydantic knows."""
+    """Returns a pydantic adapter for a type.
+
+    None where the type accepts everything, or is none that pydantic knows.
+    """
     if annotation is None or annotation is Any:
         return None
     try:
@@ -288,7 +322,9 @@ def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
 
 
 def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
-    """A value converted to its type. A string is first read as a scalar, then taken as it is.
+    """Converts a value to its type.
+
+    A string is first read as a scalar, then taken as it is.
 
     Args:
         path: the option, for the error.

@@ -1,7 +1,9 @@
-"""The formats .csv and .tsv: a table whose first line has the names of its columns, of which one has the texts.
+"""The formats .csv and .tsv: tables with a line of column names.
 
-In: a file and which column of it. Out: its texts; the file with others, byte for byte the same around them.
-Not here: how files are opened and found (`formats`).
+One of the columns has the texts.
+
+In: a file and which column of it. Out: its texts; the file with others, byte for byte the same
+around them. Not here: how files are opened and found (`formats`).
 """
 
 import re
@@ -16,13 +18,16 @@ from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, en
 
 
 class Delimited(Pieces):
-    """A table with a character between its columns; a field with quotes may go on over several lines."""
+    """A table with a delimiter between its columns.
+
+    A field with quotes may go on over several lines.
+    """
 
     delimiter: ClassVar[str]
     fields: ClassVar[bool] = True
 
     def begin(self, file: BinaryIO) -> tuple[FileHead, Numbered]:
-        """The first line, which has the names of the columns, and blank lines before it."""
+        """Reads the line of column names, and blank lines before it."""
         mark, numbered = lines(file)
         before = ""
         for number, line in numbered:
@@ -39,7 +44,10 @@ class Delimited(Pieces):
         return FileHead(mark=mark, text=before), numbered
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The wanted column, or `text`; the first line must have its name, once."""
+        """Returns the wanted column, or `text`, if it is there once.
+
+        The first line must have its name.
+        """
         names = self.head(file).names
         if not names:
             return wanted
@@ -56,7 +64,7 @@ class Delimited(Pieces):
         raise UnknownField(chosen, titles(names), found)
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
-        """A row for each record after the first."""
+        """Yields a row for each record after the first."""
         if not head.names:
             return
         places = {name: _place(head.names, name) for name in (*columns.texts, *columns.labels)}
@@ -78,7 +86,10 @@ class Delimited(Pieces):
             yield Row(record, cells, others, [_value(record, *spans[i]) for i in rest])
 
     def joined(self, cells: Mapping[str, str]) -> str:
-        """A record; one empty field alone has quotes, because an empty line is no row."""
+        """Joins cells to a record.
+
+        A single empty field has quotes, because an empty line is no row.
+        """
         return (self.delimiter.join(cells.values()) or '""') + "\n"
 
     def _cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
@@ -93,7 +104,7 @@ class Delimited(Pieces):
     def records(
         self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """The rows by the names of their columns.
+        """Yields the rows by the names of their columns.
 
         Args:
             file: the table.
@@ -119,12 +130,15 @@ class Delimited(Pieces):
                 yield dict(zip(names, values, strict=True))
 
     def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
-        """Check the columns that are copied."""
+        """Checks the columns that are copied."""
 
     def _record(
         self, number: int, line: str, following: Iterator[tuple[int, str]]
     ) -> tuple[str, list[tuple[int, int]]]:
-        """One record, which may go on over several lines, and where its fields stand."""
+        """Reads one record, and the places of its fields.
+
+        It may go on over several lines.
+        """
         record, spans, at = line, [], 0
         bare = _BARE[self.delimiter]
         while True:
@@ -189,7 +203,10 @@ def _place(names: Sequence[str], name: str) -> int:
 
 
 def _is_blank(line: str) -> bool:
-    """Whether a line is no row; a line of spaces is one, as to csv.DictReader."""
+    """Says whether a line is empty, and so is no row.
+
+    A line of spaces is a row, as it is to csv.DictReader.
+    """
     return not line.strip("\r\n")
 
 
@@ -204,7 +221,10 @@ def _quoted(text: str) -> str:
 
 
 def _quoted_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
-    """A field; the only one of a record is quoted when it is empty, because an empty line is no row."""
+    """Quotes a field where it has to be.
+
+    The only field of a record is quoted when it is empty, because an empty line is no row.
+    """
     return (
         _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
     )

@@ -1,7 +1,9 @@
-"""The format .jsonl: a JSON object per line, of which one field is the text.
+"""The format .jsonl: a JSON object per line.
 
-In: a file and which field of it. Out: its texts; the file with others, byte for byte the same around them.
-Not here: how files are opened and found (`formats`).
+One of its fields is the text.
+
+In: a file and which field of it. Out: its texts; the file with others, byte for byte the same
+around them. Not here: how files are opened and found (`formats`).
 """
 
 import json
@@ -16,7 +18,7 @@ from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, li
 from textveil.files.streams import json_line
 
 Member = tuple[Any, Any, int, int]
-"""The name of a field and its value, and where the value stands."""
+"""The name of a field, its value, and where that begins and ends."""
 
 
 class JsonLines(Pieces):
@@ -25,7 +27,10 @@ class JsonLines(Pieces):
     fields: ClassVar[bool] = True
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The wanted field; else `text`, or the only one with strings, of the first row."""
+        """Returns the wanted field, or the first row's text field.
+
+        That is `text`, or the only one with strings.
+        """
         for number, line in lines(file)[1]:
             if wanted is None and not _is_blank(line):
                 members = _members(line, number)  # each row is checked when it is read
@@ -34,18 +39,18 @@ class JsonLines(Pieces):
         return wanted
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
-        """A row for each object."""
+        """Yields a row for each object."""
         for number, line in lines:
             yield line if _is_blank(line) else _row(number, line, columns)
 
     def joined(self, cells: Mapping[str, str]) -> str:
-        """An object on a line."""
+        """Joins fields to an object on one line."""
         return (
             "{" + ", ".join(f"{_spelled(name)}: {value}" for name, value in cells.items()) + "}\n"
         )
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """The objects."""
+        """Yields the objects."""
         for number, line in lines(file)[1]:
             if not _is_blank(line):
                 yield _object(line, number)
@@ -76,7 +81,10 @@ def _row(number: int, line: str, columns: TextColumns) -> Row:
 
 
 def _confirm(number: int, line: str, columns: TextColumns, others: Sequence[Member]) -> None:
-    """Refuses a row in which a field could have the texts as well as the one that was guessed."""
+    """Refuses a row where the guessed text field is ambiguous.
+
+    Another field could have the texts as well.
+    """
     more = [
         name for name, _, at, _ in others if name == USUAL or _holds(line[at]) is not Holds.OTHERS
     ]
@@ -116,11 +124,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _holds(mark: str) -> Holds:
-    """What a value holds, judged by its first character."""
+    """Returns the kind of a value, by its first character."""
     return Holds.STRINGS if mark == '"' else Holds.DOUBT if mark in "[{" else Holds.OTHERS
 
 
-# ---- objects on one line ---------------------------------------------------------------------------------------------
+# ---- objects on one line -------------------------------------------------------------------------
 
 # Values of other fields are walked over, not kept; numbers stay strings, so that none is too long.
 _DECODER = json.JSONDecoder(
@@ -130,7 +138,10 @@ _MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark i
 
 
 def _members(line: str, number: int) -> list[Member]:
-    """Names and values of an object on one line, and where each value stands."""
+    """Reads the fields of an object on one line.
+
+    And where each value begins and ends.
+    """
     try:
         return list(_walk(line))
     except (ValueError, RecursionError):
@@ -157,7 +168,7 @@ def _walk(line: str) -> Iterator[Member]:
 
 
 def _behind(mark: str, line: str, at: int) -> int:
-    """The place after a mark and the spaces around it."""
+    """Returns the place after a mark and the spaces around it."""
     found = _MARKS[mark].match(line, at)
     if found is None:
         raise ValueError

@@ -1,7 +1,9 @@
-"""The format .parquet: a table by columns, of which one has the texts. It needs pyarrow, the extra `files`.
+"""The format .parquet: a table by columns, one with the texts.
 
-In: a file and which column of it. Out: its texts; a file with others, of the same columns, without metadata.
-Not here: how files are opened and found (`formats`).
+It needs pyarrow, the extra `files`.
+
+In: a file and which column of it. Out: its texts; a file with others, of the same columns, without
+metadata. Not here: how files are opened and found (`formats`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 READ = 4096
-"""Rows that are read at once, where only some columns are."""
+"""The rows that are read at once, where all columns are."""
 
 GROUP = 1 << 16
-"""Rows of a row group that is written, at most."""
+"""The most rows of a written row group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +44,14 @@ class ArrowBatch:
         return int(self.table.num_rows)
 
     def values(self, name: str) -> list[str | None]:
-        """A column; numbers as strings."""
+        """Returns a column's values; numbers as strings."""
         # by its number, because the field b of a struct a is called a.b too
         with _reading():
             found = self.table.column(self.table.schema.get_field_index(name)).to_pylist()
         return [each if each is None else str(each) for each in found]
 
     def copied(self) -> Iterator[str]:
-        """All other columns that were read."""
+        """Yields the values of all other columns that were read."""
         with _reading():
             for name, column in zip(self.table.schema.names, self.table.columns, strict=True):
                 if name in self.others:
@@ -63,7 +65,7 @@ class Parquet:
     packable: ClassVar[bool] = False
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The wanted column, else `text`, else the only one with strings."""
+        """Returns the wanted column, else `text` or the only string column."""
         with _opened(file) as table:
             fields = [(each.name, _holds(each.type)) for each in table.schema_arrow]
         chosen = USUAL if wanted is None else wanted
@@ -91,7 +93,7 @@ class Parquet:
         characters: int = CHARACTERS,
         copied: bool = True,
     ) -> Iterator[ArrowBatch]:
-        """Some rows of a row group at a time."""
+        """Yields rows of each row group, in batches."""
         with _opened(file) as table, _reading():
             asked, names = (*columns.texts, *columns.labels), table.schema_arrow.names
             self._check(table.schema_arrow, columns)
@@ -115,7 +117,7 @@ class Parquet:
                         return
 
     def head(self, file: BinaryIO) -> tuple[Any, dict[str, str] | str]:
-        """The schema, and how columns are compressed."""
+        """Reads the schema, and the compression of the columns."""
         with _opened(file) as table:
             return table.schema_arrow, _codecs(table)
 
@@ -126,7 +128,7 @@ class Parquet:
         target: BinaryIO,
         only: Sequence[str] | None = None,
     ) -> None:
-        """One row group at a time."""
+        """Writes one row group at a time."""
         with needed():
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -148,7 +150,7 @@ class Parquet:
                 writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
 
     def _check(self, schema: Any, columns: TextColumns) -> None:
-        """Every column that is asked for is there once, and of a type that can be read."""
+        """Checks that each requested column is there once and readable."""
         import pyarrow as pa
 
         for name in (*columns.texts, *columns.labels):
@@ -163,7 +165,7 @@ class Parquet:
                 )
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """The rows by the names of their columns."""
+        """Yields the rows by the names of their columns."""
         with _opened(file) as table, _reading():
             for batch in table.iter_batches(batch_size=READ):
                 yield from batch.to_pylist()
@@ -172,7 +174,7 @@ class Parquet:
 def _with_texts(
     table: Any, texts: Mapping[str, Sequence[str | None]], only: Sequence[str] | None
 ) -> Any:
-    """Rows with other texts, and of some columns alone."""
+    """Replaces the texts of rows, and drops other columns if asked."""
     import pyarrow as pa
 
     for name, found in texts.items():
@@ -186,7 +188,7 @@ def _with_texts(
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Turn what pyarrow says of a damaged file into one line."""
+    """Turns pyarrow's errors on a damaged file into one line."""
     with needed():
         import pyarrow as pa
 
@@ -228,7 +230,10 @@ def _holds(kind: Any) -> Holds:
 
 
 def _bare(column: Any) -> Any:
-    """A field without metadata, which may tell of columns that are dropped; extension types are their storage."""
+    """Strips a field's metadata and extension types.
+
+    Metadata may tell which columns were dropped; extension types become their storage.
+    """
     return column.with_type(_bare_type(column.type)).remove_metadata()
 
 
@@ -252,7 +257,7 @@ def _bare_type(kind: Any) -> Any:
 
 
 def _codecs(table: "pq.ParquetFile") -> dict[str, str] | str:
-    """The compression of each column, by its path."""
+    """Returns the compression of each column, by its path."""
     if not table.num_row_groups:
         return "snappy"
     group = table.metadata.row_group(0)

@@ -1,7 +1,10 @@
-"""Folders and files by path or URI, here or in an object store, through fsspec.
+"""Folders and files by path or URI, through fsspec.
 
-In: paths, folders, patterns and URIs. Out: the files that they mean; a folder whose files appear when they are whole.
-Not here: the lock of a folder on this machine (`work`), and what is in the files (`formats`).
+Here or in an object store.
+
+In: paths, folders, patterns and URIs. Out: the files that they mean; a folder whose files appear
+when they are whole. Not here: the lock of a folder on this machine (`work`), and what is in the
+files (`formats`).
 """
 
 import os
@@ -25,7 +28,9 @@ _NUMBERS = count()
 
 @dataclass(frozen=True)
 class Storage:
-    """A folder, by its path or URI. It pickles, and is opened anew wherever it is used.
+    """A folder, by its path or URI.
+
+    It pickles, and is opened anew wherever it is used.
 
     Args:
         uri: `released/`, `s3://bucket/released`, `memory://released`.
@@ -35,7 +40,7 @@ class Storage:
 
     @property
     def local(self) -> Path | None:
-        """The folder, where it is on this machine; None where it is in an object store."""
+        """The folder's path on this machine; None in an object store."""
         if "://" not in self.uri:
             return Path(self.uri)
         return (
@@ -43,20 +48,29 @@ class Storage:
         )
 
     def inside(self, name: str) -> "Storage":
-        """A folder in it."""
+        """Returns a folder within this one."""
         return Storage(f"{self.uri.rstrip('/')}/{name}")
 
     def holds(self, path: str) -> bool:
-        """Whether a file, by its path or URI, is in it or in a folder of it."""
+        """Says whether a file is in the folder, at any depth.
+
+        By the file's path or URI.
+        """
         (files, root), (others, there) = _filesystem(self.uri), _filesystem(path)
         return type(files) is type(others) and there.startswith(f"{root.rstrip('/')}/")
 
     def names(self) -> list[str]:
-        """The files directly in it, sorted; none where it is not there."""
+        """Returns the files directly in it, sorted.
+
+        None where it is not there.
+        """
         return sorted(self.sizes())
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each file directly in it; none where it is not there."""
+        """Returns the size in bytes of each file directly in it.
+
+        None where it is not there.
+        """
         with _about("the output folder"):
             files, root = _filesystem(self.uri)
             files.invalidate_cache()
@@ -71,7 +85,10 @@ class Storage:
             }
 
     def everything(self) -> list[str]:
-        """All files in it and in folders of it, by their paths from here, sorted; none where it is not there."""
+        """Returns all files in it, at any depth, sorted.
+
+        By their paths from here; none where it is not there.
+        """
         with _about("the output folder"):
             files, root = _filesystem(self.uri)
             files.invalidate_cache()
@@ -79,13 +96,13 @@ class Storage:
             return sorted(str(name)[start:] for name in files.find(root))
 
     def exists(self, name: str) -> bool:
-        """Whether a file of this name is there."""
+        """Says whether a file of this name is there."""
         with _about("the output folder"):
             files, root = _filesystem(self.uri)
             return bool(files.exists(f"{root}/{name}"))
 
     def read(self, name: str) -> bytes:
-        """A file of it.
+        """Reads a file of the folder.
 
         Raises:
             InputError: it cannot be read.
@@ -95,7 +112,7 @@ class Storage:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[BinaryIO]:
-        """A file of it, to read."""
+        """Opens a file of the folder for reading."""
         with _about(name):
             files, root = _filesystem(self.uri)
             file = files.open(f"{root}/{name}", "rb")
@@ -103,13 +120,16 @@ class Storage:
             yield cast(BinaryIO, file)
 
     def digest(self, name: str) -> str:
-        """SHA-256 of a file of it."""
+        """Returns the SHA-256 of a file of the folder."""
         with self.opened(name) as file:
             return file_digest(cast(BufferedReader, file), "sha256").hexdigest()
 
     @contextmanager
     def writing(self, name: str, *, within: str = "", mode: int = 0o666) -> Iterator[BinaryIO]:
-        """A file that is written under another name, brought to the disk, and renamed when the body has ended well.
+        """Opens a file that appears only when it is whole.
+
+        It is written under another name, brought to the disk, and renamed when the body has ended
+        well.
 
         Two processes that write the same file do not meet before the last step.
 
@@ -154,15 +174,18 @@ class Storage:
                 raise
 
     def write(self, name: str, content: bytes, *, within: str = "", mode: int = 0o666) -> None:
-        """A whole file, as `writing`."""
+        """Writes a whole file, as `writing` does."""
         with self.writing(name, within=within, mode=mode) as stream:
             stream.write(content)
 
     def create(self, name: str, content: bytes, *, mode: int = 0o666) -> bool:
-        """Write a whole file that was not there; False, and nothing is written, where it was.
+        """Creates a file, and returns False where it was there.
 
-        On this machine the caller holds the folder. Of several processes that create a file in an object store at the
-        same time one does, where the store can tell (S3 and Google Cloud Storage can); else the last one's is there.
+        Then nothing is written.
+
+        On this machine the caller holds the folder. Of several processes that create a file in an
+        object store at the same time one does, where the store can tell (S3 and Google Cloud
+        Storage can); else the last one's is there.
 
         Args:
             name: of the file.
@@ -189,13 +212,13 @@ class Storage:
         return self.read(name) == content
 
     def delete(self, name: str) -> None:
-        """Delete a file of it."""
+        """Deletes a file of the folder."""
         with _storing():
             files, root = _filesystem(self.uri)
             files.rm(f"{root}/{name}")
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it."""
+        """Deletes the folder with all that is in it."""
         with _storing():
             files, root = _filesystem(self.uri)
             if files.exists(root):
@@ -203,9 +226,12 @@ class Storage:
 
 
 def found(inputs: Sequence[str | Path]) -> list[str]:
-    """The files that paths, folders, patterns and URIs mean, each once, in the order of their names.
+    """Finds the files that paths, folders, patterns and URIs name.
 
-    Of a folder these are all files below it with the ending of a known format; hidden ones are left out.
+    Each once, in the order of their names.
+
+    Of a folder these are all files below it with the ending of a known format; hidden ones are left
+    out.
 
     Raises:
         InputError: one means no file.
@@ -224,7 +250,9 @@ def found(inputs: Sequence[str | Path]) -> list[str]:
 
 
 def state(path: str) -> str:
-    """What tells cheaply that a file changed: its size and when that was last written, where its storage says it.
+    """Returns a cheap fingerprint of a file.
+
+    Its size, and when it was last written, where its storage says it.
 
     Raises:
         InputError: it cannot be read.
@@ -256,7 +284,7 @@ def _listed(path: str) -> bool:
 
 
 def _filesystem(uri: str) -> tuple[Any, str]:
-    """The file system of a URI, and the path in it."""
+    """Returns the file system of a URI, and the path in it."""
     import fsspec
 
     try:

@@ -25,7 +25,7 @@ class Text(Pieces):
     fields: ClassVar[bool] = False
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """None, as there are no fields."""
+        """Returns None, as there are no fields."""
         if wanted is not None:
             raise ConfigError(
                 f"a .txt file has no fields, such as {quote(wanted)}; leave out --field"
@@ -33,7 +33,7 @@ class Text(Pieces):
         return None
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
-        """The lines, or all of them as one row."""
+        """Yields the lines, or all of them as one row."""
         if self.whole:
             if lines.number > 1:  # behind the only row
                 return
@@ -43,11 +43,11 @@ class Text(Pieces):
             yield _row(*ended(line))
 
     def joined(self, cells: Mapping[str, str]) -> str:
-        """A line."""
+        """Returns a line."""
         return f"{cells[USUAL]}\n"
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """A row with the one field `text` for each text."""
+        """Yields a row with the one field `text` for each text."""
         return ({USUAL: text} for text in self.texts(file))
 
 

@@ -1,10 +1,10 @@
 """ONNX graphs, written without the package `onnx`.
 
-In: operations on named arrays. Out: the bytes of a model, and the weights to be given to its session.
-Not here: running it (`session`).
+In: operations on named arrays. Out: the bytes of a model, and the weights to be given to its
+session. Not here: running it (`session`).
 
-A model is a protobuf message of a few kilobytes. Weights are not part of it: the model names them as external, and a
-session gets them as arrays, so that nothing is written or copied on the way.
+A model is a protobuf message of a few kilobytes. Weights are not part of it: the model names them
+as external, and a session gets them as arrays, so that nothing is written or copied on the way.
 
 Source: onnx.proto of the ONNX specification (github.com/onnx/onnx), IR version 9.
 """
@@ -18,7 +18,10 @@ from numpy.typing import DTypeLike, NDArray
 Array = NDArray[Any]
 
 IR, OPSET, CONTRIB = 9, 18, 1
-"""Versions of the format, of the standard operations and of ONNX Runtime's own: known to ONNX Runtime since 1.14."""
+"""Versions of the format, the standard operations and ONNX Runtime's own.
+
+Known to ONNX Runtime since 1.14.
+"""
 
 OWN = "com.microsoft"
 """The domain of ONNX Runtime's own operations."""
@@ -27,7 +30,7 @@ KINDS = {
     np.dtype(name): kind
     for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7), ("f2", 10))
 }
-"""TensorProto.DataType."""
+"""Codes of TensorProto.DataType, by NumPy type."""
 
 
 class Graph:
@@ -45,21 +48,24 @@ class Graph:
         self._outputs: list[bytes] = []
 
     def input(self, name: str, kind: DTypeLike, *shape: int | str) -> str:
-        """An input; a size that varies has a name."""
+        """Adds an input; a size that varies has a name."""
         self._inputs.append(_value(name, kind, shape))
         return name
 
     def output(self, name: str, kind: DTypeLike, *shape: int | str) -> None:
-        """Makes an array of the graph one of its outputs, in the order of the calls."""
+        """Makes an array one of the graph's outputs.
+
+        In the order of the calls.
+        """
         self._outputs.append(_value(name, kind, shape))
 
     def weight(self, name: str, array: Array) -> str:
-        """A large constant, given to the session."""
+        """Adds a large constant, which the session is given."""
         self.weights[name] = np.ascontiguousarray(array)
         return name
 
     def constant(self, array: Array | float) -> str:
-        """A small constant, part of the model."""
+        """Adds a small constant, which is part of the model."""
         values = np.asarray(array, np.float32) if isinstance(array, float) else np.asarray(array)
         name = f"constant {len(self._constants)}"
         self._constants.append(
@@ -76,7 +82,7 @@ class Graph:
         own: bool = False,
         **attributes: Any,
     ) -> str:
-        """An operation's result.
+        """Adds an operation, and returns its result's name.
 
         Args:
             operation: an operation with one output.
@@ -92,7 +98,7 @@ class Graph:
         return name
 
     def model(self) -> bytes:
-        """The model, without its weights."""
+        """Serializes the model, without its weights."""
         external = [
             _tensor(name, array)
             + b"".join(
@@ -118,12 +124,15 @@ class Graph:
 
 
 def _place(array: Array) -> dict[str, str]:
-    """Where an external tensor would be in a file; the session replaces it before it is looked for."""
+    """Returns the file location of an external tensor.
+
+    A placeholder: the session replaces it before it is looked for.
+    """
     return {"location": "given", "length": str(array.nbytes)}
 
 
 def _value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
-    """A ValueInfoProto."""
+    """Encodes a ValueInfoProto."""
     sizes = b"".join(_field(1, _field(1 if isinstance(size, int) else 2, size)) for size in shape)
     return _field(1, name) + _field(
         2, _field(1, _field(1, KINDS[np.dtype(kind)]) + _field(2, sizes))
@@ -131,7 +140,7 @@ def _value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
 
 
 def _tensor(name: str, array: Array) -> bytes:
-    """A TensorProto without its content."""
+    """Encodes a TensorProto without its content."""
     return (
         b"".join(_field(1, size) for size in array.shape)
         + _field(2, KINDS[array.dtype])
@@ -140,7 +149,7 @@ def _tensor(name: str, array: Array) -> bytes:
 
 
 def _attribute(name: str, value: Any) -> bytes:
-    """An AttributeProto."""
+    """Encodes an AttributeProto."""
     if isinstance(value, float):
         return _field(1, name) + _field(2, value) + _field(20, 1)
     if isinstance(value, int):
@@ -151,7 +160,10 @@ def _attribute(name: str, value: Any) -> bytes:
 
 
 def _field(number: int, value: float | str | bytes) -> bytes:
-    """A field of a protobuf message: a varint, a 32-bit float, or bytes with their length."""
+    """Encodes a field of a protobuf message.
+
+    A varint, a 32-bit float, or bytes with their length.
+    """
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
     if isinstance(value, float):

@@ -1,4 +1,6 @@
-"""Shows findings: a text with what is hidden and what stays in colours, for its owner.
+"""Shows findings: a text with its hidden and visible parts.
+
+In colours, for its owner.
 
 In: texts with their findings. Out: a page. It holds the texts, and is as private.
 Not here: what is found (`protect`), and how groups of released words look (`groups`).
@@ -16,7 +18,7 @@ _STYLES = """.hidden { background: #fdae6b; }
 
 
 def page(found: Sequence[tuple[str, Sequence[Finding]]]) -> str:
-    """A page of its own, without scripts.
+    """Builds a page of findings, without scripts.
 
     Args:
         found: texts with their findings.

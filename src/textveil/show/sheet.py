@@ -1,4 +1,6 @@
-"""A sheet: what is said of something, by parts, as a page, as Markdown and as data, which say the same.
+"""A sheet: a text in sections, as page, Markdown and data.
+
+All three say the same.
 
 In: sentences, numbers, tables. Out: a `Sheet`; nothing stands in one of its three forms only.
 Not here: what is said (`corpus.statement`), and the frame of a page (`page`).
@@ -14,7 +16,10 @@ from typing import Any
 from textveil.show import page as pages
 
 SHADES = ("#0072b2", "#e69f00", "#c4c4c4")
-"""Of the parts of a bar, in order: they differ in lightness too."""
+"""Colours of the parts of a bar, in order.
+
+They differ in lightness, too.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +56,7 @@ class SheetSection:
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """What is said of something.
+    """A titled text of facts and sections.
 
     Attributes:
         title: what the sheet is.
@@ -64,7 +69,7 @@ class Sheet:
     sections: Sequence[SheetSection]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Returns the sheet as plain data."""
         return {
             "title": self.title,
             "facts": dict(self.facts),
@@ -83,7 +88,7 @@ class Sheet:
         }
 
     def markdown(self) -> str:
-        """As Markdown."""
+        """Returns the sheet as Markdown."""
         made = [f"# {_escaped(self.title)}", _table(("", ""), self.facts)]
         for section in self.sections:
             made += [f"## {_escaped(section.heading)}", *map(_escaped, section.said)]
@@ -94,7 +99,7 @@ class Sheet:
         return "\n\n".join(made) + "\n"
 
     def html(self) -> str:
-        """As a page."""
+        """Returns the sheet as a page."""
         facts = "".join(
             f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
             for name, value in self.facts
@@ -113,7 +118,10 @@ class Sheet:
 
 
 def plain(name: str) -> str:
-    """A name that somebody gave, without what does not show or would turn the text around it."""
+    """Cleans a user's name for display.
+
+    Without what does not show or would turn the text around it.
+    """
     return "".join(char if char.isprintable() else " " for char in name)
 
 
@@ -121,7 +129,7 @@ _MARKS = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)")
 
 
 def _escaped(text: str) -> str:
-    """A text as Markdown that shows it as it is."""
+    """Escapes a text so that Markdown shows it unchanged."""
     return _MARKS.sub(r"\\\g<0>", text)
 
 
@@ -147,7 +155,10 @@ def _html(table: SheetTable) -> str:
 
 
 def _bar(table: SheetTable) -> str:
-    """How large the parts are, beside each other; the table under it says the same."""
+    """Builds a bar of the parts' sizes.
+
+    The table under it says the same.
+    """
     if not (whole := sum(table.bar)):
         return ""
     ends = [720 * end / whole for end in accumulate(table.bar)]
