@@ -1,8 +1,8 @@
 """The verb `chat`.
 
-In: prompts as an argument, from a pipe or line by line. Out: restored answers on standard output; what was sent, and
-its statement, on standard error.
-Not here: the conversation (`gateway.conversation`), and the model (`models.endpoint`).
+In: prompts as an argument, from a pipe or line by line. Out: restored answers on standard output;
+what was sent, and its statement, on standard error. Not here: the conversation
+(`gateway.conversation`), and the model (`models.endpoint`).
 """
 
 import os
@@ -137,7 +137,7 @@ def chat(
 
 
 def _whole(prompt: str | None) -> str:
-    """The prompt given as an argument, or all of standard input."""
+    """Returns the prompt: the argument, or all of standard input."""
     if prompt is not None and prompt != "-":
         return streams.decode(os.fsencode(prompt))
     with streams.opened(prompt) as stream:
@@ -145,7 +145,7 @@ def _whole(prompt: str | None) -> str:
 
 
 def _lines() -> Iterator[str]:
-    """Asks for lines on a terminal, and gives those that are not empty."""
+    """Asks for lines on a terminal, and yields non-empty ones."""
     lines = streams.read_lines(sys.stdin.buffer)
     while True:
         print("> ", end="", file=sys.stderr, flush=True)
@@ -165,7 +165,10 @@ def _turn(
     show_sent: bool,
     telling: "Telling",
 ) -> None:
-    """Sends one prompt and prints its answer. The transcript has the turn even if the answer breaks off."""
+    """Sends one prompt and prints its answer.
+
+    The transcript has the turn even if the answer breaks off.
+    """
     if not prompt.strip():
         raise InputError("a prompt must not be empty")
     sent, answer = conversation.ask(prompt)
@@ -185,7 +188,7 @@ def _turn(
 
 
 def _tell(sent: "Result", show_sent: bool, telling: "Telling") -> None:
-    """What the model gets to see, and what is said of it."""
+    """Prints the prompt as sent, and its statement."""
     if show_sent:
         from rich.console import Console
         from rich.text import Text

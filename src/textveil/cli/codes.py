@@ -1,7 +1,7 @@
-"""The verbs `table codes` and `table books`, and how a book of codes is described.
+"""The verbs `table codes` and `table books`, and descriptions of books.
 
-In: public texts, a table and a number of codes; an epsilon and books. Out: the file of a book, and what it hides.
-Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
+In: public texts, a table and a number of codes; an epsilon and books. Out: the file of a book, and
+what it hides. Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
 """
 
 import json
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from textveil.table import Book, BookKind
 
 EPSILONS = (2.0, 4.0, 8.0)
-"""Budgets under which it is said how often a word is named at most."""
+"""Budgets for which a word's largest success rate is shown.
+
+The rate at which it is named at most.
+"""
 
 
 @verb(
@@ -166,7 +169,7 @@ def _target(output: str) -> Path:
 def _read(
     files: list[str], field: str | None, labels: list[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """The texts of some files, and the labels beside each."""
+    """Reads the texts of files, and the labels beside each."""
     from textveil.files import formats
     from textveil.files.fields import UnknownField
     from textveil.files.streams import near_file
@@ -190,7 +193,7 @@ def _read(
 
 
 def described(book: "Book") -> Iterator[str]:
-    """What a book is, and what it hides, line by line."""
+    """Yields lines that describe a book and its protection."""
     coarser = ", ".join(map(str, book.levels[:-1]))
     yield f"{len(book)} codes for the words of the table {book.table}" + (
         f", and coarser levels of {coarser}" if book.coarser else ""
@@ -206,7 +209,10 @@ def described(book: "Book") -> Iterator[str]:
 
 
 def shelf() -> Iterator[str]:
-    """The general books of the package: a line for each, under a heading."""
+    """Yields a table of the package's general books.
+
+    A heading, and then a line for each.
+    """
     from textveil.table import find_book, shipped
 
     heading = (
@@ -306,14 +312,17 @@ def books(
 
 
 def _rounded(share: float) -> str:
-    """A share that is reached at most, in three digits."""
+    """Rounds a share up to three digits."""
     return f"{math.ceil(1000 * share) / 1000:.3f}"
 
 
 def _table(
     heading: Sequence[str], rows: Sequence[Sequence[object]], marks: Sequence[str]
 ) -> Iterator[str]:
-    """The lines of a table, numbers below each other, each behind its mark."""
+    """Yields the lines of a table, each behind its mark.
+
+    Numbers are below each other.
+    """
     widths = [max(map(len, map(str, column))) for column in zip(heading, *rows, strict=True)]
     for mark, row in zip(["    ", *marks], [heading, *rows], strict=True):
         yield mark + "  ".join(

@@ -1,7 +1,7 @@
 """The verb `corpus`: run, verify, finish.
 
-In: files of texts, or a release. Out: a release in a folder, with its statement; what of one was changed.
-Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`files`).
+In: files of texts, or a release. Out: a release in a folder, with its statement; what of one was
+changed. Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`files`).
 """
 
 import json
@@ -175,7 +175,10 @@ def finish(
 
 
 def _about(done: Done, telling: Telling) -> list[str]:
-    """What is said of a release. The statement of one that was finished before is known from its manifest only."""
+    """Returns the sentences about a release.
+
+    The statement of one that was finished before is known from its manifest only.
+    """
     found = done.document
     texts = sum(found["texts"].values())
     words = found["statement"]["words"].get("all", 0)

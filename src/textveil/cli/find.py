@@ -1,7 +1,7 @@
 """The verb `find`.
 
-In: a prompt. Out: what is private in it and what stays, each with its place and the reason: lines, JSON, a page.
-Not here: what is found (`textveil.protect`), and how it is hidden (`protect`).
+In: a prompt. Out: what is private in it and what stays, each with its place and the reason: lines,
+JSON, a page. Not here: what is found (`textveil.protect`), and how it is hidden (`protect`).
 """
 
 from itertools import tee
@@ -81,7 +81,7 @@ def find(
 
 
 def _said(hidden: int, stay: int) -> str:
-    """What was found, in one line."""
+    """Returns a sentence that sums up the findings."""
     if not hidden + stay:
         return "Nothing was found, and nothing is claimed about the words."
     are = "part is" if hidden == 1 else "parts are"

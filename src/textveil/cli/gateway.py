@@ -1,8 +1,8 @@
-"""The verb `gateway`, and those of its own.
+"""The verb `gateway`, and the verbs under it.
 
-In: an upstream and how to privatize, or a policy. Out: a server on this machine, and a line on standard error that says
-where; keys; what is wrong with a policy.
-Not here: what it does (`gateway`).
+In: an upstream and how to privatize, or a policy. Out: a server on this machine, and a line on
+standard error that says where; keys; what is wrong with a policy. Not here: what it does
+(`gateway`).
 """
 
 import json
@@ -144,7 +144,10 @@ def serve(
         said["tls"] = tls
 
     def read() -> Policy:
-        """The policy as it is now; what is refused at the start is refused later, too."""
+        """Reads the present policy, and refuses a faulty one.
+
+        A policy that is refused at the start is refused later, too.
+        """
         found = Policy(**said) if policy is None else read_policy(policy, **said)
         if found.upstream is None:
             raise ConfigError(
@@ -230,7 +233,10 @@ def _refuse_both(policy: str | None, typed: "Typed") -> None:
 
 
 def _check_shared(policy: Policy, typed: "Typed | None") -> None:
-    """Refuses what several workers cannot do; the options say how to privatize where they are given."""
+    """Refuses policies that several workers cannot serve.
+
+    The options say how to privatize where they are given.
+    """
     if policy.playground == "everywhere":
         raise ConfigError(
             "the playground needs one process: leave out --workers, or give --playground never"
@@ -256,7 +262,7 @@ def _say_where(policy: Policy, host: str, port: int, *, page: bool) -> None:
 
 
 def tell(line: str) -> None:
-    """A line about the gateway, on standard error."""
+    """Prints a line about the gateway on standard error."""
     shell.note(f"textveil: {line}")
 
 
@@ -281,7 +287,7 @@ gateway.add_typer(keys, name="keys")
 
 
 def _keys_of(policy: str, *, new: bool = False) -> Any:
-    """The file of keys that a policy names."""
+    """Opens the file of keys that a policy names."""
     from textveil.gateway import GatewayKeys, read_policy
 
     file = read_policy(policy).keys

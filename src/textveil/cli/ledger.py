@@ -1,4 +1,4 @@
-"""The verbs of `ledger`: what releases have spent, and what they may spend.
+"""The verbs of `ledger`: what releases spent and may spend.
 
 In: the URL of a store, names of accounts. Out: a table, or JSON.
 Not here: how spending is counted (`textveil.session`).

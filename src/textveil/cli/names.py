@@ -136,7 +136,10 @@ def explain(
 def _options(
     kind: str, name: str, options: "Sequence[Option]", parameter: str | None
 ) -> "Iterator[str]":
-    """The options of a mechanism or an attack, a line each."""
+    """Yields the options of a mechanism or an attack.
+
+    A line each.
+    """
     if not options:
         yield "Options: none."
         return
@@ -181,7 +184,7 @@ def _explain(kind: "KindOfName", name: str) -> None:
 
 
 SECTION = re.compile(r"^(?:Args|Attributes|Returns|Yields|Raises):$", re.MULTILINE)
-"""Where a docstring begins to speak to callers of Python."""
+"""The headings in a docstring that address callers of Python."""
 
 
 def _explain_profile(name: str) -> None:

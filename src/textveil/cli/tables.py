@@ -147,7 +147,7 @@ def table_build(
 
 
 def _amount(step: str, done: int) -> str:
-    """An amount of bytes while the source is read, then of rows."""
+    """Formats an amount: bytes while the source is read, then rows."""
     from rich.filesize import decimal
 
     return decimal(done) if step == "reading" else f"{done:,}"

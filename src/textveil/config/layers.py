@@ -258,7 +258,7 @@ def _options(mechanism: str) -> registry.Options:
 
 
 def _last(layers: Iterable[Layer], path: str) -> str | None:
-    """Returns the value of a name in the topmost layer that has it."""
+    """Returns a name's value in the topmost layer that has it."""
     found = None
     for layer in layers:
         value = layer.values.get(path)

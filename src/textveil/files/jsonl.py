@@ -18,7 +18,7 @@ from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, li
 from textveil.files.streams import json_line
 
 Member = tuple[Any, Any, int, int]
-"""The name of a field, its value, and where that begins and ends."""
+"""A field: its name, its value, and the value's bounds."""
 
 
 class JsonLines(Pieces):

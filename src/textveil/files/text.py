@@ -1,4 +1,4 @@
-"""The format .txt: a text per line, or the whole file as one text.
+"""The format .txt: a text per line, or per file.
 
 In: a file. Out: its texts; the file with others.
 Not here: how files are opened and found (`formats`).
