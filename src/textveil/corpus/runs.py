@@ -77,7 +77,7 @@ def run(
         keep_key: leave the key there at the end, until `finish`.
         store: the URL of the store in which `options.session` keeps what placeholders stand for.
             Workers open it by the same URL, and look for its keys where TEXTVEIL_KEYS says here.
-        report: is told of progress.
+        report: callback for progress.
 
     Raises:
         ConfigError: the files, the folder and the options do not go together, or an earlier run is

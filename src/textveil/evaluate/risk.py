@@ -208,7 +208,7 @@ def assess(
             learned from them (the attack `learned`), and the prior is that of names alone.
         draws: noisy vectors per released row, where the mechanism's law has to be estimated.
         rng: for these draws.
-        report: told of progress.
+        report: callback for progress.
 
     Raises:
         ConfigError: such releases have no posterior under this prior, nothing can be learned from

@@ -163,7 +163,7 @@ class Around:
             candidates: int64 [m, K], numbers of words.
             probability: [m, K].
             passing: what neighbours that passed say of each.
-            report: told of progress.
+            report: callback for progress.
         """
         known, sides, words = self.known, len(SIDES), len(self.known) + 1
         m, k = candidates.shape

@@ -121,7 +121,7 @@ def find(
         draws: noisy vectors per released row, where the law has to be estimated.
         estimate: takes the place of the law, where words were mixed.
         rng: for draws.
-        report: told of progress.
+        report: callback for progress.
     """
     around = Around.look(view, known, of)
     m, k = len(around.text), min(k, int(known.candidate.sum()))

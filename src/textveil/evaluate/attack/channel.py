@@ -173,7 +173,7 @@ def likelihoods(
         view: of a mechanism that does not mix words.
         draws: noisy vectors per line, where the law has to be estimated.
         rng: for these.
-        report: told of progress.
+        report: callback for progress.
     """
     if context.looks(view.mechanism, view.table):
         yield from _in_context(view, report)
@@ -207,7 +207,7 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
 
     Args:
         views: on one table; of one mechanism, if it looks at each word alone.
-        report: told of progress.
+        report: callback for progress.
     """
     if not context.looks(views[0].mechanism, views[0].table):
         _share_law(views, report)
@@ -381,7 +381,7 @@ def exact_map(
         table: its V rows are what can be private, and released.
         parameter: the mechanism's own, the same for all rows.
         log_prior: ln of the probability of each private row, float64 [V].
-        report: told of progress.
+        report: callback for progress.
 
     Returns:
         guesses int64 [V], and sum_y max_x prior(x) P(y | x).
@@ -441,7 +441,7 @@ def estimate(
         parameter: the noise's.
         draws: for each released row.
         rng: for the draws.
-        report: told of progress.
+        report: callback for progress.
     """
     view = mechanism.view(table)
     pool = _Pool(

@@ -68,7 +68,7 @@ def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[Flo
 
     Args:
         asked: views of mechanisms that look at a context, and protected positions of each, rising.
-        report: told of progress.
+        report: callback for progress.
     """
     found = [np.zeros((len(positions), len(view.table)), np.float32) for view, positions in asked]
     questions = list(_questions(asked))
@@ -97,7 +97,7 @@ def of_candidates(view: View, positions: Ids, rows: Ids, report: Report = quiet)
         view: of a mechanism that looks at a context.
         positions: int64 [p], protected positions, rising.
         rows: int64 [p, K], for each of them.
-        report: told of progress.
+        report: callback for progress.
     """
     found = np.zeros(rows.shape, np.float32)
     done = 0

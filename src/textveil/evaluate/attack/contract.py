@@ -91,7 +91,7 @@ class Attack(Protocol):
         Args:
             case: the releases and their originals.
             rng: for attackers who simulate the mechanism.
-            report: told of progress.
+            report: callback for progress.
         """
         ...
 

@@ -46,7 +46,7 @@ def of_words(
         again: the same texts, released any number of times more, for other words around; the mean
             is taken.
         prior: what the attacker expects before looking.
-        report: told of progress.
+        report: callback for progress.
     """
     view, truth = case.view, case.truth
     if not view.mechanism.claim(view.table).alone:
@@ -98,7 +98,7 @@ def success(
         secret: int64 [n] twice: the private row of each cell in the table's origin, and in the
             table.
         expected: what an attacker expects before looking.
-        report: told of progress.
+        report: callback for progress.
     """
     rows, coded = secret
     found = np.zeros(len(rows))

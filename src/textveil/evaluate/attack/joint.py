@@ -72,7 +72,7 @@ def decode(
         prior: probability of every row [V], positive.
         k: guesses per word, at most 9 (and at most V).
         rng: for the rehearsal.
-        report: told of progress.
+        report: callback for progress.
 
     Returns:
         rows int64 [n, k], the most probable first, and their log-posteriors float64 [n, k].

@@ -237,7 +237,7 @@ class Learned:
             view: the releases.
             seen: numbers of releases; 0 is a guess from what stands around alone.
             rng: for the choice of texts to try, their releases, and laws that have to be estimated.
-            report: told of progress.
+            report: callback for progress.
 
         Raises:
             MissingExtra: `language` is `trigram`, and PocketSphinx is not installed.
@@ -328,7 +328,7 @@ class Learned:
             estimates: where words were mixed, one for each pass: made where `truth` is known, and
                 else used.
             truth: int64 [n], the rows of the words that are guessed.
-            report: told of progress.
+            report: callback for progress.
         """
         around = partial(_around, report=report)
         looks: list[Look] = [around] * self.passes

@@ -110,7 +110,7 @@ def posterior(
         draws: noisy vectors per released row, where the channel has to be estimated.
         model: of the prior `context`; None is the bundled one.
         rng: for the draws.
-        report: told of progress.
+        report: callback for progress.
 
     Raises:
         ConfigError: such a view has no posterior; `refusal` says why.
@@ -150,7 +150,7 @@ def after(
         draws: noisy vectors.
         model: of the prior `context`.
         rng: for the draws.
-        report: told of progress.
+        report: callback for progress.
 
     Raises:
         ConfigError: such a view has no posterior; `refusal` says why.
