@@ -41,15 +41,15 @@ class Textveil(VerbGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the verbs under their headings, each with its summary."""
-        self._page().format_help(ctx, formatter)
+        self._build_page().format_help(ctx, formatter)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """Completes the names of verbs; none is imported."""
-        ctx.command = self._page()
+        ctx.command = self._build_page()
         return ctx.command.shell_complete(ctx, incomplete)
 
-    def _page(self) -> VerbGroup:
-        listed = {name: _listed(name) for name in self.list_commands(None)}
+    def _build_page(self) -> VerbGroup:
+        listed = {name: _build_entry(name) for name in self.list_commands(None)}
         return VerbGroup(
             name=self.name,
             help=self.help,
@@ -59,7 +59,7 @@ class Textveil(VerbGroup):
         )
 
 
-def _listed(name: str) -> Command:
+def _build_entry(name: str) -> Command:
     """Builds the entry of a verb for the list.
 
     Another package's help on its verb is in the verb itself.

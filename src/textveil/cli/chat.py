@@ -125,18 +125,18 @@ def chat(
         if conversation.system is not None:
             _tell(conversation.system, show_sent, telling)
         if not talks:
-            _turn(conversation, _whole(prompt), sink, kept, show_sent, telling)
+            _send_turn(conversation, _read_prompt(prompt), sink, kept, show_sent, telling)
             return
-        for line in _lines():
+        for line in _ask_lines():
             try:
-                _turn(conversation, line, sink, kept, show_sent, telling)
+                _send_turn(conversation, line, sink, kept, show_sent, telling)
             except OutputError:
                 raise
             except TextveilError as error:  # the conversation goes on
                 shell.note(f"textveil: error: {error}")
 
 
-def _whole(prompt: str | None) -> str:
+def _read_prompt(prompt: str | None) -> str:
     """Returns the prompt: the argument, or all of standard input."""
     if prompt is not None and prompt != "-":
         return streams.decode(os.fsencode(prompt))
@@ -144,7 +144,7 @@ def _whole(prompt: str | None) -> str:
         return streams.read_whole(stream)
 
 
-def _lines() -> Iterator[str]:
+def _ask_lines() -> Iterator[str]:
     """Asks for lines on a terminal, and yields non-empty ones."""
     lines = streams.read_lines(sys.stdin.buffer)
     while True:
@@ -157,7 +157,7 @@ def _lines() -> Iterator[str]:
             yield line
 
 
-def _turn(
+def _send_turn(
     conversation: "Conversation",
     prompt: str,
     sink: streams.Output,

@@ -117,7 +117,7 @@ def codes(
         raise ConfigError(
             "--labelled and --label go together: the file, and the field of its labels"
         )
-    coarser, target = _numbers(levels), _target(output)
+    coarser, target = _read_levels(levels), _check_target(output)
     files = [*(public or []), *([labelled] if labelled else [])]
     kind: BookKind = "task" if labelled else "domain" if public else "general"
     texts, labels = _read(files, field, label or [])
@@ -144,11 +144,11 @@ def codes(
         say(line)
 
 
-def _label(value: object) -> str:
+def _spell_label(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _numbers(levels: str | None) -> list[int]:
+def _read_levels(levels: str | None) -> list[int]:
     numbers = [] if levels is None else levels.split(",")
     if not all(re.fullmatch(r"\s*\d{1,5}\s*", each) for each in numbers):
         raise ConfigError(
@@ -157,7 +157,7 @@ def _numbers(levels: str | None) -> list[int]:
     return [int(each) for each in numbers]
 
 
-def _target(output: str) -> Path:
+def _check_target(output: str) -> Path:
     target = Path(output)
     if target.is_dir() or not target.resolve().parent.is_dir():
         raise ConfigError(
@@ -188,7 +188,7 @@ def _read(
         for name, column in zip(labels, found, strict=True):
             if name not in names:
                 raise UnknownField(name, names, file=path, option="--label")
-            column += [_label(row.get(name)) for row in rows]
+            column += [_spell_label(row.get(name)) for row in rows]
     return texts, found
 
 
@@ -225,8 +225,8 @@ def shelf() -> Iterator[str]:
     for size in shipped():
         book = find_book(str(size))
         shares = (float(book.heads.max()), *map(book.named, EPSILONS))
-        rows.append((size, int(median(book.sizes.tolist())), *map(_rounded, shares)))
-    yield from _table(heading, rows, ["    "] * len(rows))
+        rows.append((size, int(median(book.sizes.tolist())), *map(_round_up, shares)))
+    yield from _format_table(heading, rows, ["    "] * len(rows))
 
 
 @verb(
@@ -297,12 +297,12 @@ def books(
             f"{bits:.2f}",
             f"{entropy(book.masses):.2f}",
             f"{kept(len(book), epsilon):.3f}",
-            _rounded(book.named(epsilon)),
+            _round_up(book.named(epsilon)),
             f"{book.kind} {book.digest[:8]}",
         )
         for book, bits in zip(found, told, strict=True)
     ]
-    for line in _table(heading, lines, [("    ", "  * ")[bits == most] for bits in told]):
+    for line in _format_table(heading, lines, [("    ", "  * ")[bits == most] for bits in told]):
         say(line)
     say("* tells most of a word, as words stand in general public text.")
     say(
@@ -311,12 +311,12 @@ def books(
     )
 
 
-def _rounded(share: float) -> str:
+def _round_up(share: float) -> str:
     """Rounds a share up to three digits."""
     return f"{math.ceil(1000 * share) / 1000:.3f}"
 
 
-def _table(
+def _format_table(
     heading: Sequence[str], rows: Sequence[Sequence[object]], marks: Sequence[str]
 ) -> Iterator[str]:
     """Yields the lines of a table, each behind its mark.

@@ -141,7 +141,7 @@ def run(
         shell.note("textveil: interrupted; finished parts are kept, go on with --resume")
         raise
     if telling.how != "quiet":
-        shell.note(shell.wrap("\n".join(_about(done, telling))))
+        shell.note(shell.wrap("\n".join(_describe(done, telling))))
 
 
 @verb("textveil corpus verify released/", on=corpus)
@@ -174,7 +174,7 @@ def finish(
     release.finish(folder, key_file=key_file, give_up=give_up, store=store)
 
 
-def _about(done: Done, telling: Telling) -> list[str]:
+def _describe(done: Done, telling: Telling) -> list[str]:
     """Returns the sentences about a release.
 
     The statement of one that was finished before is known from its manifest only.

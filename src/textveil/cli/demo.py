@@ -79,14 +79,16 @@ def show(console: Console, *, seed: int | None = None) -> None:
         seed: repeatable draws, which the statements then say; None for system randomness.
     """
     table = load_table()
-    _heading(
+    _print_heading(
         console,
         "1. Protect a prompt, and get the answer back (from a scripted model here; no network is used)",
     )
-    console.print(_lines(prompt(table, seed)))
-    _heading(console, "\n2. Privatize a text: an invented letter under the profile `document`")
-    console.print(_lines(document(table, seed)))
-    _heading(console, "\n3. Mechanisms, each on the same letter")
+    console.print(_build_grid(prompt(table, seed)))
+    _print_heading(
+        console, "\n2. Privatize a text: an invented letter under the profile `document`"
+    )
+    console.print(_build_grid(document(table, seed)))
+    _print_heading(console, "\n3. Mechanisms, each on the same letter")
     console.print(mechanisms(table, seed))
     console.print(REMARK)
 
@@ -136,8 +138,8 @@ def document(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
     risks = assess(Case.after(privatizer, rehearsal, names=True), prior=check(config))
     result = rehearsal.results[0]
     return {
-        "you write": _beginning(letter(), 160),
-        "released": _beginning(result.text, 400),
+        "you write": _shorten(letter(), 160),
+        "released": _shorten(result.text, 400),
         "statement": result.guarantee.summary(),
         "attacker": f"{sentence(risks)} {beside(config, risks)}",
     }
@@ -170,7 +172,7 @@ def mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
     return rows
 
 
-def _beginning(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     """Returns the first words of a long text.
 
     So that the demonstration fits on a screen.
@@ -178,11 +180,11 @@ def _beginning(text: str, most: int) -> str:
     return f"{text[:most].rsplit(' ', 1)[0]} ..."
 
 
-def _heading(console: Console, text: str) -> None:
+def _print_heading(console: Console, text: str) -> None:
     console.print(Text(text, style="bold"))
 
 
-def _lines(said: dict[str, str]) -> Table:
+def _build_grid(said: dict[str, str]) -> Table:
     """Builds a grid of texts behind their titles."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="dim")

@@ -58,8 +58,8 @@ def texts(path: str, field: str | None = None, limit: int | None = None) -> list
     check_limit(limit)
     if path == "-":
         with streams.texts(None) as lines:
-            return _some(lines, limit)
-    return _some(rows(path, field), limit)
+            return _take_some(lines, limit)
+    return _take_some(rows(path, field), limit)
 
 
 def refuse_same(path: str, output: str | None) -> None:
@@ -109,7 +109,7 @@ def check_limit(limit: int | None) -> None:
         raise ConfigError(f"--limit must be 1 or more, got {limit}")
 
 
-def _some(rows: Iterable[str | None], limit: int | None) -> list[str]:
+def _take_some(rows: Iterable[str | None], limit: int | None) -> list[str]:
     found = list(islice((text for text in rows if text and text.strip()), limit))
     if not found:
         raise InputError("the file has no text")

@@ -75,12 +75,12 @@ def find(
     if not number:
         shell.note("textveil: warning: the input is empty, so there is nothing to find")
     elif not as_json:
-        shell.note(shell.wrap(_said(hidden, stay)))
+        shell.note(shell.wrap(_summarize(hidden, stay)))
         if unmeasured:
             say_unmeasured(unmeasured, strict=config.protect.unmeasured == "strict")
 
 
-def _said(hidden: int, stay: int) -> str:
+def _summarize(hidden: int, stay: int) -> str:
     """Returns a sentence that sums up the findings."""
     if not hidden + stay:
         return "Nothing was found, and nothing is claimed about the words."

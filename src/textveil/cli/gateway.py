@@ -140,7 +140,7 @@ def serve(
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
-    if tls := _tls(tls_cert, tls_key):
+    if tls := _read_tls(tls_cert, tls_key):
         said["tls"] = tls
 
     def read() -> Policy:
@@ -209,7 +209,7 @@ def serve(
         server(served, encrypting, begun, shown, alone=True).run(sockets=[listening])
 
 
-def _tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
+def _read_tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
     if (certificate is None) != (key is None):
         raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
     if certificate is None or key is None:
@@ -286,7 +286,7 @@ keys = group(
 gateway.add_typer(keys, name="keys")
 
 
-def _keys_of(policy: str, *, new: bool = False) -> Any:
+def _open_keys(policy: str, *, new: bool = False) -> Any:
     """Opens the file of keys that a policy names."""
     from textveil.gateway import GatewayKeys, read_policy
 
@@ -316,7 +316,7 @@ def create(
     Only its hash is kept. A client sends it as its API key; it is never sent upstream. What it may be used for stands
     in the policy, under its name.
     """
-    shell.say(_keys_of(policy, new=True).create(name, days=days))
+    shell.say(_open_keys(policy, new=True).create(name, days=days))
     shell.note("this key is not shown again")
 
 
@@ -326,7 +326,7 @@ def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
 
     Times are UTC; a use is noted once a minute.
     """
-    found = _keys_of(policy, new=True).listed()
+    found = _open_keys(policy, new=True).listed()
     if as_json:
         shell.say(json.dumps([{**vars(each), "state": each.state} for each in found]))
         return
@@ -349,7 +349,7 @@ def revoke(name: Name, policy: PolicyFile) -> None:
 
     An answer that is on its way still arrives.
     """
-    revoked = _keys_of(policy).revoke(name)
+    revoked = _open_keys(policy).revoke(name)
     shell.note(f"the key {revoked.name} ({revoked.id}) is revoked")
 
 

@@ -340,7 +340,7 @@ def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
     made = {}
     for name in names or table:
         shared, default = table[name], signature(owner).parameters[name].default
-        kind, least = _kind(hints[name])
+        kind, least = _read_kind(hints[name])
         required = default is Parameter.empty
         option = replace(
             shared,
@@ -349,22 +349,22 @@ def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
             kind=kind if required or kind is bool else kind | None,
             default=... if required else False if kind is bool else None,
             panel=None,
-            shown=not required and _spelled(default),
+            shown=not required and _spell_default(default),
             least=least,
         )
         made[name] = option.parameter(name)
     return made
 
 
-def _spelled(default: Any) -> str | bool:
+def _spell_default(default: Any) -> str | bool:
     """Formats a default for the help; False for none."""
     return f"{default:g}" if isinstance(default, float) else str(default or "") or False
 
 
-def _kind(hint: Any) -> tuple[Any, float | None]:
+def _read_kind(hint: Any) -> tuple[Any, float | None]:
     """Returns a field's type for typer, and its least value."""
     if get_origin(hint) in (Union, UnionType):
-        return _kind(next(each for each in get_args(hint) if each is not NoneType))
+        return _read_kind(next(each for each in get_args(hint) if each is not NoneType))
     least = None
     if get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)

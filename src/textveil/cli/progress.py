@@ -191,10 +191,10 @@ class Watch:
             if not self._open:
                 self.shown.open()
                 self._open = True
-            self.shown.draw(now - self._began, self._left(now))
+            self.shown.draw(now - self._began, self._estimate_left(now))
             self._due = now + min(max(EVERY, (now - self._began) / 10), RARELY)
 
-    def _left(self, now: float) -> float | None:
+    def _estimate_left(self, now: float) -> float | None:
         made, spent = self._done - self._first, now - self._since
         if made <= 0 or spent < 1 or self._done >= self._total:
             return None
@@ -302,10 +302,10 @@ class _Bars:
         task = next(each for each in progress.tasks if each.id == self._tasks[name])
         if done < task.completed:
             progress.reset(task.id, total=total or None)
-        amount = self._amount(name, done, total, task.speed)
+        amount = self._format_amount(name, done, total, task.speed)
         progress.update(task.id, completed=done, amount=amount)
 
-    def _amount(self, name: str, done: int, total: int, speed: float | None) -> str:
+    def _format_amount(self, name: str, done: int, total: int, speed: float | None) -> str:
         """Formats the amount done, the total and the speed."""
         of = f" of {self.spell(name, total)}" if total else ""
         rate = f", {self.spell(name, int(speed))} a second" if speed else ""

@@ -49,7 +49,7 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
             interrupt; 141 when
         the reader of the output has gone.
     """
-    options, texts = _divided(arguments)
+    options, texts = _divide(arguments)
     asked = ALL if ALL in options else None
     arguments = [*("--help" if each == ALL else each for each in options), *texts]
     _use_utf8()
@@ -77,7 +77,7 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
                 _abandon_stdout()
             return 2
         except UsageError as error:
-            _complain(name, _usage(error, command, name, arguments))
+            _complain(name, _explain_usage(error, command, name, arguments))
             return 2
         except Exception as error:
             # The message of an unforeseen error may hold text, so only its type is shown.
@@ -89,7 +89,7 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
             return 1
 
 
-def _divided(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+def _divide(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Splits arguments at --."""
     at = list(arguments).index("--") if "--" in arguments else len(arguments)
     return arguments[:at], arguments[at:]
@@ -131,7 +131,7 @@ def wrap(text: str) -> str:
 
     They keep their indent. Nothing is changed where standard error is no terminal.
     """
-    width = _width(sys.stderr)
+    width = _find_width(sys.stderr)
     if width is None:
         return text
     lines: list[str] = []
@@ -144,7 +144,7 @@ def wrap(text: str) -> str:
     return "\n".join(lines)
 
 
-def _width(stream: TextIO | None) -> int | None:
+def _find_width(stream: TextIO | None) -> int | None:
     """Returns the columns of a stream's terminal, 20 at least.
 
     None where there is no terminal.
@@ -209,17 +209,17 @@ def _abandon_stdout() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str:
+def _explain_usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str:
     """Explains wrong arguments without repeating them.
 
     They may hold the text to privatize.
     """
     for word in arguments:
-        if word in _commands(command):
+        if word in _list_commands(command):
             command, path = command.get_command(None, word), f"{path} {word}"
     given = getattr(error, "option_name", None)
     if given is not None:
-        return _wrong_option(given, command, path, arguments)
+        return _explain_option(given, command, path, arguments)
     parameter = getattr(error, "param", None)
     if parameter is not None:
         option = next((each for each in parameter.opts if each.startswith("-")), None)
@@ -227,20 +227,20 @@ def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str
         if option is None or type(error).__name__ == "MissingParameter":
             return f"{path} needs {value if option is None else f'{option} {value}'}; see `{path} {ALL}`"
         return f"{option} needs {value}; see `{path} {ALL}`"
-    if _commands(command):
-        return _no_command(_commands(command), path, arguments)
+    if _list_commands(command):
+        return _explain_command(_list_commands(command), path, arguments)
     if "--" in arguments:
         return f"{path} takes one argument after --; options first, then -- and the text"
     files = "; whole files go with `textveil corpus run`" if path == "textveil privatize" else ""
     return f"{path} takes one argument; put a text of several words in quotes{files}"
 
 
-def _commands(command: Any) -> list[str]:
+def _list_commands(command: Any) -> list[str]:
     """Returns the commands of a group; none of a single command."""
     return list(command.list_commands(None)) if hasattr(command, "list_commands") else []
 
 
-def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str:
+def _explain_command(commands: list[str], path: str, arguments: Sequence[str]) -> str:
     words = [word for word in arguments if not word.startswith("-")]
     for word in words:
         if (path, word) in MOVED:
@@ -253,10 +253,10 @@ def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str
     texts = ""
     if path == "textveil":
         texts = " (a text goes after `textveil protect` or `textveil privatize`)"
-    return f"{path} has {_none('command', asked[0] if asked else '')}; {hint}{texts}"
+    return f"{path} has {_name_missing('command', asked[0] if asked else '')}; {hint}{texts}"
 
 
-def _none(kind: str, typed: str) -> str:
+def _name_missing(kind: str, typed: str) -> str:
     """Says that there is no such name.
 
     Anything with spaces is a text in the place of a name, and is not shown.
@@ -265,7 +265,7 @@ def _none(kind: str, typed: str) -> str:
     return f"no {kind} {quote(typed)}" if is_name else f"no such {kind}"
 
 
-def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str]) -> str:
+def _explain_option(given: str, command: Any, path: str, arguments: Sequence[str]) -> str:
     options = {name: each for each in command.params for name in each.opts if name.startswith("-")}
     options.setdefault(ALL, None)
     if given in options:
@@ -278,7 +278,7 @@ def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str])
     hint = f"did you mean {near[0]}?" if near else f"`{path} {ALL}` lists them"
     # -x of a text "-xyz a"
     typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[0]
-    return f"{path} has {_none('option', typed)}; {hint} (a text that begins with - goes after --)"
+    return f"{path} has {_name_missing('option', typed)}; {hint} (a text that begins with - goes after --)"
 
 
 MOVED = {

@@ -235,7 +235,7 @@ def release(
     """Releases all texts, writes them, and yields the written results."""
     from textveil.pipeline import Privatizer
 
-    private = _shows_originals(as_json, with_original, diff)
+    private = _has_originals(as_json, with_original, diff)
     with (
         streams.texts(text, whole=whole, output=output) as texts,
         streams.output(output, private=private) as sink,
@@ -244,7 +244,7 @@ def release(
             Privatizer.from_config(config).with_parts(source=source), texts, session, store
         )
         exact = whole and not sink.terminal and not streams.is_text(text)
-        shown = _as_they_come(results, whole=whole, terminal=sink.terminal)
+        shown = _show_progress(results, whole=whole, terminal=sink.terminal)
         first = next(shown, None)
         show_one: Callable[[streams.Output, Result], None] = write_diff
         if not diff:
@@ -258,7 +258,7 @@ def release(
         say_empty()
 
 
-def _shows_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
+def _has_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
     """Says whether originals are printed beside the releases.
 
     That is warned of once, where no option for programs asks for it.
@@ -275,7 +275,7 @@ def _shows_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
     return with_original or diff
 
 
-def _as_they_come(
+def _show_progress(
     results: "Iterator[Result]", *, whole: bool, terminal: bool
 ) -> "Iterator[Result]":
     """Wraps results with a display of their progress.

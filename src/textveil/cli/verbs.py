@@ -130,10 +130,10 @@ class _Page:
         self, *, epilog: str | None = None, help: str | None = None, **options: Any
     ) -> None:
         command: Any = super()
-        command.__init__(help=_literal(re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")), **options)
+        command.__init__(help=_escape(re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")), **options)
         self.examples = epilog
         for parameter in self.params:
-            parameter.help = _literal(parameter.help or "")
+            parameter.help = _escape(parameter.help or "")
 
     def get_params(self, ctx: Any) -> Any:
         command: Any = super()
@@ -145,7 +145,7 @@ class _Page:
 
     def format_help(self, context: Any, formatter: Any) -> None:
         command: Any = super()
-        left = () if context.obj == ALL else self._left_out()
+        left = () if context.obj == ALL else self._find_left_out()
         for parameter in left:
             parameter.hidden = True
         command.format_help(context, formatter)
@@ -156,7 +156,7 @@ class _Page:
         if left:
             say(f"\nAll options: {context.command_path} {ALL}")
 
-    def _left_out(self) -> list[Any]:
+    def _find_left_out(self) -> list[Any]:
         """Returns the options that the short help does not show."""
         found = [each for each in self.params if isinstance(each, TyperOption) and not each.hidden]
         if len(found) < MOST:
@@ -169,7 +169,7 @@ class _Page:
         return [each for each in found if each.name not in shown]
 
 
-def _literal(text: str) -> str:
+def _escape(text: str) -> str:
     """Escapes brackets, which rich would take for a style."""
     return re.sub(r"(\[[a-z#/@][^\[]*?\])", r"\\\1", text)
 
@@ -219,7 +219,7 @@ def group(
         elif flags := [
             each.opts[0]
             for each in context.command.params
-            if each.name in given and _typed(context, each)
+            if each.name in given and _is_typed(context, each)
         ]:
             raise ConfigError(
                 f"options of `{called}` go behind it; leave out {', '.join(flags)} before it"
@@ -236,7 +236,7 @@ def group(
     return made  # type: ignore[no-any-return]
 
 
-def _typed(context: typer.Context, parameter: Any) -> bool:
+def _is_typed(context: typer.Context, parameter: Any) -> bool:
     """Says whether a parameter was given on the command line."""
     source = context.get_parameter_source(parameter.name)
     return source is not None and source.name == "COMMANDLINE"

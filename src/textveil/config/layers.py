@@ -98,8 +98,8 @@ def resolve(
         layers.append(sources.read_environment(environ, _PATHS))
     if overrides is not None:
         layers.append(Layer(source=TYPED, values=collect(overrides.items(), TYPED)))
-    profile = profile or _last(layers, "profile")
-    if profile is None and _last(layers, "mechanism.name") is None:
+    profile = profile or _find_last(layers, "profile")
+    if profile is None and _find_last(layers, "mechanism.name") is None:
         profile = default
     if profile is not None:
         layers.insert(0, sources.read_profile(profile))
@@ -107,18 +107,21 @@ def resolve(
 
 
 def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
-    name = _last(layers, "mechanism.name") or MechanismOptions().name
+    name = _find_last(layers, "mechanism.name") or MechanismOptions().name
     parameter, needed = registry.budget_parameter(name)
     owns = [f"mechanism.{parameter}"] if parameter else []
     budgets = ["epsilon", *owns, "groups.base", "risk"]
-    merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
-    chosen = _below("mechanism.", merged)
+    merged = _merge([_correct_paths(layer, name) for layer in _leave_behind(layers, name)], budgets)
+    chosen = _select_below("mechanism.", merged)
     chosen.pop("name", None)
     found = Config(
-        words=WordsOptions(**_section(WordsOptions, "words", merged)),
-        table=TableOptions(**_section(TableOptions, "table", merged)),
-        mechanism=MechanismOptions(name=name, options=_own_options(name, chosen)),
-        **{name: section(**_section(section, name, merged)) for name, section in _OPTIONAL.items()},
+        words=WordsOptions(**_convert_section(WordsOptions, "words", merged)),
+        table=TableOptions(**_convert_section(TableOptions, "table", merged)),
+        mechanism=MechanismOptions(name=name, options=_convert_options(name, chosen)),
+        **{
+            name: section(**_convert_section(section, name, merged))
+            for name, section in _OPTIONAL.items()
+        },
         epsilon=typed("epsilon", merged.get("epsilon"), float | None),
         risk=typed("risk", merged.get("risk"), float | None),
         prior=typed("prior", merged.get("prior"), str | None),
@@ -132,7 +135,7 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
     return found
 
 
-def _below(prefix: str, merged: Mapping[str, Any]) -> dict[str, Any]:
+def _select_below(prefix: str, merged: Mapping[str, Any]) -> dict[str, Any]:
     paths = [path for path in merged if path.startswith(prefix)]
     return {path.removeprefix(prefix): merged[path] for path in paths}
 
@@ -187,22 +190,22 @@ def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
     return kept
 
 
-def _canonical(layer: Layer, mechanism: str) -> Layer:
+def _correct_paths(layer: Layer, mechanism: str) -> Layer:
     """Checks every path of a layer, and corrects its case.
 
     Paths from the environment get the case of the options they stand for.
     """
-    pairs = [(_meant(path, layer, mechanism), value) for path, value in layer.values.items()]
+    pairs = [(_resolve_path(path, layer, mechanism), value) for path, value in layer.values.items()]
     return replace(layer, values=collect(pairs, layer.source))
 
 
-def _meant(path: str, layer: Layer, mechanism: str) -> str:
+def _resolve_path(path: str, layer: Layer, mechanism: str) -> str:
     found = _match(path, _PATHS, layer.fold)
     if not found and path.startswith("mechanism."):
-        options = _options(mechanism)
+        options = _read_options(mechanism)
         found = _match(path, options.known, layer.fold, "mechanism.") or [path] * options.open
     if not found:
-        raise _unknown(layer.source, path, mechanism)
+        raise _build_unknown(layer.source, path, mechanism)
     if len(found) > 1:
         raise ConfigError(
             f"{layer.source} cannot distinguish {' and '.join(found)}; set them in a file or with -o, which are "
@@ -222,7 +225,7 @@ def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> lis
     return [each for each in every if fold and each.lower() == path.lower()]
 
 
-def _ending_alike(path: str, known: Sequence[str]) -> list[str]:
+def _find_alike(path: str, known: Sequence[str]) -> list[str]:
     """Returns the paths with the same last part, or a similar one."""
     ends = {each: each.rpartition(".")[2].lower() for each in known}
     last = path.rpartition(".")[2].lower()
@@ -232,20 +235,20 @@ def _ending_alike(path: str, known: Sequence[str]) -> list[str]:
     return [each for each in known if ends[each] in alike]
 
 
-def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
+def _build_unknown(source: str, path: str, mechanism: str) -> UnknownName:
     """Builds the error for an unknown path.
 
     It suggests paths with the same or a similar last part.
     """
-    known = [*_PATHS, *(f"mechanism.{option}" for option in _options(mechanism).known)]
-    near = _ending_alike(path, known)
+    known = [*_PATHS, *(f"mechanism.{option}" for option in _read_options(mechanism).known)]
+    near = _find_alike(path, known)
     if "." in path:
         section = path.partition(".")[0] + "."
         known = [each for each in known if each.startswith(section)] or known
     return UnknownName("option" if source == TYPED else f"option in {source}", path, near or known)
 
 
-def _options(mechanism: str) -> registry.Options:
+def _read_options(mechanism: str) -> registry.Options:
     """Returns a mechanism's options by name.
 
     Without those that are set by another path.
@@ -257,7 +260,7 @@ def _options(mechanism: str) -> registry.Options:
     return registry.Options(known=known, open=found.open)
 
 
-def _last(layers: Iterable[Layer], path: str) -> str | None:
+def _find_last(layers: Iterable[Layer], path: str) -> str | None:
     """Returns a name's value in the topmost layer that has it."""
     found = None
     for layer in layers:
@@ -270,7 +273,7 @@ def _last(layers: Iterable[Layer], path: str) -> str | None:
     return found
 
 
-def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the options of one section to their fields' types."""
     return {
         field.name: typed(
@@ -281,11 +284,11 @@ def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _own_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the mechanism's options to their types in the signature."""
     if not options:  # nothing to import the mechanism for
         return {}
-    known = _options(mechanism).known
+    known = _read_options(mechanism).known
     return {
         name: typed(f"mechanism.{name}", value, known[name].annotation if name in known else None)
         for name, value in options.items()

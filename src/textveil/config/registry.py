@@ -398,8 +398,8 @@ def names(kind: KindOfName) -> list[str]:
 
     The built-in ones in their order, then those of other packages, sorted.
     """
-    own = _built_in(kind)
-    return [*own, *sorted(_offers(kind).keys() - own.keys())]
+    own = _get_built_in(kind)
+    return [*own, *sorted(_find_offers(kind).keys() - own.keys())]
 
 
 def absent(kind: KindOfName) -> list[str]:
@@ -429,16 +429,16 @@ def entry(kind: KindOfName, name: str) -> Entry:
         MissingExtra: the distribution that offers it is not installed.
         ConfigError: two packages offer the same name.
     """
-    own = _built_in(kind)
+    own = _get_built_in(kind)
     if name in own:
         return own[name]
     if kind == "table" and is_folder(name):
         return Entry(target="textveil.table.store:load", summary="a table in a folder")
-    offers = _offers(kind)
+    offers = _find_offers(kind)
     if name not in offers:
-        raise _unknown(kind, name, [*own, *offers])
+        raise _build_unknown(kind, name, [*own, *offers])
     points = offers[name]
-    packages = sorted({_package(point) for point in points})
+    packages = sorted({_name_package(point) for point in points})
     if len({point.value for point in points}) > 1:
         raise ConfigError(
             f"the {kind} {name!r} is registered by several packages, {' and '.join(packages)}; uninstall one of them"
@@ -448,7 +448,7 @@ def entry(kind: KindOfName, name: str) -> Entry:
     )
 
 
-def _unknown(kind: KindOfName, name: str, known: Sequence[str]) -> TextveilError:
+def _build_unknown(kind: KindOfName, name: str, known: Sequence[str]) -> TextveilError:
     if name not in ELSEWHERE.get(kind, ()):
         return UnknownName(kind, name, known)
     what = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"
@@ -594,19 +594,19 @@ def _spell(annotation: Any) -> str:
 # ---- sources of names ----------------------------------------------------------------------------
 
 
-def _built_in(kind: KindOfName) -> dict[str, Entry]:
+def _get_built_in(kind: KindOfName) -> dict[str, Entry]:
     if kind not in BUILT_IN:
         raise UnknownName("kind", kind, KINDS)
     return BUILT_IN[kind]
 
 
-def _offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
+def _find_offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
     """Returns the entry points of other packages, by name.
 
     One broken installation must not hide all other names.
     """
     try:
-        points = _points(GROUPS[kind], tuple(sys.path))
+        points = _find_points(GROUPS[kind], tuple(sys.path))
     except Exception as error:  # damaged metadata of any installed package may raise
         warnings.warn(
             f"cannot list the installed packages, so {kind}s of other packages are left out ({type(error).__name__})",
@@ -621,7 +621,7 @@ def _offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
 
 
 @cache
-def _points(group: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":
+def _find_points(group: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":
     """Returns the entry points of a group, cached.
 
     Finding them takes 14 ms, so each import path is searched once.
@@ -631,6 +631,6 @@ def _points(group: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":
     return tuple(entry_points(group=group))
 
 
-def _package(point: "EntryPoint") -> str:
+def _name_package(point: "EntryPoint") -> str:
     found = getattr(point, "dist", None)
     return str(found.name) if found is not None else point.value.partition(":")[0]

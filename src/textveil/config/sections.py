@@ -53,7 +53,7 @@ class WordsOptions:
     tokenizer: str | None = None
 
 
-def _written(value: object) -> object:
+def _spell_codes(value: object) -> object:
     """Converts a number, or a list of them, to text.
 
     Numbers of codes may be given as either.
@@ -84,7 +84,7 @@ class TableOptions:
     name: str = "minilm"
     metric: Literal["chord", "euclidean"] = "chord"
     device: str = "cpu"
-    codes: Annotated[str | None, BeforeValidator(_written)] = None
+    codes: Annotated[str | None, BeforeValidator(_spell_codes)] = None
     spelling: Literal["word", "code"] = "word"
 
     def __post_init__(self) -> None:
@@ -128,7 +128,7 @@ class Rerank:
     model: str | None = None
 
 
-def _listed(value: object) -> object:
+def _split_list(value: object) -> object:
     """Splits a list given as text, "patterns, tagger".
 
     None and "none" mean the empty list.
@@ -141,7 +141,7 @@ def _listed(value: object) -> object:
     return () if value is None else value
 
 
-def _alone(value: object) -> object:
+def _wrap_single(value: object) -> object:
     """Wraps a single expression in a list.
 
     It is not split, because it may contain commas.
@@ -149,7 +149,7 @@ def _alone(value: object) -> object:
     return (value,) if isinstance(value, str) else () if value is None else value
 
 
-def _numbers(value: object) -> object:
+def _split_numbers(value: object) -> object:
     """Splits four budgets given as text, "0, 0, inf, inf".
 
     A rule's name stays a name.
@@ -163,8 +163,8 @@ def _numbers(value: object) -> object:
     return value
 
 
-Listed = Annotated[tuple[Any, ...], BeforeValidator(_listed)]
-Expressions = Annotated[tuple[str, ...], BeforeValidator(_alone)]
+Listed = Annotated[tuple[Any, ...], BeforeValidator(_split_list)]
+Expressions = Annotated[tuple[str, ...], BeforeValidator(_wrap_single)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -301,7 +301,7 @@ class GroupOptions:
             its kappa.
     """
 
-    budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_numbers)] = (
+    budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_split_numbers)] = (
         "uniform"
     )
     base: Positive | None = None
@@ -425,8 +425,8 @@ class Config:
                 if name != "lasting" or value
             },
             "table": self.table.to_dict(),
-            "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
-            **{name: _plain(asdict(getattr(self, name))) for name in shown},
+            "mechanism": {"name": self.mechanism.name, **_to_plain(self.mechanism.options)},
+            **{name: _to_plain(asdict(getattr(self, name))) for name in shown},
             "epsilon": self.epsilon,
             **({} if self.risk is None else {"risk": self.risk, "prior": self.prior}),
             "seed": self.seed,
@@ -483,12 +483,12 @@ def require_budget(value: object, name: str) -> float:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Converts options to values that YAML and JSON can write."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _to_plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_to_plain(each) for each in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)

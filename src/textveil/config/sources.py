@@ -124,7 +124,7 @@ def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Laye
 
 def profiles() -> dict[str, str]:
     """Returns the packaged profiles and their one-line descriptions."""
-    return {name: str(_parse_profile(name).get("description", "")) for name in _profile_names()}
+    return {name: str(_parse_profile(name).get("description", "")) for name in _list_profiles()}
 
 
 def read_profile(name: str) -> Layer:
@@ -150,7 +150,7 @@ def read_mapping(path: Path) -> dict[Any, Any]:
 
     `ConfigError` if it cannot be read or is not a mapping.
     """
-    return _parse(_content(path), _named(path))
+    return _parse(_read_content(path), _name_file(path))
 
 
 def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
@@ -161,21 +161,23 @@ def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
     Raises:
         ConfigError: it cannot be read or is not a mapping, or has a name twice.
     """
-    content = _content(path)
-    values = _parse(content, _named(path))
+    content = _read_content(path)
+    values = _parse(content, _name_file(path))
     lines: dict[Place, int] = {}
-    for place, line in _marks(
+    for place, line in _yield_marks(
         yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()
     ):
         if place in lines:
             raise ConfigError(
-                f"{_named(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}"
+                f"{_name_file(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}"
             )
         lines[place] = line
     return values, lines
 
 
-def _marks(node: yaml.Node | None, place: Place, seen: set[int]) -> Iterator[tuple[Place, int]]:
+def _yield_marks(
+    node: yaml.Node | None, place: Place, seen: set[int]
+) -> Iterator[tuple[Place, int]]:
     """Yields the lines of the values in a node.
 
     A node that occurs in several places is visited once.
@@ -189,20 +191,20 @@ def _marks(node: yaml.Node | None, place: Place, seen: set[int]) -> Iterator[tup
                 (*place, name.value if isinstance(name, yaml.ScalarNode) else ""),
                 name.start_mark.line + 1,
             )
-            yield from _marks(
+            yield from _yield_marks(
                 value, (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), seen
             )
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
             yield (*place, i), value.start_mark.line + 1
-            yield from _marks(value, (*place, i), seen)
+            yield from _yield_marks(value, (*place, i), seen)
 
 
-def _named(path: Path) -> str:
+def _name_file(path: Path) -> str:
     return f"the file {str(path)!r}"
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             content = stream.read(LONGEST + 1)
@@ -211,12 +213,12 @@ def _content(path: Path) -> bytes:
         raise ConfigError(f"cannot read the configuration file {str(path)!r}: {reason}") from None
     if len(content) > LONGEST:
         raise ConfigError(
-            f"{_named(path)} is too large; a configuration file has at most {LONGEST:,} bytes"
+            f"{_name_file(path)} is too large; a configuration file has at most {LONGEST:,} bytes"
         )
     return content
 
 
-def _profile_names() -> list[str]:
+def _list_profiles() -> list[str]:
     return sorted(
         each.name.removesuffix(".yaml")
         for each in PROFILES.iterdir()
@@ -225,8 +227,8 @@ def _profile_names() -> list[str]:
 
 
 def _parse_profile(name: str) -> dict[Any, Any]:
-    if name not in _profile_names():
-        raise UnknownName("profile", name, _profile_names())
+    if name not in _list_profiles():
+        raise UnknownName("profile", name, _list_profiles())
     return _parse((PROFILES / f"{name}.yaml").read_bytes(), f"the profile {name!r}")
 
 
@@ -277,12 +279,12 @@ def scalar(text: str) -> Any:
     """
     bare = text.strip()
     if re.fullmatch(r"[-+]?[0-9]+", bare):
-        return int(bare) if len(bare) <= 300 else _finite(bare)
+        return int(bare) if len(bare) <= 300 else _to_finite(bare)
     if _FLOAT.fullmatch(bare):
         named = (
             bare.lower().replace(".inf", "inf").replace(".nan", "nan").replace("infinite", "inf")
         )
-        return float(named) if named.endswith(("inf", "infinity", "nan")) else _finite(named)
+        return float(named) if named.endswith(("inf", "infinity", "nan")) else _to_finite(named)
     if bare.lower() in ("true", "false"):
         return bare.lower() == "true"
     if bare.lower() in ("null", "none", "~", ""):
@@ -295,7 +297,7 @@ def scalar(text: str) -> Any:
     return text
 
 
-def _finite(text: str) -> float:
+def _to_finite(text: str) -> float:
     """Converts text to a finite number.
 
     An infinite one must be written so, because an infinite budget lets words pass.
@@ -308,7 +310,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
+def _build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
     """Returns a pydantic adapter for a type.
 
     None where the type accepts everything, or is none that pydantic knows.
@@ -336,7 +338,7 @@ def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
         ConfigError: the value has another type.
     """
     readings = [scalar(value), value] if isinstance(value, str) else [value]
-    adapter = _adapter(annotation)
+    adapter = _build_adapter(annotation)
     if adapter is None:
         return readings[0]
     errors: list[ValidationError] = []

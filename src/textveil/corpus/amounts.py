@@ -20,7 +20,7 @@ DIGITS = 3
 """The leading digits of a counted amount; the rest is rounded up."""
 
 
-def _each(guarantee: Guarantee) -> tuple[Values, Ints]:
+def _read_losses(guarantee: Guarantee) -> tuple[Values, Ints]:
     """Returns the local DP of words, and their numbers.
 
     Infinite where no bound holds.
@@ -38,16 +38,16 @@ def loss(guarantee: Guarantee) -> tuple[int, int]:
         The sum over its words of their local DP in millionths, rounded up; and for how many words
             no bound holds.
     """
-    values, counts = _each(guarantee)
+    values, counts = _read_losses(guarantee)
     finite = np.isfinite(values)
-    return _micro(float(values[finite] @ counts[finite])), int(counts[~finite].sum())
+    return _to_micro(float(values[finite] @ counts[finite])), int(counts[~finite].sum())
 
 
 def per_word(guarantee: Guarantee) -> "Amounts":
     """Counts the loss of each protected word."""
     made = Amounts()
-    for value, many in zip(*(each.tolist() for each in _each(guarantee)), strict=True):
-        made.counts[0 if math.isinf(value) else _micro(value)] += many
+    for value, many in zip(*(each.tolist() for each in _read_losses(guarantee)), strict=True):
+        made.counts[0 if math.isinf(value) else _to_micro(value)] += many
         made.open += many if math.isinf(value) else 0
     made.largest = max(made.counts, default=0)
     return made
@@ -72,7 +72,7 @@ class Amounts:
     def add(self, amounts: Iterable[tuple[int, int]]) -> None:
         """Counts losses: an amount, and the number of unbounded words."""
         for amount, words in amounts:
-            self.counts[_rounded(amount)] += 1
+            self.counts[_round_up(amount)] += 1
             self.largest = max(self.largest, amount)
             self.open += words > 0
 
@@ -122,7 +122,7 @@ class Amounts:
         return cls(counts=counts, largest=packed["largest"], open=packed["open"])
 
 
-def _micro(epsilon: float) -> int:
+def _to_micro(epsilon: float) -> int:
     """Rounds a finite epsilon up to millionths.
 
     But for floating-point error.
@@ -130,7 +130,7 @@ def _micro(epsilon: float) -> int:
     return math.ceil(round(epsilon * MICRO, 3))
 
 
-def _rounded(amount: int) -> int:
+def _round_up(amount: int) -> int:
     """Rounds an amount up to `DIGITS` leading digits."""
     unit = int(10 ** max(0, len(str(amount)) - DIGITS))
     return -(-amount // unit) * unit

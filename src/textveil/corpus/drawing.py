@@ -110,7 +110,7 @@ class PartDrawing:
         """
         key = self.key.read()
         source = self.options.source(part.path)
-        privatizer = _privatizer(self.config, self.run).remembering()
+        privatizer = _build_privatizer(self.config, self.run).remembering()
         state = _State(key=key, privatizer=privatizer, options=self.options)
         content = _Counted()
         with formats.opened(part.path, packing=source.packing) as file:
@@ -212,26 +212,28 @@ class _State:
                 batch, self.options, file=part.file, first=part.cut.first + self.rows
             )
             lost = [[0, 0] for _ in range(len(batch))]
-            made = {name: self._drawn(name, batch.values(name), labels, lost) for name in names}
+            made = {
+                name: self._release_field(name, batch.values(name), labels, lost) for name in names
+            }
             self.documents.add((micro, words) for micro, words in lost)
             for subject, (micro, words) in zip(labels.subjects or (), lost, strict=False):
                 own = self.subjects.setdefault(mark(self.key, "subject", subject), [0, 0, 0])
                 own[:] = own[0] + 1, own[1] + micro, own[2] + words
             self.rows += len(batch)
-            self.copied += _words(self._copied(batch))
+            self.copied += _words(self._yield_copied(batch))
             yield batch, made
         found = content.hexdigest(), self.rows, storage.state(part.path)
         if found != (part.cut.digest, part.cut.rows, part.state):
             raise InputError("the input changed during the run; restore it and use --resume")
 
-    def _copied(self, batch: Batch) -> Iterator[str]:
+    def _yield_copied(self, batch: Batch) -> Iterator[str]:
         """Yields the values of a batch that are copied unchanged."""
         for name in self.options.copied_labels:
             yield from (each for each in batch.values(name) if each is not None)
         if self.options.others == "copy":
             yield from batch.copied()
 
-    def _drawn(
+    def _release_field(
         self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]
     ) -> list[str | None]:
         """Releases the texts of one field, and adds their losses."""
@@ -239,7 +241,7 @@ class _State:
         queries = labels.queries or [""] * len(texts)
         chosen = [(str(texts[row]), labels.ids[row], queries[row]) for row in there]
         subjects = [labels.subjects[row] for row in there] if labels.subjects is not None else []
-        found = self._privatized(name, chosen, subjects, queried=labels.queries is not None)
+        found = self._privatize_distinct(name, chosen, subjects, queried=labels.queries is not None)
         results = [found[each] for each in chosen]
         self._count(name, [result.guarantee for result in results])
         made: list[str | None] = [None] * len(texts)
@@ -250,7 +252,7 @@ class _State:
             lost[row][1] += words
         return made
 
-    def _privatized(
+    def _privatize_distinct(
         self, name: str, chosen: Sequence[Chosen], subjects: Sequence[str], *, queried: bool
     ) -> dict[Chosen, Result]:
         """Privatizes the distinct texts of one field.
@@ -266,7 +268,7 @@ class _State:
             seeded=self.privatizer.randomness.seeded,
         )
         alike = self.options.placeholders == "subject"  # and then no two texts are one draw
-        naming = [self._mapping(subject).names for subject in subjects] if alike else None
+        naming = [self._open_mapping(subject).names for subject in subjects] if alike else None
         results = self.privatizer.with_parts(randomness=keyed, naming=naming).privatize_many(
             [text for text, *_ in distinct],
             queries=[query for *_, query in distinct] if queried else None,
@@ -274,7 +276,7 @@ class _State:
         found = dict(zip(distinct, results, strict=True))
         if self.options.session is not None:
             for subject, each in zip(subjects, chosen, strict=True):
-                self._mapping(subject).take(found[each])
+                self._open_mapping(subject).take(found[each])
         return found
 
     def _count(self, name: str, statements: Sequence[Guarantee]) -> None:
@@ -285,7 +287,7 @@ class _State:
             more = condense(summarize(statements))
             self.guarantee = condense(summarize([*before, more])) if before else more
 
-    def _mapping(self, subject: str) -> SubjectMapping:
+    def _open_mapping(self, subject: str) -> SubjectMapping:
         """Returns the placeholders of a subject."""
         if subject not in self.placeholders:
             self.placeholders[subject] = SubjectMapping(KeyedNames(key=self.key, subject=subject))
@@ -372,7 +374,7 @@ class _Counted:
 _LAST: dict[str, Privatizer] = {}
 
 
-def _privatizer(config: Config, run: str) -> Privatizer:
+def _build_privatizer(config: Config, run: str) -> Privatizer:
     """Returns this process's privatizer for a run, built once."""
     if run not in _LAST:
         _LAST.clear()

@@ -122,15 +122,15 @@ class Local:
             try:
                 for item in following():
                     again.append(item)
-                    with self._starting():
+                    with self._prepare_start():
                         future = self._pool.submit(draw, item)
                     waiting[future] = again.pop()
                     if len(waiting) >= 2 * self.workers:
-                        for each in _done(waiting):
+                        for each in _yield_done(waiting):
                             left = self.retries
                             yield each
                 while waiting:
-                    for each in _done(waiting):
+                    for each in _yield_done(waiting):
                         left = self.retries
                         yield each
                 return
@@ -169,7 +169,7 @@ class Local:
         self._end.close()
 
     @contextmanager
-    def _starting(self) -> Iterator[None]:
+    def _prepare_start(self) -> Iterator[None]:
         """Sets up signals and threads while workers start.
 
         They inherit the number of threads, and no ctrl-c until they ignore it themselves.
@@ -193,7 +193,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
+def _yield_done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
     """Yields the results that are ready, at least one.
 
     They are removed from `waiting`.

@@ -83,7 +83,7 @@ class MappingStore:
     session: str
 
     @contextmanager
-    def _opened(self) -> Iterator[SessionStore]:
+    def _open_store(self) -> Iterator[SessionStore]:
         url, keys = json.loads(self.address.read())
         own = {"keys": keys} if keys and url.startswith(DATABASES) else {}
         with SessionStore(url, **own) as store:
@@ -97,7 +97,7 @@ class MappingStore:
         Raises:
             StoreError: it cannot be opened.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             # that of a database, which stays where the URL changes
             name = getattr(store, "name", b"")
         return sha256(name or self.address.read()).hexdigest()
@@ -111,11 +111,11 @@ class MappingStore:
             ConfigError: another one has it, or something else has sessions of this name.
             StoreError: the store cannot be opened or written.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             subjects = {each.subject for each in store.sessions() if each.session == self.session}
             if not subjects or OWNER in subjects:
                 with suppress(InputError):  # of two runs at one moment, one
-                    store.open(OWNER, self.session).keep([_owned(run)])
+                    store.open(OWNER, self.session).keep([_mark_owner(run)])
                     return
         raise ConfigError(
             f"the store has sessions named {quote(self.session)} (--session): name another one for this release, "
@@ -134,7 +134,7 @@ class MappingStore:
             StoreError: the store cannot be opened or written.
             InputError: a session has another value for a placeholder.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             for subject in sorted(found):
                 if (own := found[subject]).given:
                     store.open(subject, self.session).keep(sorted(own.given), sorted(own.targets))
@@ -145,11 +145,11 @@ class MappingStore:
         Raises:
             StoreError: the store cannot be opened or written.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             subjects = [each.subject for each in store.sessions() if each.session == self.session]
             if OWNER not in subjects:
                 return
-            mark = _owned(run)
+            mark = _mark_owner(run)
             if store.open(OWNER, self.session, new=False).restore(mark.shown) != mark.value:
                 return
             # the mark last, so that this can be done again
@@ -157,7 +157,7 @@ class MappingStore:
                 store.forget(subject, self.session)
 
 
-def _owned(run: str) -> Given:
+def _mark_owner(run: str) -> Given:
     """Builds the entry that marks a run as the owner."""
     return Given("RUN", 1, run)
 
@@ -179,12 +179,12 @@ class SubjectMapping:
 
     def take(self, result: Result) -> None:
         """Adds the placeholders of a released text."""
-        own = [self.names.given(value) for value in _hidden(result)]
+        own = [self.names.given(value) for value in _yield_hidden(result)]
         self.given.update(own)
         self.targets |= targets_in(result.text, {each.shown: each.value for each in own})
 
 
-def _hidden(result: Result) -> Iterable[Original]:
+def _yield_hidden(result: Result) -> Iterable[Original]:
     """Yields the values that became placeholders in a released text."""
     for place, type_ in result.released.mask.placeholders:
         item = result.released.items[place]

@@ -172,7 +172,7 @@ def begin(
                 f"a run into {quote_file(output.uri)} was interrupted; go on with --resume, or give it up with "
                 "`textveil corpus finish --give-up`"
             )
-        made = _going_on(output, folder, pins, key)
+        made = _resume(output, folder, pins, key)
         if mapping is not None:
             mapping.reserve(made.name)
         return made
@@ -183,7 +183,7 @@ def begin(
     content = (
         KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
     )
-    _keep(key, content)
+    _write_key(key, content)
     digest = sha256(content).hexdigest()
     made = BegunRun(
         output=output, name=fresh_name(), key=KeyFile(path=key, digest=digest), pins=pins
@@ -219,7 +219,7 @@ def pins_of(
     """
     return {
         "textveil": __version__,
-        **_flat(config.to_dict()),
+        **_flatten(config.to_dict()),
         **{f"rows.{name}": value for name, value in asdict(options).items()},
         "contents of the table": table,
         "rows of a part": rows,
@@ -227,7 +227,7 @@ def pins_of(
     }
 
 
-def _going_on(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Path) -> BegunRun:
+def _resume(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Path) -> BegunRun:
     try:
         said = json.loads(folder.read(RUN))
         name, digest, before = str(said["run"]), str(said["key"]), dict(said["pins"])
@@ -274,7 +274,7 @@ def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
         ) from None
 
 
-def _keep(path: Path, key: bytes) -> None:
+def _write_key(path: Path, key: bytes) -> None:
     """Writes a key for its owner only.
 
     Raises:
@@ -299,11 +299,11 @@ def _keep(path: Path, key: bytes) -> None:
         streams.sync_folder(str(path.absolute()))
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Flattens nested options to dotted paths."""
     found: dict[str, Any] = {}
     for name, each in value.items():
         found |= (
-            _flat(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
+            _flatten(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
         )
     return found

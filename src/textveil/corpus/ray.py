@@ -106,7 +106,7 @@ class Ray:
                     break
             while waiting:
                 (done, *_), _ = ray.wait(list(waiting), num_returns=1)
-                result = _result(done)
+                result = _get_result(done)
                 item, actor = waiting.pop(done)
                 for following in coming:
                     waiting[actor.draw.remote(lent, following)] = following, actor
@@ -146,7 +146,7 @@ class _Worker:
         return draw(item)
 
 
-def _result(done: Any) -> Any:
+def _get_result(done: Any) -> Any:
     """Returns the result of a task, or raises its error.
 
     An error of ours as it was raised, and of others nothing but the name.

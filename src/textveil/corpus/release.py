@@ -130,7 +130,7 @@ def publish(
         [
             ("date", date),
             ("version", f"textveil {__version__}"),
-            ("files", _files(listed)),
+            ("files", _list_files(listed)),
             ("rows", f"{count(rows, 'row')} of {count(inputs, 'input file')}"),
             (
                 "texts",
@@ -197,7 +197,7 @@ def read(output: Storage) -> dict[str, Any]:
     return document
 
 
-def _files(parts: Sequence[Mapping[str, Any]]) -> str:
+def _list_files(parts: Sequence[Mapping[str, Any]]) -> str:
     """Lists the files of a release by their names.
 
     No input is named, because a name may say whom a text is about.
@@ -273,7 +273,7 @@ def finish(
         begun = RUN in folder.names()
         if not whole:
             _require_given_up(storage, begun, give_up)
-        key = _key_of(storage, key_file)
+        key = _find_key(storage, key_file)
         if begun and not whole:
             _forget(folder, store)
         if begun and key is not None:
@@ -285,7 +285,7 @@ def finish(
         folder.remove()
 
 
-def _key_of(storage: Storage, key_file: str | None) -> Path | None:
+def _find_key(storage: Storage, key_file: str | None) -> Path | None:
     """Returns the path of a run's key, if known."""
     if key_file is not None:
         return Path(key_file)
@@ -349,21 +349,21 @@ def asked(options: RowOptions) -> dict[str, Any]:
 
 def configuration(config: Config) -> dict[str, Any]:
     """Returns the options without the seed."""
-    found: dict[str, Any] = _finite(config.public())
+    found: dict[str, Any] = _replace_infinite(config.public())
     if config.seed is not None:
         found["seed"] = "not shown"
     return found
 
 
-def _finite(value: Any) -> Any:
+def _replace_infinite(value: Any) -> Any:
     """Replaces infinite numbers, which JSON does not have.
 
     In plain data.
     """
     if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: _replace_infinite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_replace_infinite(each) for each in value]
     return "infinite" if isinstance(value, float) and math.isinf(value) else value
 
 

@@ -96,17 +96,17 @@ def run(
         )
     config = with_budget(config)  # once, so that all processes draw under one epsilon
     place = storage.Storage(str(output))
-    paths = _inputs(inputs, place)
+    paths = _find_inputs(inputs, place)
     key = key_path(place, key_file)
     # made here although others draw: what is wrong with the options is then said by this process,
     # and once
     table = Privatizer.from_config(config).table.digest
-    kept = _mapping(options, store, cluster)
+    kept = _build_mapping(options, store, cluster)
     identity = None if kept is None else kept.identity()
     pins = pins_of(config, options, table=table, rows=part_rows, store=identity)
     with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
         if place.exists(MANIFEST):
-            done = _before(place, config, options, len(paths), resume)
+            done = _reuse_finished(place, config, options, len(paths), resume)
             if not keep_key:
                 release.end(place, key)
             return done
@@ -115,16 +115,16 @@ def run(
         handle = drawing.lend(begun.key)
         if kept is not None:
             kept = replace(kept, address=drawing.lend(kept.address))
-        files = _files(paths)
+        files = _describe_files(paths)
         try:
-            found = _surveyed(begun, options, files, part_rows, drawing, handle, report)
+            found = _survey(begun, options, files, part_rows, drawing, handle, report)
         except (ConfigError, InputError):
             if INPUT not in begun.work.names():  # nothing was drawn
                 if kept is not None:
                     kept.forget(begun.name)
                 release.end(place, key)
             raise
-        parts = _parts(files, found)
+        parts = _number_parts(files, found)
         part_drawing = PartDrawing(
             config=config,
             options=options,
@@ -141,7 +141,7 @@ def run(
             options,
             table=table,
             texts=tuple(dict.fromkeys(name for each in found.values() for name in each.texts)),
-            others=_others(found),
+            others=_list_others(found),
             inputs=len(files),
         )
         if not keep_key:
@@ -149,7 +149,9 @@ def run(
         return done
 
 
-def _mapping(options: RowOptions, store: str | None, cluster: str | None) -> MappingStore | None:
+def _build_mapping(
+    options: RowOptions, store: str | None, cluster: str | None
+) -> MappingStore | None:
     """Returns the store for placeholder values, if they are kept."""
     if store is None or options.session is None:
         return None
@@ -197,7 +199,7 @@ def executor_of(
     raise ConfigError(f"--executor must be local, ray or spark, got {shown(executor)}")
 
 
-def _inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) -> list[str]:
+def _find_inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) -> list[str]:
     """Returns the input files; none may be in the output folder."""
     paths = storage.found([inputs] if isinstance(inputs, str | Path) else inputs)
     if not paths:
@@ -212,14 +214,14 @@ def _inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) 
     return paths
 
 
-def _files(paths: Sequence[str]) -> list[InputFile]:
+def _describe_files(paths: Sequence[str]) -> list[InputFile]:
     return [
         InputFile(number=number, path=path, state=storage.state(path))
         for number, path in enumerate(paths)
     ]
 
 
-def _surveyed(
+def _survey(
     begun: BegunRun,
     options: RowOptions,
     files: Sequence[InputFile],
@@ -244,7 +246,7 @@ def _surveyed(
         report("files read", len(found), len(files))
     if options.id is not None:
         require_unique(marks)
-    others = _others(found)
+    others = _list_others(found)
     if others and not options.others:
         raise ConfigError(
             f"the rows have {len(others)} fields that nothing names ({listed(titles(others))}): say whether "
@@ -254,12 +256,12 @@ def _surveyed(
     return found
 
 
-def _others(found: Mapping[int, Surveyed]) -> list[str]:
+def _list_others(found: Mapping[int, Surveyed]) -> list[str]:
     """Returns the fields that no option names, sorted."""
     return sorted({name for each in found.values() for name in each.others})
 
 
-def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Part]:
+def _number_parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Part]:
     """Numbers all parts, in the order of the files."""
     listed = [(file, cut) for file in files for cut in found[file.number].parts]
     return [
@@ -293,7 +295,7 @@ def _draw(
         report("rows", rows, total)
 
 
-def _before(
+def _reuse_finished(
     place: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool
 ) -> Done:
     """Returns an already finished release, after comparing its options.

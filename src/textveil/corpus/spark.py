@@ -113,10 +113,10 @@ class Spark:
         for first in range(0, len(coming), step):
             some = coming[first : first + step]
             frame = self._session.range(0, len(some), 1, len(some))
-            for number, made in self._collected(frame.mapInArrow(_task(draw, some), SCHEMA)):
+            for number, made in self._collect(frame.mapInArrow(_build_task(draw, some), SCHEMA)):
                 yield some[number], pickle.loads(made)
 
-    def _collected(self, frame: Any) -> list[tuple[int, bytes]]:
+    def _collect(self, frame: Any) -> list[tuple[int, bytes]]:
         """Returns the results of a job, or raises an error.
 
         An error of ours as it was raised, and of others nothing but the name.
@@ -149,7 +149,9 @@ class Spark:
             self._session.stop()
 
 
-def _task(draw: Callable[[Any], Any], items: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _build_task(
+    draw: Callable[[Any], Any], items: list[Any]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 

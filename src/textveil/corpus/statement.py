@@ -143,11 +143,13 @@ class CorpusStatement:
         """Returns the sentences of the statement by subject."""
         found = self.guarantee
         if found is None:
-            return {"texts": "There is no text in it, so nothing was released."} | self._copied()
+            return {
+                "texts": "There is no text in it, so nothing was released."
+            } | self._describe_copied()
         made = {
             "word": found.summary(),
-            "document": _of_documents(self.documents),
-            "person": self._of_a_person(),
+            "document": _describe_documents(self.documents),
+            "person": self._describe_person(),
         }
         passed = (
             (found.words - found.covered - found.punctuation, "common word"),
@@ -156,7 +158,7 @@ class CorpusStatement:
         )
         if stand := [count(many, what) for many, what in passed if many]:
             made["passed"] = f"What passes as it is: {listing(stand)}. Nothing is claimed for that."
-        made |= self._copied()
+        made |= self._describe_copied()
         if self.equal:
             made["equality"] = (
                 "Equal texts have equal releases, so the release shows which texts are equal."
@@ -196,12 +198,12 @@ class CorpusStatement:
             facts=facts,
             sections=[
                 SheetSection(
-                    heading="In plain words", said=[*self._plainly(found), said["person"]]
+                    heading="In plain words", said=[*self._explain_plainly(found), said["person"]]
                 ),
                 SheetSection(
                     heading="What became of the words",
-                    said=[*self._explained(found)],
-                    tables=[*self._became()],
+                    said=[*self._explain_counts(found)],
+                    tables=[*self._build_tables()],
                 ),
                 SheetSection(
                     heading="What is proved",
@@ -209,7 +211,7 @@ class CorpusStatement:
                     tables=[
                         SheetTable(
                             head=("loss of a", "number", "largest", "median", "unbounded"),
-                            rows=[*self._rows()],
+                            rows=[*self._build_rows()],
                         )
                     ],
                 ),
@@ -221,24 +223,24 @@ class CorpusStatement:
             ],
         )
 
-    def _plainly(self, found: Guarantee) -> Iterator[str]:
+    def _explain_plainly(self, found: Guarantee) -> Iterator[str]:
         """Yields sentences for readers who do not know epsilon.
 
         On what was done, and what it is worth.
         """
-        yield self._done(found)
-        reasons, bound = "; ".join(found.reasons), self._largest(found)
+        yield self._describe_done(found)
+        reasons, bound = "; ".join(found.reasons), self._find_largest(found)
         if bound is None:
             yield f"Nothing bounds what the release tells of the words that stood there: {reasons}."
             reasons = ""
         elif found.draws and bound:
-            yield _in_odds(found, bound)
+            yield _explain_odds(found, bound)
         if reasons:
             yield f"For the texts as a whole nothing is proved: {reasons}."
         if found.repeatable:
             yield "The draws follow from a seed. Whoever knows it can repeat them, and nothing is protected from them."
 
-    def _done(self, found: Guarantee) -> str:
+    def _describe_done(self, found: Guarantee) -> str:
         """Returns a sentence that counts replaced and unchanged words.
 
         It says by what words were replaced.
@@ -265,7 +267,7 @@ class CorpusStatement:
         stand += [count(marks, "punctuation mark")] * (marks > 0)
         return said + (f" {listing(stand)} of the texts stand there as they were." if stand else "")
 
-    def _explained(self, found: Guarantee) -> Iterator[str]:
+    def _explain_counts(self, found: Guarantee) -> Iterator[str]:
         """Yields sentences on how words are counted."""
         counts = self.counts()
         common = counts["public"] - counts["punctuation"]
@@ -290,7 +292,7 @@ class CorpusStatement:
             were = _were(counts["unknown"])
             yield f"{counts['unknown']:,} of the protected words {were} outside the table in which words are looked up."
 
-    def _became(self) -> Iterator[SheetTable]:
+    def _build_tables(self) -> Iterator[SheetTable]:
         counts = self.counts()
         through = counts["protected"] - counts["passed"]
         bar = (
@@ -298,7 +300,7 @@ class CorpusStatement:
             counts["public"] - counts["punctuation"] + counts["passed"],
             counts["copied"],
         )
-        bounded = self.guarantee is not None and self._largest(self.guarantee) is not None
+        bounded = self.guarantee is not None and self._find_largest(self.guarantee) is not None
         names = (
             f"{'covered' if bounded else 'not covered'} (replaced or left out)",
             "passed (common words and others that pass)",
@@ -327,7 +329,7 @@ class CorpusStatement:
             rows=[*rows, ("together", f"{counts['protected']:,}")],
         )
 
-    def _largest(self, found: Guarantee) -> float | None:
+    def _find_largest(self, found: Guarantee) -> float | None:
         """Returns the largest bound on a word, in local DP.
 
         None where no bound holds for any.
@@ -336,7 +338,7 @@ class CorpusStatement:
         bounds = bounds[np.isfinite(bounds)]
         return float(bounds.max(initial=0.0)) if len(bounds) or not found.protected else None
 
-    def _of_a_person(self) -> str:
+    def _describe_person(self) -> str:
         """Returns sentences on the loss of a person with several texts."""
         lost, person = self.subjects, self.person
         if lost is None or self.subject is None:
@@ -356,7 +358,7 @@ class CorpusStatement:
             said += f" That does not protect {a} {person} as a whole."
         return said
 
-    def _copied(self) -> dict[str, str]:
+    def _describe_copied(self) -> dict[str, str]:
         if not self.others:
             return {}
         names = listing([plain(name) for name in self.others])
@@ -370,7 +372,7 @@ class CorpusStatement:
             words = f"{count(self.copied, 'word')}, and nothing is claimed for them"
         return {"copied": f"The {fields} {names} {are}: {words}."}
 
-    def _rows(self) -> Iterator[tuple[str, ...]]:
+    def _build_rows(self) -> Iterator[tuple[str, ...]]:
         names = {"word": "distinct word", "subject": self.person}
         for name, each in self.amounts.items():
             bounds = (
@@ -409,7 +411,7 @@ def of_subjects(packed: Iterable[bytes]) -> Amounts:
     return made
 
 
-def _of_documents(amounts: Amounts) -> str:
+def _describe_documents(amounts: Amounts) -> str:
     """Returns a sentence on the losses of documents.
 
     Where no bound holds for some, that comes first.
@@ -437,7 +439,7 @@ def _were(n: int) -> str:
     return "was" if n == 1 else "were"
 
 
-def _in_odds(found: Guarantee, bound: float) -> str:
+def _explain_odds(found: Guarantee, bound: float) -> str:
     """Explains a word's bound as the odds of a reader.
 
     Before reading, the reader held two words for equally likely.

@@ -169,7 +169,7 @@ class Survey:
         if rows or (at > start and not parts):
             end(at)
         if not ordered:  # of the columns only some were read
-            _take_up(source.path, whole)
+            _digest_file(source.path, whole)
         if self.options.id is not None:
             self.marks.write(f"{file.number:06}.npy", packed_marks(marks))
         return Surveyed(
@@ -182,7 +182,7 @@ class Survey:
         )
 
 
-def _take_up(path: str | Path, into: Any) -> None:
+def _digest_file(path: str | Path, into: Any) -> None:
     """Digests all bytes of a file."""
     with formats.opened(path) as stream:
         while block := stream.read(1 << 20):
@@ -233,7 +233,7 @@ def require_unique(marks: Storage) -> None:
                 (Path(folder) / name).write_bytes(marks.read(name))
             paths.append((marks.local or Path(folder)) / name)
         found: list[Marks] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
-        twice = _repeats(found)
+        twice = _has_repeats(found)
         del found
     if twice:
         raise InputError(
@@ -242,7 +242,7 @@ def require_unique(marks: Storage) -> None:
         )
 
 
-def _repeats(marks: Sequence[Marks]) -> bool:
+def _has_repeats(marks: Sequence[Marks]) -> bool:
     """Says whether a mark occurs twice.
 
     Each array is sorted by its first halves.

@@ -220,19 +220,19 @@ def assess(
             public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws
         )
     rng, view = rng or SystemRandomness(), case.view
-    probability, named, evidence = _guessed(case, prior, attacker, draws, rng, report)
+    probability, named, evidence = _guess_items(case, prior, attacker, draws, rng, report)
     by_law = attacker is None and prior != "context"
-    expected, counted = _by_law(case, None, prior, report) if by_law else None, None
+    expected, counted = _compute_by_law(case, None, prior, report) if by_law else None, None
     if expected is None:
         # the release itself is one of them
         counted = max(1, min(MOST, AGAIN // max(1, len(view.drawn))))
-        again = _again(case, counted - 1, rng)
+        again = _release_again(case, counted - 1, rng)
         if attacker is None and len(view.drawn) <= HELD:
-            expected = _by_law(case, again, prior, report)
+            expected = _compute_by_law(case, again, prior, report)
         if expected is None:
             right = [named]
             if again is not None:
-                others = _guessed(again, prior, attacker, draws, rng, report)[1]
+                others = _guess_items(again, prior, attacker, draws, rng, report)[1]
                 right.extend(others.reshape(counted - 1, -1))
             expected = np.where(np.isnan(probability), np.nan, np.mean(right, axis=0))
     return [
@@ -251,7 +251,7 @@ def assess(
     ]
 
 
-def _again(case: Case, copies: int, rng: Randomness) -> Case | None:
+def _release_again(case: Case, copies: int, rng: Randomness) -> Case | None:
     """Releases the same texts `copies` more times, as one case.
 
     None for no copies.
@@ -262,7 +262,9 @@ def _again(case: Case, copies: int, rng: Randomness) -> Case | None:
     return Case.after(program, program.rehearse(case.truth.texts * copies), names=True)
 
 
-def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) -> Values | None:
+def _compute_by_law(
+    case: Case, again: Case | None, prior: PriorName, report: Report
+) -> Values | None:
     """Computes from the law how often each item is guessed right.
 
     Over all draws; None where single words have no explicit law.
@@ -276,11 +278,11 @@ def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) ->
         own = np.flatnonzero([each == label for each in named.labels])
         listing, truth = named.names.lists[label], case.truth.names[own]
         expected = [
-            (np.arange(len(own)), _expected(case, prior, named.items[own])[:, listing.rows])
+            (np.arange(len(own)), _expect_rows(case, prior, named.items[own])[:, listing.rows])
         ]
         if again is not None and again.view.named is not None:
             places = np.flatnonzero([each == label for each in again.view.named.labels])
-            logs = _expected(again, prior, again.view.named.items[places])[:, listing.rows]
+            logs = _expect_rows(again, prior, again.view.named.items[places])[:, listing.rows]
             expected.append((np.arange(len(places)) % len(own), logs))
         parameter = float(named.names.parameter(label, Layout.of(1))[0])
         hits = success(
@@ -288,10 +290,10 @@ def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) ->
         )
         assert hits is not None, "names are drawn by a law that is written down"
         names.append((named.items[own], hits))
-    return _of_items(case.view, words, names)
+    return _combine_items(case.view, words, names)
 
 
-def _of_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) -> Values:
+def _combine_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) -> Values:
     """Combines values of drawn words and names into one per item.
 
     1 where a word passed, NaN where it is public.
@@ -310,7 +312,7 @@ def _of_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) ->
     return found
 
 
-def _guessed(
+def _guess_items(
     case: Case,
     prior: PriorName,
     attacker: Learned | None,
@@ -338,9 +340,9 @@ def _guessed(
     likely = np.minimum(
         np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0
     )
-    names = list(_names(case, prior, report))
-    probability = _of_items(view, likely, [(where, own) for where, own, _ in names])
-    right = _of_items(
+    names = list(_assess_names(case, prior, report))
+    probability = _combine_items(view, likely, [(where, own) for where, own, _ in names])
+    right = _combine_items(
         view,
         here[:, 0].astype(np.float64),
         [(where, own.astype(np.float64)) for where, _, own in names],
@@ -348,7 +350,9 @@ def _guessed(
     return probability, right == 1, evidence
 
 
-def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, Values, Flags]]:
+def _assess_names(
+    case: Case, prior: PriorName, report: Report
+) -> Iterator[tuple[Ids, Values, Flags]]:
     """Yields items, probabilities and correct guesses of drawn names, by list."""
     named = case.view.named
     if named is None:
@@ -362,13 +366,13 @@ def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, 
         parameter = float(named.names.parameter(label, Layout.of(1))[0])
         law = channel.exact(named.names.mechanism, listing.table, drawn, parameter, report)
         assert law is not None, "names are drawn by a law that is written down"
-        joint = law[which] + _expected(case, prior, named.items[own])[:, listing.rows]
+        joint = law[which] + _expect_rows(case, prior, named.items[own])[:, listing.rows]
         truth = case.truth.names[own]
         likely: Values = np.exp(joint[np.arange(len(truth)), truth] - log_sum(joint))
         yield named.items[own], likely, joint.argmax(axis=1) == truth
 
 
-def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
+def _expect_rows(case: Case, prior: PriorName, items: Ids) -> Values:
     """Returns the log prior of every row for some items.
 
     [m, V] or [1, V].
@@ -412,7 +416,7 @@ def beside(config: Config, risks: Sequence[Risk]) -> str:
     """
     if not caution(risks) or any(risk.prior == "learned" for risk in risks):
         return ""
-    measured = _measured()
+    measured = _read_measured()
     if {**config.to_dict(), "seed": None} != measured["configuration"]:
         return "Who has public texts of the same kind names more: `textveil risk --public FILE` shows how many."
     named = " and ".join(measured["measured"])
@@ -420,7 +424,7 @@ def beside(config: Config, risks: Sequence[Risk]) -> str:
 
 
 @cache
-def _measured() -> dict[str, Any]:
+def _read_measured() -> dict[str, Any]:
     """Reads the measured success of the learned attacker, and its options.
 
     The bench writes that file from its rows.

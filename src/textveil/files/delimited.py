@@ -32,12 +32,12 @@ class Delimited(Pieces):
         before = ""
         for number, line in numbered:
             if not _is_blank(line):
-                record, spans = self._record(number, line, numbered)
+                record, spans = self._read_record(number, line, numbered)
                 self._check(number, record, spans)
                 return FileHead(
                     mark=mark,
                     text=before + record,
-                    names=tuple(_value(record, *span) for span in spans),
+                    names=tuple(_read_value(record, *span) for span in spans),
                     cells=tuple(record[start:end] for start, end in spans),
                 ), numbered
             before += line
@@ -67,7 +67,9 @@ class Delimited(Pieces):
         """Yields a row for each record after the first."""
         if not head.names:
             return
-        places = {name: _place(head.names, name) for name in (*columns.texts, *columns.labels)}
+        places = {
+            name: _find_column(head.names, name) for name in (*columns.texts, *columns.labels)
+        }
         texts = {places[name] for name in columns.texts}
         rest = [i for i, name in enumerate(head.names) if name not in places]
         others = tuple(head.names[i] for i in rest)
@@ -76,14 +78,14 @@ class Delimited(Pieces):
             if _is_blank(line):
                 yield line
                 continue
-            record, spans = self._record(number, line, lines)
+            record, spans = self._read_record(number, line, lines)
             if len(spans) != width:
                 raise InputError(
                     f"line {number} must have {width} columns like the first line, got {len(spans)}"
                 )
             self._check(number, record, [span for i, span in enumerate(spans) if i not in texts])
-            cells = {name: self._cell(record, *spans[i], width) for name, i in places.items()}
-            yield Row(record, cells, others, [_value(record, *spans[i]) for i in rest])
+            cells = {name: self._build_cell(record, *spans[i], width) for name, i in places.items()}
+            yield Row(record, cells, others, [_read_value(record, *spans[i]) for i in rest])
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """Joins cells to a record.
@@ -92,14 +94,14 @@ class Delimited(Pieces):
         """
         return (self.delimiter.join(cells.values()) or '""') + "\n"
 
-    def _cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
+    def _build_cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
         quoted = record.startswith('"', start)
         spell = (
-            _quoted
+            _quote
             if quoted
-            else partial(_quoted_if_needed, delimiter=self.delimiter, alone=width == 1)
+            else partial(_quote_if_needed, delimiter=self.delimiter, alone=width == 1)
         )
-        return FieldCell(start, end, _value(record, start, end), spell)
+        return FieldCell(start, end, _read_value(record, start, end), spell)
 
     def records(
         self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True
@@ -116,8 +118,8 @@ class Delimited(Pieces):
             if _is_blank(line):
                 continue
             if quoted:
-                record, spans = self._record(number, line, numbered)
-                values = [_value(record, *span) for span in spans]
+                record, spans = self._read_record(number, line, numbered)
+                values = [_read_value(record, *span) for span in spans]
             else:
                 values = ended(line)[0].split(self.delimiter)
             if not names:
@@ -132,7 +134,7 @@ class Delimited(Pieces):
     def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
         """Checks the columns that are copied."""
 
-    def _record(
+    def _read_record(
         self, number: int, line: str, following: Iterator[tuple[int, str]]
     ) -> tuple[str, list[tuple[int, int]]]:
         """Reads one record, and the places of its fields.
@@ -196,7 +198,7 @@ class Tsv(Delimited):
 _BARE = {each.delimiter: re.compile(rf"[^{each.delimiter}\r\n]*") for each in (Csv, Tsv)}
 
 
-def _place(names: Sequence[str], name: str) -> int:
+def _find_column(names: Sequence[str], name: str) -> int:
     if (found := names.count(name)) != 1:
         raise UnknownField(name, titles(names), found)
     return names.index(name)
@@ -210,21 +212,19 @@ def _is_blank(line: str) -> bool:
     return not line.strip("\r\n")
 
 
-def _value(record: str, start: int, end: int) -> str:
+def _read_value(record: str, start: int, end: int) -> str:
     if record.startswith('"', start):
         return record[start + 1 : end - 1].replace('""', '"')
     return record[start:end]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _quoted_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
+def _quote_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
     """Quotes a field where it has to be.
 
     The only field of a record is quoted when it is empty, because an empty line is no row.
     """
-    return (
-        _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
-    )
+    return _quote(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text

@@ -120,7 +120,7 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
     found = suffix(path)
     if found is None:
         raise ConfigError(
-            f"an input file must end in {_endings()}, or in one of them followed by {_packings()}; "
+            f"an input file must end in {_list_endings()}, or in one of them followed by {_list_packings()}; "
             f"{quote_file(path)} does not"
         )
     ending, packing = found
@@ -176,7 +176,7 @@ def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterato
     if ending is None:
         if found is None:
             raise ConfigError(
-                f"a file of rows must end in {_endings()}, or in one of them followed by {_packings()}; "
+                f"a file of rows must end in {_list_endings()}, or in one of them followed by {_list_packings()}; "
                 f"{quote_file(path)} does not"
             )
         ending = found[0]
@@ -193,11 +193,11 @@ def is_plain(name: str) -> bool:
     return re.fullmatch(r"[\w.:/-]{1,60}", name) is not None
 
 
-def _endings() -> str:
+def _list_endings() -> str:
     return ", ".join(f".{name}" for name in registry.names("format"))
 
 
-def _packings() -> str:
+def _list_packings() -> str:
     *first, last = (f".{name}" for name in PACKINGS)
     return f"{', '.join(first)} or {last}"
 
@@ -205,7 +205,7 @@ def _packings() -> str:
 # ---- bytes ---------------------------------------------------------------------------------------
 
 
-def _zstd(file: BinaryIO, mode: str) -> Any:
+def _open_zstd(file: BinaryIO, mode: str) -> Any:
     with needed():
         import pyarrow as pa
     if mode == "rb":
@@ -219,7 +219,7 @@ PACKINGS: dict[str, Callable[[BinaryIO, str], Any]] = {
     ),  # no name and no time in it
     "bz2": lambda file, mode: bz2.BZ2File(file, mode),  # type: ignore[call-overload]
     "xz": lambda file, mode: lzma.LZMAFile(file, mode),  # noqa: SIM115 - closed by who asks
-    "zst": _zstd,
+    "zst": _open_zstd,
 }
 """Compressors, by the ending of a file's name.
 
@@ -241,11 +241,11 @@ def opened(
     Raises:
         InputError: it cannot be opened or read.
     """
-    with _reading(packing):
+    with _convert_errors(packing):
         local = isinstance(path, Path) or "://" not in path
-        raw = open(path, "rb", buffering=0) if local else _remote(str(path))  # noqa: SIM115 - closed below
+        raw = open(path, "rb", buffering=0) if local else _open_remote(str(path))  # noqa: SIM115 - closed below
     with raw:
-        with _reading(packing):
+        with _convert_errors(packing):
             inner = PACKINGS[packing](raw, "rb") if packing else raw
         with io.BufferedReader(_Told(inner, packing, seen), 1 << 16) as file:
             yield cast(BinaryIO, file)
@@ -264,7 +264,7 @@ def packed(target: BinaryIO, packing: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _remote(uri: str) -> Any:
+def _open_remote(uri: str) -> Any:
     import fsspec
 
     return fsspec.open(uri, "rb").open()
@@ -283,13 +283,13 @@ class _Told(io.RawIOBase):
         return bool(self._raw.seekable())
 
     def readinto(self, buffer: Any) -> int | None:
-        with _reading(self._packing):
+        with _convert_errors(self._packing):
             found: int | None = self._raw.readinto(buffer)
         self._seen(memoryview(buffer)[: found or 0])
         return found
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        with _reading(self._packing):
+        with _convert_errors(self._packing):
             return int(self._raw.seek(offset, whence))
 
     def close(self) -> None:
@@ -298,7 +298,7 @@ class _Told(io.RawIOBase):
 
 
 @contextmanager
-def _reading(packing: str) -> Iterator[None]:
+def _convert_errors(packing: str) -> Iterator[None]:
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError):

@@ -33,34 +33,32 @@ class JsonLines(Pieces):
         """
         for number, line in lines(file)[1]:
             if wanted is None and not _is_blank(line):
-                members = _members(line, number)  # each row is checked when it is read
-                found = [(str(name), _holds(line[start])) for name, _, start, _ in members]
+                members = _read_members(line, number)  # each row is checked when it is read
+                found = [(str(name), _classify(line[start])) for name, _, start, _ in members]
                 return USUAL if USUAL in dict(found) else only(found)
         return wanted
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
         """Yields a row for each object."""
         for number, line in lines:
-            yield line if _is_blank(line) else _row(number, line, columns)
+            yield line if _is_blank(line) else _build_row(number, line, columns)
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """Joins fields to an object on one line."""
-        return (
-            "{" + ", ".join(f"{_spelled(name)}: {value}" for name, value in cells.items()) + "}\n"
-        )
+        return "{" + ", ".join(f"{_spell(name)}: {value}" for name, value in cells.items()) + "}\n"
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """Yields the objects."""
         for number, line in lines(file)[1]:
             if not _is_blank(line):
-                yield _object(line, number)
+                yield _read_object(line, number)
 
 
 def _is_blank(line: str) -> bool:
     return not line.strip(" \t\r\n")
 
 
-def _object(line: str, number: int) -> dict[str, Any]:
+def _read_object(line: str, number: int) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -70,12 +68,12 @@ def _object(line: str, number: int) -> dict[str, Any]:
     return found
 
 
-def _row(number: int, line: str, columns: TextColumns) -> Row:
-    members = _members(line, number)
+def _build_row(number: int, line: str, columns: TextColumns) -> Row:
+    members = _read_members(line, number)
     asked = {*columns.texts, *columns.labels}
     others = [each for each in members if each[0] not in asked]
     _confirm(number, line, columns, others)
-    cells = {name: _cell(number, line, columns, members, name) for name in asked}
+    cells = {name: _build_cell(number, line, columns, members, name) for name in asked}
     rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
     return Row(line, cells, tuple(str(name) for name, *_ in others), rest)
 
@@ -86,7 +84,9 @@ def _confirm(number: int, line: str, columns: TextColumns, others: Sequence[Memb
     Another field could have the texts as well.
     """
     more = [
-        name for name, _, at, _ in others if name == USUAL or _holds(line[at]) is not Holds.OTHERS
+        name
+        for name, _, at, _ in others
+        if name == USUAL or _classify(line[at]) is not Holds.OTHERS
     ]
     if columns.guessed and more:
         both = listed([*columns.texts, *more])
@@ -95,7 +95,7 @@ def _confirm(number: int, line: str, columns: TextColumns, others: Sequence[Memb
         )
 
 
-def _cell(
+def _build_cell(
     number: int, line: str, columns: TextColumns, members: Sequence[Member], name: str
 ) -> FieldCell:
     found = [each for each in members if each[0] == name]
@@ -104,18 +104,18 @@ def _cell(
     _, value, start, end = found[0]
     if name in columns.labels and _WHOLE.fullmatch(line, start, end):
         value = line[start:end]
-    if not _fits(value):
+    if not _is_valid(value):
         text = name in columns.texts
         kinds = "a string of valid Unicode" if text else "a string, a whole number"
         raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")
-    return FieldCell(start, end, value, _spelled)
+    return FieldCell(start, end, value, _spell)
 
 
-def _fits(value: object) -> bool:
+def _is_valid(value: object) -> bool:
     return value is None or (isinstance(value, str) and not _SURROGATE.search(value))
 
 
-def _spelled(text: str) -> str:
+def _spell(text: str) -> str:
     return json_line(text).removesuffix("\n")
 
 
@@ -123,7 +123,7 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _holds(mark: str) -> Holds:
+def _classify(mark: str) -> Holds:
     """Returns the kind of a value, by its first character."""
     return Holds.STRINGS if mark == '"' else Holds.DOUBT if mark in "[{" else Holds.OTHERS
 
@@ -137,7 +137,7 @@ _DECODER = json.JSONDecoder(
 _MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
 
 
-def _members(line: str, number: int) -> list[Member]:
+def _read_members(line: str, number: int) -> list[Member]:
     """Reads the fields of an object on one line.
 
     And where each value begins and ends.
@@ -151,23 +151,23 @@ def _members(line: str, number: int) -> list[Member]:
 
 
 def _walk(line: str) -> Iterator[Member]:
-    at = _behind("{", line, 0)
+    at = _skip_mark("{", line, 0)
     more = line.startswith('"', at)
     while more:
         name, end = _DECODER.raw_decode(line, at)
         if not isinstance(name, str):
             raise ValueError
-        start = _behind(":", line, end)
+        start = _skip_mark(":", line, end)
         value, at = _DECODER.raw_decode(line, start)
         yield name, value, start, at
         more = _MARKS[","].match(line, at) is not None
         if more:
-            at = _behind(",", line, at)
-    if _behind("}", line, at) != len(line):
+            at = _skip_mark(",", line, at)
+    if _skip_mark("}", line, at) != len(line):
         raise ValueError
 
 
-def _behind(mark: str, line: str, at: int) -> int:
+def _skip_mark(mark: str, line: str, at: int) -> int:
     """Returns the place after a mark and the spaces around it."""
     found = _MARKS[mark].match(line, at)
     if found is None:

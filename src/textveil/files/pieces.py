@@ -250,12 +250,12 @@ class Pieces(ABC):
             for piece in batch.pieces:
                 if isinstance(piece, Row):
                     new = {name: found[row] for name, found in texts.items()}
-                    target.write(self._written(piece, new, only).encode())
+                    target.write(self._spell_row(piece, new, only).encode())
                     row += 1
                 elif only is None:
                     target.write(piece.encode())
 
-    def _written(
+    def _spell_row(
         self, row: Row, texts: Mapping[str, str | None], only: Sequence[str] | None
     ) -> str:
         if only is None:

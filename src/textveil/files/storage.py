@@ -44,7 +44,9 @@ class Storage:
         if "://" not in self.uri:
             return Path(self.uri)
         return (
-            Path(_filesystem(self.uri)[1]) if self.uri.startswith(("file://", "local://")) else None
+            Path(_open_filesystem(self.uri)[1])
+            if self.uri.startswith(("file://", "local://"))
+            else None
         )
 
     def inside(self, name: str) -> "Storage":
@@ -56,7 +58,7 @@ class Storage:
 
         By the file's path or URI.
         """
-        (files, root), (others, there) = _filesystem(self.uri), _filesystem(path)
+        (files, root), (others, there) = _open_filesystem(self.uri), _open_filesystem(path)
         return type(files) is type(others) and there.startswith(f"{root.rstrip('/')}/")
 
     def names(self) -> list[str]:
@@ -71,8 +73,8 @@ class Storage:
 
         None where it is not there.
         """
-        with _about("the output folder"):
-            files, root = _filesystem(self.uri)
+        with _convert_read_errors("the output folder"):
+            files, root = _open_filesystem(self.uri)
             files.invalidate_cache()
             try:
                 found = files.ls(root, detail=True)
@@ -89,16 +91,16 @@ class Storage:
 
         By their paths from here; none where it is not there.
         """
-        with _about("the output folder"):
-            files, root = _filesystem(self.uri)
+        with _convert_read_errors("the output folder"):
+            files, root = _open_filesystem(self.uri)
             files.invalidate_cache()
             start = len(root.rstrip("/")) + 1
             return sorted(str(name)[start:] for name in files.find(root))
 
     def exists(self, name: str) -> bool:
         """Says whether a file of this name is there."""
-        with _about("the output folder"):
-            files, root = _filesystem(self.uri)
+        with _convert_read_errors("the output folder"):
+            files, root = _open_filesystem(self.uri)
             return bool(files.exists(f"{root}/{name}"))
 
     def read(self, name: str) -> bytes:
@@ -113,8 +115,8 @@ class Storage:
     @contextmanager
     def opened(self, name: str) -> Iterator[BinaryIO]:
         """Opens a file of the folder for reading."""
-        with _about(name):
-            files, root = _filesystem(self.uri)
+        with _convert_read_errors(name):
+            files, root = _open_filesystem(self.uri)
             file = files.open(f"{root}/{name}", "rb")
         with file:
             yield cast(BinaryIO, file)
@@ -161,8 +163,8 @@ class Storage:
                     os.unlink(folder / part)
                 raise
             return
-        with _storing():
-            files, root = _filesystem(self.uri)
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             files.makedirs(f"{root}/{within}".rstrip("/"), exist_ok=True)
             try:
                 with files.open(f"{root}/{part}", "wb") as stream:
@@ -200,8 +202,8 @@ class Storage:
         if self.local is not None:
             self.write(name, content, mode=mode)
             return True
-        with _storing():
-            files, root = _filesystem(self.uri)
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             try:
                 files.pipe_file(f"{root}/{name}", content, mode="create")
             except FileExistsError:
@@ -213,14 +215,14 @@ class Storage:
 
     def delete(self, name: str) -> None:
         """Deletes a file of the folder."""
-        with _storing():
-            files, root = _filesystem(self.uri)
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             files.rm(f"{root}/{name}")
 
     def remove(self) -> None:
         """Deletes the folder with all that is in it."""
-        with _storing():
-            files, root = _filesystem(self.uri)
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             if files.exists(root):
                 files.rm(root, recursive=True)
 
@@ -238,8 +240,8 @@ def found(inputs: Sequence[str | Path]) -> list[str]:
     """
     files: list[str] = []
     for number, each in enumerate(map(str, inputs), 1):
-        with _about(f"input {number}, {quote_file(each)},"):
-            here = _meant(each)
+        with _convert_read_errors(f"input {number}, {quote_file(each)},"):
+            here = _find_meant(each)
         if not here:
             raise InputError(
                 f"input {number} of {len(inputs)}, {quote_file(each)}, names no file: give files, folders, patterns or "
@@ -257,8 +259,8 @@ def state(path: str) -> str:
     Raises:
         InputError: it cannot be read.
     """
-    with _about(f"the input file {quote_file(path)}"):
-        files, root = _filesystem(path)
+    with _convert_read_errors(f"the input file {quote_file(path)}"):
+        files, root = _open_filesystem(path)
         files.invalidate_cache()
         said = [str(files.size(root))]
         with suppress(NotImplementedError):
@@ -266,24 +268,24 @@ def state(path: str) -> str:
         return " ".join(said)
 
 
-def _meant(uri: str) -> list[str]:
-    system, root = _filesystem(uri)
+def _find_meant(uri: str) -> list[str]:
+    system, root = _open_filesystem(uri)
     if re.search(r"[*?[]", uri) and not system.exists(root):
         there = list(filter(system.isfile, system.glob(root)))
     elif system.isdir(root):
-        there = [each for each in system.find(root) if _listed(each[len(root) :])]
+        there = [each for each in system.find(root) if _is_listed(each[len(root) :])]
     else:
         there = list(filter(system.isfile, [root]))
     return [str(each) if "://" not in uri else str(system.unstrip_protocol(each)) for each in there]
 
 
-def _listed(path: str) -> bool:
+def _is_listed(path: str) -> bool:
     return formats.suffix(path) is not None and not any(
         each.startswith((".", "_")) for each in path.split("/") if each
     )
 
 
-def _filesystem(uri: str) -> tuple[Any, str]:
+def _open_filesystem(uri: str) -> tuple[Any, str]:
     """Returns the file system of a URI, and the path in it."""
     import fsspec
 
@@ -298,7 +300,7 @@ def _filesystem(uri: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _about(what: str) -> Iterator[None]:
+def _convert_read_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -310,7 +312,7 @@ def _about(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _storing() -> Iterator[None]:
+def _convert_write_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -163,7 +163,7 @@ def read_lines(stream: BinaryIO, into: Texts | None = None) -> Iterator[str]:
     """
     offset = 0
     while line := _read(stream.readline):
-        body, start = _without_mark(line, offset, into)
+        body, start = _strip_mark(line, offset, into)
         yield decode(body.removesuffix(b"\n").removesuffix(b"\r"), start)
         offset += len(line)
 
@@ -173,7 +173,7 @@ def read_whole(stream: BinaryIO, into: Texts | None = None) -> str:
 
     `into` learns the mark.
     """
-    return decode(*_without_mark(_read(stream.read), 0, into))
+    return decode(*_strip_mark(_read(stream.read), 0, into))
 
 
 def read_pieces(stream: BinaryIO) -> Iterator[bytes]:
@@ -210,7 +210,7 @@ def _read(read: Callable[[], bytes]) -> bytes:
         raise InputError(f"the input cannot be read: {error.strerror}") from None
 
 
-def _without_mark(content: bytes, offset: int, into: Texts | None) -> tuple[bytes, int]:
+def _strip_mark(content: bytes, offset: int, into: Texts | None) -> tuple[bytes, int]:
     """Strips a byte order mark at the start of the input.
 
     Returns also where the content then starts.
@@ -300,7 +300,11 @@ def output(
         )
     device = os.path.exists(path) and not os.path.isfile(path)
     what = OUTPUT if option == "--output" else option
-    with _device(path, what) if device else _replacement(path, private, option, what) as stream:
+    with (
+        _open_device(path, what)
+        if device
+        else _open_replacement(path, private, option, what) as stream
+    ):
         yield Output(stream=stream, what=what)
 
 
@@ -359,7 +363,7 @@ def tab_line(*texts: str) -> str:
 
 
 @contextmanager
-def _device(path: str, what: str) -> Iterator[IO[str]]:
+def _open_device(path: str, what: str) -> Iterator[IO[str]]:
     with writing(what):
         stream = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
     try:
@@ -372,7 +376,7 @@ def _device(path: str, what: str) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[IO[str]]:
+def _open_replacement(path: str, private: bool, option: str, what: str) -> Iterator[IO[str]]:
     """Opens a temporary file that replaces `path` when complete.
 
     When the body has ended well.
@@ -382,7 +386,7 @@ def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[I
         raise OutputError(f"{option} must be a writable file; {quote_file(path)} is read-only")
     with signals_as_exits():
         with writing(what):
-            name, descriptor = _new(os.path.dirname(path), 0o600 if private else 0o666)
+            name, descriptor = _create_file(os.path.dirname(path), 0o600 if private else 0o666)
             stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
         try:
             if old:
@@ -408,7 +412,7 @@ def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[I
 _NUMBERS = count()
 
 
-def _new(folder: str, mode: int) -> tuple[str, int]:
+def _create_file(folder: str, mode: int) -> tuple[str, int]:
     """Creates a file under a new name in a folder.
 
     Returns its name and descriptor.

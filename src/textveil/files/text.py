@@ -37,10 +37,10 @@ class Text(Pieces):
         if self.whole:
             if lines.number > 1:  # behind the only row
                 return
-            yield _row("".join(line for _, line in lines), "")
+            yield _build_row("".join(line for _, line in lines), "")
             return
         for _, line in lines:
-            yield _row(*ended(line))
+            yield _build_row(*ended(line))
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """Returns a line."""
@@ -51,5 +51,5 @@ class Text(Pieces):
         return ({USUAL: text} for text in self.texts(file))
 
 
-def _row(text: str, end: str) -> Row:
+def _build_row(text: str, end: str) -> Row:
     return Row(text + end, {USUAL: FieldCell(0, len(text), text)})

@@ -40,9 +40,9 @@ def held(path: Path) -> Iterator[None]:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
             streams.sync_folder(str(path))
-    descriptor = _opened(path)
+    descriptor = _open(path)
     try:
-        if not (_locked(descriptor) and _is_at(descriptor, path)):
+        if not (_lock(descriptor) and _is_at(descriptor, path)):
             raise ConfigError(BUSY)
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid():
@@ -74,7 +74,7 @@ def wipe(path: Path) -> None:
         streams.sync_folder(str(path))
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:  # it was there a moment ago
@@ -85,7 +85,7 @@ def _opened(path: Path) -> int:
         ) from None
 
 
-def _locked(descriptor: int) -> bool:
+def _lock(descriptor: int) -> bool:
     """Locks a folder, and says whether nobody else holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -88,7 +88,7 @@ class DatasetRelease(TableRelease):
         made._columns, made._id, made._keep, made._statement = state[4:]
         return made
 
-    def _ids(self, batch: Mapping[str, Any], indices: Sequence[int] | None) -> Sequence[Any]:
+    def _read_ids(self, batch: Mapping[str, Any], indices: Sequence[int] | None) -> Sequence[Any]:
         ids = indices if self._id is None else batch[self._id]
         if ids is None:
             raise InputError(
@@ -110,9 +110,9 @@ class DatasetRelease(TableRelease):
         others = (*self._keep, *([] if self._id is None else [self._id]))
         with_text = [name for name, column in batch.items() if holds_text(column)]
         check_columns(list(batch), with_text, self._columns, others)
-        ids = self._ids(batch, indices)
+        ids = self._read_ids(batch, indices)
         drawn = {name: self.draw(batch[name], ids, name) for name in self._columns}
-        made: dict[str, Any] = {name: list(map(_text, found)) for name, found in drawn.items()}
+        made: dict[str, Any] = {name: list(map(_get_text, found)) for name, found in drawn.items()}
         if self._statement is not None:
             if self._statement in batch:
                 raise InputError(
@@ -141,5 +141,5 @@ def _is_column(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _text(result: Result | None) -> str | None:
+def _get_text(result: Result | None) -> str | None:
     return None if result is None else result.text

@@ -53,17 +53,17 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
 
     def __call__(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
         """Returns the restored outputs for a prompt or messages."""
-        begun, sent, options = self._begun(prompt, messages, kwargs)
+        begun, sent, options = self._begin(prompt, messages, kwargs)
         with adapter_message_call(self.inner, sent):
             came = self.inner(messages=sent, **options)
-        return _restored(begun, came)
+        return _restore(begun, came)
 
     async def acall(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
         """Returns the restored outputs, in an event loop."""
-        begun, sent, options = await asyncio.to_thread(self._begun, prompt, messages, kwargs)
+        begun, sent, options = await asyncio.to_thread(self._begin, prompt, messages, kwargs)
         with adapter_message_call(self.inner, sent):
             came = await self.inner.acall(messages=sent, **options)
-        return await asyncio.to_thread(_restored, begun, came)
+        return await asyncio.to_thread(_restore, begun, came)
 
     def copy(self, **kwargs: Any) -> "ProtectedLM":
         """Returns a protected copy of the inner model.
@@ -104,7 +104,7 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"ProtectedLM({self.model!r}, {self._guard!r})"
 
-    def _begun(
+    def _begin(
         self, prompt: Any, messages: Any, kwargs: Body
     ) -> tuple[GuardedRequest, list[Body], Body]:
         """Begins a request, and returns it with released messages and settings."""
@@ -120,32 +120,34 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
         return begun, begun.sent["messages"], {**passed, **(begun.sent.get("settings") or {})}
 
 
-def _restored(begun: GuardedRequest, came: Any) -> list[Any]:
+def _restore(begun: GuardedRequest, came: Any) -> list[Any]:
     """Restores the outputs, and keeps what became of them."""
     if not isinstance(came, list):
         raise InputError("the inner model must give a list of outputs")
-    made = [_output(begun, own) for own in came]
-    begun.answered([(_said(own), _said(new)) for own, new in zip(came, made, strict=True)])
+    made = [_restore_output(begun, own) for own in came]
+    begun.answered(
+        [(_to_message(own), _to_message(new)) for own, new in zip(came, made, strict=True)]
+    )
     return made
 
 
-def _output(begun: GuardedRequest, came: Any) -> Any:
+def _restore_output(begun: GuardedRequest, came: Any) -> Any:
     if isinstance(came, str):
-        return _text(begun, came)
+        return _restore_text(begun, came)
     if not isinstance(came, dict):
         return came
     made = dict(came)
     made.pop("logprobs", None)
     for name, value in made.items():
         if isinstance(value, str):
-            made[name] = _text(begun, value)
+            made[name] = _restore_text(begun, value)
         elif name == "tool_calls" and value:
             calls = [own if isinstance(own, dict) else own.model_dump() for own in value]
             made[name] = begun.restored({"tool_calls": calls})["tool_calls"]
     return made
 
 
-def _text(begun: GuardedRequest, came: str) -> str:
+def _restore_text(begun: GuardedRequest, came: str) -> str:
     """Restores a text; originals in JSON are escaped."""
     try:
         is_json = isinstance(json.loads(came), dict | list)
@@ -154,7 +156,7 @@ def _text(begun: GuardedRequest, came: str) -> str:
     return begun.restoring.text(came, Act.ARGUMENTS if is_json else Act.PROTECT)
 
 
-def _said(output: Any) -> Body:
+def _to_message(output: Any) -> Body:
     """Converts an output to a message."""
     text = (
         output
@@ -182,7 +184,7 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
 
     def __init__(self, inner: Adapter | None = None, guard: ChatGuard | None = None) -> None:
         self._inner, self._guard = inner or ChatAdapter(), guard or ChatGuard()
-        if _asks_itself(self._inner):
+        if _has_unprotected(self._inner):
             raise ConfigError(
                 "the inner adapter holds a model that would see originals: give it a ProtectedLM instead"
             )
@@ -192,13 +194,13 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
         self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
     ) -> Any:
         """Calls the inner adapter with a protected model."""
-        return self._inner(self._protected(lm), lm_kwargs, signature, demos, inputs)
+        return self._inner(self._protect(lm), lm_kwargs, signature, demos, inputs)
 
     async def acall(
         self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
     ) -> Any:
         """Calls the inner adapter with a protected model, asynchronously."""
-        return await self._inner.acall(self._protected(lm), lm_kwargs, signature, demos, inputs)
+        return await self._inner.acall(self._protect(lm), lm_kwargs, signature, demos, inputs)
 
     def format(self, signature: Any, demos: list[Body], inputs: Body) -> Any:
         """Returns the inner adapter's messages, with the originals.
@@ -211,18 +213,18 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
         """Parses a completion with the inner adapter."""
         return self._inner.parse(signature, completion)
 
-    def _protected(self, lm: BaseLM) -> ProtectedLM:
+    def _protect(self, lm: BaseLM) -> ProtectedLM:
         return lm if isinstance(lm, ProtectedLM) else ProtectedLM(lm, self._guard)
 
 
-def _asks_itself(adapter: Adapter) -> bool:
+def _has_unprotected(adapter: Adapter) -> bool:
     """Says whether an adapter holds a model without protection.
 
     Itself, or in an adapter inside it.
     """
     held = list(vars(adapter).values())
     return any(
-        _asks_itself(each)
+        _has_unprotected(each)
         if isinstance(each, Adapter)
         else isinstance(each, BaseLM) and not isinstance(each, ProtectedLM)
         for each in held

@@ -57,9 +57,9 @@ def privatize(
     wanted, kept, veil = listed(columns), tuple(keep), privatizer_of(privatizer)
     library = type(frame).__module__.partition(".")[0]
     if library == "polars":
-        return _polars(frame, veil, wanted, kept)
+        return _release_polars(frame, veil, wanted, kept)
     if library == "pandas":
-        return _pandas(frame, veil, wanted, kept)
+        return _release_pandas(frame, veil, wanted, kept)
     raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
 
 
@@ -72,7 +72,7 @@ def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None
     if not frame.columns.is_unique:
         raise InputError("the names of columns must differ")
     texts = [name for name in frame.columns if holds_text(frame[name].dropna())]
-    levels = _levels(frame.index)
+    levels = _name_levels(frame.index)
     for name, level in zip(levels, range(frame.index.nlevels), strict=True):
         if not holds_text(frame.index.get_level_values(level).dropna()):
             continue
@@ -94,7 +94,7 @@ def texts_of(column: Any) -> list[Any]:
     ]
 
 
-def _pandas(
+def _release_pandas(
     frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
 ) -> tuple[Any, Guarantee | None]:
     import pandas
@@ -107,7 +107,7 @@ def _pandas(
         frame.columns.set_names([None] * frame.columns.nlevels),
     )
     for name in columns:
-        drawn = _drawn(veil, name, texts_of(frame[name]))
+        drawn = _draw(veil, name, texts_of(frame[name]))
         made[name] = pandas.Series(
             [None if each is None else each.text for each in drawn], index=frame.index, dtype="str"
         )
@@ -115,7 +115,7 @@ def _pandas(
     return made, statement(results)
 
 
-def _levels(index: Any) -> list[Any]:
+def _name_levels(index: Any) -> list[Any]:
     """Returns the names of an index.
 
     Those that pandas gives to nameless ones, where it makes columns of them.
@@ -125,7 +125,7 @@ def _levels(index: Any) -> list[Any]:
     return [f"level_{i}" if name is None else name for i, name in enumerate(index.names)]
 
 
-def _polars(
+def _release_polars(
     frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
 ) -> tuple[Any, Guarantee | None]:
     import polars
@@ -134,14 +134,14 @@ def _polars(
     check_columns(frame.columns, texts, columns, keep)
     made, results = list[Any](), list[Result | None]()
     for name in columns:
-        drawn = _drawn(veil, name, frame[name].to_list())
+        drawn = _draw(veil, name, frame[name].to_list())
         released = [None if each is None else each.text for each in drawn]
         made.append(polars.Series(name, released, dtype=polars.String))
         results += drawn
     return frame.with_columns(made), statement(results)
 
 
-def _drawn(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | None]:
+def _draw(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | None]:
     """Releases each text; None for a row without one."""
     for text in texts:
         if text is not None and not isinstance(text, str):

@@ -150,7 +150,7 @@ class ProtectedChatGenerator:
         replies = self.generator.run(**given)["replies"]
         for made in [] if callback is None else pieces.close():
             callback(made)
-        return {"replies": _restored(begun, replies)}
+        return {"replies": _restore(begun, replies)}
 
     @component.output_types(replies=list[ChatMessage])
     async def run_async(
@@ -181,7 +181,7 @@ class ProtectedChatGenerator:
             came = await asyncio.to_thread(self.generator.run, **given)
         for made in [] if callback is None else pieces.close():
             await callback(made)
-        return {"replies": await asyncio.to_thread(_restored, begun, came["replies"])}
+        return {"replies": await asyncio.to_thread(_restore, begun, came["replies"])}
 
     def _begun(
         self,
@@ -204,30 +204,32 @@ class ProtectedChatGenerator:
         }
         begun = self._guard.begin(HAYSTACK, body, conversation or current())
         made = begun.sent.get("settings") or {}
-        given: Body = {"messages": [_message(each) for each in begun.sent["messages"]]}
+        given: Body = {"messages": [_build_message(each) for each in begun.sent["messages"]]}
         if settings is not None:
             given["generation_kwargs"] = {**passed, **(made.get("generation") or {})}
         if own:
-            given["tools"] = [_described(*both) for both in zip(own, made["tools"], strict=True)]
+            given["tools"] = [
+                _describe_tool(*both) for both in zip(own, made["tools"], strict=True)
+            ]
         return begun, given
 
 
-def _message(own: Body) -> ChatMessage:
+def _build_message(own: Body) -> ChatMessage:
     made: ChatMessage = ChatMessage.from_dict({"meta": {}, "name": None, **own})
     return made
 
 
-def _described(tool: Any, said: Body) -> Any:
+def _describe_tool(tool: Any, said: Body) -> Any:
     """Copies a tool with its released description."""
     made = copy.copy(tool)
     made.description, made.parameters = said["description"], said["parameters"]
     return made
 
 
-def _restored(begun: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMessage]:
+def _restore(begun: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMessage]:
     pairs = [(own, begun.restored(own)) for own in (each.to_dict() for each in replies)]
     begun.answered(pairs)
-    return [_message(made) for _, made in pairs]
+    return [_build_message(made) for _, made in pairs]
 
 
 class _Chunks:
@@ -244,14 +246,15 @@ class _Chunks:
         """
         made = chunk
         if chunk.content:
-            made = replace(made, content=self._piece("text", chunk, chunk.content))
+            made = replace(made, content=self._restore_piece("text", chunk, chunk.content))
         if chunk.reasoning is not None:
-            said = self._piece("reasoning", chunk, chunk.reasoning.reasoning_text)
+            said = self._restore_piece("reasoning", chunk, chunk.reasoning.reasoning_text)
             made = replace(made, reasoning=replace(chunk.reasoning, reasoning_text=said))
         if chunk.tool_calls:
             calls = [
                 replace(
-                    each, arguments=self._piece(each.index, chunk, each.arguments, Act.ARGUMENTS)
+                    each,
+                    arguments=self._restore_piece(each.index, chunk, each.arguments, Act.ARGUMENTS),
                 )
                 if each.arguments
                 else each
@@ -284,7 +287,9 @@ class _Chunks:
                 yield replace(made, tool_calls=[each for each in calls if each.index == key])
         self._last.clear()
 
-    def _piece(self, key: Any, chunk: StreamingChunk, came: str, act: Act = Act.PROTECT) -> str:
+    def _restore_piece(
+        self, key: Any, chunk: StreamingChunk, came: str, act: Act = Act.PROTECT
+    ) -> str:
         self._last[key] = chunk
         return self._restoring.piece(key, came, act)
 
@@ -317,7 +322,7 @@ class DocumentPrivatizer:
         Raises:
             ConfigError: an option is a list that may be private, such as protect.always.
         """
-        if self._private():
+        if self._has_private():
             raise ConfigError(
                 "lists of words or expressions of protect may be private, and are not written into a pipeline's file: "
                 "add this component to the pipeline in Python"
@@ -330,7 +335,7 @@ class DocumentPrivatizer:
     def __repr__(self) -> str:
         return f"DocumentPrivatizer({self._privatizer!r})"
 
-    def _private(self) -> bool:
+    def _has_private(self) -> bool:
         """Says whether an option is a private list."""
         protect = (self.options or {}).get("protect")
         own = protect if isinstance(protect, dict) else vars(protect) if protect is not None else {}

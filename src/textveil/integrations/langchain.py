@@ -64,7 +64,7 @@ MEDIA_FIELDS = (
 )
 
 
-def _kinds(**kinds: dict[str, LeafRule]) -> LeafRule:
+def _build_rule(**kinds: dict[str, LeafRule]) -> LeafRule:
     """Builds a rule for blocks, by their type."""
     return LeafRule(
         tag="type",
@@ -99,12 +99,12 @@ As LangChain and the packages of providers write them.
 _PLAIN_FILE = dict.fromkeys(("text", "title", "context"), PROTECTED) | dict.fromkeys(
     ("base64", "url", "file_id"), MEDIA
 )
-BLOCK = _kinds(
+BLOCK = _build_rule(
     **{kind: {**own, **BESIDE} for kind, own in SAID_TEXTS.items()},
     tool_result={
         "tool_use_id": ID,
         "is_error": NUMBER,
-        "content": either(PROTECTED, each(_kinds(text=TEXT_BLOCK))),
+        "content": either(PROTECTED, each(_build_rule(text=TEXT_BLOCK))),
     },
     **{"text-plain": {**_PLAIN_FILE, "mime_type": NAME, **BESIDE}},
     **{
@@ -144,7 +144,7 @@ Those of its fields that they send.
 ABOUT = LeafRule(fields={"model_provider": NAME, "output_version": NAME}, others=DROPPED)
 
 
-def _message(**own: LeafRule) -> LeafRule:
+def _build_message_rule(**own: LeafRule) -> LeafRule:
     fields = {
         "content": CONTENT,
         "additional_kwargs": MORE,
@@ -155,12 +155,12 @@ def _message(**own: LeafRule) -> LeafRule:
 
 
 KINDS = {
-    "human": _message(),
-    "system": _message(),
-    "chat": _message(role=ID),
-    "ai": _message(name=NAME, tool_calls=each(CALL), invalid_tool_calls=each(BAD_CALL)),
-    "tool": _message(name=NAME, tool_call_id=ID, status=ID),
-    "function": _message(name=NAME),
+    "human": _build_message_rule(),
+    "system": _build_message_rule(),
+    "chat": _build_message_rule(role=ID),
+    "ai": _build_message_rule(name=NAME, tool_calls=each(CALL), invalid_tool_calls=each(BAD_CALL)),
+    "tool": _build_message_rule(name=NAME, tool_call_id=ID, status=ID),
+    "function": _build_message_rule(name=NAME),
 }
 MESSAGE = LeafRule(
     tag="type",
@@ -182,7 +182,7 @@ _SAID_KINDS = {
     "tool_call_chunk": {"args": ARGUMENTS},
     "server_tool_call_chunk": {"args": ARGUMENTS},
 }
-SAID_BLOCK = _kinds(
+SAID_BLOCK = _build_rule(
     **_SAID_KINDS, input_json_delta={"partial_json": ARGUMENTS}, **{"": {"text": PROTECTED}}
 )
 SAID = record(
@@ -208,7 +208,7 @@ SAID = record(
 LANGCHAIN = host("langchain", request=REQUEST, answer=SAID, message=MESSAGE, role="type")
 
 
-def _plain(message: BaseMessage) -> Body:
+def _to_json(message: BaseMessage) -> Body:
     """Converts a message to JSON data."""
     if not isinstance(message, BaseMessage):
         raise InputError(f"messages must be LangChain's, got {type(message).__name__}")
@@ -218,7 +218,7 @@ def _plain(message: BaseMessage) -> Body:
     return made
 
 
-def _as(message: BaseMessage, plain: Body) -> BaseMessage:
+def _replace_contents(message: BaseMessage, plain: Body) -> BaseMessage:
     """Copies a message with other contents.
 
     Dropped fields have their defaults.
@@ -297,7 +297,7 @@ class ProtectedChatModel(BaseChatModel):
     ) -> ChatResult:
         begun, sent, options = self._begun(messages, stop, kwargs, run_manager)(self.guard.begin)
         came = self.inner.invoke(sent, _ALONE, **options)
-        made, pair = _restored(begun, came)
+        made, pair = _restore(begun, came)
         begun.answered([pair])
         return ChatResult(generations=[ChatGeneration(message=made)])
 
@@ -309,9 +309,9 @@ class ProtectedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         begin = self._begun(messages, stop, kwargs, run_manager)
-        begun, sent, options = await _in_thread(begin, self.guard.begin)
+        begun, sent, options = await _begin_in_thread(begin, self.guard.begin)
         came = await self.inner.ainvoke(sent, _ALONE, **options)
-        made, pair = _restored(begun, came)
+        made, pair = _restore(begun, came)
         await begun.aanswered([pair])
         return ChatResult(generations=[ChatGeneration(message=made)])
 
@@ -339,7 +339,7 @@ class ProtectedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         begin = self._begun(messages, stop, kwargs, run_manager)
-        begun, sent, options = await _in_thread(begin, self.guard.begin)
+        begun, sent, options = await _begin_in_thread(begin, self.guard.begin)
         pieces = _Pieces(begun)
         async for came in self.inner.astream(sent, _ALONE, **options):
             for made in pieces.feed(came):
@@ -364,13 +364,16 @@ class ProtectedChatModel(BaseChatModel):
         metadata = getattr(run_manager, "metadata", None) or {}
         name = self.conversation or current() or metadata.get("thread_id")
         settings, passed = plain(kwargs)
-        body = {"messages": list(map(_plain, messages)), "stop": stop, "settings": settings}
+        body = {"messages": list(map(_to_json, messages)), "stop": stop, "settings": settings}
 
         def begin(
             guard: Callable[..., GuardedRequest],
         ) -> tuple[GuardedRequest, list[BaseMessage], Body]:
             begun = guard(LANGCHAIN, body, None if name is None else str(name))
-            sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
+            sent = [
+                _replace_contents(*both)
+                for both in zip(messages, begun.sent["messages"], strict=True)
+            ]
             options = {**passed, **(begun.sent.get("settings") or {})}
             return (
                 begun,
@@ -389,16 +392,16 @@ one.
 """
 
 
-async def _in_thread(begin: Callable[..., Any], guard: Callable[..., GuardedRequest]) -> Any:
+async def _begin_in_thread(begin: Callable[..., Any], guard: Callable[..., GuardedRequest]) -> Any:
     import asyncio
 
     return await asyncio.to_thread(begin, guard)
 
 
-def _restored(begun: GuardedRequest, came: BaseMessage) -> tuple[BaseMessage, tuple[Body, Body]]:
-    own = _plain(came)
+def _restore(begun: GuardedRequest, came: BaseMessage) -> tuple[BaseMessage, tuple[Body, Body]]:
+    own = _to_json(came)
     made = begun.restored(own)
-    return _as(came, made), (own, made)
+    return _replace_contents(came, made), (own, made)
 
 
 class _Pieces:
@@ -414,28 +417,28 @@ class _Pieces:
     def feed(self, came: BaseMessage) -> Iterator[AIMessageChunk]:
         """Yields the restored text that is certain after a piece."""
         if not isinstance(came, AIMessageChunk):
-            came = _chunk_of(came)
+            came = _to_chunk(came)
         self._came = came if self._came is None else self._came + came
         self._id = came.id or self._id
         plain = came.model_dump(exclude={"tool_calls", "invalid_tool_calls", "chunk_position"})
-        made, places = self._begun.piece(plain, SAID, partial(_place, plain))
+        made, places = self._begun.piece(plain, SAID, partial(_find_place, plain))
         self._last |= {key: (plain, path) for key, path in places.items()}
-        yield from self._out(made)
+        yield from self._yield_chunk(made)
 
     def close(self) -> Iterator[AIMessageChunk]:
         """Yields the text that was held back."""
         for key, (piece, path) in self._last.items():
             if rest := self._begun.rest(key):
-                yield from self._out(branch(piece, path, rest))
+                yield from self._yield_chunk(branch(piece, path, rest))
 
     def pairs(self) -> list[tuple[Body, Body]]:
         """Returns the answer as received and as restored."""
         if self._came is None or self._made is None:
             return []
-        came, made = (_plain(message_chunk_to_message(each)) for each in (self._came, self._made))
+        came, made = (_to_json(message_chunk_to_message(each)) for each in (self._came, self._made))
         return [(came, made)]
 
-    def _out(self, plain: Body) -> Iterator[AIMessageChunk]:
+    def _yield_chunk(self, plain: Body) -> Iterator[AIMessageChunk]:
         own = {
             name: plain[name] for name in AIMessageChunk.model_fields if plain.get(name) is not None
         }
@@ -452,12 +455,12 @@ class _Pieces:
         yield made
 
 
-def _chunk_of(message: BaseMessage) -> AIMessageChunk:
+def _to_chunk(message: BaseMessage) -> AIMessageChunk:
     """Converts a whole answer to a single piece.
 
     Of a model that does not stream.
     """
-    own = _plain(message)
+    own = _to_json(message)
     calls: list[Any] = [
         {"name": each["name"], "args": json.dumps(each["args"]), "id": each["id"], "index": i}
         for i, each in enumerate(own.get("tool_calls") or ())
@@ -467,7 +470,7 @@ def _chunk_of(message: BaseMessage) -> AIMessageChunk:
     return AIMessageChunk(**chunk, tool_call_chunks=calls)
 
 
-def _place(piece: Body, path: Path) -> Path:
+def _find_place(piece: Body, path: Path) -> Path:
     """Returns the place in the answer that a piece's text continues."""
     if len(path) < 2 or not isinstance(path[1], int):
         return path
@@ -505,13 +508,13 @@ class TextveilMiddleware(AgentMiddleware):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Calls the model with protection; see the class."""
-        return handler(self._guarded(request))
+        return handler(self._guard_request(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Calls the model with protection, asynchronously; see the class."""
-        return await handler(self._guarded(request))
+        return await handler(self._guard_request(request))
 
-    def _guarded(self, request: Any) -> Any:
+    def _guard_request(self, request: Any) -> Any:
         """Returns the request with a protected model.
 
         It stays protected where somebody else overrides it later.

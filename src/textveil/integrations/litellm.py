@@ -123,26 +123,26 @@ class TextveilGuardrail(CustomGuardrail):
         ):
             return data
         if call_type not in ("completion", "acompletion"):
-            raise self._refused(
+            raise self._build_refusal(
                 f"only chat completions are protected here, and not {call_type}: use a textveil gateway"
             )
         if not _are_names(data.get("fallbacks")):
-            raise self._refused(
+            raise self._build_refusal(
                 "fallbacks may only be names of models, since what else is in them is not protected"
             )
-        body = _asked(data)
+        body = _extract_request(data)
         try:
-            begun = await self._guard.abegin(CHAT, body, _whose(user_api_key_dict))
+            begun = await self._guard.abegin(CHAT, body, _name_conversation(user_api_key_dict))
         except TextveilError as error:
             failure = str(error)
         else:
             made = {name: value for name, value in data.items() if name not in body} | begun.sent
-            name = self._kept(begun)
+            name = self._store(begun)
             made["litellm_metadata"] = {**(data.get("litellm_metadata") or {}), NAME: name}
             return made
-        raise self._refused(failure)
+        raise self._build_refusal(failure)
 
-    def _kept(self, begun: GuardedRequest) -> str:
+    def _store(self, begun: GuardedRequest) -> str:
         """Stores a request, and returns a name for its answer.
 
         The oldest requests are forgotten.
@@ -156,16 +156,16 @@ class TextveilGuardrail(CustomGuardrail):
         self, request_data: Body, *args: Any, **kwargs: Any
     ) -> None:
         """Forgets a request without an answer."""
-        self._of(request_data)
+        self._pop(request_data)
 
     async def async_post_call_success_hook(
         self, data: Body, user_api_key_dict: Any, response: Any
     ) -> Any:
         """Restores the originals in a whole answer."""
-        begun = self._of(data)
+        begun = self._pop(data)
         if begun is None or not isinstance(response, ModelResponse):
             return response
-        came = _plain(response)
+        came = _to_json(response)
         made = begun.restored(came)
         pairs = zip(CHAT.said(came), CHAT.said(made), strict=True)
         await begun.aanswered(pairs)
@@ -180,7 +180,7 @@ class TextveilGuardrail(CustomGuardrail):
 
         Each with the text that is certain so far.
         """
-        begun = self._of(request_data)
+        begun = self._pop(request_data)
         if begun is None:
             async for chunk in response:
                 yield chunk
@@ -190,19 +190,19 @@ class TextveilGuardrail(CustomGuardrail):
             if not isinstance(chunk, ModelResponseStream):
                 yield chunk
                 continue
-            for made in pieces.feed(Event("", _plain(chunk))):
+            for made in pieces.feed(Event("", _to_json(chunk))):
                 yield ModelResponseStream(**made.data)
         for made in pieces.close():
             if isinstance(made.data, dict):
                 yield ModelResponseStream(**made.data)
         await asyncio.to_thread(begun.answered, pieces.messages)
 
-    def _of(self, data: Body) -> GuardedRequest | None:
+    def _pop(self, data: Body) -> GuardedRequest | None:
         """Returns and forgets the request that restores an answer."""
         name = (data.get("litellm_metadata") or {}).get(NAME)
         return self._begun.pop(name, None) if isinstance(name, str) else None
 
-    def _refused(self, said: str) -> Exception:
+    def _build_refusal(self, said: str) -> Exception:
         made: Exception = GuardrailRaisedException(
             guardrail_name=self.guardrail_name, message=f"textveil: {said}"
         )
@@ -226,13 +226,13 @@ def _check(options: Body) -> None:
         raise ConfigError("mode must be [pre_call, post_call]")
 
 
-def _plain(said: Any) -> Body:
+def _to_json(said: Any) -> Body:
     """Converts an answer, or a piece of one, to JSON data."""
     made: Body = said.model_dump(exclude_none=True)
     return made
 
 
-def _asked(data: Body) -> Body:
+def _extract_request(data: Body) -> Body:
     """Extracts the client's request from a call's data.
 
     The rest is the proxy's own.
@@ -242,7 +242,7 @@ def _asked(data: Body) -> Body:
     return {name: data[name] for name in names if name in data}
 
 
-def _whose(key: Any) -> str:
+def _name_conversation(key: Any) -> str:
     """Returns a name for the requester's conversation.
 
     By what the proxy knows of whoever asks.

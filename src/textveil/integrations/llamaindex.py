@@ -113,17 +113,17 @@ LLAMAINDEX = host(
 )
 
 
-def _plain(message: ChatMessage) -> Body:
+def _to_json(message: ChatMessage) -> Body:
     """Converts a message to JSON data."""
     return message.model_dump(mode="json")
 
 
-def _as(message: ChatMessage, plain: Body) -> ChatMessage:
+def _replace_contents(message: ChatMessage, plain: Body) -> ChatMessage:
     """Builds a message with other contents.
 
     Blocks that did not change are the same objects.
     """
-    came, made = _plain(message)["blocks"], plain["blocks"]
+    came, made = _to_json(message)["blocks"], plain["blocks"]
     read = ChatMessage.model_validate({"role": plain["role"], "blocks": made}).blocks
     if len(came) == len(made):
         same = zip(message.blocks, came, read, made, strict=True)
@@ -172,13 +172,13 @@ class ProtectedLLM(FunctionCallingLLM):
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Returns the restored answer to messages."""
         begun, sent, options = self._begun(messages, kwargs)
-        return _whole(begun, self.inner.chat(sent, **options))
+        return _restore_whole(begun, self.inner.chat(sent, **options))
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Returns the restored answer to messages, asynchronously."""
         begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
         came = await self.inner.achat(sent, **options)
-        return await asyncio.to_thread(_whole, begun, came)
+        return await asyncio.to_thread(_restore_whole, begun, came)
 
     def stream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
@@ -216,8 +216,8 @@ class ProtectedLLM(FunctionCallingLLM):
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """Returns the restored answer to a prompt."""
         begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
-        came = self.inner.complete(_prompt(sent), formatted=formatted, **options)
-        return _completed(came, begun.restoring.text(came.text))
+        came = self.inner.complete(_get_prompt(sent), formatted=formatted, **options)
+        return _complete(came, begun.restoring.text(came.text))
 
     async def acomplete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
@@ -226,8 +226,8 @@ class ProtectedLLM(FunctionCallingLLM):
         begun, sent, options = await asyncio.to_thread(
             self._begun, [ChatMessage(content=prompt)], kwargs
         )
-        came = await self.inner.acomplete(_prompt(sent), formatted=formatted, **options)
-        return _completed(came, begun.restoring.text(came.text))
+        came = await self.inner.acomplete(_get_prompt(sent), formatted=formatted, **options)
+        return _complete(came, begun.restoring.text(came.text))
 
     def stream_complete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
@@ -237,8 +237,10 @@ class ProtectedLLM(FunctionCallingLLM):
 
         def told() -> Generator[CompletionResponse]:
             pieces = _Text(begun)
-            for came in self.inner.stream_complete(_prompt(sent), formatted=formatted, **options):
-                yield _completed(came, pieces.text, pieces.feed(came.delta or ""))
+            for came in self.inner.stream_complete(
+                _get_prompt(sent), formatted=formatted, **options
+            ):
+                yield _complete(came, pieces.text, pieces.feed(came.delta or ""))
             if rest := pieces.close():
                 yield CompletionResponse(text=pieces.text, delta=rest)
 
@@ -255,9 +257,9 @@ class ProtectedLLM(FunctionCallingLLM):
         async def told() -> AsyncGenerator[CompletionResponse]:
             pieces = _Text(begun)
             async for came in await self.inner.astream_complete(
-                _prompt(sent), formatted=formatted, **options
+                _get_prompt(sent), formatted=formatted, **options
             ):
-                yield _completed(came, pieces.text, pieces.feed(came.delta or ""))
+                yield _complete(came, pieces.text, pieces.feed(came.delta or ""))
             if rest := pieces.close():
                 yield CompletionResponse(text=pieces.text, delta=rest)
 
@@ -287,25 +289,29 @@ class ProtectedLLM(FunctionCallingLLM):
     ) -> tuple[GuardedRequest, list[ChatMessage], Body]:
         """Begins a request, and returns it with released messages and settings."""
         settings, passed = plain(kwargs)
-        body = {"messages": list(map(_plain, messages)), "settings": settings}
+        body = {"messages": list(map(_to_json, messages)), "settings": settings}
         begun = self._guard.begin(LLAMAINDEX, body, self.conversation or current())
-        sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
+        sent = [
+            _replace_contents(*both) for both in zip(messages, begun.sent["messages"], strict=True)
+        ]
         return begun, sent, {**passed, **(begun.sent.get("settings") or {})}
 
 
-def _prompt(sent: Sequence[ChatMessage]) -> str:
+def _get_prompt(sent: Sequence[ChatMessage]) -> str:
     return sent[0].content or ""
 
 
-def _completed(came: CompletionResponse, text: str, delta: str | None = None) -> CompletionResponse:
+def _complete(came: CompletionResponse, text: str, delta: str | None = None) -> CompletionResponse:
     return came.model_copy(update={"text": text + (delta or ""), "delta": delta, "logprobs": None})
 
 
-def _whole(begun: GuardedRequest, came: ChatResponse) -> ChatResponse:
-    own = _plain(came.message)
+def _restore_whole(begun: GuardedRequest, came: ChatResponse) -> ChatResponse:
+    own = _to_json(came.message)
     made = begun.restored(own)
     begun.answered([(own, made)])
-    return came.model_copy(update={"message": _as(came.message, made), "logprobs": None})
+    return came.model_copy(
+        update={"message": _replace_contents(came.message, made), "logprobs": None}
+    )
 
 
 class _Text:
@@ -337,12 +343,12 @@ class _Stream:
         self._last = came
         before = self._text.text
         delta = self._text.feed(came.delta or "")
-        return self._made(came, before + delta, delta)
+        return self._build_response(came, before + delta, delta)
 
     def close(self) -> Iterator[ChatResponse]:
         """Yields the text that was held back."""
         if self._last is not None and (rest := self._text.close()):
-            yield self._made(self._last, self._text.text, rest)
+            yield self._build_response(self._last, self._text.text, rest)
 
     def pairs(self) -> list[tuple[Body, Body]]:
         """Returns the answer as received and as restored."""
@@ -350,13 +356,13 @@ class _Stream:
             return []
         return [
             (
-                _plain(self._last.message),
-                _plain(self._made(self._last, self._text.text, "").message),
+                _to_json(self._last.message),
+                _to_json(self._build_response(self._last, self._text.text, "").message),
             )
         ]
 
-    def _made(self, came: ChatResponse, said: str, delta: str) -> ChatResponse:
-        own = _as(came.message, self._begun.restored(_plain(came.message)))
+    def _build_response(self, came: ChatResponse, said: str, delta: str) -> ChatResponse:
+        own = _replace_contents(came.message, self._begun.restored(_to_json(came.message)))
         others = [block for block in own.blocks if not isinstance(block, TextBlock)]
         own.blocks = [*([TextBlock(text=said)] if said or not others else []), *others]
         return came.model_copy(update={"message": own, "delta": delta, "logprobs": None})
@@ -417,22 +423,22 @@ class NodeProtector(BaseNodePostprocessor):
             raise ConfigError(
                 "answers are restored in a conversation: with textveil.integrations.conversation(NAME)"
             )
-        return self._session().restore(answer)
+        return self._open_session().restore(answer)
 
-    def _session(self) -> Session:
+    def _open_session(self) -> Session:
         name = current()
         return Session() if name is None else self._store.open("llamaindex", name)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        session = self._session()
+        session = self._open_session()
         return [
-            NodeWithScore(node=self._released(each.node, session), score=each.score)
+            NodeWithScore(node=self._release_node(each.node, session), score=each.score)
             for each in nodes
         ]
 
-    def _released(self, node: Any, session: Session) -> TextNode:
+    def _release_node(self, node: Any, session: Session) -> TextNode:
         if type(node).__name__ not in ("TextNode", "Document", "IndexNode"):
             raise InputError(
                 f"only nodes of text can be protected, not {type(node).__name__}: leave them out"
@@ -440,7 +446,7 @@ class NodeProtector(BaseNodePostprocessor):
         metadata = {
             name: value
             for name, value in node.metadata.items()
-            if name in self._keep or _passes(name, value)
+            if name in self._keep or _can_pass(name, value)
         }
         return TextNode(
             id_=node.node_id,
@@ -457,7 +463,7 @@ class NodeProtector(BaseNodePostprocessor):
         )
 
 
-def _passes(name: Any, value: Any) -> bool:
+def _can_pass(name: Any, value: Any) -> bool:
     """Says whether a field of metadata holds no text."""
     try:
         check_metadata({name: value}, ())

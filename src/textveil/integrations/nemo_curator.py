@@ -71,7 +71,7 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
                 none. ConfigError: an id comes twice, or the release is finished.
         """
         try:
-            return self._released(task)
+            return self._release_batch(task)
         except TextveilError as error:
             failure = error.with_traceback(None)
             failure.__cause__ = failure.__context__ = None
@@ -79,7 +79,7 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
             failure = InputError(f"documents could not be released ({type(error).__name__})")
         raise failure  # here, where no line has a text: backends log what lines have
 
-    def _released(self, task: DocumentBatch) -> DocumentBatch:
+    def _release_batch(self, task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas()
         check_frame(frame, [self._text], [self._id, *self._keep])
         drawn = self._release.draw(

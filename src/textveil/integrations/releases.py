@@ -128,7 +128,7 @@ class TableRelease:
         made = cls.__new__(cls)
         made.name, made._packed, path, made._digest = state[:4]
         made._path = Path(path)
-        made._privatizer = _privatizer(made.name, made._packed)
+        made._privatizer = _build_privatizer(made.name, made._packed)
         return made
 
     def finish(self) -> None:
@@ -168,13 +168,13 @@ class TableRelease:
                 raise InputError(
                     f"column {column!r} must hold texts, and has {type(text).__name__}"
                 )
-        named = list(map(_named, ids))
+        named = list(map(_name_id, ids))
         if len(set(named)) < len(named):
             raise ConfigError(
                 "every row of a release needs an id of its own, and an id occurs twice"
             )
         present = [i for i, text in enumerate(texts) if text is not None]
-        source = KeyedRandomness(self._key(), field=column, ids=[named[i] for i in present])
+        source = KeyedRandomness(self._read_key(), field=column, ids=[named[i] for i in present])
         drawn = self._privatizer.with_parts(randomness=source).privatize_many(
             [str(texts[i]) for i in present]
         )
@@ -183,7 +183,7 @@ class TableRelease:
             made[i] = result
         return made
 
-    def _key(self) -> bytes:
+    def _read_key(self) -> bytes:
         with suppress(OSError):
             key = self._path.read_bytes()
             if sha256(key).hexdigest() == self._digest:
@@ -286,7 +286,7 @@ def listed(columns: str | Iterable[str]) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def _named(given: object) -> str:
+def _name_id(given: object) -> str:
     if isinstance(given, str):
         return f"s{given}"
     if isinstance(given, bool) or not hasattr(given, "__index__"):
@@ -297,7 +297,7 @@ def _named(given: object) -> str:
 _PRIVATIZERS: dict[tuple[str, int], Privatizer] = {}
 
 
-def _privatizer(name: str, packed: bytes) -> Privatizer:
+def _build_privatizer(name: str, packed: bytes) -> Privatizer:
     """Returns this process's privatizer of a release.
 
     Built once; a fork builds its own.

@@ -72,7 +72,7 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             ConfigError: an option is wrong. InputError: X is no list of texts.
         """
-        _texts(X)
+        _check_texts(X)
         own: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
         self.privatizer_ = Privatizer.from_profile(self.profile, **own, **(self.options or {}))
         return self
@@ -92,7 +92,7 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "privatizer_"):
             raise NotFittedError("call fit first; it learns nothing from texts")
-        results = list(self.privatizer_.privatize_many(_texts(X)))
+        results = list(self.privatizer_.privatize_many(_check_texts(X)))
         made = np.empty(len(results), dtype=object)
         made[:] = [result.text for result in results]
         return made, statement(results)
@@ -108,7 +108,7 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _texts(X: Any) -> list[str]:
+def _check_texts(X: Any) -> list[str]:
     if isinstance(X, str) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
         raise InputError("X must be texts, one a row: a list, or one column of a table")
     texts = list(X)

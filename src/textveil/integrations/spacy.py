@@ -53,14 +53,14 @@ class DocPrivatizer:
             for doc, result in zip(
                 batch, self._privatizer.privatize_many([doc.text for doc in batch]), strict=True
             ):
-                doc._.set(NAME, _shown(result))
+                doc._.set(NAME, _to_plain(result))
                 yield doc
 
     def __repr__(self) -> str:
         return f"DocPrivatizer({self._privatizer!r})"
 
 
-def _shown(result: Result) -> dict[str, Any]:
+def _to_plain(result: Result) -> dict[str, Any]:
     """Returns the public data of a release.
 
     Plain data that spaCy can write.

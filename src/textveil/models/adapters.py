@@ -42,7 +42,7 @@ def manifest(name: str) -> dict[str, Any]:
     """
     try:
         found: dict[str, Any] = json.loads(
-            _folder().joinpath(f"{name}.json").read_text(encoding="utf-8")
+            _locate_folder().joinpath(f"{name}.json").read_text(encoding="utf-8")
         )
         base, _, _ = (found[key] for key in ("base", "config", "files"))
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -67,7 +67,7 @@ def tensors(name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for file, sha256 in manifest(name)["files"].items():
         try:
-            data = _folder().joinpath(file).read_bytes()
+            data = _locate_folder().joinpath(file).read_bytes()
         except OSError as error:
             raise ModelError(
                 f"the file {file} of the adapter {name!r} is missing; reinstall textveil"
@@ -150,5 +150,5 @@ class Merged(Mapping[str, Floats]):
         return len(self._names)
 
 
-def _folder() -> Traversable:
+def _locate_folder() -> Traversable:
     return resources.files("textveil").joinpath(FOLDER)

@@ -149,7 +149,7 @@ class Encoder:
             lengths: int64 [n], all L.
             types: token types [n, L]; None for zeros.
         """
-        found: Floats = self._session.run(embedded=self._embedded(ids, lengths, types))[0]
+        found: Floats = self._session.run(embedded=self._embed(ids, lengths, types))[0]
         return found
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Floats:
@@ -162,7 +162,7 @@ class Encoder:
             column: int64 [m], the piece of each place.
         """
         at = row * ids.shape[1] + column
-        found: Floats = self._session.run(embedded=self._embedded(ids, lengths), at=at)[0]
+        found: Floats = self._session.run(embedded=self._embed(ids, lengths), at=at)[0]
         return found
 
     def output(self) -> tuple[Floats, Floats]:
@@ -173,7 +173,7 @@ class Encoder:
         """Builds an output layer of other rows [V, d] and bias [V]."""
         return BundledHead(network=self, rows=rows, bias=bias)
 
-    def _embedded(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
+    def _embed(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         if (lengths != ids.shape[1]).any():
             raise ValueError("a batch of the bundled encoder must have sequences of one length")
         found: Floats = self._words[ids].astype(np.float32, copy=False)
@@ -195,9 +195,9 @@ class Encoder:
 
     @cached_property
     def _session(self) -> Runner:
-        return Runner(self._graph)
+        return Runner(self._build_graph)
 
-    def _graph(self) -> Graph:
+    def _build_graph(self) -> Graph:
         return graph(self.job, self.layers, self.weights, self.precision)
 
 
@@ -223,7 +223,7 @@ class BundledHead:
         """Computes logits [m, V] of states [m, d]."""
         alone = len(states) == 1  # a product with a single row is computed in another order
         given = np.repeat(states, 2, axis=0) if alone else states
-        found: Floats = _products().run(states=given, rows=self.rows, bias=self.bias)[0]
+        found: Floats = _build_products().run(states=given, rows=self.rows, bias=self.bias)[0]
         return found[:1] if alone else found
 
 
@@ -255,7 +255,7 @@ def load(job: BundledJob, layers: int | None = None) -> Encoder:
         raise ConfigError(f"the bundled encoder has {LAYERS[job]} layers, got bundled:{layers}")
     base = stored(job)
     weights = adapters.Merged(base, {} if job == "sentences" else adapters.tensors(job))
-    needed = {*OUTPUTS[job], *_names(LAYERS[job])}
+    needed = {*OUTPUTS[job], *_list_weights(LAYERS[job])}
     if wrong := (needed - {*weights}) | ({*weights} - needed - {*base}):
         raise ModelError(
             f"the adapter {job!r} does not fit the encoder at {min(wrong)}; reinstall textveil"
@@ -263,7 +263,7 @@ def load(job: BundledJob, layers: int | None = None) -> Encoder:
     return Encoder(job=job, layers=layers or LAYERS[job], weights=weights, precision=precision(job))
 
 
-def _names(layers: int) -> Iterator[str]:
+def _list_weights(layers: int) -> Iterator[str]:
     """Yields the weight names of an encoder of given depth."""
     linear = (
         *(f"attention.self.{part}" for part in ("query", "key", "value")),
@@ -291,7 +291,7 @@ def _names(layers: int) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _products() -> Runner:
+def _build_products() -> Runner:
     """Builds the product of states and rows, with rows as input.
 
     The rows are no part of the graph, so that they are in memory once.
@@ -415,7 +415,7 @@ class Layers:
     def attention(self, states: str, name: str) -> str:
         """Adds multi-head self-attention, without its output layer."""
         parts = [
-            self.apart(self._product(states, f"{name}.{part}.weight"))
+            self.apart(self._multiply(states, f"{name}.{part}.weight"))
             for part in ("query", "key", "value")
         ]
         bias = np.concatenate(
@@ -428,26 +428,28 @@ class Layers:
     def linear(self, states: str, name: str) -> str:
         """Adds a linear layer."""
         return self.graph.apply(
-            "Add", self._product(states, f"{name}.weight"), self._weight(f"{name}.bias")
+            "Add", self._multiply(states, f"{name}.weight"), self._add_weight(f"{name}.bias")
         )
 
     def gelu(self, states: str, name: str) -> str:
         """Adds a linear layer and GELU, with the error function."""
-        bias = self._weight(f"{name}.bias")
-        return self.graph.apply("BiasGelu", self._product(states, f"{name}.weight"), bias, own=True)
+        bias = self._add_weight(f"{name}.bias")
+        return self.graph.apply(
+            "BiasGelu", self._multiply(states, f"{name}.weight"), bias, own=True
+        )
 
     def norm(self, states: str, name: str) -> str:
         """Adds a layer norm."""
-        scale, shift = (self._weight(f"{name}.LayerNorm.{part}") for part in ("weight", "bias"))
+        scale, shift = (self._add_weight(f"{name}.LayerNorm.{part}") for part in ("weight", "bias"))
         return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=EPSILON)
 
-    def _product(self, states: str, name: str) -> str:
+    def _multiply(self, states: str, name: str) -> str:
         if self._precision == "float32":
             return self.graph.apply(
                 "MatMul", states, self.graph.weight(name, self._weights[name].T)
             )
         whole, scale = held(self._weights, name)
-        given, scales = self._rows(states)
+        given, scales = self._quantize_rows(states)
         numbers = self.graph.weight(name, whole.T)
         zero = self.graph.constant(np.array(128, np.uint8))
         product = self.graph.apply(
@@ -459,7 +461,7 @@ class Layers:
             self.graph.weight(f"{name} scale", scale),
         )
 
-    def _rows(self, states: str) -> tuple[str, str]:
+    def _quantize_rows(self, states: str) -> tuple[str, str]:
         """Quantizes states to uint8, with a scale per piece.
 
         The zero is 128: integers [n L, d], and scales [n L, 1].
@@ -481,5 +483,5 @@ class Layers:
             self._quantized[states] = integers, scales
         return self._quantized[states]
 
-    def _weight(self, name: str) -> str:
+    def _add_weight(self, name: str) -> str:
         return self.graph.weight(name, self._weights[name])

@@ -66,9 +66,11 @@ class LogitRange:
         Each is the upper edge of a cell: at most a cell's width too high, and never above
         `largest`.
         """
-        return {name: self._quantiles(getattr(self, name)) for name in ("candidates", "best")}
+        return {
+            name: self._compute_quantiles(getattr(self, name)) for name in ("candidates", "best")
+        }
 
-    def _quantiles(self, counts: tuple[int, ...]) -> dict[float, float]:
+    def _compute_quantiles(self, counts: tuple[int, ...]) -> dict[float, float]:
         below = np.fromiter(accumulate(counts), np.int64, len(counts))
         cells = [int(np.searchsorted(below, share * below[-1])) for share in SHARES]
         ends = (min(self.largest, self.lowest + (cell + 1) * self.width) for cell in cells)
@@ -172,18 +174,18 @@ def stored_range(table: EmbeddingTable) -> LogitRange | None:
     Source: WikiText-2, test part (training/README.md of the repository).
     """
     root = table.root
-    return None if root.stored is None else _packaged(root.name)
+    return None if root.stored is None else _read_packaged(root.name)
 
 
 def bundled_range(table: EmbeddingTable) -> LogitRange:
     """Returns the table's stored range, or else that of `minilm`."""
-    found = stored_range(table) or _packaged("minilm")
+    found = stored_range(table) or _read_packaged("minilm")
     assert found is not None, "part of the package"
     return found
 
 
 @cache
-def _packaged(name: str) -> LogitRange | None:
+def _read_packaged(name: str) -> LogitRange | None:
     source = files("textveil").joinpath("data", "logits", f"{name}.json")
     if source.is_file():
         return LogitRange.from_json(json.loads(source.read_text(encoding="utf-8")))

@@ -119,7 +119,7 @@ class LanguageModel:
                 f"positions must be indices of the {len(texts.words)} words, counted from 0"
             )
         positions = positions.astype(np.int64)
-        left, right = self._reach(pieces, texts.documents, positions, hidden)
+        left, right = self._measure_reach(pieces, texts.documents, positions, hidden)
         step, most = max(1, SLAB // self.window), max(1, CELLS // self.size)
         for start in range(0, len(positions), step):
             part = slice(start, start + step)
@@ -136,7 +136,7 @@ class LanguageModel:
                     own = slice(done, done + most)
                     yield start + asked[own], self.head.logits(states[own])
 
-    def _reach(
+    def _measure_reach(
         self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None
     ) -> tuple[Ints, Ints]:
         """Returns the number of visible pieces left and right [n].
@@ -232,7 +232,7 @@ def load_context(
     if kind is not None and kind not in get_args(ContextKind):
         raise ConfigError(f"kind must be one of {', '.join(get_args(ContextKind))}")
     model = _load(source, kind, device)
-    model = replace(model, before=model.before or _first(model))
+    model = replace(model, before=model.before or _find_first(model))
     rows, bias = _restrict(model, table, *model.network.output())
     return LanguageModel(
         model=model,
@@ -253,7 +253,7 @@ def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> M
         try:
             model = load(job, source, device=device)
             if job == "causal-lm":
-                return _causal(model)
+                return _check_causal(model)
             if model.mask is not None:
                 return model
             raise ModelError(
@@ -266,7 +266,7 @@ def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> M
     raise ModelError("; ".join(map(str, errors))) from errors[0]
 
 
-def _causal(model: Model) -> Model:
+def _check_causal(model: Model) -> Model:
     """Checks that a model is causal, and returns it as one.
 
     A masked model would load without complaint, and repeat the last piece.
@@ -282,7 +282,7 @@ def _causal(model: Model) -> Model:
     return replace(model, mask=None, after=())
 
 
-def _first(model: Model) -> tuple[int, ...]:
+def _find_first(model: Model) -> tuple[int, ...]:
     """Returns the piece that a causal model needs before a text.
 
     Where its tokenizer adds none.

@@ -115,7 +115,7 @@ def read_tokenizer() -> Tokenizer:
     Raises:
         ModelError: its file is missing or broken.
     """
-    content = _checked("tokenizer.json").read_text("utf-8")
+    content = _verify("tokenizer.json").read_text("utf-8")
     try:
         return Tokenizer.from_str(content)
     except Exception as error:  # the Rust side raises bare Exception
@@ -130,11 +130,11 @@ def pieces() -> Unigram:
     Raises:
         ModelError: its file is missing or broken.
     """
-    return Unigram(_content, read_tokenizer, unknown=UNKNOWN, least=LEAST)
+    return Unigram(_read_content, read_tokenizer, unknown=UNKNOWN, least=LEAST)
 
 
-def _content() -> bytes:
-    return _checked("tokenizer.json").read_bytes()
+def _read_content() -> bytes:
+    return _verify("tokenizer.json").read_bytes()
 
 
 def words() -> Packed:
@@ -143,11 +143,11 @@ def words() -> Packed:
     Raises:
         ModelError: their file is missing or broken.
     """
-    return Packed(mapped(_checked("words.safetensors"))["words"])
+    return Packed(mapped(_verify("words.safetensors"))["words"])
 
 
 @lru_cache(maxsize=2)
-def _checked(name: str) -> Path:
+def _verify(name: str) -> Path:
     file = locate() / name
     try:
         with file.open("rb") as held:

@@ -49,7 +49,7 @@ BROKEN_OFF = "broke off in the middle of its answer"
 LIBRARIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2"})
 
 
-def _address(url: str) -> str:
+def _check_address(url: str) -> str:
     """Returns the url, if it is valid and holds no secret.
 
     Messages do not repeat it, because it may hold one.
@@ -73,7 +73,7 @@ def _address(url: str) -> str:
     return url
 
 
-def _secret(key: object) -> object:
+def _check_key(key: object) -> object:
     """Returns the key, if it fits in a header.
 
     Messages do not repeat it.
@@ -83,13 +83,13 @@ def _secret(key: object) -> object:
     return key
 
 
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[str, AfterValidator(_check_address)]
 """The base URL of an API.
 
 http or https, without name, password and query.
 """
 
-Key = Annotated[str | None, BeforeValidator(_secret)]
+Key = Annotated[str | None, BeforeValidator(_check_key)]
 """A key, or None; give its field `repr=False`."""
 
 
@@ -177,7 +177,7 @@ class Endpoint:
         begun = ended = False
         with self._connect() as client:
             try:
-                with _unlogged():
+                with _silence_logs():
                     chunks = client.chat.completions.create(
                         model=self.model,
                         messages=cast(
@@ -188,7 +188,7 @@ class Endpoint:
                     )
                 with chunks:
                     for chunk in chunks:
-                        piece, last = _piece(chunk)
+                        piece, last = _read_piece(chunk)
                         ended |= last
                         if piece:
                             begun = True
@@ -205,7 +205,7 @@ class Endpoint:
             import openai
 
         key = self.key or os.environ.get(KEY) or NO_KEY
-        _secret(key)
+        _check_key(key)
 
         def strip(request: Any) -> None:
             """Removes headers that the client adds by itself.
@@ -236,7 +236,7 @@ class Endpoint:
 
         try:
             system, user = prompt
-            with _unlogged():
+            with _silence_logs():
                 completion: object = client.chat.completions.create(
                     model=self.model,
                     messages=[
@@ -249,7 +249,7 @@ class Endpoint:
             # the client passes on what it cannot parse
             if not isinstance(completion, ChatCompletion):
                 failure = NO_COMPLETION
-            elif text := _text(completion):
+            elif text := _read_text(completion):
                 return text
             else:
                 failure = NO_TEXT
@@ -282,7 +282,7 @@ class Endpoint:
         return f"could not be asked ({type(error).__name__})"
 
 
-def _text(completion: Any) -> str | None:
+def _read_text(completion: Any) -> str | None:
     """Returns the text of the first choice, if any.
 
     The client does not validate the fields it parsed.
@@ -294,7 +294,7 @@ def _text(completion: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _piece(chunk: Any) -> tuple[str, bool]:
+def _read_piece(chunk: Any) -> tuple[str, bool]:
     """Returns the text that a chunk adds, and the end flag.
 
     Of the first choice.
@@ -308,17 +308,17 @@ def _piece(chunk: Any) -> tuple[str, bool]:
 
 
 def _mute() -> None:
-    """Keeps the client's libraries from logging within `_unlogged`."""
+    """Keeps the client's libraries from logging within `_silence_logs`."""
     for name in list(logging.Logger.manager.loggerDict):
         if name.partition(".")[0] in LIBRARIES:
-            logging.getLogger(name).addFilter(_elsewhere)
+            logging.getLogger(name).addFilter(_is_logged_elsewhere)
 
 
 _asking = threading.local()
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def _silence_logs() -> Iterator[None]:
     """Silences the client's libraries in this thread.
 
     At level debug, some of them log the prompt.
@@ -330,5 +330,5 @@ def _unlogged() -> Iterator[None]:
         _asking.now = False
 
 
-def _elsewhere(record: logging.LogRecord) -> bool:
+def _is_logged_elsewhere(record: logging.LogRecord) -> bool:
     return not getattr(_asking, "now", False)

@@ -252,7 +252,7 @@ class TokenClassifier:
 
     def probabilities(self, texts: Ragged) -> Floats:
         """Returns each label's probability for each word: float32 [T, labels]."""
-        return self._probabilities(self.outputs(texts))
+        return self._compute_probabilities(self.outputs(texts))
 
     def outputs(self, texts: Ragged) -> Floats:
         """Returns the network's outputs for each word: float32.
@@ -266,11 +266,13 @@ class TokenClassifier:
         owners = windows.owner[firsts]
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
-        shapes = self._shapes(texts, pieces.words)
+        shapes = self._compute_shapes(texts, pieces.words)
         found: Floats = np.zeros((len(texts.words), len(self.types)), np.float32)
         for which in batches(windows.lengths, self.batch, alike=self.model.network.alike):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
-            types = None if shapes is None else self._framed(shapes, windows, which, rows.shape)
+            types = (
+                None if shapes is None else self._frame_shapes(shapes, windows, which, rows.shape)
+            )
             output = self.model.network.run(rows, lengths, types)
             if found.shape[1] != output.shape[-1]:  # there are readings behind the labels
                 found = np.zeros((len(texts.words), output.shape[-1]), np.float32)
@@ -289,7 +291,9 @@ class TokenClassifier:
         if not texts.words:
             return []
         outputs = self.outputs(texts)
-        return self.spans(texts, self._probabilities(outputs), outputs[:, len(self.types) :])
+        return self.spans(
+            texts, self._compute_probabilities(outputs), outputs[:, len(self.types) :]
+        )
 
     def spans(
         self, texts: Ragged, probabilities: Floats, readings: Floats | None = None
@@ -315,19 +319,19 @@ class TokenClassifier:
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
         details = by_type[:, [name in DETAILS for name in names]].sum(axis=1)
         marks = np.zeros(0, np.int64) if self.threshold is not None else texts.marks
-        tagged = self._tagged(texts, inside, 2 * details > inside, text, marks)
+        tagged = self._mark_tagged(texts, inside, 2 * details > inside, text, marks)
         new = np.ones(len(tagged), bool)
         new[1:] = (
             (tagged[1:] != tagged[:-1])
             | (text[1:] != text[:-1])
-            | (tagged & self._begins(probabilities, by_type))[1:]
+            | (tagged & self._mark_beginnings(probabilities, by_type))[1:]
         )
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(tagged))
         masses = np.add.reduceat(by_type, starts)
         kinds = masses.argmax(axis=1)
         scores = np.minimum.reduceat(inside, starts)
-        standing = self._standing(probabilities, starts, names, kinds, masses)
+        standing = self._score_privacy(probabilities, starts, names, kinds, masses)
         first = texts.documents[text[starts]]
         named = tagged[starts]
         columns = text[starts], starts - first, ends - first, kinds, scores, standing
@@ -339,16 +343,16 @@ class TokenClassifier:
         if readings is None or not readings.size or not marks.size or not entities:
             return entities
         places = starts[named], ends[named], text[starts[named]]
-        evidence = _evidence(texts.documents, probabilities, marks, readings, *places)
+        evidence = _collect_evidence(texts.documents, probabilities, marks, readings, *places)
         return [each._replace(evidence=own) for each, own in zip(entities, evidence, strict=True)]
 
-    def _probabilities(self, outputs: Floats) -> Floats:
+    def _compute_probabilities(self, outputs: Floats) -> Floats:
         logits = outputs[:, : len(self.types)]
         found: Floats = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
         found /= found.sum(axis=1, keepdims=True)
         return found
 
-    def _tagged(
+    def _mark_tagged(
         self, texts: Ragged, inside: Floats, detail: Flags, text: Ints, marks: Ints
     ) -> Flags:
         """Marks the words that are part of an entity: bool [T].
@@ -373,7 +377,9 @@ class TokenClassifier:
             found: Floats = np.where(detail, np.array(details)[ordinary], table[place])
             return found
 
-        sure = inside >= _doubted(least(SURE, DETAIL), np.where(detail, self.doubt / 2, self.doubt))
+        sure = inside >= _lower_thresholds(
+            least(SURE, DETAIL), np.where(detail, self.doubt / 2, self.doubt)
+        )
         near = sure | (inside >= least(BESIDE, BESIDE_DETAIL))
         goes_on = near.copy()
         goes_on[1:] &= near[:-1] & (text[1:] == text[:-1])
@@ -383,7 +389,7 @@ class TokenClassifier:
         whole: Flags = near & holds[run]
         return whole
 
-    def _standing(
+    def _score_privacy(
         self, probabilities: Floats, starts: Ints, names: Sequence[str], kinds: Ints, masses: Floats
     ) -> NDArray[np.float64]:
         """Returns each span's probability of being private.
@@ -404,7 +410,7 @@ class TokenClassifier:
         )
         return private.clip(0.0, 1.0)
 
-    def _begins(self, probabilities: Floats, by_type: Floats) -> Flags:
+    def _mark_beginnings(self, probabilities: Floats, by_type: Floats) -> Flags:
         """Marks words that would begin a new entity: bool [T].
 
         If they are part of one.
@@ -416,7 +422,7 @@ class TokenClassifier:
         best = by_type.argmax(axis=1)
         return np.append(True, best[1:] != best[:-1])
 
-    def _shapes(self, texts: Ragged, bounds: Ints) -> Ints | None:
+    def _compute_shapes(self, texts: Ragged, bounds: Ints) -> Ints | None:
         """Returns casing and mark of each piece's word.
 
         For the bundled tagger; None for any other.
@@ -427,7 +433,9 @@ class TokenClassifier:
         casings = np.fromiter((own[word] for word in texts.words), np.int64, len(texts.words))
         return np.repeat(casings + CASINGS * texts.marks, np.diff(bounds))
 
-    def _framed(self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]) -> Ints:
+    def _frame_shapes(
+        self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]
+    ) -> Ints:
         framed = np.zeros(shape, np.int64)
         lengths = windows.lengths[which]
         row = np.repeat(np.arange(len(which)), lengths)
@@ -437,7 +445,7 @@ class TokenClassifier:
         return framed
 
 
-def _evidence(
+def _collect_evidence(
     documents: Ints,
     probabilities: Floats,
     marks: Ints,
@@ -466,15 +474,15 @@ def _evidence(
     last = np.minimum(documents[text + 1], ends + NEAR)
     size, around = (ends - starts)[:, None], (last - first)[:, None]
     half = readings.shape[1] // 2
-    over = _over(np.add, readings[:, :half], starts, ends) / size
-    rest = _over(np.add, readings[:, half:], first, starts) + _over(
+    over = _reduce_ranges(np.add, readings[:, :half], starts, ends) / size
+    rest = _reduce_ranges(np.add, readings[:, half:], first, starts) + _reduce_ranges(
         np.add, readings[:, half:], ends, last
     )
     told = np.concatenate(
         (
-            _over(np.add, logs, starts, ends) / size,
-            _over(np.maximum, logs, starts, ends),
-            _over(np.add, listed, starts, ends) / size,
+            _reduce_ranges(np.add, logs, starts, ends) / size,
+            _reduce_ranges(np.maximum, logs, starts, ends),
+            _reduce_ranges(np.add, listed, starts, ends) / size,
             np.log1p(around),
             np.log1p(size),
         ),
@@ -486,7 +494,9 @@ def _evidence(
     ]
 
 
-def _over(what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints) -> NDArray[np.float64]:
+def _reduce_ranges(
+    what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints
+) -> NDArray[np.float64]:
     """Reduces the rows from each start to its end.
 
     Zeros where there are none.
@@ -499,7 +509,7 @@ def _over(what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints) -> NDA
     return found
 
 
-def _doubted(thresholds: Floats, doubt: Floats) -> Floats:
+def _lower_thresholds(thresholds: Floats, doubt: Floats) -> Floats:
     """Lowers the log odds of thresholds by `doubt`."""
     found: Floats = thresholds / (thresholds + (1 - thresholds) * np.exp(doubt))
     return found
@@ -544,8 +554,10 @@ def load_tagger(
         threshold = DEFAULT
     _check(threshold, window, batch)
     model = load("tagger", source, device=device)
-    labels = [label.partition(" ")[0] for label in LABELS] if source is None else _labels(model)
-    parts = [_parts(label, labels) for label in labels]
+    labels = (
+        [label.partition(" ")[0] for label in LABELS] if source is None else _read_labels(model)
+    )
+    parts = [_split_label(label, labels) for label in labels]
     return TokenClassifier(
         model=model,
         types=tuple(type_ for _, type_ in parts),
@@ -560,7 +572,7 @@ def load_tagger(
     )
 
 
-def _labels(model: Model) -> list[str]:
+def _read_labels(model: Model) -> list[str]:
     labels = list(model.network.labels)
     if (
         "O" not in labels
@@ -573,7 +585,7 @@ def _labels(model: Model) -> list[str]:
     return labels
 
 
-def _parts(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
+def _split_label(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
     """Splits a label into prefix and type.
 
     E-, L-, S- and U- are prefixes only if the type also has a B- or I- label.

@@ -114,17 +114,17 @@ class TorchNetwork:
         with torch.inference_mode():
             output = self.module(**self.inputs(ids, lengths, types))
             if hasattr(output, "start_logits"):
-                return _numpy(torch.stack([output.start_logits, output.end_logits], dim=-1))
+                return _to_numpy(torch.stack([output.start_logits, output.end_logits], dim=-1))
             if hasattr(output, "last_hidden_state"):
-                return _numpy(output.last_hidden_state)
-            return _numpy(output.logits)
+                return _to_numpy(output.last_hidden_state)
+            return _to_numpy(output.logits)
 
     def saliency(self, ids: Ints, lengths: Ints, classes: Ints) -> Values:
         """Computes each piece's saliency for a class: float64 [n, L].
 
         The norm of input embedding times gradient of the logit of one class per sequence [n].
         """
-        with torch.enable_grad(), _held(self.module.get_input_embeddings()) as inputs:
+        with torch.enable_grad(), _capture(self.module.get_input_embeddings()) as inputs:
             logits = self.module(**self.inputs(ids, lengths)).logits
             chosen = logits.gather(1, torch.from_numpy(classes).to(logits.device)[:, None]).sum()
             (gradient,) = torch.autograd.grad(chosen, inputs[0])
@@ -148,7 +148,7 @@ class TorchNetwork:
             with torch.inference_mode():
                 again = layer(torch.from_numpy(self.run(ids, lengths)).to(self.device))
             last = isinstance(layer, nn.Linear) and np.allclose(
-                _numpy(again), whole, rtol=1e-4, atol=1e-4
+                _to_numpy(again), whole, rtol=1e-4, atol=1e-4
             )
         except Exception as error:  # whatever a network does without its output layer
             raise ModelError(
@@ -158,7 +158,7 @@ class TorchNetwork:
             raise ModelError(
                 f"the output layer of {self.name} must be linear and the last step; choose another model"
             )
-        return _numpy(layer.weight), None if layer.bias is None else _numpy(layer.bias)
+        return _to_numpy(layer.weight), None if layer.bias is None else _to_numpy(layer.bias)
 
     def head(self, rows: Floats, bias: Floats) -> "TorchHead":
         """Builds an output layer of other rows; see `networks.Network`."""
@@ -192,7 +192,7 @@ class TorchHead:
         """
         with torch.inference_mode(), torch.autocast(states.device.type, enabled=False):
             rows, bias = self._placed
-            return _numpy(torch.addmm(bias, states.float(), rows.T))
+            return _to_numpy(torch.addmm(bias, states.float(), rows.T))
 
     @cached_property
     def _placed(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -254,7 +254,7 @@ def load(job: str, source: str | Path, device: str, **config: Any) -> Loaded:
         "unknown": unknown,
         "limit": tokenizer.model_max_length,
     }
-    return Loaded(name, _ready(name, network, device), backend, special, tuple(sorted(lost)))
+    return Loaded(name, _prepare(name, network, device), backend, special, tuple(sorted(lost)))
 
 
 def check_device(device: str) -> None:
@@ -304,13 +304,13 @@ def bundled_network(job: BundledJob, layers: int | None, device: str) -> TorchNe
     encoder = network.base_model.encoder
     encoder.layer = encoder.layer[: loaded.layers]
     network.config.num_hidden_layers = loaded.layers
-    return _ready("the bundled encoder", network, device)
+    return _prepare("the bundled encoder", network, device)
 
 
 def bundled_classifier(labels: int, device: str) -> TorchNetwork:
     """Builds a classifier on the bundled encoder, with a random head."""
     network = backbone("classifier", None, num_labels=labels)
-    return _ready("the bundled encoder", network, device)
+    return _prepare("the bundled encoder", network, device)
 
 
 def backbone(
@@ -343,7 +343,7 @@ def backbone(
     return network
 
 
-def _ready(name: str, network: Any, device: str) -> TorchNetwork:
+def _prepare(name: str, network: Any, device: str) -> TorchNetwork:
     return TorchNetwork(name=name, module=network.eval().requires_grad_(False).to(device))
 
 
@@ -353,13 +353,13 @@ class _Through(nn.Identity):
     bias = None
 
 
-def _numpy(values: torch.Tensor) -> Floats:
+def _to_numpy(values: torch.Tensor) -> Floats:
     found: Floats = values.detach().float().cpu().numpy()
     return found
 
 
 @contextmanager
-def _held(embeddings: Any) -> Iterator[list[torch.Tensor]]:
+def _capture(embeddings: Any) -> Iterator[list[torch.Tensor]]:
     """Captures the output of the input embeddings, to take gradients there."""
     held: list[torch.Tensor] = []
 

@@ -175,9 +175,9 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
     check_device(device)
     first = FIRST_LAYERS.fullmatch(str(source))
     if source is None or first is not None:
-        model = _bundled(job, int(first[1]) if first else None, device)
+        model = _build_bundled(job, int(first[1]) if first else None, device)
     else:
-        model = _foreign(job, str(source), device)
+        model = _load_foreign(job, str(source), device)
     if model.longest < SHORTEST[job]:
         raise ModelError(
             f"{model.name} takes {model.longest} pieces at once; {job} needs {SHORTEST[job]}"
@@ -207,14 +207,14 @@ def untrained(
     """
     check_device(device)
     if source is None:
-        network = _torch().bundled_classifier(labels, device)
+        network = _import_torch().bundled_classifier(labels, device)
         network.module.requires_grad_(True)
-        return _minilm(ENCODER, network), ("classifier.bias", "classifier.weight")
-    found = _torch().load(
+        return _build_minilm(ENCODER, network), ("classifier.bias", "classifier.weight")
+    found = _import_torch().load(
         "classifier", str(source), device, num_labels=labels, ignore_mismatched_sizes=True
     )
     found.network.module.requires_grad_(True)
-    return _framed(found.name, found.network, found.tokenizer, **found.special), found.missing
+    return _build_model(found.name, found.network, found.tokenizer, **found.special), found.missing
 
 
 def check_device(device: str) -> None:
@@ -225,10 +225,10 @@ def check_device(device: str) -> None:
         MissingExtra: it is not "cpu", and torch is not installed.
     """
     if device != "cpu":
-        _torch().check_device(device)
+        _import_torch().check_device(device)
 
 
-def _torch() -> Any:
+def _import_torch() -> Any:
     """Imports the networks on torch, which need an extra."""
     require("torch", "transformers")
     from textveil.models import foreign
@@ -243,11 +243,11 @@ def load_bundled(job: bundled.BundledJob, layers: int | None, device: str) -> Ne
     """
     if device == "cpu":
         return bundled.load(job, layers)
-    network: Network = _torch().bundled_network(job, layers, device)
+    network: Network = _import_torch().bundled_network(job, layers, device)
     return network
 
 
-def _bundled(job: Job, layers: int | None, device: str) -> Model:
+def _build_bundled(job: Job, layers: int | None, device: str) -> Model:
     """Builds the model of the bundled encoder with its adapter.
 
     With fewer layers, the head reads the output of the last one kept.
@@ -274,32 +274,32 @@ def _bundled(job: Job, layers: int | None, device: str) -> Model:
             bundled=True,
             most=e5.LONGEST,
         )
-    return _minilm(f"{ENCODER}{part} + {job}", network, bundled=True)
+    return _build_minilm(f"{ENCODER}{part} + {job}", network, bundled=True)
 
 
-def _minilm(name: str, network: Network, **options: Any) -> Model:
+def _build_minilm(name: str, network: Network, **options: Any) -> Model:
     """Builds a model that reads the small encoder's pieces."""
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
-    return _framed(name, network, tokenizer, mask=mask, unknown=unknown, **options)
+    return _build_model(name, network, tokenizer, mask=mask, unknown=unknown, **options)
 
 
-def _foreign(job: Job, source: str, device: str) -> Model:
-    found = _torch().load(job, source, device)
+def _load_foreign(job: Job, source: str, device: str) -> Model:
+    found = _import_torch().load(job, source, device)
     lost = [key for key in found.missing if "pooler" not in key and "position_ids" not in key]
     if lost:
         raise ModelError(
             f"{found.name!r} is not trained for {job}: it has no weights for {lost[0]}"
         )
-    return _framed(found.name, found.network, found.tokenizer, **found.special)
+    return _build_model(found.name, found.network, found.tokenizer, **found.special)
 
 
-def _place(part: list[int], whole: list[int]) -> int:
+def _find_place(part: list[int], whole: list[int]) -> int:
     """Returns the index at which a non-empty list occurs within another."""
     return next(i for i in range(len(whole)) if whole[i : i + len(part)] == part != [])
 
 
-def _framed(
+def _build_model(
     name: str,
     network: Network,
     tokenizer: Tokenizer,
@@ -314,7 +314,7 @@ def _framed(
     try:
         bare, spaced = (tokenizer.encode(text, add_special_tokens=False) for text in ("a", " a"))
         framed = tokenizer.encode("a").ids
-        at = _place(bare.ids, framed)
+        at = _find_place(bare.ids, framed)
     except Exception as error:  # the Rust side raises bare Exception
         raise ModelError(
             f"the tokenizer of {name} failed on a word; give it an unknown token"

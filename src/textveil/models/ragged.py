@@ -138,7 +138,7 @@ class Cut:
             )
         keys: list[Key | None] = [*zip(texts.words, texts.spaced.tolist(), strict=True)]
         if hidden is not None:
-            keys = _shown(keys, hidden)
+            keys = _hide_words(keys, hidden)
         distinct = [key for key in dict.fromkeys(keys) if key is not None]
         place: dict[Key | None, int] = {key: i for i, key in enumerate((None, *distinct))}
         pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
@@ -151,7 +151,7 @@ class Cut:
         return cls(ids=ids, words=words, documents=words[texts.documents])
 
 
-def _shown(keys: Sequence[Key | None], hidden: Flags) -> list[Key | None]:
+def _hide_words(keys: Sequence[Key | None], hidden: Flags) -> list[Key | None]:
     """Replaces hidden words by None."""
     if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
         raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")

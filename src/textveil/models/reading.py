@@ -94,7 +94,7 @@ class SpanReader:
         best: list[ExtractedAnswer] = [ExtractedAnswer("", 0, 0, -np.inf)] * len(texts)
         for which in shown.batches(self.model, self.batch):
             for row, (score, first, last) in zip(
-                which.tolist(), self._spans(shown, which), strict=True
+                which.tolist(), self._find_spans(shown, which), strict=True
             ):
                 b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
                 places = read[b][1]
@@ -108,7 +108,7 @@ class SpanReader:
             ExtractedAnswer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best
         ]
 
-    def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
+    def _find_spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
         """Finds the best span of each window.
 
         Its score, first and last piece, counted from the start of the sequence.

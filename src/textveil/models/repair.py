@@ -79,12 +79,12 @@ def repair(
 
     Source: STAMP, appendix C (coherence repair), reworded.
     """
-    texts = [_text(each) for each in releases]
+    texts = [_read_text(each) for each in releases]
     asked = [i for i, text in enumerate(texts) if text.strip()]
     found = _ask(
         [(COHERENCE, texts[i], texts[i]) for i in asked], endpoint, attempts, temperature, report
     )
-    return _merged(texts, asked, found)
+    return _merge(texts, asked, found)
 
 
 def extract(
@@ -127,10 +127,10 @@ def extract(
         )
     asked = [i for i, answer in enumerate(answers) if answer.strip()]
     questions = [
-        (EXTRACTION, f"REQUEST:\n{_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i])
+        (EXTRACTION, f"REQUEST:\n{_read_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i])
         for i in asked
     ]
-    return _merged(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
+    return _merge(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
 
 
 def placeholders(text: str) -> Counter[str]:
@@ -138,7 +138,7 @@ def placeholders(text: str) -> Counter[str]:
     return Counter(_PLACEHOLDER.findall(text))
 
 
-def _text(release: Released | str) -> str:
+def _read_text(release: Released | str) -> str:
     return release if isinstance(release, str) else release.text
 
 
@@ -161,7 +161,7 @@ def _ask(
     for _ in range(attempts):
         left = [i for i, text in enumerate(found) if text is None]
         prompts = [
-            (questions[i][0].format(placeholders=_reminder(wanted[i])), questions[i][1])
+            (questions[i][0].format(placeholders=_spell_reminder(wanted[i])), questions[i][1])
             for i in left
         ]
         for i, answer in zip(
@@ -172,12 +172,12 @@ def _ask(
     return found
 
 
-def _reminder(wanted: Counter[str]) -> str:
+def _spell_reminder(wanted: Counter[str]) -> str:
     counts = ", ".join(f"{placeholder} {count}x" for placeholder, count in wanted.items())
     return PLACEHOLDERS.format(counts=counts) if wanted else ""
 
 
-def _merged(texts: Sequence[str], asked: Sequence[int], found: Sequence[str | None]) -> list[str]:
+def _merge(texts: Sequence[str], asked: Sequence[int], found: Sequence[str | None]) -> list[str]:
     merged = list(texts)
     for i, text in zip(asked, found, strict=True):
         merged[i] = text if text is not None else merged[i]

@@ -58,9 +58,9 @@ class Classifier:
         pieces = Cut.of(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
         windows = Windows.over(pieces.documents, room, room // 4)
-        classes = self._classes(windows, pieces.ids, len(texts.documents) - 1)
+        classes = self._predict_classes(windows, pieces.ids, len(texts.documents) - 1)
         moved = np.zeros(len(pieces.ids), np.float64)
-        for which in self._batches(windows.lengths):
+        for which in self._yield_batches(windows.lengths):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
             norms = self.model.network.saliency(rows, lengths, classes[windows.documents[which]])
             seen = windows.lengths[which]
@@ -86,17 +86,17 @@ class Classifier:
         ).astype(np.float32)
         return found
 
-    def _classes(self, windows: Windows, ids: Ints, count: int) -> Ints:
+    def _predict_classes(self, windows: Windows, ids: Ints, count: int) -> Ints:
         """Predicts the class of each text: int64 [B]."""
         scores = np.zeros((count, len(self.model.network.labels)))
-        for which in self._batches(windows.lengths):
+        for which in self._yield_batches(windows.lengths):
             rows, lengths = windows.rows(self.model, ids, which)
             found = self.model.network.run(rows, lengths).astype(np.float64)
             np.add.at(scores, windows.documents[which], found * windows.lengths[which][:, None])
         best: Ints = scores.argmax(axis=1)
         return best
 
-    def _batches(self, lengths: Ints) -> Iterator[Ints]:
+    def _yield_batches(self, lengths: Ints) -> Iterator[Ints]:
         """Yields batches; single sequences without a padding piece.
 
         A network without one cannot tell where a padded sequence ends.

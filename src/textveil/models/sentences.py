@@ -84,9 +84,11 @@ class Sentences:
         found = np.zeros((len(texts), self.dimension), np.float32)
         if parts:
             np.add.at(
-                found, owners, _unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None]
+                found,
+                owners,
+                _scale_to_unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None],
             )
-        return _unit(found)
+        return _scale_to_unit(found)
 
     def _parts(self, text: str) -> Iterator[tuple[str, int]]:
         """Yields a text, or parts of it that fit a window.
@@ -133,10 +135,10 @@ def load_sentences(
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
     check_device(device)
-    return _bundled(batch, device) if source is None else _foreign(source, batch, device)
+    return _load_bundled(batch, device) if source is None else _load_foreign(source, batch, device)
 
 
-def _bundled(batch: int, device: str) -> Sentences:
+def _load_bundled(batch: int, device: str) -> Sentences:
     network = load_bundled("sentences", None, device)
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
@@ -161,7 +163,7 @@ def _bundled(batch: int, device: str) -> Sentences:
     )
 
 
-def _foreign(source: str | Path, batch: int, device: str) -> Sentences:
+def _load_foreign(source: str | Path, batch: int, device: str) -> Sentences:
     require("torch", "transformers", "sentence_transformers")
     from textveil.models import foreign
 
@@ -207,7 +209,7 @@ def _foreign(source: str | Path, batch: int, device: str) -> Sentences:
     )
 
 
-def _unit(vectors: Floats) -> Floats:
+def _scale_to_unit(vectors: Floats) -> Floats:
     """Scales vectors [n, d] to unit length; a zero vector stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)

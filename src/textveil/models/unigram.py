@@ -90,7 +90,7 @@ class Unigram:
         text = np.frombuffer(self._text, np.uint8)
         quotes = np.flatnonzero(text == ord('"')).astype(np.int32)
         self._begins, self._ends = quotes[::2] + 1, quotes[1::2]
-        hashes = _hashes(text, self._begins, self._ends)
+        hashes = _hash_parts(text, self._begins, self._ends)
         self._order = np.argsort(hashes, kind="stable").astype(np.int32)
         self._hashes = hashes[self._order]
         self._longest = int((self._ends - self._begins).max())
@@ -110,7 +110,7 @@ class Unigram:
         """
         if add_special_tokens:
             raise ValueError("no pieces are added to words")
-        plain = [_normalized(word) for word in words]
+        plain = [_normalize(word) for word in words]
         found = iter(self._cut([each for each in plain if each is not None]))
         late = [word for word, each in zip(words, plain, strict=True) if each is None]
         others = iter(
@@ -128,14 +128,14 @@ class Unigram:
         """Cuts words that are spelled in the bytes of pieces."""
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         ends = np.cumsum(lengths)
-        hits = self._pieces(b"".join(words), np.repeat(ends, lengths))
+        hits = self._find_pieces(b"".join(words), np.repeat(ends, lengths))
         at, begin = 0, 0
         for word in words:
-            found, at = self._likeliest(word, begin, hits, at)
+            found, at = self._find_likeliest(word, begin, hits, at)
             yield found
             begin += len(word)
 
-    def _pieces(self, text: bytes, ends: NDArray[np.int64]) -> list[Hit]:
+    def _find_pieces(self, text: bytes, ends: NDArray[np.int64]) -> list[Hit]:
         """Finds the pieces in a text, by place and size.
 
         One hit that is no piece comes last.
@@ -172,7 +172,7 @@ class Unigram:
             if text[start : start + size] == self._text[begin : begin + size]
         ] + [(-1, 0, 0, 0.0)]
 
-    def _likeliest(
+    def _find_likeliest(
         self, word: bytes, begin: int, hits: Sequence[Hit], at: int
     ) -> tuple[list[int], int]:
         """Finds the likeliest cut of a word, and the next hit.
@@ -191,7 +191,7 @@ class Unigram:
         while start < end:
             before = scores[start]
             assert before is not None, "each character is a step"
-            character = _size(word[start])
+            character = _count_bytes(word[start])
             alone = False
             while hits[at][0] == begin + start:
                 _, size, piece, score = hits[at]
@@ -233,12 +233,12 @@ def _again(
     return Unigram(read, make, unknown=unknown, least=least)
 
 
-def _size(first: int) -> int:
+def _count_bytes(first: int) -> int:
     """Returns a character's number of bytes, from its first byte."""
     return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
 
-def _hashes(
+def _hash_parts(
     text: NDArray[np.uint8], begins: NDArray[np.int32], ends: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
     """Hashes each part of a text."""
@@ -252,7 +252,7 @@ def _hashes(
     return found
 
 
-def _normalized(word: str) -> bytes | None:
+def _normalize(word: str) -> bytes | None:
     """Normalizes a word to the bytes that pieces have.
 
     None where normalization may depend on the version of Unicode.

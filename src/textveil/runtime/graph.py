@@ -49,7 +49,7 @@ class Graph:
 
     def input(self, name: str, kind: DTypeLike, *shape: int | str) -> str:
         """Adds an input; a size that varies has a name."""
-        self._inputs.append(_value(name, kind, shape))
+        self._inputs.append(_encode_value(name, kind, shape))
         return name
 
     def output(self, name: str, kind: DTypeLike, *shape: int | str) -> None:
@@ -57,7 +57,7 @@ class Graph:
 
         In the order of the calls.
         """
-        self._outputs.append(_value(name, kind, shape))
+        self._outputs.append(_encode_value(name, kind, shape))
 
     def weight(self, name: str, array: Array) -> str:
         """Adds a large constant, which the session is given."""
@@ -69,8 +69,8 @@ class Graph:
         values = np.asarray(array, np.float32) if isinstance(array, float) else np.asarray(array)
         name = f"constant {len(self._constants)}"
         self._constants.append(
-            _tensor(name, values)
-            + _field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
+            _encode_tensor(name, values)
+            + _encode_field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
         )
         return name
 
@@ -92,38 +92,44 @@ class Graph:
             attributes: numbers, strings, or lists of whole numbers.
         """
         name = name or f"{operation} {len(self._nodes)}"
-        node = [*(_field(1, each) for each in inputs), _field(2, name), _field(4, operation)]
-        node += [_field(5, _attribute(key, value)) for key, value in attributes.items()]
-        self._nodes.append(b"".join([*node, _field(7, OWN if own else "")]))
+        node = [
+            *(_encode_field(1, each) for each in inputs),
+            _encode_field(2, name),
+            _encode_field(4, operation),
+        ]
+        node += [
+            _encode_field(5, _encode_attribute(key, value)) for key, value in attributes.items()
+        ]
+        self._nodes.append(b"".join([*node, _encode_field(7, OWN if own else "")]))
         return name
 
     def model(self) -> bytes:
         """Serializes the model, without its weights."""
         external = [
-            _tensor(name, array)
+            _encode_tensor(name, array)
             + b"".join(
-                _field(13, _field(1, key) + _field(2, value))
-                for key, value in _place(array).items()
+                _encode_field(13, _encode_field(1, key) + _encode_field(2, value))
+                for key, value in _name_location(array).items()
             )
-            + _field(14, 1)
+            + _encode_field(14, 1)
             for name, array in self.weights.items()
         ]
         graph = b"".join(
             [
-                *(_field(1, node) for node in self._nodes),
-                _field(2, "textveil"),
-                *(_field(5, tensor) for tensor in (*self._constants, *external)),
-                *(_field(11, value) for value in self._inputs),
-                *(_field(12, value) for value in self._outputs),
+                *(_encode_field(1, node) for node in self._nodes),
+                _encode_field(2, "textveil"),
+                *(_encode_field(5, tensor) for tensor in (*self._constants, *external)),
+                *(_encode_field(11, value) for value in self._inputs),
+                *(_encode_field(12, value) for value in self._outputs),
             ]
         )
-        versions = _field(8, _field(1, "") + _field(2, OPSET)) + _field(
-            8, _field(1, OWN) + _field(2, CONTRIB)
+        versions = _encode_field(8, _encode_field(1, "") + _encode_field(2, OPSET)) + _encode_field(
+            8, _encode_field(1, OWN) + _encode_field(2, CONTRIB)
         )
-        return _field(1, IR) + versions + _field(7, graph)
+        return _encode_field(1, IR) + versions + _encode_field(7, graph)
 
 
-def _place(array: Array) -> dict[str, str]:
+def _name_location(array: Array) -> dict[str, str]:
     """Returns the file location of an external tensor.
 
     A placeholder: the session replaces it before it is looked for.
@@ -131,48 +137,54 @@ def _place(array: Array) -> dict[str, str]:
     return {"location": "given", "length": str(array.nbytes)}
 
 
-def _value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
+def _encode_value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
     """Encodes a ValueInfoProto."""
-    sizes = b"".join(_field(1, _field(1 if isinstance(size, int) else 2, size)) for size in shape)
-    return _field(1, name) + _field(
-        2, _field(1, _field(1, KINDS[np.dtype(kind)]) + _field(2, sizes))
+    sizes = b"".join(
+        _encode_field(1, _encode_field(1 if isinstance(size, int) else 2, size)) for size in shape
+    )
+    return _encode_field(1, name) + _encode_field(
+        2, _encode_field(1, _encode_field(1, KINDS[np.dtype(kind)]) + _encode_field(2, sizes))
     )
 
 
-def _tensor(name: str, array: Array) -> bytes:
+def _encode_tensor(name: str, array: Array) -> bytes:
     """Encodes a TensorProto without its content."""
     return (
-        b"".join(_field(1, size) for size in array.shape)
-        + _field(2, KINDS[array.dtype])
-        + _field(8, name)
+        b"".join(_encode_field(1, size) for size in array.shape)
+        + _encode_field(2, KINDS[array.dtype])
+        + _encode_field(8, name)
     )
 
 
-def _attribute(name: str, value: Any) -> bytes:
+def _encode_attribute(name: str, value: Any) -> bytes:
     """Encodes an AttributeProto."""
     if isinstance(value, float):
-        return _field(1, name) + _field(2, value) + _field(20, 1)
+        return _encode_field(1, name) + _encode_field(2, value) + _encode_field(20, 1)
     if isinstance(value, int):
-        return _field(1, name) + _field(3, value) + _field(20, 2)
+        return _encode_field(1, name) + _encode_field(3, value) + _encode_field(20, 2)
     if isinstance(value, str):
-        return _field(1, name) + _field(4, value) + _field(20, 3)
-    return _field(1, name) + b"".join(_field(8, each) for each in value) + _field(20, 7)
+        return _encode_field(1, name) + _encode_field(4, value) + _encode_field(20, 3)
+    return (
+        _encode_field(1, name)
+        + b"".join(_encode_field(8, each) for each in value)
+        + _encode_field(20, 7)
+    )
 
 
-def _field(number: int, value: float | str | bytes) -> bytes:
+def _encode_field(number: int, value: float | str | bytes) -> bytes:
     """Encodes a field of a protobuf message.
 
     A varint, a 32-bit float, or bytes with their length.
     """
     if isinstance(value, int):
-        return _varint(number << 3) + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
+        return _encode_varint(number << 3) + _encode_varint(value & 0xFFFF_FFFF_FFFF_FFFF)
     if isinstance(value, float):
-        return _varint(number << 3 | 5) + struct.pack("<f", value)
+        return _encode_varint(number << 3 | 5) + struct.pack("<f", value)
     content = value.encode() if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return _encode_varint(number << 3 | 2) + _encode_varint(len(content)) + content
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)

@@ -23,7 +23,7 @@ def page(found: Sequence[tuple[str, Sequence[Finding]]]) -> str:
     Args:
         found: texts with their findings.
     """
-    texts = "\n".join(f'<p class="text">{_html(*each)}</p>' for each in found)
+    texts = "\n".join(f'<p class="text">{_to_html(*each)}</p>' for each in found)
     content = f"""<p class="keep">Keep this page to yourself: it holds the private text.</p>
 <ul class="legend"><li><span class="word hidden">word</span> hidden</li>\
 <li><span class="word stays">word</span> found, and stays</li></ul>
@@ -32,7 +32,7 @@ def page(found: Sequence[tuple[str, Sequence[Finding]]]) -> str:
     return pages.shell("What is private here, and what stays", content, styles=_STYLES)
 
 
-def _html(text: str, found: Sequence[Finding]) -> str:
+def _to_html(text: str, found: Sequence[Finding]) -> str:
     parts, at = list[str](), 0
     for each in found:
         kind = "hidden" if each.hidden else "stays"

@@ -129,7 +129,7 @@ def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
         f"<td>{number(group.epsilon)}</td></tr>"
         for group in sorted(guarantee.groups, key=lambda group: order.get(group.label, len(order)))
     )
-    texts = "\n".join(f'<p class="text">{_html(released)}</p>' for released in releases)
+    texts = "\n".join(f'<p class="text">{_to_html(released)}</p>' for released in releases)
     content = f"""<p class="how">The groups are released with the text: whoever reads the text may know them.</p>
 <ul class="legend">{meanings}</ul>
 {texts}
@@ -139,7 +139,7 @@ def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
     return pages.page("Which words are in which group", content, guarantee, styles=_STYLES)
 
 
-def _html(released: Released) -> str:
+def _to_html(released: Released) -> str:
     parts = []
     names = {id(shown): name for name, shown in LOOKS.items()}
     for gap, item in zip(released.gaps[:-1], released.items, strict=True):

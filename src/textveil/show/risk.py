@@ -121,7 +121,7 @@ def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
         f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
         for number, step in enumerate(LEVELS)
     )
-    texts = "\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks)
+    texts = "\n".join(f'<p class="text">{_to_html(risk)}</p>' for risk in risks)
     content = f"""<p class="how">{escape(how)}Point at a word to read its probability.</p>
 {f'<p class="how">{escape(beside)}</p>' if beside else ""}
 <p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.\
@@ -133,7 +133,7 @@ def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
     return pages.page(sentence(risks), content, guarantee, styles=STYLES)
 
 
-def _html(risk: Risk) -> str:
+def _to_html(risk: Risk) -> str:
     parts = []
     rows = zip(
         risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True

@@ -89,10 +89,10 @@ class Sheet:
 
     def markdown(self) -> str:
         """Returns the sheet as Markdown."""
-        made = [f"# {_escaped(self.title)}", _table(("", ""), self.facts)]
+        made = [f"# {_escape(self.title)}", _to_markdown(("", ""), self.facts)]
         for section in self.sections:
-            made += [f"## {_escaped(section.heading)}", *map(_escaped, section.said)]
-            made += [_table(table.head, table.rows) for table in section.tables]
+            made += [f"## {_escape(section.heading)}", *map(_escape, section.said)]
+            made += [_to_markdown(table.head, table.rows) for table in section.tables]
             if section.exact:
                 fence = "`" * max(3, 1 + max(map(len, re.findall("`+", section.exact)), default=0))
                 made.append(f"{fence}text\n{section.exact}\n{fence}")
@@ -111,7 +111,7 @@ class Sheet:
                 *(f"<p>{escape(each)}</p>" for each in section.said),
             ]
             for table in section.tables:
-                made += [_bar(table), _html(table)]
+                made += [_draw_bar(table), _to_html(table)]
             if section.exact:
                 made.append(f"<pre>{escape(section.exact)}</pre>")
         return pages.shell(self.title, "\n".join(filter(None, made)), styles=_STYLES)
@@ -128,17 +128,17 @@ def plain(name: str) -> str:
 _MARKS = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escapes a text so that Markdown shows it unchanged."""
     return _MARKS.sub(r"\\\g<0>", text)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(map(_escaped, row))} |" for row in (head, *rows)]
+def _to_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(map(_escape, row))} |" for row in (head, *rows)]
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
-def _html(table: SheetTable) -> str:
+def _to_html(table: SheetTable) -> str:
     head = "".join(f"<th>{escape(each)}</th>" for each in table.head)
     marks = (
         [f'<i style="background: {shade}"></i> ' for shade in SHADES]
@@ -154,7 +154,7 @@ def _html(table: SheetTable) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>"
 
 
-def _bar(table: SheetTable) -> str:
+def _draw_bar(table: SheetTable) -> str:
     """Builds a bar of the parts' sizes.
 
     The table under it says the same.

@@ -97,7 +97,7 @@ class Around:
         return cls(
             known=known,
             of=of,
-            members=_sparse(np.ones(len(of)), of, np.arange(len(of)), (cells, len(of))),
+            members=_build_sparse(np.ones(len(of)), of, np.arange(len(of)), (cells, len(of))),
             text=text,
             documents=layout.documents,
             passed=passed,
@@ -138,12 +138,12 @@ class Around:
         """
         told = self.known.told
         found = np.empty((*candidates.shape, len(SIDES)), np.float32)
-        for cells, position, side in self._parts(self.told < told.shape[0] - 1):
+        for cells, position, side in self._slice_cells(self.told < told.shape[0] - 1):
             row = self.told[position, side]
-            weights = _sparse(
+            weights = _build_sparse(
                 np.ones(len(row)), np.arange(len(row)), row, (len(row), told.shape[0])
             )
-            found[cells] = self._summed(
+            found[cells] = self._sum_by_cell(
                 cells, position, side, asked(weights, told, candidates[self.of[position]])
             )
         return found
@@ -169,7 +169,7 @@ class Around:
         m, k = candidates.shape
         best = highest(probability, min(BELIEVED, k))
         likely = np.take_along_axis(probability, best, axis=1)
-        held = _sparse(
+        held = _build_sparse(
             likely,
             np.repeat(np.arange(m), best.shape[1]),
             np.take_along_axis(candidates, best, axis=1),
@@ -179,22 +179,24 @@ class Around:
         found = np.empty((m, k, len(FEATURES)), np.float32)
         found[:, :, :sides] = passing
         topic = np.empty((m, k), np.float32)
-        for cells, position, side in self._parts(self.beside >= 0):
+        for cells, position, side in self._slice_cells(self.beside >= 0):
             cell, own = self.beside[position, side], np.arange(m)[cells]
             columns = candidates[np.append(self.of[position], own)]
             columns += (np.append(side, np.full(len(own), sides)) * words)[:, None]
             said = asked(held[np.append(cell, own)], known.ratios, columns)
             topic[cells] = said[len(cell) :]
             said = np.log1p(said[: len(cell)] / usual[cell, side].astype(np.float32)[:, None])
-            found[cells, :, :sides] += self._summed(cells, position, side, said)
+            found[cells, :, :sides] += self._sum_by_cell(cells, position, side, said)
             report("what stands around", cells.stop, m)
         times = np.diff(self.members.indptr).astype(np.float32)[:, None]
         again = np.zeros((m, k), np.float32)
         np.put_along_axis(again, best, likely.astype(np.float32), axis=1)
-        self._texts(held, candidates, times * topic, times * again, found[:, :, sides:])
+        self._fill_text_features(
+            held, candidates, times * topic, times * again, found[:, :, sides:]
+        )
         return found
 
-    def _texts(
+    def _fill_text_features(
         self, held: Sparse, candidates: Ids, topic: Floats, again: Floats, found: Floats
     ) -> None:
         """Fills in the features of whole texts: topics and repeated words.
@@ -205,9 +207,9 @@ class Around:
         shown = np.flatnonzero(self.passed >= 0)
         shape = (texts, held.shape[1])
         document = np.searchsorted(self.documents, shown, side="right") - 1
-        bags = _sparse(np.ones(len(shown)), document, self.passed[shown], shape)
+        bags = _build_sparse(np.ones(len(shown)), document, self.passed[shown], shape)
         bags += (
-            _sparse(
+            _build_sparse(
                 np.diff(self.members.indptr),
                 self.text,
                 np.arange(len(self.text)),
@@ -227,7 +229,7 @@ class Around:
             found[own, :, 2] = np.clip(there, 0, 1)
             found[own, :, 3] = there > 0.5
 
-    def _parts(self, which: Flags) -> Iterator[tuple[slice, Ids, Ids]]:
+    def _slice_cells(self, which: Flags) -> Iterator[tuple[slice, Ids, Ids]]:
         """Yields slices of cells with the selected positions and sides.
 
         `which` selects from [n, S].
@@ -239,12 +241,14 @@ class Around:
             position, side = np.nonzero(which & inside[:, None])
             yield cells, position, side
 
-    def _summed(self, cells: slice, position: Ids, side: Ids, said: Floats) -> Floats:
+    def _sum_by_cell(self, cells: slice, position: Ids, side: Ids, said: Floats) -> Floats:
         """Sums values [r, K] by cell and side: float32 [c, K, S]."""
         count, sides = cells.stop - cells.start, len(SIDES)
         rows = (self.of[position] - cells.start) * sides + side
         total = (
-            _sparse(np.ones(len(rows)), rows, np.arange(len(rows)), (count * sides, len(rows)))
+            _build_sparse(
+                np.ones(len(rows)), rows, np.arange(len(rows)), (count * sides, len(rows))
+            )
             @ said
         )
         found: Floats = total.reshape(count, sides, said.shape[1]).transpose(0, 2, 1)
@@ -278,7 +282,7 @@ def asked(weights: Sparse, rows: Sparse, columns: Ids) -> Floats:
     return found
 
 
-def _sparse(values: Any, rows: Ids, columns: Ids, shape: tuple[int, int]) -> Sparse:
+def _build_sparse(values: Any, rows: Ids, columns: Ids, shape: tuple[int, int]) -> Sparse:
     with needed():
         from scipy import sparse
 

@@ -124,17 +124,17 @@ class Bayes:
         )
         note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
         note = view.of_drawn(JOINTLY if mixes(view) else note)
-        yield self._outcome("top-1", setting, right[:, 0], note, blind)
-        yield self._outcome(f"top-{right.shape[1]}", setting, right.any(axis=1), note)
+        yield self._build_outcome("top-1", setting, right[:, 0], note, blind)
+        yield self._build_outcome(f"top-{right.shape[1]}", setting, right.any(axis=1), note)
         stated = np.exp(found.log_probability[:, 0])
         says = view.of_drawn("the probability that the attacker gives the first guess")
-        yield self._outcome("stated top-1", setting, stated, says)
+        yield self._build_outcome("stated top-1", setting, stated, says)
         brier = np.square(stated - right[:, 0])
-        yield self._outcome(
+        yield self._build_outcome(
             "Brier score", setting, brier, view.of_drawn("of that probability; 0 is best")
         )
 
-    def _outcome(
+    def _build_outcome(
         self,
         metric: str,
         setting: Setting,

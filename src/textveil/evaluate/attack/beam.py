@@ -86,12 +86,12 @@ class Trigrams:
 
         float64, of the shape to which u, v and c are broadcast.
         """
-        pair = _entries(self.pair, u, v)
-        held = self.two.base[pair] * (self.one.base[v] + _entries(self.one.ratio, v, c))
-        return np.where(c < 0, 1.0, held + _entries(self.two.ratio, pair, c))
+        pair = _read_entries(self.pair, u, v)
+        held = self.two.base[pair] * (self.one.base[v] + _read_entries(self.one.ratio, v, c))
+        return np.where(c < 0, 1.0, held + _read_entries(self.two.ratio, pair, c))
 
 
-def _entries(table: Sparse, rows: Ids, columns: Ids) -> Any:
+def _read_entries(table: Sparse, rows: Ids, columns: Ids) -> Any:
     """Returns single entries of a sparse array."""
     rows, columns = np.broadcast_arrays(rows, columns)
     return table[rows.ravel(), columns.ravel()].reshape(rows.shape)
@@ -167,11 +167,13 @@ class Beam:
             start += len(some)
             place, size = np.arange(longest), sizes[some][:, None]
             at = np.where(place < size, documents[some][:, None] + place, t + (place > size))
-            for which, each in self._posterior(words, likely, at):
+            for which, each in self._yield_posteriors(words, likely, at):
                 found[which] = each
         return found[:t]
 
-    def _posterior(self, words: Ids, likely: Values, at: Ids) -> Iterator[tuple[Ids, Values]]:
+    def _yield_posteriors(
+        self, words: Ids, likely: Values, at: Ids
+    ) -> Iterator[tuple[Ids, Values]]:
         """Yields places and posterior probabilities [R, C], from last to first.
 
         The beam runs forward, then backward, over the words `at` [R, L] of R texts.

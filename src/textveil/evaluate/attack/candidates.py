@@ -127,15 +127,15 @@ def find(
     m, k = len(around.text), min(k, int(known.candidate.sum()))
     words, features = np.zeros((m, k), np.int64), np.zeros((m, k, len(FEATURES)), np.float32)
     _, first = np.unique(of, return_index=True)
-    expected = known.log_prior.astype(np.float32) + _elsewhere(view, known)
+    expected = known.log_prior.astype(np.float32) + _correct_for_groups(view, known)
     evidence: Evidence = "exact"
     done = 0
-    later = releases > 0 and _later(view, k)
-    laws = _laws(view, known, first, 0 if later else releases, draws, rng, report)
+    later = releases > 0 and _is_law_deferred(view, k)
+    laws = _yield_laws(view, known, first, 0 if later else releases, draws, rng, report)
     if estimate is not None:
-        laws = _estimated(view, known, first, estimate)
+        laws = _yield_estimates(view, known, first, estimate)
     elif later:
-        laws = _nearest(view, known, first, releases, k // 2)
+        laws = _yield_nearest(view, known, first, releases, k // 2)
     for cells, which, lines, how in laws:
         evidence = how if how == "estimated" else evidence
         peak = lines.max(axis=1, keepdims=True)
@@ -153,7 +153,7 @@ def find(
         done += len(cells)
         report("candidates", done, m)
     if later:
-        features[:, :, 2] = _in_context(view, known, first, releases, words, report)
+        features[:, :, 2] = _compute_context_law(view, known, first, releases, words, report)
         evidence = "estimated" if context.approximation(view) else "exact"
     return Shortlist(
         around=around,
@@ -164,7 +164,7 @@ def find(
     )
 
 
-def _elsewhere(view: View, known: Knowledge) -> Floats:
+def _correct_for_groups(view: View, known: Knowledge) -> Floats:
     """Returns the correction of the log prior by group: float32 [G, U].
 
     Words that alone would be in another group lose ln of `ELSEWHERE`.
@@ -176,7 +176,7 @@ def _elsewhere(view: View, known: Knowledge) -> Floats:
     return found
 
 
-def _laws(
+def _yield_laws(
     view: View,
     known: Knowledge,
     first: Ids,
@@ -210,12 +210,12 @@ def _laws(
             yield cell[part.positions[own[some]]], line, of_words, part.evidence
 
 
-def _estimated(
+def _yield_estimates(
     view: View, known: Knowledge, first: Ids, estimate: WordEstimate
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
     """Yields scores by an estimate of mixed words, one line per cell.
 
-    The same format as `_laws`.
+    The same format as `_yield_laws`.
     """
     around = unmixing.MixedEvidence.of(view)
     estimated = estimate.vectors(around)[first]
@@ -226,7 +226,7 @@ def _estimated(
         yield cells, np.arange(len(cells)), of_words, "estimated"
 
 
-def _later(view: View, k: int) -> bool:
+def _is_law_deferred(view: View, k: int) -> bool:
     """Says whether the law is computed only after candidates are chosen.
 
     That is so where a context gives each position a law of its own, and the table is large.
@@ -235,12 +235,12 @@ def _later(view: View, k: int) -> bool:
     return one and context.looks(view.mechanism, view.table) and len(view.table) > LARGER * k
 
 
-def _nearest(
+def _yield_nearest(
     view: View, known: Knowledge, first: Ids, releases: int, near: int
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
     """Yields scores of the rows nearest to the released rows.
 
-    They take the place of the law, in the format of `_laws`.
+    They take the place of the law, in the format of `_yield_laws`.
     """
     for start in range(0, len(first), TOGETHER):
         cells = np.arange(start, min(start + TOGETHER, len(first)))
@@ -253,7 +253,7 @@ def _nearest(
         yield cells, np.arange(len(cells)), np.where(known.own, lines[:, known.row], 0), "exact"
 
 
-def _in_context(
+def _compute_context_law(
     view: View, known: Knowledge, first: Ids, releases: int, words: Ids, report: Report
 ) -> Floats:
     """Returns ln of the law of each candidate [m, K].

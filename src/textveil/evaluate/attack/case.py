@@ -130,7 +130,9 @@ class View:
         if self.program is None:
             return "the program that made the releases is not known"
         return (
-            "each text has a query of its own, which is not known" if _queried(self.program) else ""
+            "each text has a query of its own, which is not known"
+            if _has_text_queries(self.program)
+            else ""
         )
 
     def of_drawn(self, note: str) -> str:
@@ -326,8 +328,8 @@ class Case:
             groups=rehearsal.protection.labels,
             group=rehearsal.protection.group[layout.words].astype(np.int64),
             budget=privatizer.budget,
-            row_group=_row_group(privatizer, rehearsal.protection.labels),
-            named=_named(privatizer, rehearsal),
+            row_group=_assign_row_groups(privatizer, rehearsal.protection.labels),
+            named=_collect_names(privatizer, rehearsal),
             program=privatizer.with_parts(
                 randomness=SystemRandomness()
             ),  # a seed is the owner's secret
@@ -339,7 +341,7 @@ class Case:
             words=rehearsal.words,
             rows=originals[layout.positions],
             coded=block.secret,
-            names=_stand_ins(view.named, originals),
+            names=_find_stand_ins(view.named, originals),
         )
         return cls(view=view, truth=truth)
 
@@ -354,12 +356,14 @@ class Case:
         """
         named = self.view.named
         labels = () if named is None else tuple(dict.fromkeys(named.labels))
-        return tuple(self._of_list(label) for label in labels)
+        return tuple(self._build_list_case(label) for label in labels)
 
-    def _of_list(self, label: str) -> "Case":
+    def _build_list_case(self, label: str) -> "Case":
         assert self.view.named is not None, "or there would be no label"
         own = np.flatnonzero([each == label for each in self.view.named.labels])
-        first, *others = (_list_view(view, label, own) for view in (self.view, *self.view.others))
+        first, *others = (
+            _restrict_to_list(view, label, own) for view in (self.view, *self.view.others)
+        )
         rows = self.truth.names[own]
         truth = replace(self.truth, rows=rows, coded=rows, names=rows[:0])
         return Case(view=replace(first, others=tuple(others)), truth=truth)
@@ -375,7 +379,7 @@ class Case:
         return np.diff(self.view.documents)
 
 
-def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
+def _collect_names(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
     """Returns the names that were drawn from lists; see `View.named`.
 
     A name drawn earlier in a session may be from another list of its type: the shortest that has
@@ -399,7 +403,7 @@ def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
     return NamedItems(names=names, items=items, labels=tuple(found), drawn=rehearsal.named)
 
 
-def _list_view(view: View, label: str, own: Ids) -> View:
+def _restrict_to_list(view: View, label: str, own: Ids) -> View:
     """Returns the view restricted to the names of one list.
 
     `own` selects them among all names.
@@ -431,7 +435,7 @@ def _list_view(view: View, label: str, own: Ids) -> View:
     )
 
 
-def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
+def _find_stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
     """Returns the rows of the stand-ins of names; see `Truth.names`.
 
     `rows` has all words, for names are drawn in whole words only.
@@ -444,7 +448,7 @@ def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
     return found
 
 
-def _queried(privatizer: Privatizer) -> bool:
+def _has_text_queries(privatizer: Privatizer) -> bool:
     """Says whether each text has a query that rates its own words."""
     grouping = privatizer.grouping
     return (
@@ -454,7 +458,7 @@ def _queried(privatizer: Privatizer) -> bool:
     )
 
 
-def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
+def _assign_row_groups(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
     """Returns the group of each row of the table; see `View.row_group`.
 
     Every word of the table is grouped as a text by itself.
@@ -464,16 +468,16 @@ def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
         grouping is None
         or not grouping.context_free
         or privatizer.table.holds_pieces
-        or _queried(privatizer)
+        or _has_text_queries(privatizer)
     ):
         return None
-    own, groups = _grouped(grouping.options, privatizer.table.origin, privatizer.words)
+    own, groups = _group_rows(grouping.options, privatizer.table.origin, privatizer.words)
     number = {label: i for i, label in enumerate(labels)}
     return np.array([number.get(label, -1) for label in own], np.int64)[groups]
 
 
 @lru_cache(maxsize=8)
-def _grouped(
+def _group_rows(
     options: ProtectOptions, table: EmbeddingTable, words: WordsOptions
 ) -> tuple[tuple[str, ...], Ids]:
     """Returns the group labels, and the group number of each row.

@@ -230,7 +230,7 @@ class WindowChannel:
             scores -= offset
             if exclude:
                 scores[np.arange(len(group)), secret[group]] = -np.inf
-            softness = _softness(scores, chain.drawn[group], low, high)
+            softness = _fit_softness(scores, chain.drawn[group], low, high)
             np.put_along_axis(scores, highest(scores, near), -np.inf, axis=1)
             scores /= softness
             found[float(level[group].mean())] = (
@@ -249,7 +249,7 @@ class WindowChannel:
             rest=np.array([found[at][1] for at in levels]),
         )
 
-    def _at(self, chain: Chain, values: Values) -> Floats:
+    def _interpolate(self, chain: Chain, values: Values) -> Floats:
         level = np.nan_to_num(np.log(chain.parameter), posinf=0.0)
         found: Floats = np.interp(level, self.levels, values).astype(np.float32)
         return found
@@ -283,12 +283,12 @@ class WindowChannel:
 
         The last column is the probability of all other rows.
         """
-        states, log_prior = self._states(chain)
+        states, log_prior = self._choose_states(chain)
         candidates = states[:, :-STRATA]
         known = chain.passed >= 0
         expected = np.zeros((len(states), self.rows.shape[1]), np.float32)
         expected[known] = self.rows[chain.passed[known]]
-        belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
+        belief = _run_sum_product(self._compute_tables(chain, states, log_prior, expected), chain)
         # once more, knowing what to expect of words of small weight
         if len(chain.joint) < len(chain.offsets):
             for start in range(0, len(states), ROWS):
@@ -296,11 +296,13 @@ class WindowChannel:
                 expected[part] = np.matmul(
                     belief[part, None, :-STRATA], self.rows[candidates[part]]
                 )[:, 0]
-            belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
+            belief = _run_sum_product(
+                self._compute_tables(chain, states, log_prior, expected), chain
+            )
         rest = belief[:, -STRATA:].sum(axis=1, keepdims=True)
         return candidates, np.concatenate([belief[:, :-STRATA], rest], axis=1)
 
-    def _states(self, chain: Chain) -> tuple[Ids, Floats]:
+    def _choose_states(self, chain: Chain) -> tuple[Ids, Floats]:
         """Returns candidate rows [M, m] of each word and their log priors.
 
         The last `STRATA` of them stand for all other rows.
@@ -309,7 +311,7 @@ class WindowChannel:
         prior.
         """
         size = min(STATES[len(chain.joint)] - STRATA, len(self.rows))
-        softness = self._at(chain, self.softness)
+        softness = self._interpolate(chain, self.softness)
         pull = np.zeros((len(chain.place), self.rows.shape[1]), np.float32)
         share = np.zeros(len(chain.place), np.float32)
         forced = []
@@ -337,7 +339,7 @@ class WindowChannel:
                 np.put_along_axis(scores, output[part, None], np.inf, axis=1)
             best = highest(scores, size)
             least = np.take_along_axis(scores, best[:, -1:], axis=1)
-            others, mass = self._stand_ins(scores[:, self.sample], least)
+            others, mass = self._choose_stand_ins(scores[:, self.sample], least)
             log_prior = self.log_prior[best]
             left = np.maximum(
                 1 - np.exp(log_prior, dtype=np.float64).sum(axis=1, keepdims=True), 1e-12
@@ -347,10 +349,10 @@ class WindowChannel:
                 prior[part, :size], prior[part, size:] = log_prior, np.log(left * mass)
         passed = chain.passed[:, None]
         return np.where(passed >= 0, passed, state), np.where(
-            passed >= 0, _only_first(prior), prior
+            passed >= 0, _choose_first(prior), prior
         )
 
-    def _stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
+    def _choose_stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
         """Picks sample rows [b, STRATA] that stand for all lower-scoring rows.
 
         For all rows that score below `least` [b, 1]; returned with them are their shares of the
@@ -367,12 +369,17 @@ class WindowChannel:
         chosen = np.take_along_axis(order, (middle * count).astype(np.int64), axis=1)
         return self.sample[chosen], np.where(count > 0, np.diff(edges), 0.0).astype(np.float32)
 
-    def _tables(self, chain: Chain, states: Ids, log_prior: Floats, expected: Floats) -> Floats:
+    def _compute_tables(
+        self, chain: Chain, states: Ids, log_prior: Floats, expected: Floats
+    ) -> Floats:
         """Computes likelihood tables of the jointly weighed words: float32 [M, m, ...].
 
         P(released row | words weighed jointly) P(own word), scaled to at most 1.
         """
-        softness, rest = self._at(chain, self.softness), self._at(chain, self.rest)
+        softness, rest = (
+            self._interpolate(chain, self.softness),
+            self._interpolate(chain, self.rest),
+        )
         slots = {offset: chain.at(offset) for offset in chain.offsets}
         joint, m = len(chain.joint), states.shape[1]
         tables = np.empty((len(states), *[m] * joint), np.float32)
@@ -390,36 +397,38 @@ class WindowChannel:
                 [states[slots[offset][0][part]] for offset in chain.joint], axis=1
             )
             inside = np.stack([slots[offset][2][part] for offset in chain.joint], axis=1)
-            once = _first_of_each(np.where(np.repeat(inside, m, axis=1), rival, -1))
+            once = _mark_first(np.where(np.repeat(inside, m, axis=1), rival, -1))
             rows = np.concatenate([rival, output.clip(min=0)], axis=1)
             vectors = self.rows[rows]
             base = (np.matmul(vectors, tail[:, :, None])[:, :, 0] - self.offset[rows]) / tau
             base[:, :-1][~once] = -np.inf
-            numerator, terms = _axis(base[:, -1:].astype(np.float64), joint, None), []
+            numerator, terms = _align_axis(base[:, -1:].astype(np.float64), joint, None), []
             for axis, offset in enumerate(chain.joint):
                 own = slice(axis * m, (axis + 1) * m)
                 products = np.matmul(vectors[:, own], vectors.transpose(0, 2, 1))
                 products *= (slots[offset][1][part, None] / tau)[:, None]
                 if self.exclude and offset == 0:
                     products[rival[:, own, None] == rows[:, None]] = -np.inf
-                numerator = numerator + _axis(products[:, :, -1], joint, axis)
+                numerator = numerator + _align_axis(products[:, :, -1], joint, axis)
                 terms.append(products[:, :, :-1].astype(np.float64))
-            log = numerator - _log_sums(base[:, :-1].astype(np.float64), terms, rest[part, None])
+            log = numerator - _compute_log_sums(
+                base[:, :-1].astype(np.float64), terms, rest[part, None]
+            )
             log[output[:, 0] < 0] = 0.0
             for axis, offset in enumerate(chain.joint):
                 flat = np.zeros((len(tau), m), np.float32)
                 unary = np.where(
                     inside[:, axis, None],
                     log_prior[part] if offset == 0 else flat,
-                    _only_first(flat),
+                    _choose_first(flat),
                 )
-                log += _axis(unary, joint, axis)
+                log += _align_axis(unary, joint, axis)
             log -= log.max(axis=tuple(range(1, joint + 1)), keepdims=True)
             tables[part] = np.exp(log, out=log)
         return tables
 
 
-def _softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
+def _fit_softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
     """Fits the softness tau of greatest likelihood to drawn rows [b].
 
     By bisection, given scores [b, V]: the likelihood is concave in 1 / tau.
@@ -433,7 +442,7 @@ def _softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
     return high
 
 
-def _only_first(prior: Floats) -> Floats:
+def _choose_first(prior: Floats) -> Floats:
     """Returns a log prior that is certain of the first state.
 
     For words that passed, and beyond the end of a text.
@@ -443,7 +452,7 @@ def _only_first(prior: Floats) -> Floats:
     return certain
 
 
-def _first_of_each(rows: Ids) -> Flags:
+def _mark_first(rows: Ids) -> Flags:
     """Marks the first of each non-negative entry [b, r] per line."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
@@ -452,7 +461,7 @@ def _first_of_each(rows: Ids) -> Flags:
     return found & (rows >= 0)
 
 
-def _axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Floats:
+def _align_axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Floats:
     """Reshapes values [b, m] to lie along one axis of the tables.
 
     The tables are [b, m, ...]; [b, 1] lies along none of their axes.
@@ -463,7 +472,7 @@ def _axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Flo
     return values.reshape(-1, *shape)
 
 
-def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
+def _compute_log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
     """Computes log normalizers for all combinations of states by matrix products.
 
     ln(e^rest + sum_v exp(base_v + sum_k terms_k[state_k, v])).
@@ -475,16 +484,16 @@ def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
     """
     joint, peak = len(terms), base.max(axis=1, keepdims=True)
     total = np.exp(base - peak)[:, None]
-    scale = _axis(peak, joint, None)
+    scale = _align_axis(peak, joint, None)
     for axis, term in enumerate(terms):
         top = term.max(axis=2)
-        scale = scale + _axis(top, joint, axis)
+        scale = scale + _align_axis(top, joint, axis)
         factor = np.exp(term - top[:, :, None])
         if axis < joint - 1:
             total = (total[:, :, None] * factor[:, None]).reshape(len(base), -1, base.shape[1])
         else:
             total = np.matmul(total, factor.transpose(0, 2, 1))
-    gap = _axis(rest, joint, None) - scale
+    gap = _align_axis(rest, joint, None) - scale
     sums: Values = total.reshape(gap.shape)
     sums += np.exp(np.minimum(gap, LARGE))  # where e^gap would overflow, the sum is e^rest
     np.log(np.maximum(sums, 1e-300, out=sums), out=sums)
@@ -492,7 +501,7 @@ def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
     return sums
 
 
-def _sum_product(tables: Floats, chain: Chain) -> Floats:
+def _run_sum_product(tables: Floats, chain: Chain) -> Floats:
     """Computes the marginals [M, m] of all words by message passing.
 
     All messages along the texts are sent at once, `MESSAGES` times.
@@ -502,7 +511,7 @@ def _sum_product(tables: Floats, chain: Chain) -> Floats:
     """
     count, m = tables.shape[:2]
     if tables.ndim == 2:
-        return _normalized(tables)
+        return _normalize(tables)
     shared = tables[0].size // m
     whole = tables.reshape(count, m, shared // m, m)  # first word, those between, last word
     by_middle = whole.transpose(0, 2, 1, 3)
@@ -513,15 +522,15 @@ def _sum_product(tables: Floats, chain: Chain) -> Floats:
         passed = np.matmul(first, by_middle).reshape(count, shared)[:-1]
         last = left.reshape(count, -1, m)[..., None]
         back = np.matmul(by_middle, last)[..., 0].transpose(0, 2, 1).reshape(count, shared)[1:]
-        right[1:] = np.where(linked, _normalized(passed), 1.0)
-        left[:-1] = np.where(linked, _normalized(back), 1.0)
+        right[1:] = np.where(linked, _normalize(passed), 1.0)
+        left[:-1] = np.where(linked, _normalize(back), 1.0)
     whole = whole * right.reshape(count, m, -1, 1)
     whole *= left.reshape(count, 1, -1, m)
     others = tuple(axis + 1 for axis, offset in enumerate(chain.joint) if offset != 0)
-    return _normalized(whole.reshape(tables.shape).sum(axis=others))
+    return _normalize(whole.reshape(tables.shape).sum(axis=others))
 
 
-def _normalized(values: Floats) -> Floats:
+def _normalize(values: Floats) -> Floats:
     found: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(
         1e-30
     )

@@ -101,12 +101,12 @@ def refusal(view: View) -> str:
         return context.refusal(view)
     if not view.mechanism.claim(view.table).alone:
         return "the law of a released word may depend on other words than its own"
-    if not isinstance(view.mechanism, Noisy) and not _written(view):
+    if not isinstance(view.mechanism, Noisy) and not _has_explicit_law(view):
         return "the law of the mechanism is not known: it has no log_probs, and no noise that could be drawn anew"
     return ""
 
 
-def _written(view: View) -> bool:
+def _has_explicit_law(view: View) -> bool:
     """Says whether the mechanism has an explicit law for a single word.
 
     It is tried on one of the released words.
@@ -134,7 +134,7 @@ def check(case: Case) -> None:
         "fits" in view.memo
         or not len(own)
         or not view.mechanism.claim(view.table).alone
-        or not _written(view)
+        or not _has_explicit_law(view)
     ):
         return
     assert isinstance(view.mechanism, Law), "its law is written down"
@@ -176,17 +176,17 @@ def likelihoods(
         report: callback for progress.
     """
     if context.looks(view.mechanism, view.table):
-        yield from _in_context(view, report)
+        yield from _yield_in_context(view, report)
         return
     for key in ("law", ("likelihoods", draws)):
         held = view.memo.get(key)
         if isinstance(held, Likelihoods):
             yield held
             return
-    parts = list(_parts(view))
+    parts = list(_yield_parts(view))
     for positions in parts:
         rows, which = np.unique(view.draws[positions], return_inverse=True)
-        lines, evidence = _lines(
+        lines, evidence = _compute_lines(
             view, rows, float(view.parameter[positions[0]]), draws, rng, report
         )
         which = which.reshape(len(positions), -1)
@@ -216,10 +216,10 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
     found = iter(context.lines([(view, np.arange(len(view.drawn))) for view in every], report))
     for view in views:
         own = [next(found) for _ in (view, *view.others)]
-        view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), own)
+        view.memo["in context"] = _build_per_position(view, np.arange(len(view.drawn)), own)
 
 
-def _by_same_law(view: View, other: View) -> bool:
+def _has_same_law(view: View, other: View) -> bool:
     return view.mechanism == other.mechanism and view.table is other.table
 
 
@@ -228,7 +228,7 @@ def _share_law(views: Sequence[View], report: Report) -> None:
     # a law that is estimated is estimated for each
     if isinstance(first.mechanism, Noisy) or refusal(first):
         return
-    if not all(map(partial(_by_same_law, first), views)):
+    if not all(map(partial(_has_same_law, first), views)):
         return
     pairs = [(view, view.draws != PLACEHOLDER) for view in views]
     rows = np.unique(np.concatenate([view.draws[own] for view, own in pairs]))
@@ -248,7 +248,7 @@ def _share_law(views: Sequence[View], report: Report) -> None:
         )
 
 
-def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
+def _yield_in_context(view: View, report: Report) -> Iterator[Likelihoods]:
     """Yields the channel of a context mechanism, one line for each position."""
     held = view.memo.get("in context")
     if isinstance(held, Likelihoods):
@@ -258,7 +258,7 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
     limit = max(1, CELLS // (SMALLER * len(view.table) * len(every)))
     for start in range(0, len(view.drawn), limit):
         positions = np.arange(start, min(start + limit, len(view.drawn)))
-        found = _per_position(
+        found = _build_per_position(
             view, positions, context.lines([(each, positions) for each in every], report)
         )
         if len(positions) == len(view.drawn):
@@ -266,14 +266,14 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
         yield found
 
 
-def _per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likelihoods:
+def _build_per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likelihoods:
     evidence: Evidence = "estimated" if context.approximation(view) else "exact"
     which = np.arange(len(lines) * len(positions)).reshape(len(lines), -1).T
     joined = lines[0] if len(lines) == 1 else np.concatenate(lines)
     return Likelihoods(positions=positions, which=which, lines=joined, evidence=evidence)
 
 
-def _parts(view: View) -> Iterator[Ids]:
+def _yield_parts(view: View) -> Iterator[Ids]:
     """Yields positions of one parameter whose distinct released rows fit in memory."""
     limit = max(1, CELLS // len(view.table))
     _, group = np.unique(
@@ -292,7 +292,7 @@ def _parts(view: View) -> Iterator[Ids]:
                 yield own[(line.ravel() >= start) & (line.ravel() < start + limit)]
 
 
-def _lines(
+def _compute_lines(
     view: View, rows: Ids, parameter: float, draws: int, rng: Randomness, report: Report
 ) -> tuple[Floats, Evidence]:
     """Returns the lines [m, V] of distinct released rows.
@@ -448,7 +448,7 @@ def estimate(
         mechanism=mechanism, table=table, view=view, parameter=parameter, rng=rng, report=report
     )
     budget = draws * len(rows)
-    around = _proposals(table, rows, budget, rng)
+    around = _draw_proposals(table, rows, budget, rng)
     # with little noise, a row is released for those that it is the nearest to
     if mechanism.exclude_original:
         around = np.concatenate([around, np.arange(len(table))])
@@ -464,7 +464,7 @@ def estimate(
     return lines
 
 
-def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
+def _draw_proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
     """Draws the rows around which noisy vectors are sampled."""
     share = max(1, int(OWN * budget) // len(rows))
     rest = budget - share * len(rows)
@@ -474,7 +474,7 @@ def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -
     return np.concatenate([np.repeat(rows, share), *others])
 
 
-def _shuffled(size: int, rng: Randomness) -> Ids:
+def _shuffle_order(size: int, rng: Randomness) -> Ids:
     """Returns a random order, in which any first draws are representative."""
     order: Ids = np.concatenate(
         [draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]
@@ -522,7 +522,7 @@ class _Pool:
             else -(-len(around) // (ENOUGH * len(rows)))
         )
         sums, hits = np.zeros((len(rows), size), np.float32), np.zeros(len(rows), np.int64)
-        for noisy, line, only in self._draw(around[_shuffled(len(around), self.rng)], line_of):
+        for noisy, line, only in self._draw(around[_shuffle_order(len(around), self.rng)], line_of):
             order = np.argsort(line, kind="stable")  # draws that became one row stand together
             number = (
                 hits[line[order]]

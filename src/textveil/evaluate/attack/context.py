@@ -71,7 +71,7 @@ def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[Flo
         report: callback for progress.
     """
     found = [np.zeros((len(positions), len(view.table)), np.float32) for view, positions in asked]
-    questions = list(_questions(asked))
+    questions = list(_build_questions(asked))
     table = asked[0][0].table
     for start in range(0, len(table), ROWS):
         report("laws in context", start, len(table))
@@ -101,7 +101,7 @@ def of_candidates(view: View, positions: Ids, rows: Ids, report: Report = quiet)
     """
     found = np.zeros(rows.shape, np.float32)
     done = 0
-    for question in _questions([(view, positions)]):
+    for question in _build_questions([(view, positions)]):
         places = np.array([place for _, place in question.places])
         distinct, which = np.unique(rows[places], return_inverse=True)
         near = question.law.near(distinct)
@@ -124,7 +124,7 @@ class _Question:
     places: list[tuple[int, int]] = field(default_factory=list)
 
 
-def _questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
+def _build_questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
     """Yields one question per mechanism and context, for all views together."""
     held: dict[object, _Question] = {}
     # of what a language model says of the same texts
@@ -132,7 +132,7 @@ def _questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
     for number, (view, positions) in enumerate(asked):
         mechanism, layout = contextual(view), view.layout
         memo = memos.setdefault((layout.verbatim, layout.documents.tobytes()), {})
-        for place, i, logits in _logits(view, positions, memo):
+        for place, i, logits in _yield_logits(view, positions, memo):
             key = mechanism, blake2b(logits.tobytes()).digest()
             if key not in held:
                 held[key] = _Question(law=mechanism.conditional(view.table, logits))
@@ -142,7 +142,7 @@ def _questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
     yield from held.values()
 
 
-def _logits(
+def _yield_logits(
     view: View, positions: Ids, memo: dict[object, object]
 ) -> Iterator[tuple[int, int, Floats]]:
     """Yields index, position number and context logits [V] of each position.

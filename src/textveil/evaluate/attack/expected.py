@@ -103,7 +103,7 @@ def success(
     rows, coded = secret
     found = np.zeros(len(rows))
     distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
-    asked = _asked(expected, which, len(distinct))
+    asked = _group_cells(expected, which, len(distinct))
     step = max(1, channel.CELLS // (len(table) * (LIKELIEST + OTHERS)))
     for start in range(0, len(distinct), step):
         some = coded[first[start : start + step]]
@@ -120,13 +120,15 @@ def success(
         for word, (seen, share) in enumerate(outputs, start):
             told = table.spread(lines[np.searchsorted(released, seen)])
             for alike, log_prior in asked[word].values():
-                np.add.at(found, alike, _hits(told, share, log_prior, int(distinct[word])))
+                np.add.at(
+                    found, alike, _compute_hit_rate(told, share, log_prior, int(distinct[word]))
+                )
     # of each cell as often as of every other
     times = sum(len(cells) for cells, _ in expected) // len(rows)
     return found / times
 
 
-def _asked(
+def _group_cells(
     expected: Expected, which: Ids, distinct: int
 ) -> list[dict[int, tuple[list[int], Values]]]:
     """Groups cells of each distinct row by their log prior.
@@ -141,7 +143,7 @@ def _asked(
     return asked
 
 
-def _hits(told: Floats | Values, share: Values, log_prior: Values, row: int) -> float:
+def _compute_hit_rate(told: Floats | Values, share: Values, log_prior: Values, row: int) -> float:
     """Returns the probability that the best guess is a given row.
 
     `share` has the probability of each released row, `told` its log likelihoods.

@@ -86,7 +86,7 @@ def decode(
         raise ConfigError(f"k must be 1 to {most}")
     if not len(drawn):
         return np.zeros((0, k), np.int64), np.zeros((0, k))
-    own, own_passed, numbers = _copies(layout, passed)
+    own, own_passed, numbers = _copy_texts(layout, passed)
     rows = own_passed.copy()
     rows[own.positions] = secret = _pick(prior, len(own.positions), rng)
     output = mechanism.privatize(table, Block(layout=own, rows=rows), parameter[numbers], rng=rng)
@@ -118,7 +118,7 @@ def _pick(prior: Values, count: int, rng: Randomness) -> Ids:
     return np.minimum(picked, len(prior) - 1)
 
 
-def _copies(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
+def _copy_texts(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
     """Copies the first texts of a layout for the rehearsal.
 
     As often as `REHEARSED` words need. Returns the layout, its `passed`, and the numbers of its

@@ -171,7 +171,7 @@ class Knowledge:
 
         -1 for a word that is not known.
         """
-        return _numbers(table, words, self.number)
+        return _number_words(table, words, self.number)
 
 
 def learn(
@@ -189,7 +189,7 @@ def learn(
     tokens = tokenize(texts)
     origin = table.origin
     count = Counter(tokens.words)
-    spelled = dict(zip(count, _spelled(table, list(count)), strict=True))
+    spelled = dict(zip(count, _normalize_words(table, list(count)), strict=True))
     total: Counter[str] = Counter()
     for word, times in count.items():
         total[spelled[word]] += times
@@ -209,7 +209,7 @@ def learn(
     general = np.array([listed.get(word.lower(), 0) for word in words]) + 0.5
     everything = smoothed(often, general)
     prior, usual = everything * weight, general * weight
-    line = _line(sequence, tokens.documents, len(words))
+    line = _join_texts(sequence, tokens.documents, len(words))
     with np.errstate(divide="ignore"):
         log_prior, log_usual = np.log(prior / prior.sum()), np.log(usual / usual.sum())
     return Knowledge(
@@ -220,8 +220,8 @@ def learn(
         share=everything,
         log_prior=log_prior,
         log_usual=log_usual,
-        beside=_beside(line, everything),
-        together=_together(sequence, tokens.documents, len(words)),
+        beside=_count_neighbours(line, everything),
+        together=_associate_words(sequence, tokens.documents, len(words)),
         line=line,
     )
 
@@ -247,7 +247,7 @@ def smoothed(often: Values, general: Values) -> Values:
     return found
 
 
-def _spelled(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
+def _normalize_words(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
     """Normalizes words as the mechanism does.
 
     To the word of the row, or to small letters where the word is outside the table.
@@ -260,16 +260,16 @@ def _spelled(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
     ]
 
 
-def _numbers(table: EmbeddingTable, words: Sequence[str], number: Mapping[str, int]) -> Ids:
+def _number_words(table: EmbeddingTable, words: Sequence[str], number: Mapping[str, int]) -> Ids:
     distinct = list(dict.fromkeys(words))
     found = {
         word: number.get(as_taken, -1)
-        for word, as_taken in zip(distinct, _spelled(table, distinct), strict=True)
+        for word, as_taken in zip(distinct, _normalize_words(table, distinct), strict=True)
     }
     return np.fromiter((found[word] for word in words), np.int64, len(words))
 
 
-def _line(sequence: Ids, documents: Ids, edge: int) -> Ids:
+def _join_texts(sequence: Ids, documents: Ids, edge: int) -> Ids:
     """Concatenates texts, padded with edges so that neighbours never cross texts."""
     sizes = np.diff(documents)
     line = np.full(len(sequence) + REACH * (len(sizes) + 1), edge)
@@ -279,7 +279,7 @@ def _line(sequence: Ids, documents: Ids, edge: int) -> Ids:
     return line
 
 
-def _beside(line: Ids, shares: Values) -> dict[int, Neighbours]:
+def _count_neighbours(line: Ids, shares: Values) -> dict[int, Neighbours]:
     """Counts word pairs at each distance before and behind.
 
     Beyond the end of a text the neighbour is the edge.
@@ -301,7 +301,7 @@ def _beside(line: Ids, shares: Values) -> dict[int, Neighbours]:
     return found
 
 
-def _together(sequence: Ids, documents: Ids, words: int) -> Sparse:
+def _associate_words(sequence: Ids, documents: Ids, words: int) -> Sparse:
     """Computes positive pointwise mutual information of words within texts."""
     with needed():
         from scipy import sparse

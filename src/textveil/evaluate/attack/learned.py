@@ -91,7 +91,7 @@ Look = Callable[[Shortlist, Values], Floats]
 """Computes features [m, K, F] of candidates from current probabilities [m, K]."""
 
 
-def _texts(public: object) -> object:
+def _check_public_texts(public: object) -> object:
     """Checks that public texts are texts, and returns them.
 
     Its message does not repeat them.
@@ -156,7 +156,9 @@ class Learned:
     name: ClassVar[str] = "learned"
     averages: ClassVar[Literal[True]] = True
     on_request: ClassVar[Literal[True]] = True
-    public: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(default=(), repr=False)
+    public: Annotated[tuple[str, ...], BeforeValidator(_check_public_texts)] = Field(
+        default=(), repr=False
+    )
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 10
     candidates: Annotated[int, Field(ge=50, le=1000, strict=True)] = 100
     simulated: Annotated[int, Field(ge=100, strict=True)] = 20_000
@@ -254,8 +256,10 @@ class Learned:
         program = view.program.with_parts(randomness=rng.part(SIMULATION))
         report("simulated releases", 0, len(tried))
         simulated = Case.of(program, tried, releases=len(view.others) + 1, names=True)
-        protected = _protected(simulated)
-        part, everything = (self._knowledge(view, texts, protected) for texts in (counted, public))
+        protected = _estimate_protected_share(simulated)
+        part, everything = (
+            self._learn_knowledge(view, texts, protected) for texts in (counted, public)
+        )
         truth = part.ids(view.table, simulated.secret_words)
         mixed = mixes(view)
         if mixed and not len(simulated.view.drawn):
@@ -269,11 +273,13 @@ class Learned:
             law = first if releases else None
             estimates: list[WordEstimate] | None = None if law is None else []
             trial = self._find(simulated.view, part, releases, merged, law, rng, report)
-            looks = self._looks(simulated.view, part, estimates, simulated.truth.coded, report)
+            looks = self._build_looks(
+                simulated.view, part, estimates, simulated.truth.coded, report
+            )
             weights = _fit(trial, truth, looks)
             own = self._find(view, everything, releases, merged, law, rng, report)
-            looks = self._looks(view, everything, estimates, None, report)
-            return _guesses(own, _weighed(own, weights, looks), everything)
+            looks = self._build_looks(view, everything, estimates, None, report)
+            return _build_guesses(own, _compute_probabilities(own, weights, looks), everything)
 
         blind = (
             "blind",
@@ -284,7 +290,8 @@ class Learned:
             _mask(view),
         )
         return [
-            told(releases) if releases else self._kept(blind, partial(told, 0)) for releases in seen
+            told(releases) if releases else self._memoize(blind, partial(told, 0))
+            for releases in seen
         ]
 
     @cached_property
@@ -296,7 +303,7 @@ class Learned:
     def _memo(self) -> dict[object, Any]:
         return {}
 
-    def _kept(self, key: object, make: Callable[[], _Made]) -> _Made:
+    def _memoize(self, key: object, make: Callable[[], _Made]) -> _Made:
         """Returns a memoized result; only the last `KEPT` used keys are kept."""
         made: _Made = self._memo.pop(key) if key in self._memo else make()
         self._memo[key] = made
@@ -304,15 +311,15 @@ class Learned:
             del self._memo[old]
         return made
 
-    def _knowledge(self, view: View, texts: Sequence[str], protected: float) -> Knowledge:
+    def _learn_knowledge(self, view: View, texts: Sequence[str], protected: float) -> Knowledge:
         """Returns the statistics of public texts, counted once per table.
 
         All books of a table share them.
         """
         key = _learnable(view), _digest(texts), protected
-        return self._kept(key, partial(learn, view.origin, view.words, texts, protected))
+        return self._memoize(key, partial(learn, view.origin, view.words, texts, protected))
 
-    def _looks(
+    def _build_looks(
         self,
         view: View,
         known: Knowledge,
@@ -330,12 +337,12 @@ class Learned:
             truth: int64 [n], the rows of the words that are guessed.
             report: callback for progress.
         """
-        around = partial(_around, report=report)
+        around = partial(_add_context, report=report)
         looks: list[Look] = [around] * self.passes
         if estimates is not None:
             looks = [
                 partial(
-                    _unmixed,
+                    _add_unmixing,
                     view=view,
                     known=known,
                     estimates=estimates,
@@ -349,16 +356,20 @@ class Learned:
         if kind := KINDS.get(self.language):
             language = language_model(view.origin, self.model, kind)
             models.append(
-                partial(_network, view=view, known=known, language=language, report=report)
+                partial(_score_by_network, view=view, known=known, language=language, report=report)
             )
         elif self.language == "trigram":
-            models.append(partial(_trigram, view=view, known=known, report=report))
+            models.append(partial(_score_by_trigrams, view=view, known=known, report=report))
         if self.beam:
             search = Beam(trigrams=Trigrams.count(known), width=self.beam)
             models.append(
-                partial(_searched, beam=search, positions=view.layout.positions, report=report)
+                partial(_score_by_beam, beam=search, positions=view.layout.positions, report=report)
             )
-        return [*looks, partial(_asked, models=models, report=report)] if models else looks
+        return (
+            [*looks, partial(_add_language_models, models=models, report=report)]
+            if models
+            else looks
+        )
 
     def _find(
         self,
@@ -387,7 +398,7 @@ class Learned:
     ) -> Iterator[Outcome]:
         view, words = case.view, case.secret_words
         where = np.arange(len(words))
-        rank, before = (_ranks(each, view, words) for each in (found, blind))
+        rank, before = (_rank_secrets(each, view, words) for each in (found, blind))
         how = LINEAR if mixes(view) else estimated(view, self.draws)
         note = LOWER if found.evidence == "exact" else f"{LOWER}; {how}"
         k = min(self.k, found.words.shape[1])
@@ -413,7 +424,7 @@ class Learned:
                 )
 
 
-def _ranks(found: Guesses, view: View, words: Sequence[str]) -> Values:
+def _rank_secrets(found: Guesses, view: View, words: Sequence[str]) -> Values:
     """Returns the rank of each private word among the guesses: float64 [n].
 
     Infinite for a word that is no candidate.
@@ -422,7 +433,7 @@ def _ranks(found: Guesses, view: View, words: Sequence[str]) -> Values:
     return np.where(here.any(axis=1), here.argmax(axis=1) + 1.0, np.inf)
 
 
-def _protected(simulated: Case) -> float:
+def _estimate_protected_share(simulated: Case) -> float:
     """Returns the simulated share of public-list words that detectors protect.
 
     They are protected as parts of names.
@@ -496,7 +507,9 @@ def _fit(found: Shortlist, truth: Ids, looks: Sequence[Look]) -> list[Values]:
     return weights
 
 
-def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look]) -> Values:
+def _compute_probabilities(
+    found: Shortlist, weights: Sequence[Values], looks: Sequence[Look]
+) -> Values:
     """Computes the probability of every candidate [m, K] over all passes."""
     first, *further = weights
     probability = shares(found.features, first)
@@ -505,33 +518,35 @@ def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look])
     return probability
 
 
-def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
+def _add_context(found: Shortlist, probability: Values, *, report: Report) -> Floats:
     """Adds the context features under current probabilities to the others."""
     around = found.around.features(found.words, probability, found.passing, report)
     return np.concatenate([found.features, around], axis=2)
 
 
-def _asked(
+def _add_language_models(
     found: Shortlist, probability: Values, *, models: Sequence[Look], report: Report
 ) -> Floats:
     """Adds the features of language models to all others."""
     said = [model(found, probability) for model in models]
-    return np.concatenate([_around(found, probability, report=report), *said], axis=2)
+    return np.concatenate([_add_context(found, probability, report=report), *said], axis=2)
 
 
 def _estimate(simulated: Case, known: Knowledge) -> WordEstimate:
     """Fits the first estimate of mixed words, without beliefs about neighbours."""
     return WordEstimate.fit(
-        MixedEvidence.of(simulated.view), simulated.truth.coded, _table_prior(simulated.view, known)
+        MixedEvidence.of(simulated.view),
+        simulated.truth.coded,
+        _slice_table_prior(simulated.view, known),
     )
 
 
-def _table_prior(view: View, known: Knowledge) -> Values:
+def _slice_table_prior(view: View, known: Knowledge) -> Values:
     """Returns the log prior of each row of the table: float64 [V]."""
     return known.log_prior[: len(view.origin)]
 
 
-def _unmixed(
+def _add_unmixing(
     found: Shortlist,
     probability: Values,
     *,
@@ -553,14 +568,16 @@ def _unmixed(
     table = view.mechanism.view(view.table)
     evidence = MixedEvidence.of(view, expected(table, rows, probability)[of])
     if truth is not None:
-        estimates[step:] = [WordEstimate.fit(evidence, truth, _table_prior(view, known))]
+        estimates[step:] = [WordEstimate.fit(evidence, truth, _slice_table_prior(view, known))]
     estimate = estimates[step]
     said = estimate.scores(table, estimate.vectors(evidence), rows[of])
     said -= said.mean(axis=1, keepdims=True)
-    return np.concatenate([_around(found, probability, report=report), said[:, :, None]], axis=2)
+    return np.concatenate(
+        [_add_context(found, probability, report=report), said[:, :, None]], axis=2
+    )
 
 
-def _network(
+def _score_by_network(
     found: Shortlist,
     probability: Values,
     *,
@@ -575,7 +592,7 @@ def _network(
 
     Of a word outside the table it says nothing; it then has the mean of the other candidates.
     """
-    words, first = _likeliest(found, probability, view, known)
+    words, first = _fill_likeliest(found, probability, view, known)
     limited = replace(language, batch=max(1, min(language.batch, CELLS // len(view.origin))))
     said = np.empty((*found.words.shape, 1), np.float32)
     done = 0
@@ -589,14 +606,14 @@ def _network(
     return said
 
 
-def _trigram(
+def _score_by_trigrams(
     found: Shortlist, probability: Values, *, view: View, known: Knowledge, report: Report
 ) -> Floats:
     """Returns a trigram model's log scores of candidates: float32 [m, K, F].
 
     Only the likelier candidates are rated, between the likeliest words.
     """
-    words, first = _likeliest(found, probability, view, known)
+    words, first = _fill_likeliest(found, probability, view, known)
     best = highest(probability, min(LIKELIER, probability.shape[1]))
     choices = np.take_along_axis(found.words, best, axis=1).tolist()
     items, order = np.unique(view.item[first], return_index=True)
@@ -607,7 +624,7 @@ def _trigram(
     return said
 
 
-def _searched(
+def _score_by_beam(
     found: Shortlist, probability: Values, *, beam: Beam, positions: Ids, report: Report
 ) -> Floats:
     """Returns log probabilities of candidates from the beam search.
@@ -620,7 +637,7 @@ def _searched(
     )
 
 
-def _likeliest(
+def _fill_likeliest(
     found: Shortlist, probability: Values, view: View, known: Knowledge
 ) -> tuple[list[str], Ids]:
     """Returns all items with drawn words replaced by their likeliest guess.
@@ -634,7 +651,7 @@ def _likeliest(
     return words, np.unique(found.around.of, return_index=True)[1]
 
 
-def _guesses(found: Shortlist, probability: Values, known: Knowledge) -> Guesses:
+def _build_guesses(found: Shortlist, probability: Values, known: Knowledge) -> Guesses:
     order = np.argsort(-probability, axis=1, kind="stable")
     of = found.around.of
     words = np.take_along_axis(found.words, order, axis=1)[of]

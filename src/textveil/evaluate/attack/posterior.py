@@ -119,7 +119,7 @@ def posterior(
     return after(view, seen, prior=prior, k=k, draws=draws, model=model, rng=rng, report=report)[0]
 
 
-def _held(view: View, keys: Sequence[object], k: int) -> Iterator[Ranking]:
+def _find_memoized(view: View, keys: Sequence[object], k: int) -> Iterator[Ranking]:
     """Yields memoized rankings that have at least k candidates."""
     for each in map(view.memo.get, keys):
         if isinstance(each, Ranking) and each.candidates.shape[1] >= k:
@@ -162,17 +162,17 @@ def after(
     looked = min(MOST, len(view.origin)) if mixes(view) else k
     key = ("posterior", prior, draws, model if prior == "context" else None)
     keys = [(*key, number) for number in seen]
-    found = tuple(_held(view, keys, k))
+    found = tuple(_find_memoized(view, keys, k))
     if len(found) < len(keys):
         if mixes(view):
-            found = (_jointly(view, prior, looked, rng, report),)
+            found = (_rank_jointly(view, prior, looked, rng, report),)
         else:
-            found = _singly(view, prior, looked, seen, draws, model, rng, report)
+            found = _rank_singly(view, prior, looked, seen, draws, model, rng, report)
         view.memo.update(zip(keys, found, strict=True))
     return tuple(each.first(k) for each in found)
 
 
-def _singly(
+def _rank_singly(
     view: View,
     name: PriorName,
     k: int,
@@ -232,7 +232,7 @@ def priors(
                 yield which[some], prior.within(view, found[some].astype(np.float64), number)
 
 
-def _jointly(view: View, name: PriorName, k: int, rng: Randomness, report: Report) -> Ranking:
+def _rank_jointly(view: View, name: PriorName, k: int, rng: Randomness, report: Report) -> Ranking:
     assert isinstance(view.mechanism, Windowed)
     static = prior.static(view.table, cast(StaticName, name), view.words.stopwords)
     candidates, scores = decode(

@@ -157,7 +157,7 @@ def expect(view: View, logits: Floats) -> Floats:
         return softmax(view.kept(logits))
     if view.words.stopwords == "protect":
         return softmax(logits)
-    listed = _listed(view.origin)
+    listed = _mark_listed(view.origin)
     falls = shares(view.origin)[listed].astype(np.float32)
     expected = softmax(np.where(listed, np.float32(-np.inf), logits))
     expected *= 1 - falls.sum()
@@ -166,7 +166,7 @@ def expect(view: View, logits: Floats) -> Floats:
 
 
 @lru_cache(maxsize=16)
-def _listed(table: EmbeddingTable) -> Flags:
+def _mark_listed(table: EmbeddingTable) -> Flags:
     """Marks the rows whose words are on the public list: bool [V]."""
     return np.array([is_public(word) for word in table.words])
 

@@ -46,23 +46,23 @@ def distinct(texts: Sequence[str]) -> list[str]:
     them twice.
     """
     ordered = sorted(dict.fromkeys(texts), key=len, reverse=True)
-    sequence, documents = _numbered(ordered)
+    sequence, documents = _number_words(ordered)
     sizes = np.diff(documents)
     held = sizes == 0
     for length in range(1, RUN):
-        held |= _repeats(sequence, documents, length)[0] & (sizes == length)
-    repeats, run, text = _repeats(sequence, documents, RUN)
+        held |= _find_repeats(sequence, documents, length)[0] & (sizes == length)
+    repeats, run, text = _find_repeats(sequence, documents, RUN)
     asked = np.flatnonzero(repeats & (sizes >= RUN))
-    held[asked] = _inside(sequence, documents, run, text, asked)
+    held[asked] = _find_contained(sequence, documents, run, text, asked)
     return [each for each, known in zip(ordered, held.tolist(), strict=True) if not known]
 
 
-def _repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Ids]:
+def _find_repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Ids]:
     """Finds texts whose runs all occur in earlier texts.
 
     Returns also the number of each run, and the text that it is in.
     """
-    runs, text = _runs(sequence, documents, length)
+    runs, text = _hash_runs(sequence, documents, length)
     _, run = np.unique(runs, return_inverse=True)
     texts = len(documents) - 1
     first = np.full(int(run.max(initial=-1)) + 1, texts)
@@ -72,7 +72,7 @@ def _repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Id
     return repeats, run, text
 
 
-def _inside(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: Ids) -> list[bool]:
+def _find_contained(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: Ids) -> list[bool]:
     """Says of each text whether an earlier one contains all its words.
 
     Candidates are found by the text's rarest run.
@@ -112,9 +112,9 @@ def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str],
     for part, draws in rng.open([len(texts)]).chunks(max(1, len(texts))):
         keys[part] = draws.uniform(1)[:, 0]
     ordered = [texts[i] for i in np.argsort(keys, kind="stable").tolist()]
-    sequence, documents = _numbered(ordered)
+    sequence, documents = _number_words(ordered)
     tried = min(int(np.searchsorted(documents, words)), int(len(texts) * TRIED))
-    runs, text = _runs(sequence, documents, COMMON)
+    runs, text = _hash_runs(sequence, documents, COMMON)
     seen = np.isin(runs, runs[text < tried])
     shared = np.bincount(text, seen, minlength=len(texts)) / np.maximum(
         1, np.bincount(text, minlength=len(texts))
@@ -128,7 +128,7 @@ def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str],
     return apart, ordered[:tried]
 
 
-def _numbered(texts: Sequence[str]) -> tuple[Ids, Ids]:
+def _number_words(texts: Sequence[str]) -> tuple[Ids, Ids]:
     """Numbers the lowercased words of texts, and returns where texts start."""
     tokens = tokenize(texts)
     number: dict[str, int] = {}
@@ -136,7 +136,7 @@ def _numbered(texts: Sequence[str]) -> tuple[Ids, Ids]:
     return np.array(found, np.int64), tokens.documents
 
 
-def _runs(sequence: Ids, documents: Ids, length: int) -> tuple[Hashes, Ids]:
+def _hash_runs(sequence: Ids, documents: Ids, length: int) -> tuple[Hashes, Ids]:
     """Hashes every run of a given length, and returns its text."""
     text = np.repeat(np.arange(len(documents) - 1), np.diff(documents))
     starts = np.flatnonzero(np.arange(len(sequence)) + length <= documents[1:][text])

@@ -60,7 +60,7 @@ def expected(
     found = np.zeros(
         (len(items), len(choices[0]) if len(choices) else 0, len(FEATURES)), np.float32
     )
-    for number, (before, behind) in enumerate(_neighbours(words, documents, items, knows)):
+    for number, (before, behind) in enumerate(_yield_neighbours(words, documents, items, knows)):
         parts = [([], before), *((behind[i::-1], before[: 1 - i]) for i in range(len(behind)))]
         # the latest word first
         questions = [(len(first), [*first, "", *last]) for first, last in parts]
@@ -77,7 +77,7 @@ def expected(
     return found
 
 
-def _neighbours(
+def _yield_neighbours(
     words: Sequence[str], documents: Ids, items: Ids, knows: Any
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yields up to two known words before and behind each item.
@@ -91,10 +91,10 @@ def _neighbours(
         for place, item in enumerate(kept, 1):
             if item in asked:
                 yield (
-                    _known(reversed(spelled[max(0, place - 2) : place]), knows),
-                    _known(iter(spelled[place + 1 : place + 3]), knows),
+                    _take_known(reversed(spelled[max(0, place - 2) : place]), knows),
+                    _take_known(iter(spelled[place + 1 : place + 3]), knows),
                 )
 
 
-def _known(words: Iterator[str], knows: Any) -> list[str]:
+def _take_known(words: Iterator[str], knows: Any) -> list[str]:
     return list(takewhile(knows, words))

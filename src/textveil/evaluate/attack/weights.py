@@ -56,19 +56,19 @@ def logistic(features: Floats, right: Ids) -> Values:
     chosen = features[np.arange(len(right)), right]
     weights = start
     for step in (max(1, len(right) // SAMPLED), 1):  # what is found on a sample is a good start
-        weights = _newton(features[::step], chosen[::step], start, weights)
+        weights = _minimize_loss(features[::step], chosen[::step], start, weights)
     return weights
 
 
-def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) -> Values:
+def _minimize_loss(features: Floats, chosen: Floats, start: Values, weights: Values) -> Values:
     """Minimizes the loss by Newton's method from given weights.
 
     Steps that increase it are halved.
     """
-    loss, gradient, curvature = _loss(features, chosen, start, weights)
+    loss, gradient, curvature = _compute_loss(features, chosen, start, weights)
     step = np.linalg.solve(curvature, gradient)
     while gradient @ step > CLOSE:
-        tried = _loss(features, chosen, start, weights - step)
+        tried = _compute_loss(features, chosen, start, weights - step)
         if tried[0] < loss:
             weights, (loss, gradient, curvature) = weights - step, tried
             step = np.linalg.solve(curvature, gradient)
@@ -77,7 +77,7 @@ def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) ->
     return weights
 
 
-def _loss(
+def _compute_loss(
     features: Floats, chosen: Floats, start: Values, weights: Values
 ) -> tuple[float, Values, Values]:
     """Computes the penalized mean loss, its gradient [F], and curvature [F, F]."""
