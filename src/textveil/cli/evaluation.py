@@ -49,7 +49,7 @@ def texts(path: str, field: str | None = None, limit: int | None = None) -> list
         path: a .txt (a text per line), .jsonl, .csv, .tsv or .parquet, also in .gz but the last; -
             is standard input.
         field: which of its fields has the texts.
-        limit: take only so many.
+        limit: the most texts to take.
 
     Raises:
         InputError: there is no such file, it cannot be read, or holds no text.

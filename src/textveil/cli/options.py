@@ -41,7 +41,7 @@ class Shared:
     Attributes:
         help: one or two sentences.
         flag: as it is typed; several with spaces between them.
-        metavar: what stands for its value in the help; None for a flag without one.
+        metavar: the placeholder of its value in the help; None for a flag without one.
         path: the option of a configuration that it sets; None for `--config` and `-o`, which name
             theirs themselves.
         also: further options that it sets when it is given.
@@ -382,7 +382,7 @@ class Typed:
     """The typed values of a verb's shared options.
 
     Attributes:
-        values: the options with a flag of their own, by dotted path.
+        values: the options with a separate flag, by dotted path.
         settings: what stood behind each -o.
         file: what stood behind --config.
         default: the profile where nothing names a profile or a mechanism; None for none.

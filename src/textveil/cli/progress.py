@@ -66,7 +66,7 @@ def bars(spell: Spell = thousands, unit: str = "") -> Iterator[Report]:
 
     Args:
         spell: how an amount of a step is written.
-        unit: what stands behind the amounts (" texts").
+        unit: the unit behind the amounts (" texts").
     """
     if sys.stderr is None or os.environ.get("TEXTVEIL_PROGRESS") == "0":
         yield lambda *_: None

@@ -1,6 +1,6 @@
 """Sessions as verbs open them: from a file, or a store.
 
-In: what stands behind --session and --store. Out: the session.
+In: the values of --session and --store. Out: the session.
 Not here: what a session or a store is (`textveil.session`).
 """
 
@@ -46,8 +46,8 @@ def opened(
     It gives each release only when it is remembered.
 
     Args:
-        session: what stands behind --session; without it there is no session.
-        store: what stands behind --store; None for a file.
+        session: the value of --session; without it there is no session.
+        store: the value of --store; None for a file.
         new: whether it is made where there is none.
 
     Raises:

@@ -346,12 +346,12 @@ def show(
     Args:
         results: the releases.
         output: where they go.
-        coloured: them in colour, and marked besides where a console has no styles.
+        coloured: them in colour, and marked by signs, too, where a console has no styles.
         legend: what that means.
         as_json: one JSON object each.
         with_original: with the originals.
         private: whether what is written is for its owner alone.
-        more: what stands in the JSON of each besides.
+        more: additional fields in the JSON of each.
     """
     from rich.console import Console
 

@@ -58,7 +58,7 @@ def verb(
     - `telling`, it has the options about statements, and gets a `Telling`.
 
     Args:
-        examples: command lines that work as they stand, shown at the end of its help.
+        examples: complete command lines that work, shown at the end of its help.
         options: which of the shared ones it has; names of `SHARED`.
         fields: which of its parameters are dictionaries of what was typed for fields, and the
             arguments of `of_fields`.
@@ -194,7 +194,7 @@ def group(
 
     Args:
         about: its help; "" for that of `alone`.
-        examples: command lines that work as they stand; none for those of `alone`.
+        examples: complete command lines that work; none for those of `alone`.
         panel: the heading under which `textveil --help` lists it, for another package.
         alone: the verb that runs where none of its own is named; the group has its options. None to
             show the help.

@@ -65,7 +65,7 @@ class Part:
         file: the number of its input file.
         path: of its input file.
         state: of its input file before it was read.
-        cut: where it stands there.
+        cut: its rows in that file.
     """
 
     number: int
@@ -88,7 +88,7 @@ class PartDrawing:
         output: where parts go.
         key: of the release.
         run: the name of the release, which every record carries.
-        mapping: keeps what placeholders stand for; None where that is thrown away.
+        mapping: keeps the values of placeholders; None where they are thrown away.
     """
 
     config: Config = field(repr=False)

@@ -159,7 +159,7 @@ def begin(
         pins: what the run depends on.
         key: where its key is, or is to be.
         resume: whether a run may go on.
-        mapping: where the run keeps what placeholders stand for; None: nowhere.
+        mapping: where the run keeps the values of placeholders; None: nowhere.
 
     Raises:
         ConfigError: something is in the way, or the run that goes on was begun with other options.

@@ -213,7 +213,7 @@ def verify(output: str | Path) -> list[str]:
 
     A line for each file; empty where all of it agrees.
 
-    It tells of changes by accident. Who can change a part can change the manifest too; keep a copy
+    It shows changes by accident. Whoever can change a part can change the manifest too; keep a copy
     of it, or sign it.
 
     Args:

@@ -49,10 +49,10 @@ class CorpusStatement:
             row is about.
         subject: the name of that field.
         others: fields that are copied and not covered.
-        copied: how many words stand in those fields.
+        copied: the number of words in those fields.
         equal: whether equal texts have equal releases.
         alike: whether equal values have one placeholder in all rows of a subject.
-        kept: whether what placeholders stand for is kept.
+        kept: whether the values of placeholders are kept.
     """
 
     guarantee: Guarantee | None = None

@@ -65,7 +65,7 @@ class PartCut:
         stop: where it ends.
         first: the number of its first row in the file.
         rows: how many it has.
-        digest: of what is read of them; only who has the key can check a guess with it.
+        digest: of what is read of them; only whoever has the key can check a guess with it.
     """
 
     start: int
@@ -85,7 +85,7 @@ class Surveyed:
         packing: how it is compressed.
         texts: the fields with texts.
         others: fields that nothing names.
-        digest: of all bytes of the file; only who has the key can check a guess with it.
+        digest: of all bytes of the file; only whoever has the key can check a guess with it.
     """
 
     parts: tuple[PartCut, ...]
@@ -192,7 +192,7 @@ def _digest_file(path: str | Path, into: Any) -> None:
 def rows_digest(key: bytes) -> Any:
     """Returns a keyed hash object for rows; see `digest`.
 
-    Only who has the key can check a guess with it.
+    Only whoever has the key can check a guess with it.
     """
     return blake2b(key=key, digest_size=16, person=b"tv/rows")
 

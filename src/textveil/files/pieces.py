@@ -40,7 +40,7 @@ class Row(NamedTuple):
     """One row of a file.
 
     Attributes:
-        line: as it stands there, with its end; it may be several lines.
+        line: as it is in the file, with its end; it may be several lines.
         cells: the fields that were asked for, by name.
         others: the names of the other fields.
         rest: their values; what is no string as it is written.
@@ -117,10 +117,10 @@ class FileHead:
     """The part of a file before its first row.
 
     Attributes:
-        text: as it stands there, without the byte order mark.
+        text: as it is in the file, without the byte order mark.
         mark: the byte order mark, or nothing.
         names: of the columns, where the head says them; repeated ones too.
-        cells: where each name stands in the text.
+        cells: the spelling of each name in the text.
     """
 
     text: str = ""

@@ -178,7 +178,7 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
         guard: protects and restores; None for the profile "prompt".
 
     Raises:
-        ConfigError: the inner adapter holds a model of its own that is not protected, such as
+        ConfigError: the inner adapter holds a model that is not protected, such as
             `dspy.TwoStepAdapter`.
     """
 

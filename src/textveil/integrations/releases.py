@@ -70,7 +70,7 @@ class TableRelease:
     It pickles; a pickle that arrives after the end finds no key, and draws nothing.
 
     Args:
-        privatizer: privatizes them; a seed of its own is not used.
+        privatizer: privatizes them; its seed is not used.
         key: 32 bytes, for tests only: whoever has it can repeat the draws.
 
     Attributes:

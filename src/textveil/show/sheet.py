@@ -2,7 +2,7 @@
 
 All three say the same.
 
-In: sentences, numbers, tables. Out: a `Sheet`; nothing stands in one of its three forms only.
+In: sentences, numbers, tables. Out: a `Sheet`; all three forms have the same contents.
 Not here: what is said (`corpus.statement`), and the frame of a page (`page`).
 """
 
@@ -61,7 +61,7 @@ class Sheet:
     Attributes:
         title: what the sheet is.
         facts: names and values that come first.
-        sections: what is said.
+        sections: the sections of the text.
     """
 
     title: str

@@ -114,7 +114,7 @@ class Around:
 
         Args:
             cells: int64 [c].
-            sides: how many sides are looked at, the closest ones.
+            sides: the number of sides that are used, the closest first.
         """
         with needed():
             from scipy import sparse

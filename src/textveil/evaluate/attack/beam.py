@@ -30,7 +30,7 @@ LEAST = 1e-5
 """The lowest probability that a candidate is given."""
 
 CELLS = 1 << 23
-"""Probabilities that are held at once: 64 MiB."""
+"""Probabilities that are in memory at once: 64 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +103,7 @@ class Beam:
 
     Attributes:
         trigrams: what goes on well.
-        width: so many texts are kept at each word, 1 or more.
+        width: the number of texts that are kept at each word, 1 or more.
         weight: the power of what the trigram model says, 0 or more.
     """
 

@@ -72,9 +72,9 @@ class Shortlist:
     """The candidate words of m cells, with their features.
 
     Attributes:
-        around: the cells, and what stands around.
+        around: the cells, and their context.
         words: int64 [m, K], numbers of words.
-        features: float32 [m, K, F], what is known of each but for what stands around.
+        features: float32 [m, K, F], the features of each without its context.
         passing: float32 [m, K, S], what neighbours that passed say of each, at each side.
         evidence: whether the law was written down or estimated.
     """
@@ -116,7 +116,7 @@ def find(
         known: what public text teaches.
         of: int64 [n], the cell of each position.
         k: candidates for each.
-        releases: how many releases are looked at; 0 for an attacker who sees nothing that was
+        releases: how many releases are used; 0 for an attacker who sees nothing that was
             drawn.
         draws: noisy vectors per released row, where the law has to be estimated.
         estimate: takes the place of the law, where words were mixed.
@@ -229,7 +229,7 @@ def _yield_estimates(
 def _is_law_deferred(view: View, k: int) -> bool:
     """Says whether the law is computed only after candidates are chosen.
 
-    That is so where a context gives each position a law of its own, and the table is large.
+    That is so where a context gives each position a separate law, and the table is large.
     """
     one = view.table is view.origin
     return one and context.looks(view.mechanism, view.table) and len(view.table) > LARGER * k

@@ -82,7 +82,7 @@ class View:
             names have there.
         others: further releases of the same texts, each drawn anew; they differ from this one in
             what was drawn alone.
-        program: what made the releases, with options and budgets, and draws of its own: whoever has
+        program: what made the releases, with options and budgets, and separate draws: whoever has
             it can release other texts in the same way. None where it is not known.
     """
 
@@ -240,7 +240,7 @@ class Truth:
 
     Attributes:
         texts: the B texts.
-        words: their N words, as they stand there.
+        words: their N words, as written.
         rows: int64 [n], the row of every protected position, in the table of words (`View.origin`).
         coded: int64 [n], the same in the table that the mechanism runs over (`View.table`).
         names: int64 [m], for every name that was drawn the row, on its list, of the name that

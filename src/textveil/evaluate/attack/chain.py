@@ -48,7 +48,7 @@ About 150 MB in all; the tables stay in the cache.
 """
 
 CELLS = 1 << 24
-"""Scores that are held at once: 64 MiB."""
+"""Scores that are in memory at once: 64 MiB."""
 
 LEVELS = 4
 """Quantile groups of unlike parameters, each fitted with its own softness."""

@@ -29,7 +29,7 @@ Few, so that intermediate results stay in the cache.
 """
 
 CELLS = 1 << 27
-"""Log-probabilities that are held at once: 512 MiB."""
+"""Log-probabilities that are in memory at once: 512 MiB."""
 
 SMALLER = 4
 """Divides `CELLS` where each position has a line and logits by itself."""
@@ -330,7 +330,7 @@ def laws(
 
     With the first of the rows; nothing where there is no law.
 
-    Every row stands alone in a text.
+    Every row is a text by itself.
     """
     if not isinstance(mechanism, Law):
         return

@@ -44,7 +44,7 @@ class Outcome:
             known.
         note: what a reader has to know ("a lower bound: ...").
         share: whether values that are all 0 or 1 are a share, and not sizes that happen to be so.
-        headline: whether it stands in the picture and the short table.
+        headline: whether the picture and the short table have it.
         geometric: whether the values are logarithms, and what is reported is exp of their mean.
         sliced: whether a mean over some of the values means anything.
     """

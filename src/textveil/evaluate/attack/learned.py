@@ -2,7 +2,7 @@
 
 In: a case, public texts. Out: how often the private word is the best guess, among the first, and at
 which rank. Not here: what public texts teach (`knowledge`), which words come into question
-(`candidates`), and what stands around a word (`around`).
+(`candidates`), and the context of a word (`around`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,7 +237,7 @@ class Learned:
 
         Args:
             view: the releases.
-            seen: numbers of releases; 0 is a guess from what stands around alone.
+            seen: numbers of releases; 0 is a guess from context alone.
             rng: for the choice of texts to try, their releases, and laws that have to be estimated.
             report: callback for progress.
 

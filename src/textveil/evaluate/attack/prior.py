@@ -24,7 +24,7 @@ PriorName = Literal["uniform", "unigram", "context"]
 PRIORS: tuple[PriorName, ...] = get_args(PriorName)
 
 CELLS = 1 << 26
-"""Logits that are held at once: 256 MiB."""
+"""Logits that are in memory at once: 256 MiB."""
 
 EVEN = 0.5
 """The share of the uniform prior in the unigram prior.

@@ -49,7 +49,7 @@ class MixedEvidence:
         vectors: the table that the mechanism takes vectors from.
         rows: int64 [n, F], rows released or passed at each offset, -1 for none.
         beside: int64 [n, G], protected positions at each offset but 0, -1 for none.
-        expected: float32 [n, d], what each position is taken to be; None if nothing is believed
+        expected: float32 [n, d], the expected vector of each position; None if nothing is believed
             yet.
     """
 
@@ -125,7 +125,7 @@ class WordEstimate:
         """Fits the least-squares estimate on releases whose words are known.
 
         Args:
-            evidence: what stands around n positions, n > 0.
+            evidence: the evidence around n positions, n > 0.
             truth: int64 [n], the rows of the words there.
             log_prior: float64 [V], ln of the share of each row among private words.
         """
