@@ -110,10 +110,10 @@ def check_limit(limit: int | None) -> None:
 
 
 def _take_some(rows: Iterable[str | None], limit: int | None) -> list[str]:
-    found = list(islice((text for text in rows if text and text.strip()), limit))
-    if not found:
+    result = list(islice((text for text in rows if text and text.strip()), limit))
+    if not result:
         raise InputError("the file has no text")
-    return found
+    return result
 
 
 def simulation(config: "Config") -> "Randomness":

@@ -114,7 +114,7 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
     merged = _merge([_correct_paths(layer, name) for layer in _leave_behind(layers, name)], budgets)
     chosen = _select_below("mechanism.", merged)
     chosen.pop("name", None)
-    found = Config(
+    result = Config(
         words=WordsOptions(**_convert_section(WordsOptions, "words", merged)),
         table=TableOptions(**_convert_section(TableOptions, "table", merged)),
         mechanism=MechanismOptions(name=name, options=_convert_options(name, chosen)),
@@ -128,11 +128,11 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         seed=typed("seed", merged.get("seed"), int | None),
         profile=profile,
     )
-    registry.entry("table", found.table.name)
-    if complete and needed and not _has_budget(found, parameter):
+    registry.entry("table", result.table.name)
+    if complete and needed and not _has_budget(result, parameter):
         or_own = f", or {owns[0]} (-o {owns[0]}=...)" if owns else ""
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
-    return found
+    return result
 
 
 def _select_below(prefix: str, merged: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,15 +262,15 @@ def _read_options(mechanism: str) -> registry.Options:
 
 def _find_last(layers: Iterable[Layer], path: str) -> str | None:
     """Returns a name's value in the topmost layer that has it."""
-    found = None
+    result = None
     for layer in layers:
         value = layer.values.get(path)
         if value is not None and not isinstance(value, str):
             raise ConfigError(
                 f"{path} in {layer.source} must be a name, got {type(value).__name__}"
             )
-        found = value or found
-    return found
+        result = value or result
+    return result
 
 
 def _convert_section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:

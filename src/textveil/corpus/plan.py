@@ -301,9 +301,9 @@ def _write_key(path: Path, key: bytes) -> None:
 
 def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Flattens nested options to dotted paths."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, each in value.items():
-        found |= (
+        result |= (
             _flatten(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
         )
-    return found
+    return result

@@ -239,21 +239,21 @@ def _survey(
     """
     marks = begun.work.inside("ids")
     survey = Survey(options=options, rows=rows, key=key, marks=marks)
-    found: dict[int, Surveyed] = {}
+    result: dict[int, Surveyed] = {}
     report("files read", 0, len(files))
     for file, made in executor.map(survey, files):
-        found[file.number] = made
-        report("files read", len(found), len(files))
+        result[file.number] = made
+        report("files read", len(result), len(files))
     if options.id is not None:
         require_unique(marks)
-    others = _list_others(found)
+    others = _list_others(result)
     if others and not options.others:
         raise ConfigError(
             f"the rows have {len(others)} fields that nothing names ({listed(titles(others))}): say whether "
             "they are copied as they are, which no statement covers (--others copy), or left out (--others drop)"
         )
-    begun.require_same_input(files, found)
-    return found
+    begun.require_same_input(files, result)
+    return result
 
 
 def _list_others(found: Mapping[int, Surveyed]) -> list[str]:

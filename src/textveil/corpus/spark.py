@@ -124,14 +124,14 @@ class Spark:
         from pyspark.errors import PySparkException
 
         try:
-            found = [(row.number, bytes(row.made)) for row in frame.collect()]
+            result = [(row.number, bytes(row.made)) for row in frame.collect()]
         except PySparkException as error:
             failure = type(error).__name__
         else:
-            for _, made in found:
+            for _, made in result:
                 if isinstance(error_ := pickle.loads(made), TextveilError):
                     raise error_
-            return found
+            return result
         raise TextveilError(
             f"A task of Spark failed again and again ({failure}). Retry with --resume."
         )

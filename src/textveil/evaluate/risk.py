@@ -300,16 +300,16 @@ def _combine_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]
 
     A word of several pieces is found if all of them are. What became a placeholder is not found.
     """
-    found = np.ones(len(view.items))
-    np.multiply.at(found, view.item, words)
+    result = np.ones(len(view.items))
+    np.multiply.at(result, view.item, words)
     for where, own in names:
-        found[where] = own
+        result[where] = own
     items = [item for released in view.released for item in released.items]
     hidden = np.array([item.kind is Kind.PLACEHOLDER for item in items], bool)
     hidden[view.item] = False
-    found[hidden] = 0.0
-    found[np.array([item.group == PUBLIC for item in items], bool)] = np.nan
-    return found
+    result[hidden] = 0.0
+    result[np.array([item.group == PUBLIC for item in items], bool)] = np.nan
+    return result
 
 
 def _guess_items(
@@ -380,10 +380,10 @@ def _expect_rows(case: Case, prior: PriorName, items: Ids) -> Values:
     view = case.view
     if prior != "context":
         return static(view.origin, prior, view.words.stopwords)[None]
-    found = np.empty((len(items), len(view.origin)))
+    result = np.empty((len(items), len(view.origin)))
     for which, expected in priors.context(view, items):
-        found[which] = expected
-    return found
+        result[which] = expected
+    return result
 
 
 def sentence(risks: Sequence[Risk]) -> str:
@@ -429,10 +429,10 @@ def _read_measured() -> dict[str, Any]:
 
     The bench writes that file from its rows.
     """
-    found: dict[str, Any] = json.loads(
+    result: dict[str, Any] = json.loads(
         (files("textveil") / "data" / "risk.json").read_text(encoding="utf-8")
     )
-    return found
+    return result
 
 
 def caution(risks: Sequence[Risk]) -> str:

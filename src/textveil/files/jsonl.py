@@ -60,12 +60,12 @@ def _is_blank(line: str) -> bool:
 
 def _read_object(line: str, number: int) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        result = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        result = None
+    if not isinstance(result, dict):
         raise InputError(f"line {number} must be a JSON object")
-    return found
+    return result
 
 
 def _build_row(number: int, line: str, columns: TextColumns) -> Row:

@@ -84,9 +84,9 @@ class DatasetRelease(TableRelease):
 
     @classmethod
     def _from_state(cls, state: tuple[Any, ...]) -> Self:
-        made = super()._from_state(state)
-        made._columns, made._id, made._keep, made._statement = state[4:]
-        return made
+        result = super()._from_state(state)
+        result._columns, result._id, result._keep, result._statement = state[4:]
+        return result
 
     def _read_ids(self, batch: Mapping[str, Any], indices: Sequence[int] | None) -> Sequence[Any]:
         ids = indices if self._id is None else batch[self._id]

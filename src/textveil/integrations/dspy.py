@@ -124,11 +124,11 @@ def _restore(begun: GuardedRequest, came: Any) -> list[Any]:
     """Restores the outputs, and keeps what became of them."""
     if not isinstance(came, list):
         raise InputError("the inner model must give a list of outputs")
-    made = [_restore_output(begun, own) for own in came]
+    result = [_restore_output(begun, own) for own in came]
     begun.answered(
-        [(_to_message(own), _to_message(new)) for own, new in zip(came, made, strict=True)]
+        [(_to_message(own), _to_message(new)) for own, new in zip(came, result, strict=True)]
     )
-    return made
+    return result
 
 
 def _restore_output(begun: GuardedRequest, came: Any) -> Any:
@@ -136,15 +136,15 @@ def _restore_output(begun: GuardedRequest, came: Any) -> Any:
         return _restore_text(begun, came)
     if not isinstance(came, dict):
         return came
-    made = dict(came)
-    made.pop("logprobs", None)
-    for name, value in made.items():
+    result = dict(came)
+    result.pop("logprobs", None)
+    for name, value in result.items():
         if isinstance(value, str):
-            made[name] = _restore_text(begun, value)
+            result[name] = _restore_text(begun, value)
         elif name == "tool_calls" and value:
             calls = [own if isinstance(own, dict) else own.model_dump() for own in value]
-            made[name] = begun.restored({"tool_calls": calls})["tool_calls"]
-    return made
+            result[name] = begun.restored({"tool_calls": calls})["tool_calls"]
+    return result
 
 
 def _restore_text(begun: GuardedRequest, came: str) -> str:

@@ -215,15 +215,15 @@ class ProtectedChatGenerator:
 
 
 def _build_message(own: Body) -> ChatMessage:
-    made: ChatMessage = ChatMessage.from_dict({"meta": {}, "name": None, **own})
-    return made
+    result: ChatMessage = ChatMessage.from_dict({"meta": {}, "name": None, **own})
+    return result
 
 
 def _describe_tool(tool: Any, said: Body) -> Any:
     """Copies a tool with its released description."""
-    made = copy.copy(tool)
-    made.description, made.parameters = said["description"], said["parameters"]
-    return made
+    result = copy.copy(tool)
+    result.description, result.parameters = said["description"], said["parameters"]
+    return result
 
 
 def _restore(begun: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMessage]:

@@ -212,10 +212,10 @@ def _to_json(message: BaseMessage) -> Body:
     """Converts a message to JSON data."""
     if not isinstance(message, BaseMessage):
         raise InputError(f"messages must be LangChain's, got {type(message).__name__}")
-    made = message.model_dump()
+    result = message.model_dump()
     if message.type.endswith("MessageChunk"):
-        made["type"] = message_chunk_to_message(message).type
-    return made
+        result["type"] = message_chunk_to_message(message).type
+    return result
 
 
 def _replace_contents(message: BaseMessage, plain: Body) -> BaseMessage:
@@ -227,11 +227,11 @@ def _replace_contents(message: BaseMessage, plain: Body) -> BaseMessage:
         message = message_chunk_to_message(message)
     fields = type(message).model_fields
     empty = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-    made = message.model_copy(
+    result = message.model_copy(
         update={name: plain.get(name, empty[name]) for name in fields if name != "type"}
     )
-    made.__pydantic_extra__ = {}
-    return made
+    result.__pydantic_extra__ = {}
+    return result
 
 
 # ---- the model -----------------------------------------------------------------------------------

@@ -203,10 +203,10 @@ class TextveilGuardrail(CustomGuardrail):
         return self._begun.pop(name, None) if isinstance(name, str) else None
 
     def _build_refusal(self, said: str) -> Exception:
-        made: Exception = GuardrailRaisedException(
+        result: Exception = GuardrailRaisedException(
             guardrail_name=self.guardrail_name, message=f"textveil: {said}"
         )
-        return made
+        return result
 
 
 def _check(options: Body) -> None:
@@ -228,8 +228,8 @@ def _check(options: Body) -> None:
 
 def _to_json(said: Any) -> Body:
     """Converts an answer, or a piece of one, to JSON data."""
-    made: Body = said.model_dump(exclude_none=True)
-    return made
+    result: Body = said.model_dump(exclude_none=True)
+    return result
 
 
 def _extract_request(data: Body) -> Body:

@@ -122,9 +122,9 @@ class TextveilPipe:
             raise EndpointError(
                 f"the model gave no answer (status {getattr(came, 'status_code', 'unknown')})"
             )
-        made: Body = begun.restored(came)
-        await begun.aanswered(zip(CHAT.said(came), CHAT.said(made), strict=True))
-        return made
+        result: Body = begun.restored(came)
+        await begun.aanswered(zip(CHAT.said(came), CHAT.said(result), strict=True))
+        return result
 
     async def _check(self, function: str, model: str, request: Any) -> None:
         """Refuses settings of Open WebUI that would leak originals."""
@@ -178,16 +178,16 @@ def _find_bases(models: Mapping[str, Any], model: str) -> list[Body]:
     Raises:
         ConfigError: it does not know one of these.
     """
-    found: list[Body] = []
+    result: list[Body] = []
     name: str | None = model
-    while name is not None and len(found) <= len(models):
+    while name is not None and len(result) <= len(models):
         if name not in models:
             raise ConfigError(
                 "Open WebUI does not know the model, or the one that it was made from"
             )
-        found.append(models[name] or {})
-        name = (found[-1].get("info") or {}).get("base_model_id")
-    return found
+        result.append(models[name] or {})
+        name = (result[-1].get("info") or {}).get("base_model_id")
+    return result
 
 
 def _has_more_readers(model: Body) -> bool:

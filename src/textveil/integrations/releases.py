@@ -125,11 +125,11 @@ class TableRelease:
 
     @classmethod
     def _from_state(cls, state: tuple[Any, ...]) -> Self:
-        made = cls.__new__(cls)
-        made.name, made._packed, path, made._digest = state[:4]
-        made._path = Path(path)
-        made._privatizer = _build_privatizer(made.name, made._packed)
-        return made
+        result = cls.__new__(cls)
+        result.name, result._packed, path, result._digest = state[:4]
+        result._path = Path(path)
+        result._privatizer = _build_privatizer(result.name, result._packed)
+        return result
 
     def finish(self) -> None:
         """Destroys the key, which ends the release.

@@ -176,10 +176,10 @@ class Encoder:
     def _embed(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         if (lengths != ids.shape[1]).any():
             raise ValueError("a batch of the bundled encoder must have sequences of one length")
-        found: Floats = self._words[ids].astype(np.float32, copy=False)
-        found += self._types[0] if types is None else self._types[types]
-        found += self._positions[: ids.shape[1]]
-        return found
+        result: Floats = self._words[ids].astype(np.float32, copy=False)
+        result += self._types[0] if types is None else self._types[types]
+        result += self._positions[: ids.shape[1]]
+        return result
 
     @cached_property
     def _words(self) -> Any:  # rows in float16, or in 4 bits

@@ -348,9 +348,9 @@ class TokenClassifier:
 
     def _compute_probabilities(self, outputs: Floats) -> Floats:
         logits = outputs[:, : len(self.types)]
-        found: Floats = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        result: Floats = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+        result /= result.sum(axis=1, keepdims=True)
+        return result
 
     def _mark_tagged(
         self, texts: Ragged, inside: Floats, detail: Flags, text: Ints, marks: Ints
@@ -365,8 +365,8 @@ class TokenClassifier:
             marks: of the lexicon, for the bundled tagger's own thresholds.
         """
         if self.threshold is not None:
-            found: Flags = inside >= self.threshold
-            return found
+            result: Flags = inside >= self.threshold
+            return result
         known = {word: look(word) for word in set(texts.words)}
         looks = np.fromiter((known[word] for word in texts.words), np.int64, len(texts.words))
         ordinary = (marks & lexicon.ORDINARY > 0).astype(np.int64)
@@ -374,8 +374,8 @@ class TokenClassifier:
 
         def least(names: Mapping[str, tuple[float, ...]], details: tuple[float, float]) -> Floats:
             table = np.array([names[look] for look in LOOKS])
-            found: Floats = np.where(detail, np.array(details)[ordinary], table[place])
-            return found
+            result: Floats = np.where(detail, np.array(details)[ordinary], table[place])
+            return result
 
         sure = inside >= _lower_thresholds(
             least(SURE, DETAIL), np.where(detail, self.doubt / 2, self.doubt)
@@ -502,17 +502,17 @@ def _reduce_ranges(
     Zeros where there are none.
     """
     padded = np.concatenate([rows, np.zeros_like(rows[:1])]).astype(np.float64)
-    found: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[
+    result: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[
         ::2
     ]
-    found[starts == ends] = 0
-    return found
+    result[starts == ends] = 0
+    return result
 
 
 def _lower_thresholds(thresholds: Floats, doubt: Floats) -> Floats:
     """Lowers the log odds of thresholds by `doubt`."""
-    found: Floats = thresholds / (thresholds + (1 - thresholds) * np.exp(doubt))
-    return found
+    result: Floats = thresholds / (thresholds + (1 - thresholds) * np.exp(doubt))
+    return result
 
 
 def _check(threshold: float | None, window: int, batch: int) -> None:

@@ -354,8 +354,8 @@ class _Through(nn.Identity):
 
 
 def _to_numpy(values: torch.Tensor) -> Floats:
-    found: Floats = values.detach().float().cpu().numpy()
-    return found
+    result: Floats = values.detach().float().cpu().numpy()
+    return result
 
 
 @contextmanager

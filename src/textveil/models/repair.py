@@ -157,9 +157,9 @@ def _ask(
         raise ConfigError("attempts must be 1 or more")
     calm = replace(endpoint, temperature=temperature)
     wanted = [placeholders(text) for _, _, text in questions]
-    found: list[str | None] = [None] * len(questions)
+    result: list[str | None] = [None] * len(questions)
     for _ in range(attempts):
-        left = [i for i, text in enumerate(found) if text is None]
+        left = [i for i, text in enumerate(result) if text is None]
         prompts = [
             (questions[i][0].format(placeholders=_spell_reminder(wanted[i])), questions[i][1])
             for i in left
@@ -168,8 +168,10 @@ def _ask(
             left, calm.ask(prompts, report=report) if prompts else [], strict=True
         ):
             if placeholders(answer) == wanted[i]:
-                found[i] = answer.encode(errors="replace").decode()  # JSON may hold lone surrogates
-    return found
+                result[i] = answer.encode(
+                    errors="replace"
+                ).decode()  # JSON may hold lone surrogates
+    return result
 
 
 def _spell_reminder(wanted: Counter[str]) -> str:

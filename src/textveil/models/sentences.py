@@ -146,12 +146,12 @@ def _load_bundled(batch: int, device: str) -> Sentences:
     def vectors(parts: list[str]) -> Floats:
         pieces = [encoding.ids for encoding in tokenizer.encode_batch_fast(parts)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        found = np.empty((len(parts), bundled.WIDTH), np.float32)
+        result = np.empty((len(parts), bundled.WIDTH), np.float32)
         for which in batches(lengths, batch * LONGEST, alike=True):
-            found[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(
+            result[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(
                 axis=1
             )
-        return found
+        return result
 
     return Sentences(
         name=ENCODER,

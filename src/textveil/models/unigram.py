@@ -120,9 +120,9 @@ class Unigram:
 
     @cached_property
     def _library(self) -> Tokenizer:
-        made = self._make()
-        made.encode_special_tokens = True  # "</s>" in a text is just these letters
-        return made
+        result = self._make()
+        result.encode_special_tokens = True  # "</s>" in a text is just these letters
+        return result
 
     def _cut(self, words: Sequence[bytes]) -> Iterator[list[int]]:
         """Cuts words that are spelled in the bytes of pieces."""
@@ -242,14 +242,14 @@ def _hash_parts(
     text: NDArray[np.uint8], begins: NDArray[np.int32], ends: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
     """Hashes each part of a text."""
-    found = np.zeros(len(begins), np.uint64)
+    result = np.zeros(len(begins), np.uint64)
     sizes = ends - begins
     by_size = np.argsort(-sizes, kind="stable")
     longer = np.searchsorted(-sizes[by_size], -np.arange(1, int(sizes.max(initial=0)) + 1), "right")
     for i, count in enumerate(longer.tolist()):  # so many have a byte i
         own = by_size[:count]
-        found[own] = found[own] * FACTOR + text[begins[own] + i]
-    return found
+        result[own] = result[own] * FACTOR + text[begins[own] + i]
+    return result
 
 
 def _normalize(word: str) -> bytes | None:

@@ -251,8 +251,8 @@ class Around:
             )
             @ said
         )
-        found: Floats = total.reshape(count, sides, said.shape[1]).transpose(0, 2, 1)
-        return found
+        result: Floats = total.reshape(count, sides, said.shape[1]).transpose(0, 2, 1)
+        return result
 
 
 def asked(weights: Sparse, rows: Sparse, columns: Ids) -> Floats:

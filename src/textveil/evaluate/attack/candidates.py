@@ -169,11 +169,11 @@ def _correct_for_groups(view: View, known: Knowledge) -> Floats:
 
     Words that alone would be in another group lose ln of `ELSEWHERE`.
     """
-    found = np.zeros((len(view.groups), len(known)), np.float32)
+    result = np.zeros((len(view.groups), len(known)), np.float32)
     if view.row_group is not None and len(view.row_group) == int(known.own.sum()):
         for number in range(len(view.groups)):
-            found[number, : len(view.row_group)][view.row_group != number] = np.log(ELSEWHERE)
-    return found
+            result[number, : len(view.row_group)][view.row_group != number] = np.log(ELSEWHERE)
+    return result
 
 
 def _yield_laws(
@@ -264,5 +264,5 @@ def _compute_context_law(
     order = np.argsort(first, kind="stable")
     for each in (view, *view.others)[:releases]:
         law[order] += context.of_candidates(each, first[order], known.row[words[order]], report)
-    found: Floats = np.maximum(law - law.max(axis=1, keepdims=True), LEAST)
-    return found
+    result: Floats = np.maximum(law - law.max(axis=1, keepdims=True), LEAST)
+    return result

@@ -440,12 +440,12 @@ def _find_stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
 
     `rows` has all words, for names are drawn in whole words only.
     """
-    found = np.empty(0 if named is None else len(named.items), np.int64)
+    result = np.empty(0 if named is None else len(named.items), np.int64)
     for label in dict.fromkeys(named.labels if named is not None else ()):
         assert named is not None
         own = np.array([each == label for each in named.labels])
-        found[own] = named.names.nearest(label, rows[named.items[own]])
-    return found
+        result[own] = named.names.nearest(label, rows[named.items[own]])
+    return result
 
 
 def _has_text_queries(privatizer: Privatizer) -> bool:

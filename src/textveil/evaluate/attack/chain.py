@@ -251,8 +251,8 @@ class WindowChannel:
 
     def _interpolate(self, chain: Chain, values: Values) -> Floats:
         level = np.nan_to_num(np.log(chain.parameter), posinf=0.0)
-        found: Floats = np.interp(level, self.levels, values).astype(np.float32)
-        return found
+        result: Floats = np.interp(level, self.levels, values).astype(np.float32)
+        return result
 
     def beliefs(self, chain: Chain, report: Report, step: str) -> Iterator[tuple[Values, Ids]]:
         """Yields features and candidates of protected words.
@@ -531,7 +531,7 @@ def _run_sum_product(tables: Floats, chain: Chain) -> Floats:
 
 
 def _normalize(values: Floats) -> Floats:
-    found: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(
+    result: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(
         1e-30
     )
-    return found
+    return result

@@ -288,17 +288,17 @@ def _count_neighbours(line: Ids, shares: Values) -> dict[int, Neighbours]:
         from scipy import sparse
 
     edge = len(shares)
-    found = {}
+    result = {}
     for distance in range(1, REACH + 1):
         before, behind = line[:-distance], line[distance:]
         kept = (before >= 0) & (behind >= 0) & ~((before == edge) & (behind == edge))
         count = sparse.coo_array(
             (np.ones(int(kept.sum())), (before[kept], behind[kept])), shape=(edge + 1, edge + 1)
         ).tocsr()
-        found[-distance], found[distance] = (
+        result[-distance], result[distance] = (
             Neighbours.of(table, shares) for table in (count, count.T.tocsr())
         )
-    return found
+    return result
 
 
 def _associate_words(sequence: Ids, documents: Ids, words: int) -> Sparse:

@@ -305,11 +305,11 @@ class Learned:
 
     def _memoize(self, key: object, make: Callable[[], _Made]) -> _Made:
         """Returns a memoized result; only the last `KEPT` used keys are kept."""
-        made: _Made = self._memo.pop(key) if key in self._memo else make()
-        self._memo[key] = made
+        result: _Made = self._memo.pop(key) if key in self._memo else make()
+        self._memo[key] = result
         for old in list(self._memo)[:-KEPT]:
             del self._memo[old]
-        return made
+        return result
 
     def _learn_knowledge(self, view: View, texts: Sequence[str], protected: float) -> Knowledge:
         """Returns the statistics of public texts, counted once per table.

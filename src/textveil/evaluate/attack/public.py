@@ -81,21 +81,21 @@ def _find_contained(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: I
     starts = np.append(0, np.cumsum(np.bincount(run)))
     begins = np.searchsorted(text, asked)
     words = sequence.astype(np.int32)
-    found = []
+    result = []
     for number, begin in zip(asked.tolist(), begins.tolist(), strict=True):
         size = documents[number + 1] - documents[number]
         own = run[begin : begin + size - RUN + 1]
         rarest = own[np.argmin(starts[own + 1] - starts[own])]
         spelled = words[documents[number] : documents[number + 1]].tobytes()
         others = dict.fromkeys(text[order[starts[rarest] : starts[rarest + 1]]].tolist())
-        found.append(
+        result.append(
             any(
                 spelled in words[documents[i] : documents[i + 1]].tobytes()
                 for i in others
                 if i < number
             )
         )
-    return found
+    return result
 
 
 def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str], list[str]]:
