@@ -27,7 +27,7 @@ sys.modules.update(dict.fromkeys({*EXTRAS, "textveil_bench"} - {"httpx2"}))
 import textveil
 from textveil.config import registry
 
-registry._points = lambda group, path: ()  # nor has another distribution registered anything
+registry._find_points = lambda group, path: ()  # nor has another distribution registered anything
 
 for each in pkgutil.walk_packages(textveil.__path__, "textveil."):
     if each.name not in ("textveil.__main__", "textveil.models.foreign"):  # foreign: the one that is for torch

@@ -70,7 +70,7 @@ def offer(
             found.append(point)
         return found
 
-    monkeypatch.setattr(registry, "_points", points)
+    monkeypatch.setattr(registry, "_find_points", points)
 
 
 def test_built_in_names_come_first_and_in_order(monkeypatch):
@@ -202,7 +202,7 @@ def test_damaged_metadata_leaves_the_built_in_names(monkeypatch):
     def damaged(*_):
         raise KeyError("Name")
 
-    monkeypatch.setattr(registry, "_points", damaged)
+    monkeypatch.setattr(registry, "_find_points", damaged)
     with pytest.warns(TextveilWarning, match=r"left out.*\(KeyError\)"):
         assert registry.names("mechanism") == NAMES
 

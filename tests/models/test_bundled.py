@@ -201,7 +201,7 @@ def test_the_bundled_models_never_touch_the_network_and_print_nothing():
 @pytest.mark.parametrize("name", ["masked-lm", "tagger", "reader"])
 def test_files_are_small_and_whole(name):
     files = adapters.manifest(name)["files"]
-    sizes = [len(adapters._folder().joinpath(file).read_bytes()) for file in files]
+    sizes = [len(adapters._locate_folder().joinpath(file).read_bytes()) for file in files]
     assert max(sizes) < 4 * 2**20
     assert sum(sizes) < (15e6 if name == "tagger" else 5e6)
     assert all(np.isfinite(tensor).all() for tensor in adapters.tensors(name).values())
@@ -220,7 +220,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "files": {"one.safetensors": hashlib.sha256(data).hexdigest()},
     }
     (tmp_path / "one.json").write_text(json.dumps(about))
-    monkeypatch.setattr(adapters, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(adapters, "_locate_folder", lambda: tmp_path)
     return tmp_path
 
 

@@ -95,7 +95,7 @@ def test_a_text_is_framed_and_letters_of_special_pieces_are_letters():
 def test_missing_and_broken_files_say_which(name, tmp_path, monkeypatch):
     monkeypatch.setattr(e5, "locate", lambda: tmp_path)
     read = e5.read_tokenizer if name == "tokenizer.json" else e5.words
-    e5._checked.cache_clear()
+    e5._verify.cache_clear()
     with pytest.raises(ModelError, match=f"cannot read {name} of multilingual-e5-small"):
         read()
     (tmp_path / name).write_bytes(b"{}")

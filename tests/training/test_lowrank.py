@@ -77,7 +77,7 @@ def test_packed_weights_are_those_that_run(tmp_path, monkeypatch):
         lowrank.packed(tensors),
         {"config": {}, "base": adapters.BASES["tagger"]},
     )
-    monkeypatch.setattr(adapters, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(adapters, "_locate_folder", lambda: tmp_path)
     found = adapters.Merged({}, adapters.tensors("tagger"))
     assert found.keys() == tensors.keys()
     for name, tensor in tensors.items():

@@ -16,15 +16,19 @@ __all__ = ["PRIVACY", "Typed", "group", "main", "note", "say", "verb", "wrap"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code, see `shell.run`.
+    """Runs the command line, and returns the exit code.
+
+    See `shell.run`.
 
     Args:
-        arguments: what was typed after the program's name; None: this is the program, and ends when this returns.
+        arguments: what was typed after the program's name; None: this is the program, and ends when
+            this returns.
     """
     from textveil.cli.app import textveil
 
     if arguments is not None:
         return run(textveil(), "textveil", arguments)
-    # What is loaded stays: looking through it for garbage again and again took a tenth of a short run.
+    # What is loaded stays: looking through it for garbage again and again took a tenth of a short
+    # run.
     gc.set_threshold(200_000, 20, 100)
     return leave(run(textveil(), "textveil", sys.argv[1:]))

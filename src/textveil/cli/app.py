@@ -1,7 +1,7 @@
-"""The command `textveil`: a list of verbs, each imported only when it is run.
+"""The command `textveil`: its verbs are imported when they run.
 
-In: nothing. Out: the command, which `shell` runs.
-Not here: the verbs (the modules beside this one; the registry says which), errors and exit codes (`shell`).
+In: nothing. Out: the command, which `shell` runs. Not here: the verbs (the modules beside this one;
+the registry says which), errors and exit codes (`shell`).
 """
 
 from contextlib import suppress
@@ -23,30 +23,33 @@ OTHERS = "From other packages"
 
 
 class Textveil(VerbGroup):
-    """The command that has all verbs. It lists them from the registry, so that help imports no verb of ours."""
+    """The command with all verbs, listed from the registry.
+
+    So help imports no verb of ours.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all verbs, in the order of the registry."""
+        """Returns the names of all verbs, in the registry's order."""
         return registry.names("command")
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The verb of a name, imported now; None where there is none."""
+        """Imports the verb of a name; None where there is none."""
         try:
             return command(registry.load("command", cmd_name), cmd_name)
         except UnknownName:
             return None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The verbs under their headings, each with its summary."""
-        self._page().format_help(ctx, formatter)
+        """Prints the verbs under their headings, each with its summary."""
+        self._build_page().format_help(ctx, formatter)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """The names of verbs that begin so; none is imported."""
-        ctx.command = self._page()
+        """Completes the names of verbs; none is imported."""
+        ctx.command = self._build_page()
         return ctx.command.shell_complete(ctx, incomplete)
 
-    def _page(self) -> VerbGroup:
-        listed = {name: _listed(name) for name in self.list_commands(None)}
+    def _build_page(self) -> VerbGroup:
+        listed = {name: _build_entry(name) for name in self.list_commands(None)}
         return VerbGroup(
             name=self.name,
             help=self.help,
@@ -56,8 +59,11 @@ class Textveil(VerbGroup):
         )
 
 
-def _listed(name: str) -> Command:
-    """A verb as the list shows it. What another package says of its verb is in the verb itself."""
+def _build_entry(name: str) -> Command:
+    """Builds the entry of a verb for the list.
+
+    Another package's help on its verb is in the verb itself.
+    """
     panel = registry.entry("command", name).panel
     if panel is None:
         with suppress(TextveilError):
@@ -66,7 +72,7 @@ def _listed(name: str) -> Command:
 
 
 def textveil() -> Any:
-    """The command."""
+    """Builds the command."""
     made = typer.Typer(
         cls=Textveil,
         rich_markup_mode="rich",

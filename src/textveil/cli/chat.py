@@ -1,8 +1,8 @@
 """The verb `chat`.
 
-In: prompts as an argument, from a pipe or line by line. Out: restored answers on standard output; what was sent, and
-its statement, on standard error.
-Not here: the conversation (`gateway.conversation`), and the model (`models.endpoint`).
+In: prompts as an argument, from a pipe or line by line. Out: restored answers on standard output;
+what was sent, and its statement, on standard error. Not here: the conversation
+(`gateway.conversation`), and the model (`models.endpoint`).
 """
 
 import os
@@ -125,27 +125,27 @@ def chat(
         if conversation.system is not None:
             _tell(conversation.system, show_sent, telling)
         if not talks:
-            _turn(conversation, _whole(prompt), sink, kept, show_sent, telling)
+            _send_turn(conversation, _read_prompt(prompt), sink, kept, show_sent, telling)
             return
-        for line in _lines():
+        for line in _ask_lines():
             try:
-                _turn(conversation, line, sink, kept, show_sent, telling)
+                _send_turn(conversation, line, sink, kept, show_sent, telling)
             except OutputError:
                 raise
             except TextveilError as error:  # the conversation goes on
                 shell.note(f"textveil: error: {error}")
 
 
-def _whole(prompt: str | None) -> str:
-    """The prompt given as an argument, or all of standard input."""
+def _read_prompt(prompt: str | None) -> str:
+    """Returns the prompt: the argument, or all of standard input."""
     if prompt is not None and prompt != "-":
         return streams.decode(os.fsencode(prompt))
     with streams.opened(prompt) as stream:
         return streams.read_whole(stream)
 
 
-def _lines() -> Iterator[str]:
-    """Asks for lines on a terminal, and gives those that are not empty."""
+def _ask_lines() -> Iterator[str]:
+    """Asks for lines on a terminal, and yields non-empty ones."""
     lines = streams.read_lines(sys.stdin.buffer)
     while True:
         print("> ", end="", file=sys.stderr, flush=True)
@@ -157,7 +157,7 @@ def _lines() -> Iterator[str]:
             yield line
 
 
-def _turn(
+def _send_turn(
     conversation: "Conversation",
     prompt: str,
     sink: streams.Output,
@@ -165,7 +165,10 @@ def _turn(
     show_sent: bool,
     telling: "Telling",
 ) -> None:
-    """Sends one prompt and prints its answer. The transcript has the turn even if the answer breaks off."""
+    """Sends one prompt and prints its answer.
+
+    The transcript has the turn even if the answer breaks off.
+    """
     if not prompt.strip():
         raise InputError("a prompt must not be empty")
     sent, answer = conversation.ask(prompt)
@@ -185,7 +188,7 @@ def _turn(
 
 
 def _tell(sent: "Result", show_sent: bool, telling: "Telling") -> None:
-    """What the model gets to see, and what is said of it."""
+    """Prints the prompt as sent, and its statement."""
     if show_sent:
         from rich.console import Console
         from rich.text import Text

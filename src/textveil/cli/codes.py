@@ -1,7 +1,7 @@
-"""The verbs `table codes` and `table books`, and how a book of codes is described.
+"""The verbs `table codes` and `table books`, and descriptions of books.
 
-In: public texts, a table and a number of codes; an epsilon and books. Out: the file of a book, and what it hides.
-Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
+In: public texts, a table and a number of codes; an epsilon and books. Out: the file of a book, and
+what it hides. Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
 """
 
 import json
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from textveil.table import Book, BookKind
 
 EPSILONS = (2.0, 4.0, 8.0)
-"""Budgets under which it is said how often a word is named at most."""
+"""Budgets for which a word's largest success rate is shown.
+
+The rate at which it is named at most.
+"""
 
 
 @verb(
@@ -114,7 +117,7 @@ def codes(
         raise ConfigError(
             "--labelled and --label go together: the file, and the field of its labels"
         )
-    coarser, target = _numbers(levels), _target(output)
+    coarser, target = _read_levels(levels), _check_target(output)
     files = [*(public or []), *([labelled] if labelled else [])]
     kind: BookKind = "task" if labelled else "domain" if public else "general"
     texts, labels = _read(files, field, label or [])
@@ -141,11 +144,11 @@ def codes(
         say(line)
 
 
-def _label(value: object) -> str:
+def _spell_label(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _numbers(levels: str | None) -> list[int]:
+def _read_levels(levels: str | None) -> list[int]:
     numbers = [] if levels is None else levels.split(",")
     if not all(re.fullmatch(r"\s*\d{1,5}\s*", each) for each in numbers):
         raise ConfigError(
@@ -154,7 +157,7 @@ def _numbers(levels: str | None) -> list[int]:
     return [int(each) for each in numbers]
 
 
-def _target(output: str) -> Path:
+def _check_target(output: str) -> Path:
     target = Path(output)
     if target.is_dir() or not target.resolve().parent.is_dir():
         raise ConfigError(
@@ -166,7 +169,7 @@ def _target(output: str) -> Path:
 def _read(
     files: list[str], field: str | None, labels: list[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """The texts of some files, and the labels beside each."""
+    """Reads the texts of files, and the labels beside each."""
     from textveil.files import formats
     from textveil.files.fields import UnknownField
     from textveil.files.streams import near_file
@@ -185,12 +188,12 @@ def _read(
         for name, column in zip(labels, found, strict=True):
             if name not in names:
                 raise UnknownField(name, names, file=path, option="--label")
-            column += [_label(row.get(name)) for row in rows]
+            column += [_spell_label(row.get(name)) for row in rows]
     return texts, found
 
 
 def described(book: "Book") -> Iterator[str]:
-    """What a book is, and what it hides, line by line."""
+    """Yields lines that describe a book and its protection."""
     coarser = ", ".join(map(str, book.levels[:-1]))
     yield f"{len(book)} codes for the words of the table {book.table}" + (
         f", and coarser levels of {coarser}" if book.coarser else ""
@@ -206,7 +209,10 @@ def described(book: "Book") -> Iterator[str]:
 
 
 def shelf() -> Iterator[str]:
-    """The general books of the package: a line for each, under a heading."""
+    """Yields a table of the package's general books.
+
+    A heading, and then a line for each.
+    """
     from textveil.table import find_book, shipped
 
     heading = (
@@ -219,8 +225,8 @@ def shelf() -> Iterator[str]:
     for size in shipped():
         book = find_book(str(size))
         shares = (float(book.heads.max()), *map(book.named, EPSILONS))
-        rows.append((size, int(median(book.sizes.tolist())), *map(_rounded, shares)))
-    yield from _table(heading, rows, ["    "] * len(rows))
+        rows.append((size, int(median(book.sizes.tolist())), *map(_round_up, shares)))
+    yield from _format_table(heading, rows, ["    "] * len(rows))
 
 
 @verb(
@@ -291,12 +297,12 @@ def books(
             f"{bits:.2f}",
             f"{entropy(book.masses):.2f}",
             f"{kept(len(book), epsilon):.3f}",
-            _rounded(book.named(epsilon)),
+            _round_up(book.named(epsilon)),
             f"{book.kind} {book.digest[:8]}",
         )
         for book, bits in zip(found, told, strict=True)
     ]
-    for line in _table(heading, lines, [("    ", "  * ")[bits == most] for bits in told]):
+    for line in _format_table(heading, lines, [("    ", "  * ")[bits == most] for bits in told]):
         say(line)
     say("* tells most of a word, as words stand in general public text.")
     say(
@@ -305,15 +311,18 @@ def books(
     )
 
 
-def _rounded(share: float) -> str:
-    """A share that is reached at most, in three digits."""
+def _round_up(share: float) -> str:
+    """Rounds a share up to three digits."""
     return f"{math.ceil(1000 * share) / 1000:.3f}"
 
 
-def _table(
+def _format_table(
     heading: Sequence[str], rows: Sequence[Sequence[object]], marks: Sequence[str]
 ) -> Iterator[str]:
-    """The lines of a table, numbers below each other, each behind its mark."""
+    """Yields the lines of a table, each behind its mark.
+
+    Numbers are below each other.
+    """
     widths = [max(map(len, map(str, column))) for column in zip(heading, *rows, strict=True)]
     for mark, row in zip(["    ", *marks], [heading, *rows], strict=True):
         yield mark + "  ".join(

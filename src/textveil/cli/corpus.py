@@ -1,7 +1,7 @@
 """The verb `corpus`: run, verify, finish.
 
-In: files of texts, or a release. Out: a release in a folder, with its statement; what of one was changed.
-Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`files`).
+In: files of texts, or a release. Out: a release in a folder, with its statement; what of one was
+changed. Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`files`).
 """
 
 import json
@@ -141,7 +141,7 @@ def run(
         shell.note("textveil: interrupted; finished parts are kept, go on with --resume")
         raise
     if telling.how != "quiet":
-        shell.note(shell.wrap("\n".join(_about(done, telling))))
+        shell.note(shell.wrap("\n".join(_describe(done, telling))))
 
 
 @verb("textveil corpus verify released/", on=corpus)
@@ -174,8 +174,11 @@ def finish(
     release.finish(folder, key_file=key_file, give_up=give_up, store=store)
 
 
-def _about(done: Done, telling: Telling) -> list[str]:
-    """What is said of a release. The statement of one that was finished before is known from its manifest only."""
+def _describe(done: Done, telling: Telling) -> list[str]:
+    """Returns the sentences about a release.
+
+    The statement of one that was finished before is known from its manifest only.
+    """
     found = done.document
     texts = sum(found["texts"].values())
     words = found["statement"]["words"].get("all", 0)

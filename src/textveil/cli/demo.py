@@ -1,7 +1,7 @@
-"""The demonstration: a prompt and its answer, an invented letter, and the mechanisms side by side.
+"""The demonstration: a prompt, a letter, and mechanisms side by side.
 
-In: a console. Out: what is sent and released, with what is said of it. Also any text beside its release.
-Not here: how a text is privatized (`pipeline`), and the command itself (`cli.names`).
+In: a console. Out: what is sent and released, with what is said of it. Also any text beside its
+release. Not here: how a text is privatized (`pipeline`), and the command itself (`cli.names`).
 """
 
 import re
@@ -38,7 +38,7 @@ PROMPT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One row of the table of mechanisms: a mechanism, its epsilon and its options."""
+    """A mechanism in the demonstration's table, with epsilon and options."""
 
     mechanism: str
     epsilon: float
@@ -62,32 +62,42 @@ REMARK = "Epsilons of different mechanisms do not compare; what an attacker reco
 
 
 def letter() -> str:
-    """The packaged letter: invented people, ordinary words, some numbers and unusual names."""
+    """Returns the packaged letter.
+
+    It has invented people, ordinary words, some numbers and unusual names.
+    """
     return (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8").strip()
 
 
 def show(console: Console, *, seed: int | None = None) -> None:
-    """Show a prompt with its answer, a letter with its statement and its risk, and a table of mechanisms.
+    """Shows a prompt, a letter, and a table of mechanisms.
+
+    The prompt with its answer, the letter with its statement and its risk.
 
     Args:
         console: where to print; nothing depends on colours.
         seed: repeatable draws, which the statements then say; None for system randomness.
     """
     table = load_table()
-    _heading(
+    _print_heading(
         console,
         "1. Protect a prompt, and get the answer back (from a scripted model here; no network is used)",
     )
-    console.print(_lines(prompt(table, seed)))
-    _heading(console, "\n2. Privatize a text: an invented letter under the profile `document`")
-    console.print(_lines(document(table, seed)))
-    _heading(console, "\n3. Mechanisms, each on the same letter")
+    console.print(_build_grid(prompt(table, seed)))
+    _print_heading(
+        console, "\n2. Privatize a text: an invented letter under the profile `document`"
+    )
+    console.print(_build_grid(document(table, seed)))
+    _print_heading(console, "\n3. Mechanisms, each on the same letter")
     console.print(mechanisms(table, seed))
     console.print(REMARK)
 
 
 def prompt(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
-    """What becomes of a prompt and of its answer, by what it is called."""
+    """Protects a prompt, and restores its answer.
+
+    Returns each text by its title.
+    """
     session = Session()
     sent = Protector(table=table, seed=seed).protect(PROMPT, session)
     answer = scripted(sent.text)
@@ -101,7 +111,10 @@ def prompt(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
 
 
 def scripted(prompt: str) -> str:
-    """Stands in for a language model: writes what `PROMPT` asks for with what is in the prompt it gets."""
+    """Answers `PROMPT` in place of a language model.
+
+    It writes what `PROMPT` asks for, with the values in the prompt it gets.
+    """
     name, place, account = (
         found[1] if (found := re.search(pattern, prompt)) else "you"
         for pattern in (r"reminder to (.+?) \(", r"flat in (.+?) is", r"goes to (.+?)\.$")
@@ -112,7 +125,10 @@ def scripted(prompt: str) -> str:
 
 
 def document(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
-    """The letter, its release, the statement about it and what an attacker recovers, by what it is called."""
+    """Privatizes the letter, and assesses its risk.
+
+    Returns the letter, its release, the statement and the attacker's success, by their titles.
+    """
     from textveil.evaluate.attack import Case
     from textveil.evaluate.risk import assess, beside, check, sentence
 
@@ -122,15 +138,18 @@ def document(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
     risks = assess(Case.after(privatizer, rehearsal, names=True), prior=check(config))
     result = rehearsal.results[0]
     return {
-        "you write": _beginning(letter(), 160),
-        "released": _beginning(result.text, 400),
+        "you write": _shorten(letter(), 160),
+        "released": _shorten(result.text, 400),
         "statement": result.guarantee.summary(),
         "attacker": f"{sentence(risks)} {beside(config, risks)}",
     }
 
 
 def mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
-    """What each run promises, and how many words of the letter came out as they went in."""
+    """Builds a table of each run's bound and unchanged words.
+
+    Unchanged words of the letter came out as they went in.
+    """
     rows = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bold")
     rows.add_column("mechanism", no_wrap=True)
     rows.add_column("epsilon", no_wrap=True)
@@ -153,17 +172,20 @@ def mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
     return rows
 
 
-def _beginning(text: str, most: int) -> str:
-    """The first words of a long text, so that the demonstration fits on a screen."""
+def _shorten(text: str, most: int) -> str:
+    """Returns the first words of a long text.
+
+    So that the demonstration fits on a screen.
+    """
     return f"{text[:most].rsplit(' ', 1)[0]} ..."
 
 
-def _heading(console: Console, text: str) -> None:
+def _print_heading(console: Console, text: str) -> None:
     console.print(Text(text, style="bold"))
 
 
-def _lines(said: dict[str, str]) -> Table:
-    """Texts, each behind what it is called."""
+def _build_grid(said: dict[str, str]) -> Table:
+    """Builds a grid of texts behind their titles."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(overflow="fold")
@@ -173,12 +195,18 @@ def _lines(said: dict[str, str]) -> Table:
 
 
 def shows_styles(console: Console) -> bool:
-    """Whether words are marked by styles: on a terminal, unless NO_COLOR or TERM=dumb asks for none."""
+    """Says whether words are marked by styles.
+
+    On a terminal, unless NO_COLOR or TERM=dumb asks for none.
+    """
     return console.is_terminal and not console.no_color and not console.is_dumb_terminal
 
 
 def fates(result: Result) -> list[Fate]:
-    """What became of each item of a release: changed, kept (drawn as it was), public or placeholder."""
+    """Returns the treatment of each item of a release.
+
+    Changed, kept (drawn as it was), public or placeholder.
+    """
     found: list[Fate] = []
     for item in result.released.items:
         original = result.private.words[item.start]
@@ -192,13 +220,15 @@ def fates(result: Result) -> list[Fate]:
 
 
 def count_kept(result: Result) -> tuple[int, int]:
-    """How many protected words came out as they went in, and how many there are."""
+    """Counts the protected words that are unchanged, and all protected ones."""
     found = fates(result)
     return found.count("kept"), len(found) - found.count("public")
 
 
 def beside(result: Result, *, marked: bool) -> Table:
-    """Original and released text in two columns of equal width; the words of the released one are marked.
+    """Builds a table of original and released text side by side.
+
+    In two columns of equal width; the words of the released one are marked.
 
     Args:
         result: a result, whose original will be shown.

@@ -1,4 +1,6 @@
-"""What verbs share that read a file of texts: its texts, and how draws are repeated and figures are written.
+"""Common parts of verbs that read a file of texts.
+
+Reading its texts, the randomness of simulations, and writing figures.
 
 In: a file's name, plain data. Out: texts; JSON.
 Not here: formats of files (`files`), and what is made of the texts (`evaluate`, `models`).
@@ -34,16 +36,20 @@ Public = Annotated[
 ]
 
 SIMULATION = 2**120
-"""Tells the streams of simulations from those of the mechanism under one seed; no text has such a number."""
+"""The random stream of simulations, apart from the mechanism's.
+
+Under one seed; no text has such a number.
+"""
 
 
 def texts(path: str, field: str | None = None, limit: int | None = None) -> list[str]:
-    """The texts of a file, rows without one left out.
+    """Returns the texts of a file, without empty rows.
 
     Args:
-        path: a .txt (a text per line), .jsonl, .csv, .tsv or .parquet, also in .gz but the last; - is standard input.
+        path: a .txt (a text per line), .jsonl, .csv, .tsv or .parquet, also in .gz but the last; -
+            is standard input.
         field: which of its fields has the texts.
-        limit: take only so many.
+        limit: the most texts to take.
 
     Raises:
         InputError: there is no such file, it cannot be read, or holds no text.
@@ -52,12 +58,12 @@ def texts(path: str, field: str | None = None, limit: int | None = None) -> list
     check_limit(limit)
     if path == "-":
         with streams.texts(None) as lines:
-            return _some(lines, limit)
-    return _some(rows(path, field), limit)
+            return _take_some(lines, limit)
+    return _take_some(rows(path, field), limit)
 
 
 def refuse_same(path: str, output: str | None) -> None:
-    """Refuse to overwrite the input.
+    """Refuses to overwrite the input.
 
     Raises:
         ConfigError: both are one file.
@@ -72,7 +78,7 @@ def refuse_same(path: str, output: str | None) -> None:
 
 
 def rows(path: str, field: str | None, option: str = "--field") -> Iterator[str | None]:
-    """The texts of a file, None where a row has none.
+    """Yields the texts of a file, None for rows without one.
 
     Args:
         path: as for `texts`, but standard input.
@@ -98,20 +104,23 @@ def rows(path: str, field: str | None, option: str = "--field") -> Iterator[str 
 
 
 def check_limit(limit: int | None) -> None:
-    """Refuse a limit that leaves nothing."""
+    """Refuses a limit that leaves nothing."""
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit must be 1 or more, got {limit}")
 
 
-def _some(rows: Iterable[str | None], limit: int | None) -> list[str]:
-    found = list(islice((text for text in rows if text and text.strip()), limit))
-    if not found:
+def _take_some(rows: Iterable[str | None], limit: int | None) -> list[str]:
+    result = list(islice((text for text in rows if text and text.strip()), limit))
+    if not result:
         raise InputError("the file has no text")
-    return found
+    return result
 
 
 def simulation(config: "Config") -> "Randomness":
-    """The randomness of whoever simulates a mechanism: apart from the mechanism's own under one seed."""
+    """Returns the randomness for simulating a mechanism.
+
+    Apart from the mechanism's randomness under one seed.
+    """
     from textveil.randomness import SeededRandomness, SystemRandomness
 
     if config.seed is None:
@@ -120,6 +129,9 @@ def simulation(config: "Config") -> "Randomness":
 
 
 def write_json(document: Mapping[str, Any], path: str | None) -> None:
-    """One JSON object to a file, or to standard output for None."""
+    """Writes one JSON object to a file or standard output.
+
+    Standard output for None.
+    """
     with streams.output(path) as sink:
         sink.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")

@@ -1,7 +1,7 @@
 """The verb `find`.
 
-In: a prompt. Out: what is private in it and what stays, each with its place and the reason: lines, JSON, a page.
-Not here: what is found (`textveil.protect`), and how it is hidden (`protect`).
+In: a prompt. Out: what is private in it and what stays, each with its place and the reason: lines,
+JSON, a page. Not here: what is found (`textveil.protect`), and how it is hidden (`protect`).
 """
 
 from itertools import tee
@@ -75,13 +75,13 @@ def find(
     if not number:
         shell.note("textveil: warning: the input is empty, so there is nothing to find")
     elif not as_json:
-        shell.note(shell.wrap(_said(hidden, stay)))
+        shell.note(shell.wrap(_summarize(hidden, stay)))
         if unmeasured:
             say_unmeasured(unmeasured, strict=config.protect.unmeasured == "strict")
 
 
-def _said(hidden: int, stay: int) -> str:
-    """What was found, in one line."""
+def _summarize(hidden: int, stay: int) -> str:
+    """Returns a sentence that sums up the findings."""
     if not hidden + stay:
         return "Nothing was found, and nothing is claimed about the words."
     are = "part is" if hidden == 1 else "parts are"

@@ -1,8 +1,8 @@
-"""The verb `gateway`, and those of its own.
+"""The verb `gateway`, and the verbs under it.
 
-In: an upstream and how to privatize, or a policy. Out: a server on this machine, and a line on standard error that says
-where; keys; what is wrong with a policy.
-Not here: what it does (`gateway`).
+In: an upstream and how to privatize, or a policy. Out: a server on this machine, and a line on
+standard error that says where; keys; what is wrong with a policy. Not here: what it does
+(`gateway`).
 """
 
 import json
@@ -140,11 +140,14 @@ def serve(
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
-    if tls := _tls(tls_cert, tls_key):
+    if tls := _read_tls(tls_cert, tls_key):
         said["tls"] = tls
 
     def read() -> Policy:
-        """The policy as it is now; what is refused at the start is refused later, too."""
+        """Reads the present policy, and refuses a faulty one.
+
+        A policy that is refused at the start is refused later, too.
+        """
         found = Policy(**said) if policy is None else read_policy(policy, **said)
         if found.upstream is None:
             raise ConfigError(
@@ -206,7 +209,7 @@ def serve(
         server(served, encrypting, begun, shown, alone=True).run(sockets=[listening])
 
 
-def _tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
+def _read_tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
     if (certificate is None) != (key is None):
         raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
     if certificate is None or key is None:
@@ -230,7 +233,10 @@ def _refuse_both(policy: str | None, typed: "Typed") -> None:
 
 
 def _check_shared(policy: Policy, typed: "Typed | None") -> None:
-    """Refuses what several workers cannot do; the options say how to privatize where they are given."""
+    """Refuses policies that several workers cannot serve.
+
+    The options say how to privatize where they are given.
+    """
     if policy.playground == "everywhere":
         raise ConfigError(
             "the playground needs one process: leave out --workers, or give --playground never"
@@ -256,7 +262,7 @@ def _say_where(policy: Policy, host: str, port: int, *, page: bool) -> None:
 
 
 def tell(line: str) -> None:
-    """A line about the gateway, on standard error."""
+    """Prints a line about the gateway on standard error."""
     shell.note(f"textveil: {line}")
 
 
@@ -280,8 +286,8 @@ keys = group(
 gateway.add_typer(keys, name="keys")
 
 
-def _keys_of(policy: str, *, new: bool = False) -> Any:
-    """The file of keys that a policy names."""
+def _open_keys(policy: str, *, new: bool = False) -> Any:
+    """Opens the file of keys that a policy names."""
     from textveil.gateway import GatewayKeys, read_policy
 
     file = read_policy(policy).keys
@@ -310,7 +316,7 @@ def create(
     Only its hash is kept. A client sends it as its API key; it is never sent upstream. What it may be used for stands
     in the policy, under its name.
     """
-    shell.say(_keys_of(policy, new=True).create(name, days=days))
+    shell.say(_open_keys(policy, new=True).create(name, days=days))
     shell.note("this key is not shown again")
 
 
@@ -320,7 +326,7 @@ def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
 
     Times are UTC; a use is noted once a minute.
     """
-    found = _keys_of(policy, new=True).listed()
+    found = _open_keys(policy, new=True).listed()
     if as_json:
         shell.say(json.dumps([{**vars(each), "state": each.state} for each in found]))
         return
@@ -343,7 +349,7 @@ def revoke(name: Name, policy: PolicyFile) -> None:
 
     An answer that is on its way still arrives.
     """
-    revoked = _keys_of(policy).revoke(name)
+    revoked = _open_keys(policy).revoke(name)
     shell.note(f"the key {revoked.name} ({revoked.id}) is revoked")
 
 

@@ -1,4 +1,4 @@
-"""The verbs of `ledger`: what releases have spent, and what they may spend.
+"""The verbs of `ledger`: what releases spent and may spend.
 
 In: the URL of a store, names of accounts. Out: a table, or JSON.
 Not here: how spending is counted (`textveil.session`).
@@ -54,7 +54,7 @@ def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None
         return
     rows = [COLUMNS]
     for each in found:
-        left = ", ".join(map(_left, each.limits)) or "no limit"
+        left = ", ".join(map(_format_left, each.limits)) or "no limit"
         spent = (f"{each.epsilon:g}", f"{each.ldp:g}", f"{each.releases:,}", f"{each.infinite:,}")
         rows.append((each.subject, each.metric, each.table, *spent, left))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -62,7 +62,7 @@ def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None
         say("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _left(limit: "Limit") -> str:
+def _format_left(limit: "Limit") -> str:
     days = "" if limit.days is None else f" in {limit.days:g} days"
     return f"{limit.left:g} of {limit.most:g}{days}"
 

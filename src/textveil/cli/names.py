@@ -43,13 +43,13 @@ def list_names(
 
     kinds = {f"{each}s": each for each in registry.KINDS}
     if kind is None:
-        rows = {name: " ".join(_names(each)) for name, each in kinds.items()} | {
-            PROFILES: " ".join(_profiles())
+        rows = {name: " ".join(_read_names(each)) for name, each in kinds.items()} | {
+            PROFILES: " ".join(_read_profiles())
         }
     elif kind == PROFILES:
-        rows = _profiles()
+        rows = _read_profiles()
     elif kind in kinds:
-        rows = {name: registry.about(kinds[kind], name) for name in _names(kinds[kind])}
+        rows = {name: registry.about(kinds[kind], name) for name in _read_names(kinds[kind])}
         rows |= dict.fromkeys(registry.absent(kinds[kind]), f"in {registry.BENCH}")
     else:
         raise UnknownName("kind of names", kind, (*kinds, PROFILES))
@@ -69,13 +69,13 @@ def list_names(
 PROFILES = "profiles"
 
 
-def _names(kind: "KindOfName") -> list[str]:
+def _read_names(kind: "KindOfName") -> list[str]:
     from textveil.config import registry
 
     return registry.names(kind)
 
 
-def _profiles() -> dict[str, str]:
+def _read_profiles() -> dict[str, str]:
     from textveil.config import profiles
 
     return profiles()
@@ -122,21 +122,24 @@ def explain(
     kinds = [
         kind for kind in registry.KINDS if name in registry.names(kind) + registry.absent(kind)
     ]
-    if name in _profiles():
+    if name in _read_profiles():
         _explain_profile(name)
     elif not kinds:
         known = [each for kind in registry.KINDS for each in registry.names(kind)]
         raise UnknownName(
-            "mechanism, attack, table, profile or the like", name, [*known, *_profiles()]
+            "mechanism, attack, table, profile or the like", name, [*known, *_read_profiles()]
         )
     for kind in kinds:
         _explain(kind, name)
 
 
-def _options(
+def _yield_options(
     kind: str, name: str, options: "Sequence[Option]", parameter: str | None
 ) -> "Iterator[str]":
-    """The options of a mechanism or an attack, a line each."""
+    """Yields the options of a mechanism or an attack.
+
+    A line each.
+    """
     if not options:
         yield "Options: none."
         return
@@ -165,7 +168,9 @@ def _explain(kind: "KindOfName", name: str) -> None:
         return
     parameter, budget = registry.budget_parameter(name) if kind == "mechanism" else (None, True)
     say(f"{name}\n\n{about}\n")
-    for line in _options(kind, name, list(registry.signature(target).known.values()), parameter):
+    for line in _yield_options(
+        kind, name, list(registry.signature(target).known.values()), parameter
+    ):
         say(line)
     if not budget:
         say("It needs no --epsilon.")
@@ -181,13 +186,13 @@ def _explain(kind: "KindOfName", name: str) -> None:
 
 
 SECTION = re.compile(r"^(?:Args|Attributes|Returns|Yields|Raises):$", re.MULTILINE)
-"""Where a docstring begins to speak to callers of Python."""
+"""The headings in a docstring that address callers of Python."""
 
 
 def _explain_profile(name: str) -> None:
     from textveil.config import sources
 
-    say(f"{name} (profile)\n\n{_profiles()[name]}\n\nIt sets:")
+    say(f"{name} (profile)\n\n{_read_profiles()[name]}\n\nIt sets:")
     for path, value in sources.read_profile(name).values.items():
         listed = isinstance(value, list)
         shown = (

@@ -1,8 +1,10 @@
-"""The options that verbs share, and those that are fields of what verbs run: tables, from which each verb gets its own.
+"""The options that verbs share: tables, with their fields.
 
-In: what was typed for them. Out: `Typed`, and the configuration that it amounts to together with the environment.
-Not here: what the options mean (`textveil.config`, and the classes that have the fields), and how a verb gets them
-(`verbs`).
+Also those that are fields of what verbs run.
+
+In: what was typed for them. Out: `Typed`, and the configuration that it amounts to together with
+the environment. Not here: what the options mean (`textveil.config`, and the classes that have the
+fields), and how a verb gets them (`verbs`).
 """
 
 import os
@@ -39,8 +41,9 @@ class Shared:
     Attributes:
         help: one or two sentences.
         flag: as it is typed; several with spaces between them.
-        metavar: what stands for its value in the help; None for a flag without one.
-        path: the option of a configuration that it sets; None for `--config` and `-o`, which name theirs themselves.
+        metavar: the placeholder of its value in the help; None for a flag without one.
+        path: the option of a configuration that it sets; None for `--config` and `-o`, which name
+            theirs themselves.
         also: further options that it sets when it is given.
         means: the values that may be typed, and what they stand for; empty for any.
         kind: the type of its value.
@@ -65,7 +68,7 @@ class Shared:
     envvar: str | None = None
 
     def meant(self, typed: str) -> str:
-        """The value that something typed stands for.
+        """Returns the value that typed text stands for.
 
         Raises:
             ConfigError: it is none of those that may be typed.
@@ -75,7 +78,7 @@ class Shared:
         return self.means.get(typed, typed)
 
     def parameter(self, name: str) -> Parameter:
-        """The parameter of a verb, with what typer has to know of it."""
+        """Builds the parameter of a verb, for typer."""
         option = typer.Option(
             self.default,
             *self.flag.split(),
@@ -198,13 +201,16 @@ SHARED: dict[str, Shared] = {
         "`textveil explain NAME` those of a mechanism.",
     ),
 }
-"""The shared options. Another one is another entry here, and every verb with `PRIVACY` has it."""
+"""The shared options.
+
+A further one is another entry here, and every verb with `PRIVACY` has it.
+"""
 
 PRIVACY = tuple(name for name in SHARED if name not in ("risk", "public"))
-"""For verbs that privatize."""
+"""The shared options of verbs that privatize."""
 
 BUDGETED = tuple(SHARED)
-"""All of them: for verbs that may find a budget first."""
+"""All shared options, for verbs that may find a budget first."""
 
 
 FIELDS: dict[str, dict[str, Shared]] = {
@@ -314,12 +320,17 @@ FIELDS: dict[str, dict[str, Shared]] = {
         "keep_key": Shared(help="Leave the key of the release until `textveil corpus finish`."),
     },
 }
-"""Options that are fields of a class, or parameters of a function, by its name. Their types, defaults and least values
-are those of the fields, and so are their flags, if nothing else is said."""
+"""Options that are fields of a class, or parameters of a function.
+
+By the owner's name. Their types, defaults and least values are those of the fields, and so are
+their flags, if nothing else is said.
+"""
 
 
 def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
-    """Parameters of a verb that are fields of a class, or parameters of a function; None where nothing is typed.
+    """Builds a verb's parameters from fields of a class.
+
+    Or from parameters of a function. None where nothing is typed.
 
     Args:
         owner: the class or function.
@@ -329,7 +340,7 @@ def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
     made = {}
     for name in names or table:
         shared, default = table[name], signature(owner).parameters[name].default
-        kind, least = _kind(hints[name])
+        kind, least = _read_kind(hints[name])
         required = default is Parameter.empty
         option = replace(
             shared,
@@ -338,22 +349,22 @@ def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
             kind=kind if required or kind is bool else kind | None,
             default=... if required else False if kind is bool else None,
             panel=None,
-            shown=not required and _spelled(default),
+            shown=not required and _spell_default(default),
             least=least,
         )
         made[name] = option.parameter(name)
     return made
 
 
-def _spelled(default: Any) -> str | bool:
-    """A default as the help shows it; False for none."""
+def _spell_default(default: Any) -> str | bool:
+    """Formats a default for the help; False for none."""
     return f"{default:g}" if isinstance(default, float) else str(default or "") or False
 
 
-def _kind(hint: Any) -> tuple[Any, float | None]:
-    """How typer reads a value of a field, and its least value."""
+def _read_kind(hint: Any) -> tuple[Any, float | None]:
+    """Returns a field's type for typer, and its least value."""
     if get_origin(hint) in (Union, UnionType):
-        return _kind(next(each for each in get_args(hint) if each is not NoneType))
+        return _read_kind(next(each for each in get_args(hint) if each is not NoneType))
     least = None
     if get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
@@ -368,10 +379,10 @@ def _kind(hint: Any) -> tuple[Any, float | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """What was typed for the shared options of a verb.
+    """The typed values of a verb's shared options.
 
     Attributes:
-        values: the options with a flag of their own, by dotted path.
+        values: the options with a separate flag, by dotted path.
         settings: what stood behind each -o.
         file: what stood behind --config.
         default: the profile where nothing names a profile or a mechanism; None for none.
@@ -384,7 +395,10 @@ class Typed:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], default: str | None) -> "Typed":
-        """From the values of the shared options by name, None for what was not typed."""
+        """Collects the values of the shared options by name.
+
+        None for an option that was not typed.
+        """
         values: dict[str, str] = {}
         for name, value in given.items():
             shared = SHARED[name]
@@ -398,7 +412,9 @@ class Typed:
         )
 
     def config(self, *, complete: bool = True, **more: str | None) -> "Config":
-        """The configuration of these options, of the environment, and of the files that they name.
+        """Resolves the configuration of options, environment and files.
+
+        The files that the options name.
 
         Args:
             complete: whether a mechanism that needs a budget must have one.
@@ -423,7 +439,10 @@ class Typed:
         return config
 
     def split(self, prefix: str) -> tuple["Typed", list[str]]:
-        """These options without the settings that begin with a prefix, and those settings."""
+        """Splits off the settings that begin with a prefix.
+
+        Returns the rest of the options, and those settings.
+        """
         apart = [each for each in self.settings if each.startswith(prefix)]
         return replace(
             self, settings=tuple(each for each in self.settings if each not in apart)
@@ -431,7 +450,10 @@ class Typed:
 
 
 def _require_use(config: "Config") -> None:
-    """Refuse a task that would change nothing; where groups are shown it says something even so."""
+    """Refuses a task that would change nothing.
+
+    Where groups are shown it says something even so.
+    """
     from textveil.protect import tells_important
 
     if not tells_important(config.groups):

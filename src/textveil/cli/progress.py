@@ -1,8 +1,10 @@
-"""Progress of long work, on standard error: bars on a terminal, elsewhere a line every few seconds.
+"""Progress of long work, on standard error.
 
-In: results as they come, or counts of what is done. Out: the same results; how far the work is, and the time left.
-Nothing is shown of work that takes less than two seconds, or where TEXTVEIL_PROGRESS is 0.
-Not here: the work, and who asks for it (`cli`).
+Bars on a terminal, elsewhere a line every few seconds.
+
+In: results as they come, or counts of what is done. Out: the same results; how far the work is, and
+the time left. Nothing is shown of work that takes less than two seconds, or where TEXTVEIL_PROGRESS
+is 0. Not here: the work, and who asks for it (`cli`).
 """
 
 import os
@@ -18,42 +20,53 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 Report = Callable[[str, int, int], None]
-"""Told a step's name, how much of it is done, and how much there is; 0 where that is not known."""
+"""Callback for progress: the step's name, the amount done, the total.
+
+The total is 0 where it is not known.
+"""
 
 Spell = Callable[[str, int], str]
-"""How an amount of a step is written ("3,000", "2.1 MB")."""
+"""Formatter for an amount of a step ("3,000", "2.1 MB")."""
 
 AFTER = 2.0
 """Seconds of work before anything is shown."""
 
 EVERY = 5.0
-"""Seconds between two lines; of work that goes on for longer a tenth of its time, but no more than `RARELY`."""
+"""Seconds between two lines.
+
+Of work that goes on for longer a tenth of its time, but no more than `RARELY`.
+"""
 
 RARELY = 60.0
 
 TICK = 0.5
-"""Seconds after which somebody looks whether something is due: also while the work reports nothing."""
+"""Seconds between checks for due output.
+
+Also while the work reports nothing.
+"""
 
 Item = TypeVar("Item")
 
 
 def seen() -> bool:
-    """Whether standard error is a terminal."""
+    """Says whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def thousands(_: str, amount: int) -> str:
-    """An amount of any step: "3,000"."""
+    """Formats an amount of any step: "3,000"."""
     return f"{amount:,}"
 
 
 @contextmanager
 def bars(spell: Spell = thousands, unit: str = "") -> Iterator[Report]:
-    """Shows every step that is reported within; one that goes back to its start has begun anew.
+    """Shows every step that is reported within.
+
+    A step that goes back to its start has begun anew.
 
     Args:
         spell: how an amount of a step is written.
-        unit: what stands behind the amounts (" texts").
+        unit: the unit behind the amounts (" texts").
     """
     if sys.stderr is None or os.environ.get("TEXTVEIL_PROGRESS") == "0":
         yield lambda *_: None
@@ -77,7 +90,7 @@ def bars(spell: Spell = thousands, unit: str = "") -> Iterator[Report]:
 
 
 def counted(results: Iterable[Item], what: str = "texts") -> Iterator[Item]:
-    """The results, which are counted as they come; of how many is not known.
+    """Yields results while counting them, without a known total.
 
     Args:
         results: any number.
@@ -90,7 +103,10 @@ def counted(results: Iterable[Item], what: str = "texts") -> Iterator[Item]:
 
 
 def read(results: Iterable[Item]) -> list[Item]:
-    """The results of one text, which may be long: how much of it models have read is told."""
+    """Lists the results of one text, and shows reading progress.
+
+    The text may be long; the progress is how much of it models have read.
+    """
     from textveil.models.ragged import LISTENER
 
     with bars(unit=" pieces of words") as report:
@@ -101,16 +117,16 @@ def read(results: Iterable[Item]) -> list[Item]:
             LISTENER.reset(token)
 
 
-# ---- when ------------------------------------------------------------------------------------------
+# ---- when ----------------------------------------------------------------------------------------
 
 
 class _Shown(Protocol):
-    """What shows progress: nothing until it is opened."""
+    """A display of progress, empty until it is opened."""
 
     def open(self) -> None: ...
 
     def step(self, name: str, done: int, total: int) -> None:
-        """Before it is opened, too."""
+        """Records a step, also before the display is opened."""
         ...
 
     def draw(self, seconds: float, left: float | None) -> None:
@@ -127,7 +143,9 @@ class _Shown(Protocol):
 
 @dataclass
 class Watch:
-    """Decides when something is shown: first after `AFTER`, then every `EVERY` seconds.
+    """The schedule of the display.
+
+    First after `AFTER`, then every `EVERY` seconds.
 
     Attributes:
         shown: what shows it.
@@ -145,7 +163,7 @@ class Watch:
         self._name, self._first, self._since, self._done, self._total = "", 0, self._began, 0, 0
 
     def report(self, name: str, done: int, total: int) -> None:
-        """See `Report`."""
+        """Records progress; see `Report`."""
         with self._lock:
             if self._over:
                 return
@@ -156,13 +174,16 @@ class Watch:
         self.look()
 
     def close(self) -> None:
-        """Ends what is shown; what is reported later is ignored, as by a detector that ran out of time."""
+        """Ends the display.
+
+        Later reports are ignored, as by a detector that ran out of time.
+        """
         with self._lock:
             self._over = True
             self.shown.close()
 
     def look(self) -> None:
-        """Shows what is due."""
+        """Shows progress if it is due."""
         with self._lock:
             now = self.clock()
             if now < self._due or self._over:
@@ -170,29 +191,29 @@ class Watch:
             if not self._open:
                 self.shown.open()
                 self._open = True
-            self.shown.draw(now - self._began, self._left(now))
+            self.shown.draw(now - self._began, self._estimate_left(now))
             self._due = now + min(max(EVERY, (now - self._began) / 10), RARELY)
 
-    def _left(self, now: float) -> float | None:
+    def _estimate_left(self, now: float) -> float | None:
         made, spent = self._done - self._first, now - self._since
         if made <= 0 or spent < 1 or self._done >= self._total:
             return None
         return (self._total - self._done) * spent / made
 
 
-# ---- how -------------------------------------------------------------------------------------------
+# ---- how -----------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Lines:
-    """Lines on standard error."""
+    """A display of lines on standard error."""
 
     spell: Spell
     unit: str
     last: tuple[str, int, int] | None = None
 
     def open(self) -> None:
-        """Needs nothing."""
+        """Opens nothing."""
 
     def step(self, name: str, done: int, total: int) -> None:
         self.last = name, done, total
@@ -204,7 +225,7 @@ class _Lines:
             )
 
     def close(self) -> None:
-        """Needs nothing."""
+        """Closes nothing."""
 
 
 def line(
@@ -214,7 +235,10 @@ def line(
     spell: Spell,
     unit: str = "",
 ) -> str:
-    """How far the work is, on one line: "bayes: 120 of 400 texts, 8 a second, 35 s left"."""
+    """Formats progress on one line.
+
+    "bayes: 120 of 400 texts, 8 a second, 35 s left".
+    """
     when = f"{duration(seconds)} so far" if left is None else f"{duration(left)} left"
     if last is None:
         return f"working: {when}"
@@ -225,7 +249,10 @@ def line(
 
 
 def duration(seconds: float) -> str:
-    """A time as one says it: "35 s", "4 min", "1 h 20 min"."""
+    """Formats a time as people say it: "35 s", "4 min".
+
+    "1 h 20 min".
+    """
     whole = max(1, round(seconds))
     if whole < 100:
         return f"{whole} s"
@@ -235,7 +262,10 @@ def duration(seconds: float) -> str:
 
 @dataclass
 class _Bars:
-    """A bar for every step, on a terminal; gone when the work is over."""
+    """A display of bars on a terminal, one per step.
+
+    It is gone when the work is over.
+    """
 
     spell: Spell
     unit: str
@@ -272,17 +302,17 @@ class _Bars:
         task = next(each for each in progress.tasks if each.id == self._tasks[name])
         if done < task.completed:
             progress.reset(task.id, total=total or None)
-        amount = self._amount(name, done, total, task.speed)
+        amount = self._format_amount(name, done, total, task.speed)
         progress.update(task.id, completed=done, amount=amount)
 
-    def _amount(self, name: str, done: int, total: int, speed: float | None) -> str:
-        """How much of a step is done, of how much, and how fast."""
+    def _format_amount(self, name: str, done: int, total: int, speed: float | None) -> str:
+        """Formats the amount done, the total and the speed."""
         of = f" of {self.spell(name, total)}" if total else ""
         rate = f", {self.spell(name, int(speed))} a second" if speed else ""
         return f"{self.spell(name, done)}{of}{self.unit}{rate}"
 
     def draw(self, seconds: float, left: float | None) -> None:
-        """The bars are drawn as they change."""
+        """Draws nothing: the bars are drawn as they change."""
 
     def close(self) -> None:
         if self._progress is not None:

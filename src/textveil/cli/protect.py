@@ -1,7 +1,7 @@
 """The verb `protect`.
 
-In: a prompt. Out: the prompt with what is private in it hidden; what was hidden, by type and number.
-Not here: what is found (`textveil.protect`), and how answers are restored (`restore`).
+In: a prompt. Out: the prompt with what is private in it hidden; what was hidden, by type and
+number. Not here: what is found (`textveil.protect`), and how answers are restored (`restore`).
 """
 
 from enum import StrEnum
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Writer(StrEnum):
-    """Who wrote a text; see `session.Source`."""
+    """The writer of a text; see `session.Source`."""
 
     user = "user"
     tool = "tool"

@@ -1,7 +1,7 @@
 """The verbs `restore`, for answers, and `repair`, for releases.
 
-In: arguments. Out: texts on standard output.
-Not here: what is put back (`session.restore`), the session's file (`session`), what a model is asked (`models`).
+In: arguments. Out: texts on standard output. Not here: what is put back (`session.restore`), the
+session's file (`session`), what a model is asked (`models`).
 """
 
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ from textveil.files import streams
 
 
 class Where(StrEnum):
-    """Where originals are put; see `session.restore`."""
+    """The places in which originals are put; see `session.restore`."""
 
     text = "text"
     everywhere = "everywhere"

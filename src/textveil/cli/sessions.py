@@ -1,7 +1,7 @@
-"""The verbs of `session`: what a store remembers, and how it is forgotten.
+"""The verbs of `session`: listing, showing and forgetting sessions.
 
-In: the URL of a store, names of sessions. Out: lists, counts, session files.
-Not here: what a store does (`textveil.session`), and how the verbs that release open sessions (`stored`).
+In: the URL of a store, names of sessions. Out: lists, counts, session files. Not here: what a store
+does (`textveil.session`), and how the verbs that release open sessions (`stored`).
 """
 
 import json
@@ -41,7 +41,7 @@ session = group(
 
 
 def store_of(url: str) -> Any:
-    """The store of a URL, one that is a database."""
+    """Opens the store of a URL, which must be a database."""
     from textveil.session import SessionStore
 
     if url.startswith(("file:", "memory:")):
@@ -52,7 +52,7 @@ def store_of(url: str) -> Any:
 
 
 def day(seconds: int | None) -> str:
-    """A time as it is printed."""
+    """Formats a time for printing."""
     if seconds is None:
         return "never"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,7 +1,9 @@
-"""The process around the verbs: streams, warnings and errors of one line each, exit codes.
+"""The process around the verbs: streams, errors and exit codes.
 
-In: the commands and their arguments. Out: an exit code; what is said on standard output and standard error.
-Not here: the verbs (`cli`), and the files that they read and write (`files`).
+Warnings and errors have one line each.
+
+In: the commands and their arguments. Out: an exit code; what is said on standard output and
+standard error. Not here: the verbs (`cli`), and the files that they read and write (`files`).
 """
 
 import os
@@ -22,14 +24,20 @@ from textveil.errors import OutputError, TextveilError, TextveilWarning, looks_p
 from textveil.files import writing
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Every kind of wrong usage; typer does not export it by its name."""
+"""The class of every kind of wrong usage.
+
+typer does not export it by its name.
+"""
 
 ALL = "--help-all"
-"""Shows the help with all options; also what a context holds then."""
+"""The flag that shows the help with all options.
+
+A context holds it then, too.
+"""
 
 
 def run(command: Any, name: str, arguments: Sequence[str]) -> int:
-    """Run a command of typer's.
+    """Runs a command of typer's.
 
     Args:
         command: what to run.
@@ -37,10 +45,11 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
         arguments: without the program's name.
 
     Returns:
-        0; 2 for an error that textveil foresees, 1 for one that it does not; 130 after an interrupt; 141 when
+        0; 2 for an error that textveil foresees, 1 for one that it does not; 130 after an
+            interrupt; 141 when
         the reader of the output has gone.
     """
-    options, texts = _divided(arguments)
+    options, texts = _divide(arguments)
     asked = ALL if ALL in options else None
     arguments = [*("--help" if each == ALL else each for each in options), *texts]
     _use_utf8()
@@ -68,7 +77,7 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
                 _abandon_stdout()
             return 2
         except UsageError as error:
-            _complain(name, _usage(error, command, name, arguments))
+            _complain(name, _explain_usage(error, command, name, arguments))
             return 2
         except Exception as error:
             # The message of an unforeseen error may hold text, so only its type is shown.
@@ -80,17 +89,18 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
             return 1
 
 
-def _divided(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """What stands before --, and the rest."""
+def _divide(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Splits arguments at --."""
     at = list(arguments).index("--") if "--" in arguments else len(arguments)
     return arguments[:at], arguments[at:]
 
 
 def leave(code: int) -> int:
-    """The exit code of a program that now ends.
+    """Returns the exit code of a program that now ends.
 
-    A detector that ran out of time may still compute, and its thread cannot be stopped. Python would take the libraries
-    down under it, and they abort the process with an exit code of their own; then the process ends here, at once.
+    A detector that ran out of time may still compute, and its thread cannot be stopped. Python
+    would take the libraries down under it, and they abort the process with an exit code of their
+    own; then the process ends here, at once.
     """
     if any(each.daemon and each.name.startswith("textveil ") for each in threading.enumerate()):
         for stream in (sys.stdout, sys.stderr):
@@ -101,21 +111,27 @@ def leave(code: int) -> int:
 
 
 def say(text: str) -> None:
-    """Print on standard output; `OutputError` where that fails."""
+    """Prints on standard output.
+
+    `OutputError` where that fails.
+    """
     with writing():
         print(text, flush=True)
 
 
 def note(text: str) -> None:
-    """Print on standard error, if there is one."""
+    """Prints on standard error, if there is one."""
     with suppress(OSError):
         if sys.stderr is not None:
             print(text, file=sys.stderr, flush=True)
 
 
 def wrap(text: str) -> str:
-    """Wrap long lines at words, keeping their indent, where standard error is a terminal; else nothing is changed."""
-    width = _width(sys.stderr)
+    """Wraps long lines at words for a terminal.
+
+    They keep their indent. Nothing is changed where standard error is no terminal.
+    """
+    width = _find_width(sys.stderr)
     if width is None:
         return text
     lines: list[str] = []
@@ -128,8 +144,11 @@ def wrap(text: str) -> str:
     return "\n".join(lines)
 
 
-def _width(stream: TextIO | None) -> int | None:
-    """The columns of the terminal behind a stream, 20 at least; None where there is none."""
+def _find_width(stream: TextIO | None) -> int | None:
+    """Returns the columns of a stream's terminal, 20 at least.
+
+    None where there is no terminal.
+    """
     if stream is None or not stream.isatty():
         return None
     columns = os.environ.get("COLUMNS", "")
@@ -150,7 +169,10 @@ def _use_utf8() -> None:
 
 
 def _complain(name: str, message: str, error: BaseException | None = None) -> None:
-    """One line on standard error; with TEXTVEIL_DEBUG also the lines of code that led there."""
+    """Prints an error as one line on standard error.
+
+    With TEXTVEIL_DEBUG also the lines of code that led there.
+    """
     if os.environ.get("TEXTVEIL_DEBUG", "0") not in ("", "0"):
         while error is not None:
             note("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__)
@@ -159,7 +181,10 @@ def _complain(name: str, message: str, error: BaseException | None = None) -> No
 
 
 def _show_warnings() -> None:
-    """Show each of textveil's warnings once, as one line, and none of other libraries."""
+    """Shows each of textveil's warnings once, as one line.
+
+    And none of other libraries.
+    """
     seen: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -174,21 +199,27 @@ def _show_warnings() -> None:
 
 
 def _abandon_stdout() -> None:
-    """Keep the interpreter from flushing a broken standard output once more at its end."""
+    """Prevents a second flush of a broken standard output.
+
+    The interpreter would flush it once more at its end.
+    """
     stream = sys.__stdout__
     if stream is not None and sys.stdout is stream:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str:
-    """What is wrong with the arguments, without repeating them: they may hold the text to privatize."""
+def _explain_usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str:
+    """Explains wrong arguments without repeating them.
+
+    They may hold the text to privatize.
+    """
     for word in arguments:
-        if word in _commands(command):
+        if word in _list_commands(command):
             command, path = command.get_command(None, word), f"{path} {word}"
     given = getattr(error, "option_name", None)
     if given is not None:
-        return _wrong_option(given, command, path, arguments)
+        return _explain_option(given, command, path, arguments)
     parameter = getattr(error, "param", None)
     if parameter is not None:
         option = next((each for each in parameter.opts if each.startswith("-")), None)
@@ -196,20 +227,20 @@ def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str
         if option is None or type(error).__name__ == "MissingParameter":
             return f"{path} needs {value if option is None else f'{option} {value}'}; see `{path} {ALL}`"
         return f"{option} needs {value}; see `{path} {ALL}`"
-    if _commands(command):
-        return _no_command(_commands(command), path, arguments)
+    if _list_commands(command):
+        return _explain_command(_list_commands(command), path, arguments)
     if "--" in arguments:
         return f"{path} takes one argument after --; options first, then -- and the text"
     files = "; whole files go with `textveil corpus run`" if path == "textveil privatize" else ""
     return f"{path} takes one argument; put a text of several words in quotes{files}"
 
 
-def _commands(command: Any) -> list[str]:
-    """The commands of a group; none of a single command."""
+def _list_commands(command: Any) -> list[str]:
+    """Returns the commands of a group; none of a single command."""
     return list(command.list_commands(None)) if hasattr(command, "list_commands") else []
 
 
-def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str:
+def _explain_command(commands: list[str], path: str, arguments: Sequence[str]) -> str:
     words = [word for word in arguments if not word.startswith("-")]
     for word in words:
         if (path, word) in MOVED:
@@ -222,16 +253,19 @@ def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str
     texts = ""
     if path == "textveil":
         texts = " (a text goes after `textveil protect` or `textveil privatize`)"
-    return f"{path} has {_none('command', asked[0] if asked else '')}; {hint}{texts}"
+    return f"{path} has {_name_missing('command', asked[0] if asked else '')}; {hint}{texts}"
 
 
-def _none(kind: str, typed: str) -> str:
-    """Says that there is no such name; what has spaces is a text, which may stand in the place of one."""
+def _name_missing(kind: str, typed: str) -> str:
+    """Says that there is no such name.
+
+    Anything with spaces is a text in the place of a name, and is not shown.
+    """
     is_name = re.fullmatch(r"\S+", typed) is not None and not looks_private(typed)
     return f"no {kind} {quote(typed)}" if is_name else f"no such {kind}"
 
 
-def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str]) -> str:
+def _explain_option(given: str, command: Any, path: str, arguments: Sequence[str]) -> str:
     options = {name: each for each in command.params for name in each.opts if name.startswith("-")}
     options.setdefault(ALL, None)
     if given in options:
@@ -244,7 +278,7 @@ def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str])
     hint = f"did you mean {near[0]}?" if near else f"`{path} {ALL}` lists them"
     # -x of a text "-xyz a"
     typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[0]
-    return f"{path} has {_none('option', typed)}; {hint} (a text that begins with - goes after --)"
+    return f"{path} has {_name_missing('option', typed)}; {hint} (a text that begins with - goes after --)"
 
 
 MOVED = {
@@ -272,4 +306,4 @@ MOVED = {
         for verb in ("protect", "privatize", "groups", "risk")
     },
 }
-"""Commands and options that are elsewhere now."""
+"""Commands and options that have moved, with their new places."""

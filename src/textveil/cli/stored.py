@@ -1,6 +1,6 @@
-"""Sessions as verbs open them: from a file, or from a store.
+"""Sessions as verbs open them: from a file, or a store.
 
-In: what stands behind --session and --store. Out: the session.
+In: the values of --session and --store. Out: the session.
 Not here: what a session or a store is (`textveil.session`).
 """
 
@@ -32,7 +32,7 @@ Store = Annotated[
 
 
 def named(session: str) -> tuple[str, str]:
-    """The subject and the name of a session, from `anna` or `anna/lease`."""
+    """Splits `anna` or `anna/lease` into subject and session name."""
     subject, _, name = session.partition("/")
     return subject, name or "default"
 
@@ -41,11 +41,13 @@ def named(session: str) -> tuple[str, str]:
 def opened(
     session: str | None, store: str | None, *, new: bool = True
 ) -> "Iterator[Session | None]":
-    """The session of a store, or of a file, which gives each release only when it is remembered.
+    """Opens the session of a store, or of a file.
+
+    It gives each release only when it is remembered.
 
     Args:
-        session: what stands behind --session; without it there is no session.
-        store: what stands behind --store; None for a file.
+        session: the value of --session; without it there is no session.
+        store: the value of --store; None for a file.
         new: whether it is made where there is none.
 
     Raises:

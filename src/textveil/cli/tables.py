@@ -130,7 +130,7 @@ def table_build(
             skip_broken=skip_broken,
             zero_rows=metric == "euclidean",
         ) as found,
-        progress.bars(_amount) as report,
+        progress.bars(_format_amount) as report,
     ):
         store.build(
             found,
@@ -146,8 +146,8 @@ def table_build(
     say(store.summary(output))
 
 
-def _amount(step: str, done: int) -> str:
-    """An amount of bytes while the source is read, then of rows."""
+def _format_amount(step: str, done: int) -> str:
+    """Formats an amount: bytes while the source is read, then rows."""
     from rich.filesize import decimal
 
     return decimal(done) if step == "reading" else f"{done:,}"

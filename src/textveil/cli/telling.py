@@ -1,4 +1,4 @@
-"""What is said of releases, and the options that choose it.
+"""Printing statements about releases, and the options that choose their form.
 
 In: statements. Out: one plain line, three lines or all of it, on standard error.
 Not here: the words (`textveil.guarantee`).
@@ -35,18 +35,21 @@ TELLING: dict[str, Shared] = {
         flag="--quiet", kind=bool, default=False, panel=None, help="Print no statement."
     ),
 }
-"""The options of verbs that release text. The JSON has the whole statement whatever they are."""
+"""The options of verbs that release text.
+
+The JSON has the whole statement whatever they are.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Telling:
-    """How much is said of a release: one plain line, or what was asked for."""
+    """The form of statements: one plain line, or a longer one."""
 
     how: str = "summary"
 
     @classmethod
     def of(cls, given: Mapping[str, bool]) -> "Telling":
-        """From the values of `TELLING`.
+        """Reads the form from the values of `TELLING`.
 
         Raises:
             ConfigError: more than one of them was given.
@@ -57,11 +60,14 @@ class Telling:
         return cls(how=asked[0]) if asked else cls()
 
     def speaks(self, *, as_json: bool = False) -> bool:
-        """Whether anything is said; beside JSON, which has it all, only if it was asked for."""
+        """Says whether anything is printed.
+
+        Beside JSON, which has it all, only if it was asked for.
+        """
         return self.how in ("statement", "explain") or (self.how == "summary" and not as_json)
 
     def say(self, guarantees: "Sequence[Guarantee]", *, as_json: bool = False) -> None:
-        """Print what there is to say of releases on standard error."""
+        """Prints the statement about releases on standard error."""
         if guarantees and self.speaks(as_json=as_json):
             note(wrap(self.spell(together(guarantees))))
 
@@ -74,13 +80,16 @@ class Telling:
         unmeasured: Collection[str] = (),
         as_json: bool = False,
     ) -> None:
-        """Print what was hidden in prompts, then their statement if it was asked for, on standard error.
+        """Prints the counts of hidden values in prompts.
+
+        On standard error; then their statement if it was asked for.
 
         Args:
             releases: the prompts as they are sent.
             guarantees: their statements.
             earlier: how many values were found too late to be hidden everywhere in the session.
-            unmeasured: the scripts and languages in them for which it was not measured how much is found.
+            unmeasured: the scripts and languages in them for which it was not measured how much is
+                found.
             as_json: whether the output is JSON, which says it all.
         """
         if not releases or not self.speaks(as_json=as_json):
@@ -96,7 +105,10 @@ class Telling:
             self.say(guarantees)
 
     def say_repeated(self, messages: int) -> None:
-        """Print how many messages are sent again, where more than the summary is asked for."""
+        """Prints the number of repeated messages.
+
+        Where more than the summary is asked for.
+        """
         if messages and self.how != "summary":
             again = (
                 "1 earlier message is" if messages == 1 else f"{messages:,} earlier messages are"
@@ -104,13 +116,13 @@ class Telling:
             note(wrap(f"{again} sent again: drawn once, released again, spent once."))
 
     def spell_json(self, stated: Mapping[str, Any]) -> str:
-        """The words for a statement that is known as JSON only."""
+        """Formats a statement that is known as JSON only."""
         if self.how == "summary":
             return str(stated["summary"])
         return f"{stated['statement']} Unknown words: {stated['oov_share']:.1%} of those not on the public list."
 
     def spell(self, said: "Guarantee") -> str:
-        """The words for one statement."""
+        """Formats one statement."""
         if self.how == "summary":
             return said.summary()
         if self.how == "explain":
@@ -119,14 +131,17 @@ class Telling:
 
 
 def together(guarantees: "Sequence[Guarantee]") -> "Guarantee":
-    """The statement about all texts together."""
+    """Returns the statement about all texts together."""
     from textveil.guarantee import summarize
 
     return guarantees[0] if len(guarantees) == 1 else summarize(list(guarantees))
 
 
 def say_unmeasured(names: Collection[str], *, strict: bool) -> None:
-    """Print that it was not measured how much is found in texts of some scripts and languages."""
+    """Prints that recall was not measured for some languages.
+
+    And scripts.
+    """
     named = " and ".join(sorted(names))
     so = "all of it but public words is replaced" if strict else "names in it may pass"
     note(wrap(f"Recall was not measured for {named} text; {so}."))

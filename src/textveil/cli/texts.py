@@ -1,4 +1,4 @@
-"""What the verbs that release texts share: which texts, what happens to them, where they go.
+"""Common parts of verbs that release texts: input, release and output.
 
 In: arguments. Out: texts to release; releases on standard output or in a file.
 Not here: whole files into a folder (`corpus`), and what is said of a release (`telling`).
@@ -86,7 +86,10 @@ SessionFile = Annotated[
 ]
 
 KEPT_STATEMENTS = 1_000
-"""Statements that are kept one by one; more are summed up on the way, so that memory hardly grows."""
+"""The most statements that are kept one by one.
+
+More are summed up on the way, so that memory hardly grows.
+"""
 
 
 def check(
@@ -98,12 +101,12 @@ def check(
     files: str = "`textveil corpus run`",
     whole: bool = False,
 ) -> None:
-    """Refuse what cannot be read or written, before anything is loaded.
+    """Refuses unusable inputs and outputs, before anything is loaded.
 
     Raises:
         InputError: there is no text.
-        ConfigError: it is a file of rows, each a text, or compressed or binary; or two files are one, or there is no
-            place for one.
+        ConfigError: it is a file of rows, each a text, or compressed or binary; or two files are
+            one, or there is no place for one.
     """
     streams.require_input(text)
     if text is not None and os.path.isfile(text):
@@ -143,7 +146,7 @@ def _check_html(html: str, text: str | None) -> None:
 
 
 def check_public(config: "Config", private: Iterable[str | None]) -> None:
-    """Refuse to find a budget from the texts that are private.
+    """Refuses to find a budget from the private texts.
 
     Raises:
         ConfigError: the file of public texts is one of those to release.
@@ -162,17 +165,22 @@ def check_public(config: "Config", private: Iterable[str | None]) -> None:
 
 
 def say_empty() -> None:
-    """Say that there was no text, where nothing else is said: an empty file may be a mistake further up a pipe."""
+    """Warns that there was no text.
+
+    Where nothing else is said: an empty file may be a mistake further up a pipe.
+    """
     shell.note("textveil: warning: the input is empty, so there is nothing to release")
 
 
 def is_folder(output: str) -> bool:
-    """Whether an output is a folder, or a new one by its name."""
+    """Says whether an output is a folder, or named like one."""
     return output != "-" and (output.endswith(os.sep) or os.path.isdir(output))
 
 
 def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list[str]:
-    """The texts to be shown one by one, of which there may not be too many.
+    """Returns the texts to show one by one.
+
+    There may not be too many.
 
     Raises:
         ConfigError: there are more than one batch of them.
@@ -191,10 +199,12 @@ def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list
 def released(
     privatizer: "Privatizer", texts: Iterable[str], session: str | None, store: str | None = None
 ) -> "Iterator[Result]":
-    """The releases of texts, as they come; with a session, when it has been saved.
+    """Yields the releases of texts; sessions are saved first.
 
-    What could not be restored must not go out, so nothing does before the session is on the disk. A store has it there
-    after each batch, a file after the last.
+    As they come; with a session in a file, when all is saved.
+
+    What could not be restored must not go out, so nothing does before the session is on the disk. A
+    store has it there after each batch, a file after the last.
     """
     if session is None:
         yield from privatizer.privatize_many(texts)
@@ -222,10 +232,10 @@ def release(
     diff: bool = False,
     source: str = "user",
 ) -> "Iterator[Result]":
-    """Release all texts and write them; gives each result when it is written."""
+    """Releases all texts, writes them, and yields the written results."""
     from textveil.pipeline import Privatizer
 
-    private = _shows_originals(as_json, with_original, diff)
+    private = _has_originals(as_json, with_original, diff)
     with (
         streams.texts(text, whole=whole, output=output) as texts,
         streams.output(output, private=private) as sink,
@@ -234,7 +244,7 @@ def release(
             Privatizer.from_config(config).with_parts(source=source), texts, session, store
         )
         exact = whole and not sink.terminal and not streams.is_text(text)
-        shown = _as_they_come(results, whole=whole, terminal=sink.terminal)
+        shown = _show_progress(results, whole=whole, terminal=sink.terminal)
         first = next(shown, None)
         show_one: Callable[[streams.Output, Result], None] = write_diff
         if not diff:
@@ -248,8 +258,11 @@ def release(
         say_empty()
 
 
-def _shows_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
-    """Whether originals stand beside the releases, which is said once where no option for programs asks for it."""
+def _has_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
+    """Says whether originals are printed beside the releases.
+
+    That is warned of once, where no option for programs asks for it.
+    """
     if diff and (as_json or with_original):
         raise ConfigError(
             "give --diff alone: --json and --with-original show the originals in another form"
@@ -262,17 +275,20 @@ def _shows_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
     return with_original or diff
 
 
-def _as_they_come(
+def _show_progress(
     results: "Iterator[Result]", *, whole: bool, terminal: bool
 ) -> "Iterator[Result]":
-    """Results with their progress; none is shown between lines on a terminal."""
+    """Wraps results with a display of their progress.
+
+    None is shown between lines on a terminal.
+    """
     if whole:
         return iter(progress.read(results))
     return results if terminal else progress.counted(results)
 
 
 def statements(results: "Iterable[Result]") -> "list[Guarantee]":
-    """The statements of releases, those of many summed up."""
+    """Returns the statements of releases, those of many summed up."""
     from textveil.guarantee import summarize
 
     found: list[Guarantee] = []
@@ -292,7 +308,10 @@ def write(
     exact: bool = False,
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    """One release, as it was asked for; `exact` adds no line end to one that has none, `more` stands in its JSON."""
+    """Writes one release in the requested form.
+
+    `exact` adds no line end to one that has none, `more` is added to its JSON.
+    """
     if as_json:
         sink.write(streams.json_line(result.to_json(with_original=with_original) | {**more}))
     elif with_original and sink.terminal:
@@ -320,17 +339,19 @@ def show(
     private: bool,
     more: Sequence[Mapping[str, object]] = (),
 ) -> None:
-    """Releases as they were asked for, and the same in colour on standard error, with what the colours mean.
+    """Writes releases, and their coloured form on standard error.
+
+    With what the colours mean.
 
     Args:
         results: the releases.
         output: where they go.
-        coloured: them in colour, and marked besides where a console has no styles.
+        coloured: them in colour, and marked by signs, too, where a console has no styles.
         legend: what that means.
         as_json: one JSON object each.
         with_original: with the originals.
         private: whether what is written is for its owner alone.
-        more: what stands in the JSON of each besides.
+        more: additional fields in the JSON of each.
     """
     from rich.console import Console
 
@@ -350,19 +371,25 @@ def show(
 
 
 def _print(console: "Console", text: "rich_text.Text") -> None:
-    """Prints a text in colour; no line end is added to one that has one."""
+    """Prints a text in colour, with one line end."""
     end = "" if text.plain.endswith("\n") else "\n"
     console.print(text, end=end, soft_wrap=not console.is_terminal)
 
 
 def write_page(html: str, page: str, *, private: bool) -> None:
-    """The page that --html asks for; before the rest, because a reader of standard output may go before its end."""
+    """Writes the page of --html.
+
+    Before the rest, because a reader of standard output may go before its end.
+    """
     with streams.output(html, private=private, option="--html") as sink:
         sink.write(page)
 
 
 def write_diff(sink: streams.Output, result: "Result") -> None:
-    """The lines of a text that its release changed, with the lines around them; nothing where none did."""
+    """Writes the lines that a release changed.
+
+    With the lines around them; nothing where none changed.
+    """
     from difflib import unified_diff
 
     before, after = (text.splitlines() for text in (result.private.text, result.text))

@@ -1,8 +1,8 @@
-"""How a verb is written: a function, and the decorator that gives it the shared options.
+"""Writing a verb: a function with a decorator for shared options.
 
-In: a function with typer's annotations. Out: the same with the shared options in its signature, called with the
-configuration that they amount to; a command that typer runs.
-Not here: the shared options (`options`), and which verbs there are (`textveil.config.registry`).
+In: a function with typer's annotations. Out: the same with the shared options in its signature,
+called with the configuration that they amount to; a command that typer runs. Not here: the shared
+options (`options`), and which verbs there are (`textveil.config.registry`).
 """
 
 import inspect
@@ -26,10 +26,16 @@ INJECTED = ("config", "typed", "telling")
 """Parameters of a verb that `verb` fills."""
 
 MOST = 12
-"""Options in the help of a verb, --help among them; --help-all shows all."""
+"""The most options in a verb's help, --help among them.
+
+--help-all shows all.
+"""
 
 SHOWN = ("profile", "mechanism", "epsilon", "setting")
-"""Options that are shown, with the first others, where a verb has more and does not say which."""
+"""Options that are always shown in a shortened help.
+
+With the first others, where a verb has more and does not say which.
+"""
 
 
 def verb(
@@ -52,12 +58,14 @@ def verb(
     - `telling`, it has the options about statements, and gets a `Telling`.
 
     Args:
-        examples: command lines that work as they stand, shown at the end of its help.
+        examples: complete command lines that work, shown at the end of its help.
         options: which of the shared ones it has; names of `SHARED`.
-        fields: which of its parameters are dictionaries of what was typed for fields, and the arguments of `of_fields`.
+        fields: which of its parameters are dictionaries of what was typed for fields, and the
+            arguments of `of_fields`.
         default: the profile where nothing names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
-        brief: the options in its help, at most `MOST` - 1, where it has more; () for `SHOWN` and the first others.
+        brief: the options in its help, at most `MOST` - 1, where it has more; () for `SHOWN` and
+            the first others.
         panel: the heading under which `textveil --help` lists a verb of another package.
         on: the group of verbs that it belongs to; None for a verb of its own.
         name: what it is called there; else as the function is.
@@ -106,11 +114,14 @@ def verb(
     return decorate
 
 
-# ---- from functions to commands ------------------------------------------------------------------------------------
+# ---- from functions to commands ------------------------------------------------------------------
 
 
 class _Page:
-    """A command whose help fills its paragraphs, shows few options, and ends with examples, each on one line."""
+    """A command with short help.
+
+    The help fills its paragraphs, shows few options, and ends with examples, each on one line.
+    """
 
     params: list[Any]
     callback: Any
@@ -119,10 +130,10 @@ class _Page:
         self, *, epilog: str | None = None, help: str | None = None, **options: Any
     ) -> None:
         command: Any = super()
-        command.__init__(help=_literal(re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")), **options)
+        command.__init__(help=_escape(re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")), **options)
         self.examples = epilog
         for parameter in self.params:
-            parameter.help = _literal(parameter.help or "")
+            parameter.help = _escape(parameter.help or "")
 
     def get_params(self, ctx: Any) -> Any:
         command: Any = super()
@@ -134,7 +145,7 @@ class _Page:
 
     def format_help(self, context: Any, formatter: Any) -> None:
         command: Any = super()
-        left = () if context.obj == ALL else self._left_out()
+        left = () if context.obj == ALL else self._find_left_out()
         for parameter in left:
             parameter.hidden = True
         command.format_help(context, formatter)
@@ -145,8 +156,8 @@ class _Page:
         if left:
             say(f"\nAll options: {context.command_path} {ALL}")
 
-    def _left_out(self) -> list[Any]:
-        """The options that the short help does not show."""
+    def _find_left_out(self) -> list[Any]:
+        """Returns the options that the short help does not show."""
         found = [each for each in self.params if isinstance(each, TyperOption) and not each.hidden]
         if len(found) < MOST:
             return []
@@ -158,8 +169,8 @@ class _Page:
         return [each for each in found if each.name not in shown]
 
 
-def _literal(text: str) -> str:
-    """A text whose brackets are shown as they are, where rich would take them for a style."""
+def _escape(text: str) -> str:
+    """Escapes brackets, which rich would take for a style."""
     return re.sub(r"(\[[a-z#/@][^\[]*?\])", r"\\\1", text)
 
 
@@ -177,13 +188,16 @@ def group(
     panel: str | None = None,
     alone: Callable[..., None] | None = None,
 ) -> typer.Typer:
-    """A verb that has verbs of its own, which `verb(on=...)` adds.
+    """Builds a verb that has verbs under it.
+
+    `verb(on=...)` adds them.
 
     Args:
         about: its help; "" for that of `alone`.
-        examples: command lines that work as they stand; none for those of `alone`.
+        examples: complete command lines that work; none for those of `alone`.
         panel: the heading under which `textveil --help` lists it, for another package.
-        alone: the verb that runs where none of its own is named; the group has its options. None to show the help.
+        alone: the verb that runs where none of its own is named; the group has its options. None to
+            show the help.
     """
     about = about or inspect.getdoc(alone) or ""
     examples = examples or getattr(alone, "examples", ())
@@ -205,7 +219,7 @@ def group(
         elif flags := [
             each.opts[0]
             for each in context.command.params
-            if each.name in given and _typed(context, each)
+            if each.name in given and _is_typed(context, each)
         ]:
             raise ConfigError(
                 f"options of `{called}` go behind it; leave out {', '.join(flags)} before it"
@@ -222,20 +236,23 @@ def group(
     return made  # type: ignore[no-any-return]
 
 
-def _typed(context: typer.Context, parameter: Any) -> bool:
-    """Whether the value of a parameter stands in the command line."""
+def _is_typed(context: typer.Context, parameter: Any) -> bool:
+    """Says whether a parameter was given on the command line."""
     source = context.get_parameter_source(parameter.name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def add(to: typer.Typer, function: Callable[..., Any], name: str) -> None:
-    """Add a function to a group of verbs, under a name."""
+    """Adds a function to a group of verbs, under a name."""
     examples = getattr(function, "examples", ())
     to.command(name.replace("_", "-"), cls=Command, epilog=spelled(examples))(function)
 
 
 def command(target: Any, name: str) -> Any:
-    """What the registry names as a verb, a function or a `typer.Typer`, as a command to run."""
+    """Builds a command from a verb in the registry.
+
+    A function or a `typer.Typer`.
+    """
     if not isinstance(target, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
         add(alone, target, name)
@@ -246,5 +263,5 @@ def command(target: Any, name: str) -> Any:
 
 
 def spelled(examples: Sequence[str]) -> str | None:
-    """Examples as they stand at the end of a help page."""
+    """Formats examples for the end of a help page."""
     return "Examples:\n" + "\n".join(f"  {each}" for each in examples) if examples else None

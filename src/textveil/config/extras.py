@@ -58,7 +58,7 @@ EXTRAS = {
 """The extra for each library, by import name."""
 
 BENCH = "./packages/textveil-bench"
-"""Where pip finds textveil-bench."""
+"""The place at which pip finds textveil-bench."""
 
 PACKAGES = {
     "data_juicer": "py-data-juicer",
@@ -81,7 +81,9 @@ PACKAGES = {
 
 @contextmanager
 def needed(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
-    """Wraps imports of optional libraries: if one is missing, the error says how to install it.
+    """Turns failed imports of optional libraries into helpful errors.
+
+    If one is missing, the error says how to install it.
 
     Args:
         extras: the extra for each library.
@@ -102,13 +104,18 @@ def needed(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
 
 
 def library(module: str, extras: Mapping[str, str] = EXTRAS) -> Any:
-    """A module of an optional, untyped library; arguments and errors as in `needed`."""
+    """Imports a module of an optional, untyped library.
+
+    Arguments and errors as in `needed`.
+    """
     with needed(extras):
         return import_module(module)
 
 
 def require(*libraries: str) -> None:
-    """Checks up front that libraries are installed, instead of failing in the middle of the work.
+    """Checks up front that libraries are installed.
+
+    Instead of failing in the middle of the work.
 
     Raises:
         MissingExtra: one of them is missing.

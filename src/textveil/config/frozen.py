@@ -1,7 +1,10 @@
-"""Option classes: frozen keyword-only dataclasses that validate their fields when they are built.
+"""Option classes: frozen dataclasses that validate their fields.
+
+When they are built, from keywords only.
 
 In: a class with annotated fields. Out: a pydantic dataclass that raises one-line `ConfigError`s.
-Not here: the options themselves (`sections`), and how they are read from files and the command line (`sources`).
+Not here: the options themselves (`sections`), and how they are read from files and the command line
+(`sources`).
 """
 
 import re
@@ -56,9 +59,12 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
 
 
 def plain(parts: Any) -> dict[str, object]:
-    """The fields of an options dataclass as plain data, nested.
+    """Returns the fields of an options dataclass as plain data.
 
-    Leaves out fields with names and texts for people, and those with `repr=False`, which may be keys.
+    Nested ones, too.
+
+    Leaves out fields with names and texts for people, and those with `repr=False`, which may be
+    keys.
     """
     shown = {
         field.name
@@ -71,7 +77,9 @@ def plain(parts: Any) -> dict[str, object]:
 def complaint(
     error: ValidationError, prefix: str = "", path: str | None = None, secret: Collection[str] = ()
 ) -> TextveilError:
-    """One line from pydantic's first error. The value it shows is an option's, never text to privatize.
+    """Converts pydantic's first error to a one-line error.
+
+    The value it shows is an option's, never text to privatize.
 
     Args:
         error: what pydantic raised.

@@ -1,4 +1,6 @@
-"""Merges layers of options: defaults, profile, file, environment, and what a caller sets.
+"""Merges layers of options into one configuration.
+
+Defaults, profile, file, environment, and what a caller sets.
 
 In: layers of values by dotted path. Out: a resolved `Config`.
 Not here: which options exist (`sections`), and how each source is read (`sources`).
@@ -29,15 +31,18 @@ _PATHS = (
 """All option paths except a mechanism's own."""
 
 TYPED = "the options"
-"""The source of what a caller sets: on a command line, or as keywords."""
+"""The source of options that a caller sets.
+
+On a command line, or as keywords.
+"""
 
 
 def keywords(**values: Any) -> dict[str, Any]:
-    """Python keywords as dotted paths.
+    """Converts Python keywords to dotted paths.
 
-    `epsilon`, `risk`, `prior`, `seed`, `profile`, `table`, `mechanism` and the sections `words`, `rerank`, `protect`,
-    `groups` and `names` keep their names; all others are the mechanism's options. A section given as mapping changes
-    only its keys.
+    `epsilon`, `risk`, `prior`, `seed`, `profile`, `table`, `mechanism` and the sections `words`,
+    `rerank`, `protect`, `groups` and `names` keep their names; all others are the mechanism's
+    options. A section given as mapping changes only its keys.
 
     >>> keywords(epsilon=80, L=4, table="minilm-s")
     {'epsilon': 80, 'mechanism.L': 4, 'table.name': 'minilm-s'}
@@ -66,19 +71,23 @@ def resolve(
 ) -> Config:
     """Merges the layers: defaults < profile < file < environment < overrides.
 
-    A budget in an upper layer (`epsilon` or the mechanism's own parameter) replaces one in a lower layer. When a layer
-    names another mechanism, the options that lower layers set for their mechanism are dropped.
+    A budget in an upper layer (`epsilon` or the mechanism's own parameter) replaces one in a lower
+    layer. When a layer names another mechanism, the options that lower layers set for their
+    mechanism are dropped.
 
     Args:
-        profile: a packaged profile, see `sources.profiles`. It takes precedence over a profile that a layer names.
+        profile: a packaged profile, see `sources.profiles`. It takes precedence over a profile that
+            a layer names.
         file: a YAML file in the layout of `Config.to_dict`.
-        environ: environment variables such as TEXTVEIL_MECHANISM__K=20; those without the prefix are ignored.
+        environ: environment variables such as TEXTVEIL_MECHANISM__K=20; those without the prefix
+            are ignored.
         overrides: values by dotted path ("mechanism.L": 5); strings are read as YAML scalars.
         default: the profile used if no layer names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
 
     Raises:
-        UnknownName: no mechanism, table, profile or option has that name; the nearest one is suggested.
+        UnknownName: no mechanism, table, profile or option has that name; the nearest one is
+            suggested.
         BudgetError: a budget is missing, set twice, not a number or negative.
         ConfigError: a file cannot be read, or a value has the wrong type.
     """
@@ -89,8 +98,8 @@ def resolve(
         layers.append(sources.read_environment(environ, _PATHS))
     if overrides is not None:
         layers.append(Layer(source=TYPED, values=collect(overrides.items(), TYPED)))
-    profile = profile or _last(layers, "profile")
-    if profile is None and _last(layers, "mechanism.name") is None:
+    profile = profile or _find_last(layers, "profile")
+    if profile is None and _find_last(layers, "mechanism.name") is None:
         profile = default
     if profile is not None:
         layers.insert(0, sources.read_profile(profile))
@@ -98,45 +107,54 @@ def resolve(
 
 
 def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
-    name = _last(layers, "mechanism.name") or MechanismOptions().name
+    name = _find_last(layers, "mechanism.name") or MechanismOptions().name
     parameter, needed = registry.budget_parameter(name)
     owns = [f"mechanism.{parameter}"] if parameter else []
     budgets = ["epsilon", *owns, "groups.base", "risk"]
-    merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
-    chosen = _below("mechanism.", merged)
+    merged = _merge([_correct_paths(layer, name) for layer in _leave_behind(layers, name)], budgets)
+    chosen = _select_below("mechanism.", merged)
     chosen.pop("name", None)
-    found = Config(
-        words=WordsOptions(**_section(WordsOptions, "words", merged)),
-        table=TableOptions(**_section(TableOptions, "table", merged)),
-        mechanism=MechanismOptions(name=name, options=_own_options(name, chosen)),
-        **{name: section(**_section(section, name, merged)) for name, section in _OPTIONAL.items()},
+    result = Config(
+        words=WordsOptions(**_convert_section(WordsOptions, "words", merged)),
+        table=TableOptions(**_convert_section(TableOptions, "table", merged)),
+        mechanism=MechanismOptions(name=name, options=_convert_options(name, chosen)),
+        **{
+            name: section(**_convert_section(section, name, merged))
+            for name, section in _OPTIONAL.items()
+        },
         epsilon=typed("epsilon", merged.get("epsilon"), float | None),
         risk=typed("risk", merged.get("risk"), float | None),
         prior=typed("prior", merged.get("prior"), str | None),
         seed=typed("seed", merged.get("seed"), int | None),
         profile=profile,
     )
-    registry.entry("table", found.table.name)
-    if complete and needed and not _has_budget(found, parameter):
+    registry.entry("table", result.table.name)
+    if complete and needed and not _has_budget(result, parameter):
         or_own = f", or {owns[0]} (-o {owns[0]}=...)" if owns else ""
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
-    return found
+    return result
 
 
-def _below(prefix: str, merged: Mapping[str, Any]) -> dict[str, Any]:
+def _select_below(prefix: str, merged: Mapping[str, Any]) -> dict[str, Any]:
     paths = [path for path in merged if path.startswith(prefix)]
     return {path.removeprefix(prefix): merged[path] for path in paths}
 
 
 def _has_budget(config: Config, parameter: str | None) -> bool:
-    """Whether something says what a word may spend: groups, an epsilon, a risk, or the mechanism's own parameter."""
+    """Says whether a word's budget is set anywhere.
+
+    By groups, an epsilon, a risk, or the mechanism's own parameter.
+    """
     given = (config.groups.base, config.epsilon, config.risk)
     own = config.mechanism.options.get(parameter or "")
     return bool(config.groups.fixed) or any(each is not None for each in (*given, own))
 
 
 def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
-    """Upper layers over lower ones. A budget replaces the one below, even under the other of the two paths."""
+    """Merges upper layers over lower ones.
+
+    A budget replaces the one below, even under the other of the two paths.
+    """
     merged: dict[str, Any] = {}
     for layer in layers:
         given = [path for path in budgets if layer.values.get(path) is not None]
@@ -151,9 +169,10 @@ def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
 
 
 def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
-    """Drops the mechanism options that were set for a mechanism other than `name`.
+    """Drops options that were set for another mechanism than `name`.
 
-    Options belong to the mechanism named by their layer, or by the nearest layer below; otherwise to `name`.
+    Options belong to the mechanism named by their layer, or by the nearest layer below; otherwise
+    to `name`.
     """
     kept: list[Layer] = []
     named: str | None = None
@@ -171,19 +190,22 @@ def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
     return kept
 
 
-def _canonical(layer: Layer, mechanism: str) -> Layer:
-    """Checks every path of a layer, and gives paths from the environment the case of the options they stand for."""
-    pairs = [(_meant(path, layer, mechanism), value) for path, value in layer.values.items()]
+def _correct_paths(layer: Layer, mechanism: str) -> Layer:
+    """Checks every path of a layer, and corrects its case.
+
+    Paths from the environment get the case of the options they stand for.
+    """
+    pairs = [(_resolve_path(path, layer, mechanism), value) for path, value in layer.values.items()]
     return replace(layer, values=collect(pairs, layer.source))
 
 
-def _meant(path: str, layer: Layer, mechanism: str) -> str:
+def _resolve_path(path: str, layer: Layer, mechanism: str) -> str:
     found = _match(path, _PATHS, layer.fold)
     if not found and path.startswith("mechanism."):
-        options = _options(mechanism)
+        options = _read_options(mechanism)
         found = _match(path, options.known, layer.fold, "mechanism.") or [path] * options.open
     if not found:
-        raise _unknown(layer.source, path, mechanism)
+        raise _build_unknown(layer.source, path, mechanism)
     if len(found) > 1:
         raise ConfigError(
             f"{layer.source} cannot distinguish {' and '.join(found)}; set them in a file or with -o, which are "
@@ -193,15 +215,18 @@ def _meant(path: str, layer: Layer, mechanism: str) -> str:
 
 
 def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> list[str]:
-    """The known paths that match a path: itself, or with `fold` all that differ only in case."""
+    """Returns the known paths that match a path.
+
+    Itself, or with `fold` all that differ only in case.
+    """
     every = [prefix + each for each in known]
     if path in every and not fold:
         return [path]
     return [each for each in every if fold and each.lower() == path.lower()]
 
 
-def _ending_alike(path: str, known: Sequence[str]) -> list[str]:
-    """The paths whose last part is that of this path, else those in which it is much like it."""
+def _find_alike(path: str, known: Sequence[str]) -> list[str]:
+    """Returns the paths with the same last part, or a similar one."""
     ends = {each: each.rpartition(".")[2].lower() for each in known}
     last = path.rpartition(".")[2].lower()
     alike = [last]
@@ -210,18 +235,24 @@ def _ending_alike(path: str, known: Sequence[str]) -> list[str]:
     return [each for each in known if ends[each] in alike]
 
 
-def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
-    """The error for an unknown path; it suggests paths with the same or a similar last part."""
-    known = [*_PATHS, *(f"mechanism.{option}" for option in _options(mechanism).known)]
-    near = _ending_alike(path, known)
+def _build_unknown(source: str, path: str, mechanism: str) -> UnknownName:
+    """Builds the error for an unknown path.
+
+    It suggests paths with the same or a similar last part.
+    """
+    known = [*_PATHS, *(f"mechanism.{option}" for option in _read_options(mechanism).known)]
+    near = _find_alike(path, known)
     if "." in path:
         section = path.partition(".")[0] + "."
         known = [each for each in known if each.startswith(section)] or known
     return UnknownName("option" if source == TYPED else f"option in {source}", path, near or known)
 
 
-def _options(mechanism: str) -> registry.Options:
-    """A mechanism's options by name, without those that have a path of their own."""
+def _read_options(mechanism: str) -> registry.Options:
+    """Returns a mechanism's options by name.
+
+    Without those that are set by another path.
+    """
     found = registry.signature(registry.load("mechanism", mechanism))
     known = {
         name: option for name, option in found.known.items() if name not in ("name", "epsilon")
@@ -229,21 +260,21 @@ def _options(mechanism: str) -> registry.Options:
     return registry.Options(known=known, open=found.open)
 
 
-def _last(layers: Iterable[Layer], path: str) -> str | None:
-    """The value of a name in the topmost layer that sets it."""
-    found = None
+def _find_last(layers: Iterable[Layer], path: str) -> str | None:
+    """Returns a name's value in the topmost layer that has it."""
+    result = None
     for layer in layers:
         value = layer.values.get(path)
         if value is not None and not isinstance(value, str):
             raise ConfigError(
                 f"{path} in {layer.source} must be a name, got {type(value).__name__}"
             )
-        found = value or found
-    return found
+        result = value or result
+    return result
 
 
-def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of one section, each converted to its field's type."""
+def _convert_section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts the options of one section to their fields' types."""
     return {
         field.name: typed(
             f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr
@@ -253,11 +284,11 @@ def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _own_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The mechanism's options, each converted to the type in its signature."""
+def _convert_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts the mechanism's options to their types in the signature."""
     if not options:  # nothing to import the mechanism for
         return {}
-    known = _options(mechanism).known
+    known = _read_options(mechanism).known
     return {
         name: typed(f"mechanism.{name}", value, known[name].annotation if name in known else None)
         for name, value in options.items()

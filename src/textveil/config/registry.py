@@ -1,11 +1,11 @@
-"""The registry: the names of tables, mechanisms, detectors and so on, and where each is implemented.
+"""The registry: names of tables, mechanisms, detectors, and their implementations.
 
-In: a kind and a name. Out: its entry, its callable, and that callable's options. Nothing is imported before `load`, so
-listing names is cheap.
-Not here: the implementations, each in the room of its kind; profiles and option values (`sources`, `layers`).
+In: a kind and a name. Out: its entry, its callable, and that callable's options. Nothing is
+imported before `load`, so listing names is cheap. Not here: the implementations, each in the room
+of its kind; profiles and option values (`sources`, `layers`).
 
-To add one, write it and add a line to the table of its kind below. Other packages add theirs through an entry point in
-the group of the kind, such as `textveil.detectors`.
+To add one, write it and add a line to the table of its kind below. Other packages add theirs
+through an entry point in the group of the kind, such as `textveil.detectors`.
 """
 
 import inspect
@@ -46,10 +46,11 @@ class Entry:
     Attributes:
         target: "module:callable".
         summary: one line for lists.
-        parameter: for a mechanism, the option that sets its own budget parameter in place of `epsilon`; None if there
-            is no such option.
+        parameter: for a mechanism, the option that sets its own budget parameter in place of
+            `epsilon`; None if there is no such option.
         budget: for a mechanism, whether it needs a budget at all.
-        codes: for a mechanism, whether it draws among the codes of a table, so that `table.codes` must be set.
+        codes: for a mechanism, whether it draws among the codes of a table, so that `table.codes`
+            must be set.
         panel: of a command, the heading under which `textveil --help` lists it.
         package: the distribution that registers the name.
     """
@@ -236,7 +237,10 @@ STORES: dict[str, Entry] = {
         summary="encrypted, in a server for several (extra store)",
     ),
 }
-"""By the scheme of a URL, which is what they are called with."""
+"""Stores, by the scheme of a URL.
+
+They are called with the URL.
+"""
 
 FORMATS: dict[str, Entry] = {
     "txt": Entry(
@@ -259,7 +263,7 @@ FORMATS: dict[str, Entry] = {
         summary="a table by columns, one of them the texts (extra files)",
     ),
 }
-"""By the end of a file's name, without its dot."""
+"""Formats, by the end of a file's name, without its dot."""
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry(
@@ -384,46 +388,57 @@ ELSEWHERE: Mapping[KindOfName, tuple[str, ...]] = {
         "sweep",
     ),
 }
-"""Names that another distribution of this project offers, `BENCH`."""
+"""Names that another distribution of this project offers: `BENCH`."""
 
 BENCH = f"textveil-bench: pip install {extras.BENCH}"
 
 
 def names(kind: KindOfName) -> list[str]:
-    """All names of a kind: the built-in ones in their order, then those of other packages, sorted."""
-    own = _built_in(kind)
-    return [*own, *sorted(_offers(kind).keys() - own.keys())]
+    """Returns all names of a kind.
+
+    The built-in ones in their order, then those of other packages, sorted.
+    """
+    own = _get_built_in(kind)
+    return [*own, *sorted(_find_offers(kind).keys() - own.keys())]
 
 
 def absent(kind: KindOfName) -> list[str]:
-    """The names of a kind that `BENCH` would add: none where it is installed."""
+    """Returns the names of a kind that `BENCH` would add.
+
+    None where it is installed.
+    """
     return sorted({*ELSEWHERE.get(kind, ())} - {*names(kind)})
 
 
 def is_folder(name: str) -> bool:
-    """Whether a table's name is the path of a folder, as made by `textveil table build`."""
+    """Says whether a table's name is a folder's path.
+
+    As made by `textveil table build`.
+    """
     path = "/" in name or os.sep in name or os.path.isfile(os.path.join(name, "table.json"))
     return path and name not in TABLES
 
 
 def entry(kind: KindOfName, name: str) -> Entry:
-    """The entry of a name, or of a table's folder. Imports nothing.
+    """Returns the entry of a name, without importing anything.
+
+    Of a table's folder, too.
 
     Raises:
         UnknownName: there is no such name; the nearest one is suggested.
         MissingExtra: the distribution that offers it is not installed.
         ConfigError: two packages offer the same name.
     """
-    own = _built_in(kind)
+    own = _get_built_in(kind)
     if name in own:
         return own[name]
     if kind == "table" and is_folder(name):
         return Entry(target="textveil.table.store:load", summary="a table in a folder")
-    offers = _offers(kind)
+    offers = _find_offers(kind)
     if name not in offers:
-        raise _unknown(kind, name, [*own, *offers])
+        raise _build_unknown(kind, name, [*own, *offers])
     points = offers[name]
-    packages = sorted({_package(point) for point in points})
+    packages = sorted({_name_package(point) for point in points})
     if len({point.value for point in points}) > 1:
         raise ConfigError(
             f"the {kind} {name!r} is registered by several packages, {' and '.join(packages)}; uninstall one of them"
@@ -433,7 +448,7 @@ def entry(kind: KindOfName, name: str) -> Entry:
     )
 
 
-def _unknown(kind: KindOfName, name: str, known: Sequence[str]) -> TextveilError:
+def _build_unknown(kind: KindOfName, name: str, known: Sequence[str]) -> TextveilError:
     if name not in ELSEWHERE.get(kind, ()):
         return UnknownName(kind, name, known)
     what = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"
@@ -441,7 +456,10 @@ def _unknown(kind: KindOfName, name: str, known: Sequence[str]) -> TextveilError
 
 
 def about(kind: KindOfName, name: str) -> str:
-    """A line about a name, for lists: where another package offers it, the first one that it says of itself."""
+    """Returns a line about a name, for lists.
+
+    For a name of another package, the first line of its own description.
+    """
     found = entry(kind, name)
     if found.package == "textveil":
         return found.summary
@@ -481,10 +499,12 @@ def load(kind: KindOfName, name: str) -> Callable[..., Any]:
 
 
 def budget_parameter(name: str) -> tuple[str | None, bool]:
-    """The name of a mechanism's own budget parameter, if any, and whether it needs a budget.
+    """Returns a mechanism's budget parameter, and whether it needs a budget.
 
-    Mechanisms of other packages set two attributes of their callable, `parameter` and `budget`; by default they have
-    no parameter of their own and need `epsilon`.
+    The parameter is None if it has none of its own.
+
+    Mechanisms of other packages set two attributes of their callable, `parameter` and `budget`; by
+    default they have no parameter of their own and need `epsilon`.
     """
     found = entry("mechanism", name)
     if found.package == "textveil":
@@ -496,12 +516,15 @@ def budget_parameter(name: str) -> tuple[str | None, bool]:
     )
 
 
-# ---- options -----------------------------------------------------------------------------------------------
+# ---- options -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One keyword of a callable: its type (None if not annotated), and its default unless required."""
+    """One keyword of a callable, with its type and default.
+
+    The type is None if not annotated; a required keyword has no default.
+    """
 
     name: str
     annotation: Any
@@ -510,20 +533,23 @@ class Option:
 
     @property
     def type(self) -> str:
-        """The type as a person would write it, such as "int or none" or "left | right"."""
+        """The type in a person's words, such as "int or none".
+
+        Or "left | right".
+        """
         return "any" if self.annotation is None else _spell(self.annotation)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The keywords of a callable, and whether it takes others besides (`**options`)."""
+    """The keywords of a callable, and whether it takes any other (`**options`)."""
 
     known: Mapping[str, Option]
     open: bool
 
 
 def signature(target: Callable[..., Any]) -> Options:
-    """A callable's options, read from its signature."""
+    """Reads a callable's options from its signature."""
     try:
         parameters = inspect.signature(target, eval_str=True).parameters.values()
     except NameError:  # a type that is imported for the type checker only
@@ -565,19 +591,22 @@ def _spell(annotation: Any) -> str:
     return inspect.formatannotation(annotation)
 
 
-# ---- sources of names --------------------------------------------------------------------------------------
+# ---- sources of names ----------------------------------------------------------------------------
 
 
-def _built_in(kind: KindOfName) -> dict[str, Entry]:
+def _get_built_in(kind: KindOfName) -> dict[str, Entry]:
     if kind not in BUILT_IN:
         raise UnknownName("kind", kind, KINDS)
     return BUILT_IN[kind]
 
 
-def _offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
-    """The entry points of other packages. One broken installation must not hide all other names."""
+def _find_offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
+    """Returns the entry points of other packages, by name.
+
+    One broken installation must not hide all other names.
+    """
     try:
-        points = _points(GROUPS[kind], tuple(sys.path))
+        points = _find_points(GROUPS[kind], tuple(sys.path))
     except Exception as error:  # damaged metadata of any installed package may raise
         warnings.warn(
             f"cannot list the installed packages, so {kind}s of other packages are left out ({type(error).__name__})",
@@ -592,13 +621,16 @@ def _offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
 
 
 @cache
-def _points(group: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":
-    """The entry points of a group. Finding them takes 14 ms, so each import path is searched once."""
+def _find_points(group: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":
+    """Returns the entry points of a group, cached.
+
+    Finding them takes 14 ms, so each import path is searched once.
+    """
     from importlib.metadata import entry_points  # our own names are found without it
 
     return tuple(entry_points(group=group))
 
 
-def _package(point: "EntryPoint") -> str:
+def _name_package(point: "EntryPoint") -> str:
     found = getattr(point, "dist", None)
     return str(found.name) if found is not None else point.value.partition(":")[0]

@@ -1,7 +1,7 @@
 """The options of a run, and the frozen `Config` that holds them.
 
-In: option values. Out: `Config` with sections for words, table, mechanism and the rest.
-Not here: how sources are read (`sources`) and merged (`layers`); mechanisms check their own options.
+In: option values. Out: `Config` with sections for words, table, mechanism and the rest. Not here:
+how sources are read (`sources`) and merged (`layers`); mechanisms check their own options.
 """
 
 from collections.abc import Mapping
@@ -20,22 +20,26 @@ from textveil.errors import BudgetError, ConfigError
 
 @options("words.")
 class WordsOptions:
-    """How text becomes words, and what happens to words outside the table.
+    """Options for splitting text into words, and for unknown words.
 
     Attributes:
         unit: "word", or "wordpiece" for the pieces of a Hugging Face tokenizer.
-        casing: "lower" releases lower-cased words; "copy" copies each word's casing, and the mask records it.
-        stopwords: "pass" releases words on the public list as they are; "protect" privatizes them too.
-        oov: a word outside the table becomes a public "surrogate" row or a "placeholder", or raises an "error".
-            Three rules from papers make the statement infinite: the word passes ("keep"), is drawn uniformly from the
-            table ("uniform"), or is removed ("drop").
-        numbers: "table" treats numbers like other words; "add" raises an integer outside the table by at most 999,
-            whatever the budget (the statement is then infinite).
-        consistent: whether a word that occurs again in its group, in the same text or session, gets the same release;
-            the mask then shows which words are equal. For mechanisms that look at each word alone.
-        lasting: whether it gets the same release in all sessions of a subject, for good: pseudonymization by a random
-            table. Words can then be told by how often they occur, and what all releases together spend is epsilon times
-            the number of distinct words. Needs `consistent`, and sessions in a database (`SQLStore`).
+        casing: "lower" releases lower-cased words; "copy" copies each word's casing, and the mask
+            records it.
+        stopwords: "pass" releases words on the public list as they are; "protect" privatizes them
+            too.
+        oov: a word outside the table becomes a public "surrogate" row or a "placeholder", or raises
+            an "error". Three rules from papers make the statement infinite: the word passes
+            ("keep"), is drawn uniformly from the table ("uniform"), or is removed ("drop").
+        numbers: "table" treats numbers like other words; "add" raises an integer outside the table
+            by at most 999, whatever the budget (the statement is then infinite).
+        consistent: whether a word that occurs again in its group, in the same text or session, gets
+            the same release; the mask then shows which words are equal. For mechanisms that look at
+            each word alone.
+        lasting: whether it gets the same release in all sessions of a subject, for good:
+            pseudonymization by a random table. Words can then be told by how often they occur, and
+            what all releases together spend is epsilon times the number of distinct words. Needs
+            `consistent`, and sessions in a database (`SQLStore`).
         tokenizer: a folder, tokenizer.json file or hub id; only for the unit "wordpiece".
     """
 
@@ -49,8 +53,11 @@ class WordsOptions:
     tokenizer: str | None = None
 
 
-def _written(value: object) -> object:
-    """A number as text, a list of them with commas: numbers of codes may be given as either."""
+def _spell_codes(value: object) -> object:
+    """Converts a number, or a list of them, to text.
+
+    Numbers of codes may be given as either.
+    """
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -58,24 +65,26 @@ def _written(value: object) -> object:
 
 @options("table.")
 class TableOptions:
-    """Which embedding table, on which device, and whether it is looked at coarsely.
+    """Options of the embedding table: its name, device and codes.
 
     Attributes:
         name: a registered name or a folder.
         metric: "chord" normalizes its rows, "euclidean" uses them as they are.
         device: where the nearest row is searched for.
-        codes: the number of codes of a general book of the package, or the path of a book: words of one code are then
-            one value to the mechanism, and nobody tells them apart. "BOOK@24" is the level of 24 codes of a nested
-            book. Four of them, as a list or with commas, are for the four groups of `groups.budgets`, in its order.
-            "auto": the general book that tells most at the budget, of each group; "BOOK@auto": the level of the book
-            that does. None: every word is a value of its own.
-        spelling: what a code is shown as in a release: its most typical "word", or the "code" itself ("code17").
+        codes: the number of codes of a general book of the package, or the path of a book: words of
+            one code are then one value to the mechanism, and nobody tells them apart. "BOOK@24" is
+            the level of 24 codes of a nested book. Four of them, as a list or with commas, are for
+            the four groups of `groups.budgets`, in its order. "auto": the general book that tells
+            most at the budget, of each group; "BOOK@auto": the level of the book that does. None:
+            every word is a value of its own.
+        spelling: what a code is shown as in a release: its most typical "word", or the "code"
+            itself ("code17").
     """
 
     name: str = "minilm"
     metric: Literal["chord", "euclidean"] = "chord"
     device: str = "cpu"
-    codes: Annotated[str | None, BeforeValidator(_written)] = None
+    codes: Annotated[str | None, BeforeValidator(_spell_codes)] = None
     spelling: Literal["word", "code"] = "word"
 
     def __post_init__(self) -> None:
@@ -85,7 +94,7 @@ class TableOptions:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; the codes only where they are set."""
+        """Returns plain values; the codes only where they are set."""
         return {
             name: value
             for name, value in asdict(self).items()
@@ -103,13 +112,15 @@ class MechanismOptions:
 
 @options("rerank.")
 class Rerank:
-    """Whether each drawn word is replaced by the one of its nearest words that fits best, by a masked language model.
+    """Options for re-ranking drawn words by a masked language model.
+
+    Each drawn word is replaced by the one of its nearest words that fits best.
 
     Where codes are drawn (`table.codes`), each is spelled by the one of its words that fits best.
 
     Attributes:
-        m: how many nearest words to choose from, the drawn one included, or of a code how many of its most frequent
-            ones; 0 or 1 keeps the drawn word, and the most typical one of a code.
+        m: how many nearest words to choose from, the drawn one included, or of a code how many of
+            its most frequent ones; 0 or 1 keeps the drawn word, and the most typical one of a code.
         model: a folder or hub id of a masked language model; None is the bundled one.
     """
 
@@ -117,8 +128,11 @@ class Rerank:
     model: str | None = None
 
 
-def _listed(value: object) -> object:
-    """A list given as text, "patterns, tagger"; None and "none" mean the empty list."""
+def _split_list(value: object) -> object:
+    """Splits a list given as text, "patterns, tagger".
+
+    None and "none" mean the empty list.
+    """
     if isinstance(value, str):
         value = value.split(",")
     if isinstance(value, list | tuple):
@@ -127,13 +141,19 @@ def _listed(value: object) -> object:
     return () if value is None else value
 
 
-def _alone(value: object) -> object:
-    """A single expression as a list; it is not split, because it may contain commas."""
+def _wrap_single(value: object) -> object:
+    """Wraps a single expression in a list.
+
+    It is not split, because it may contain commas.
+    """
     return (value,) if isinstance(value, str) else () if value is None else value
 
 
-def _numbers(value: object) -> object:
-    """Four budgets given as text, "0, 0, inf, inf"; a rule's name stays a name."""
+def _split_numbers(value: object) -> object:
+    """Splits four budgets given as text, "0, 0, inf, inf".
+
+    A rule's name stays a name.
+    """
     if isinstance(value, str) and "," in value:
         value = tuple(typed("groups.budgets", each.strip(), float) for each in value.split(","))
     if not isinstance(value, str) and not (isinstance(value, list | tuple) and len(value) == 4):
@@ -143,51 +163,56 @@ def _numbers(value: object) -> object:
     return value
 
 
-Listed = Annotated[tuple[Any, ...], BeforeValidator(_listed)]
-Expressions = Annotated[tuple[str, ...], BeforeValidator(_alone)]
+Listed = Annotated[tuple[Any, ...], BeforeValidator(_split_list)]
+Expressions = Annotated[tuple[str, ...], BeforeValidator(_wrap_single)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 SELF = "self"
-"""Stands for the text itself as the task."""
+"""The name for the text itself as the task."""
 
 
 @options("protect.")
 class ProtectOptions:
-    """Which words are sensitive and which matter to the task, and so which of four groups each word is in (STAMP).
+    """Options for assigning words to the four groups (STAMP).
+
+    By which are sensitive, and which matter to the task.
 
     Attributes:
         detectors: what finds sensitive parts: "patterns", "structure", "tagger", "tagger:MODEL",
-            "spacy:NAME", "gliner:NAME", "stanza:LANGUAGE", "presidio"; in Python also objects with `name` and `find`.
-            Empty: none.
+            "spacy:NAME", "gliner:NAME", "stanza:LANGUAGE", "presidio"; in Python also objects with
+            `name` and `find`. Empty: none.
         always: words or phrases that are always sensitive, ignoring case.
         always_matching: regular expressions whose matches are sensitive.
         never: words or phrases that are never sensitive, whatever a detector says.
         never_matching: regular expressions whose matches are not sensitive.
-        level: which of what is found counts as sensitive: "identifiers" only what has a form (numbers, addresses,
-            secrets); "personal" also names of private persons, and of places and organizations that tell where they
-            live or work; "names" every name, public ones too. Without a tagger among the detectors names are found
-            behind keys alone (`name: ...`).
+        level: which of what is found counts as sensitive: "identifiers" only what has a form
+            (numbers, addresses, secrets); "personal" also names of private persons, and of places
+            and organizations that tell where they live or work; "names" every name, public ones
+            too. Without a tagger among the detectors names are found behind keys alone (`name:
+            ...`).
         types: types that count as sensitive; "all", or as in `placeholders`.
-        placeholders: types that become typed placeholders whatever the budget; "identifiers" are those with a fixed
-            form, "names" persons, places and organizations, "all" every type.
-        importance: a word is important if its vector's cosine with that of `task` is at least `tau` ("cosine"), if
-            its saliency for `classifier` is at least `tau` ("saliency"), or if it is one of `important` ("list");
-            with "off" no word is.
-        task: what the text is for, as a text that is not secret; "self" is the text itself; None: a query is given
-            with every text.
+        placeholders: types that become typed placeholders whatever the budget; "identifiers" are
+            those with a fixed form, "names" persons, places and organizations, "all" every type.
+        importance: a word is important if its vector's cosine with that of `task` is at least `tau`
+            ("cosine"), if its saliency for `classifier` is at least `tau` ("saliency"), or if it is
+            one of `important` ("list"); with "off" no word is.
+        task: what the text is for, as a text that is not secret; "self" is the text itself; None: a
+            query is given with every text.
         classifier: a folder or hub id of a transformers model for text classification.
         important: the words that matter to the task, single words, ignoring case. Not secret.
         tau: the threshold, from -1 to 1.
-        labels: "detected" releases the groups as they are; "randomised" draws each of the four, the true one with
-            weight exp(label_epsilon), so that the statement covers them too.
+        labels: "detected" releases the groups as they are; "randomised" draws each of the four, the
+            true one with weight exp(label_epsilon), so that the statement covers them too.
         label_epsilon: the budget of a label; only for labels "randomised".
-        timeout: seconds for which a detector may show no progress; one that never shows any must answer by then.
-        on_failure: what happens if a detector fails: "refuse" releases nothing; "protect" makes each text of the batch
-            one placeholder or, if no type becomes a placeholder or a name, treats all its words as sensitive.
-        unmeasured: what happens to parts in scripts and languages for which it was not measured how much is found:
-            "say" names these in the result; "strict" makes placeholders of them too, but for public words; "refuse"
-            releases nothing.
+        timeout: seconds for which a detector may show no progress; one that never shows any must
+            answer by then.
+        on_failure: what happens if a detector fails: "refuse" releases nothing; "protect" makes
+            each text of the batch one placeholder or, if no type becomes a placeholder or a name,
+            treats all its words as sensitive.
+        unmeasured: what happens to parts in scripts and languages for which it was not measured how
+            much is found: "say" names these in the result; "strict" makes placeholders of them too,
+            but for public words; "refuse" releases nothing.
     """
 
     detectors: Listed = ()
@@ -238,7 +263,10 @@ class ProtectOptions:
                 raise ConfigError(reason)
 
     def public(self) -> dict[str, object]:
-        """As shown in statements: private lists and the task appear only as their lengths."""
+        """Returns the options as statements show them.
+
+        Private lists and the task appear only as their lengths.
+        """
         said: dict[str, object] = {
             field.name: getattr(self, field.name) for field in fields(self) if field.repr
         }
@@ -252,7 +280,7 @@ class ProtectOptions:
 
     @property
     def asked(self) -> bool:
-        """Whether words are put into groups at all."""
+        """A flag: words are put into groups."""
         return bool(
             self.detectors or self.always or self.always_matching or self.importance != "off"
         )
@@ -260,16 +288,20 @@ class ProtectOptions:
 
 @options("groups.")
 class GroupOptions:
-    """The budget of each of the four groups: sensitive and important, sensitive, important, other.
+    """The budget of each of the four groups.
+
+    Sensitive and important, sensitive, important, other.
 
     Attributes:
-        budgets: the name of a rule (see `budget.RULES`) or four numbers; 0 makes placeholders, infinity lets pass.
-        base: what the rule's numbers multiply, instead of `epsilon`, which sets the largest finite budget of a group;
-            with a base, four numbers of your own are multiples too.
-        convention: "code" divides the numbers by pi, as the public code of STAMP's paper does for its kappa.
+        budgets: the name of a rule (see `budget.RULES`) or four numbers; 0 makes placeholders,
+            infinity lets pass.
+        base: what the rule's numbers multiply, instead of `epsilon`, which sets the largest finite
+            budget of a group; with a base, four numbers of your own are multiples too.
+        convention: "code" divides the numbers by pi, as the public code of STAMP's paper does for
+            its kappa.
     """
 
-    budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_numbers)] = (
+    budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_split_numbers)] = (
         "uniform"
     )
     base: Positive | None = None
@@ -277,7 +309,10 @@ class GroupOptions:
 
     @property
     def fixed(self) -> bool:
-        """Whether the budgets are absolute, so that neither `epsilon` nor `base` applies."""
+        """A flag: the budgets are absolute.
+
+        Neither `epsilon` nor `base` applies then.
+        """
         if isinstance(self.budgets, str):
             return self.budgets.startswith("table1.")
         return self.base is None
@@ -285,11 +320,14 @@ class GroupOptions:
 
 @options("names.")
 class NameOptions:
-    """Which names are replaced by names of the same type, drawn from public lists.
+    """Options for replacing names by names from public lists.
+
+    They are of the same type.
 
     Attributes:
-        types: PERSON, LOCATION, ORGANIZATION, or "all" three; empty for none. Names whose detector's score is below .9,
-            and those in scripts without capitals (Chinese, Arabic), become placeholders.
+        types: PERSON, LOCATION, ORGANIZATION, or "all" three; empty for none. Names whose
+            detector's score is below .9, and those in scripts without capitals (Chinese, Arabic),
+            become placeholders.
         rule: how a name is drawn from its list: "rankcape" by rank, "exponential" by distance.
         epsilon: local DP of each replaced word.
         k: how many nearest names the rule `rankcape` prefers.
@@ -303,15 +341,19 @@ class NameOptions:
 
 @options("figures.")
 class FigureOptions:
-    """Which dates, ages and amounts are moved by discrete Laplace noise, and written much as they were.
+    """Options for moving dates, ages and amounts.
 
-    The probability of what is released changes by a factor of at most exp(epsilon * distance). The standard deviation
-    of the noise is about 1.4 / epsilon.
+    By discrete Laplace noise; they are written much as they were.
+
+    The probability of what is released changes by a factor of at most exp(epsilon * distance). The
+    standard deviation of the noise is about 1.4 / epsilon.
 
     Attributes:
-        types: DATE, BIRTH_DATE, AGE, or "all" three; types of detectors of your own, whose figures are amounts; empty
-            for none. What is not certain to be one, or cannot be read with certainty, becomes a placeholder.
-        day_epsilon: for each day by which all dates of a session are moved together; .005 moves them by about 280 days.
+        types: DATE, BIRTH_DATE, AGE, or "all" three; types of detectors of your own, whose figures
+            are amounts; empty for none. What is not certain to be one, or cannot be read with
+            certainty, becomes a placeholder.
+        day_epsilon: for each day by which all dates of a session are moved together; .005 moves
+            them by about 280 days.
         year_epsilon: for each year of an age; .2 moves it by about 7 years.
         unit_epsilon: for each `unit` of an amount; .2 moves it by about 7 units.
         unit: how far two amounts may lie apart for one `unit_epsilon`; goes with types of your own.
@@ -329,13 +371,14 @@ class Config:
     """All settings of a run.
 
     Attributes:
-        epsilon: the guaranteed bound per word, at least 0; infinity passes words through, on record; None if the
-            mechanism's own parameter is set instead, or if it needs no budget.
-        risk: the share of words that an attacker may guess; the epsilon is found that keeps to it, see
-            `pipeline.with_budget`. With both, epsilon is what was found.
-        prior: a file of public texts, whose words are what that attacker expects; None: the packaged word frequencies.
-        seed: None for system randomness; a number makes draws repeatable, and gives no protection against anyone who
-            knows it.
+        epsilon: the guaranteed bound per word, at least 0; infinity passes words through, on
+            record; None if the mechanism's own parameter is set instead, or if it needs no budget.
+        risk: the share of words that an attacker may guess; the epsilon is found that keeps to it,
+            see `pipeline.with_budget`. With both, epsilon is what was found.
+        prior: a file of public texts, whose words are what that attacker expects; None: the
+            packaged word frequencies.
+        seed: None for system randomness; a number makes draws repeatable, and gives no protection
+            against anyone who knows it.
         profile: the profile the options started from.
     """
 
@@ -366,10 +409,12 @@ class Config:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in the layout of a configuration file; `resolve` restores them.
+        """Returns plain values in the layout of a configuration file.
 
-        Figures, risk, codes and `words.lasting` are in it only where one of their options is set: stored results are
-        found by their configuration, and these are younger than they are.
+        `resolve` restores them.
+
+        Figures, risk, codes and `words.lasting` are in it only where one of their options is set:
+        stored results are found by their configuration, and these are younger than they are.
         """
         shown = [name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()]
         return {
@@ -380,19 +425,22 @@ class Config:
                 if name != "lasting" or value
             },
             "table": self.table.to_dict(),
-            "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
-            **{name: _plain(asdict(getattr(self, name))) for name in shown},
+            "mechanism": {"name": self.mechanism.name, **_to_plain(self.mechanism.options)},
+            **{name: _to_plain(asdict(getattr(self, name))) for name in shown},
             "epsilon": self.epsilon,
             **({} if self.risk is None else {"risk": self.risk, "prior": self.prior}),
             "seed": self.seed,
         }
 
     def public(self) -> dict[str, Any]:
-        """`to_dict` as it may accompany a release: without the user's lists of what to protect."""
+        """Returns `to_dict` as it may accompany a release.
+
+        Without the user's lists of what to protect.
+        """
         return {**self.to_dict(), "protect": self.protect.public()}
 
     def to_yaml(self) -> str:
-        """`to_dict` as YAML."""
+        """Returns `to_dict` as YAML."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
@@ -407,7 +455,10 @@ _OPTIONAL: dict[str, type] = {
 
 
 def require_number(value: object, name: str) -> float:
-    """A number as a float; `BudgetError` for anything else, or a number too large for a float."""
+    """Converts a number to a float.
+
+    `BudgetError` for anything else, or a number too large for a float.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):  # NumPy's scalars are Real too
         raise BudgetError(f"{name} must be a number >= 0, got {type(value).__name__}")
     try:
@@ -419,22 +470,25 @@ def require_number(value: object, name: str) -> float:
 
 
 def require_budget(value: object, name: str) -> float:
-    """A budget as a float; `BudgetError` unless it is a number of at least 0. Infinity is allowed."""
+    """Converts a budget to a float.
+
+    `BudgetError` unless it is a number of at least 0. Infinity is allowed.
+    """
     number = require_number(value, name)
     if not number >= 0:  # NaN is not >= 0
         raise BudgetError(f"{name} must be a number >= 0, got {number!r}")
     return number
 
 
-# ---- values ---------------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
 
 
-def _plain(value: Any) -> Any:
-    """Options as YAML and JSON can write them."""
+def _to_plain(value: Any) -> Any:
+    """Converts options to values that YAML and JSON can write."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _to_plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_to_plain(each) for each in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,7 +1,8 @@
-"""Where options come from: packaged profiles, YAML files, the environment, settings typed on a command line.
+"""Sources of options: profiles, YAML files, the environment, the command line.
 
-In: a name, a path, variables, strings. Out: a `Layer` per source, values by dotted path; a string as a typed value.
-Not here: which options exist and their types (`sections`), and which layer wins (`layers`).
+In: a name, a path, variables, strings. Out: a `Layer` per source, values by dotted path; a string
+as a typed value. Not here: which options exist and their types (`sections`), and which layer wins
+(`layers`).
 """
 
 import math
@@ -27,12 +28,15 @@ RESERVED = frozenset(
 """Environment variables with the prefix that are not options."""
 
 LONGEST = 1 << 20
-"""Largest configuration file, in bytes."""
+"""The size limit of a configuration file, in bytes."""
 
 _PATH = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 
 Place = tuple[str | int, ...]
-"""Where a value of a YAML file stands: the names and numbers that lead to it."""
+"""The location of a value in a YAML file.
+
+The names and numbers that lead to it.
+"""
 
 SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names", "figures")
 _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
@@ -54,7 +58,9 @@ class Layer:
 
 
 def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
-    """Values by path: short paths are expanded ("table" is "table.name"), and each path has one value.
+    """Collects values by path, with short paths expanded.
+
+    "table" is "table.name"; each path has one value.
 
     Raises:
         ConfigError: a path has two values.
@@ -71,10 +77,13 @@ def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
 def assignments(
     pairs: Iterable[str], flags: Mapping[str, str | None] | None = None
 ) -> dict[str, Any]:
-    """Command-line settings such as "mechanism.L=5" as values by dotted path, together with those from flags.
+    """Collects command-line settings and flags by dotted path.
+
+    A setting is such as "mechanism.L=5".
 
     Raises:
-        ConfigError: a setting has no "=", or a path is set to two values. The input is not repeated.
+        ConfigError: a setting has no "=", or a path is set to two values. The input is not
+            repeated.
     """
     typed = [(path, value) for path, value in (flags or {}).items() if value is not None]
     for pair in pairs:
@@ -87,11 +96,14 @@ def assignments(
 
 
 def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Layer:
-    """The options among environment variables, such as TEXTVEIL_MECHANISM__K=20.
+    """Reads the options among environment variables.
+
+    Such as TEXTVEIL_MECHANISM__K=20.
 
     Args:
         environ: variables; those without the prefix are ignored.
-        known: paths in lower case, which variables may write in any case; others keep the case of their last part.
+        known: paths in lower case, which variables may write in any case; others keep the case of
+            their last part.
     """
     pairs = []
     for name in sorted(environ):
@@ -107,53 +119,69 @@ def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Laye
     return Layer(source="the environment", values=collect(pairs, "the environment"), fold=True)
 
 
-# ---- YAML ------------------------------------------------------------------------------------------------------------
+# ---- YAML ----------------------------------------------------------------------------------------
 
 
 def profiles() -> dict[str, str]:
-    """The packaged profiles and their one-line descriptions."""
-    return {name: str(_parse_profile(name).get("description", "")) for name in _profile_names()}
+    """Returns the packaged profiles and their one-line descriptions."""
+    return {name: str(_parse_profile(name).get("description", "")) for name in _list_profiles()}
 
 
 def read_profile(name: str) -> Layer:
-    """A packaged profile; `UnknownName` if there is no such profile."""
+    """Reads a packaged profile.
+
+    `UnknownName` if there is no such profile.
+    """
     source = f"the profile {name!r}"
     return Layer(source=source, values=collect(_flatten(_parse_profile(name)), source))
 
 
 def read_file(path: Path) -> Layer:
-    """A YAML file in the layout of `Config.to_dict`; `ConfigError` if it cannot be read or is not a mapping."""
+    """Reads a YAML file in the layout of `Config.to_dict`.
+
+    `ConfigError` if it cannot be read or is not a mapping.
+    """
     source = f"the file {str(path)!r}"
     return Layer(source=source, values=collect(_flatten(read_mapping(path)), source))
 
 
 def read_mapping(path: Path) -> dict[Any, Any]:
-    """A mapping from a YAML file; `ConfigError` if it cannot be read or is not a mapping."""
-    return _parse(_content(path), _named(path))
+    """Reads a mapping from a YAML file.
+
+    `ConfigError` if it cannot be read or is not a mapping.
+    """
+    return _parse(_read_content(path), _name_file(path))
 
 
 def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
-    """A mapping from a YAML file, and the line of each of its values.
+    """Reads a mapping from a YAML file, with line numbers.
+
+    The line of each of its values.
 
     Raises:
         ConfigError: it cannot be read or is not a mapping, or has a name twice.
     """
-    content = _content(path)
-    values = _parse(content, _named(path))
+    content = _read_content(path)
+    values = _parse(content, _name_file(path))
     lines: dict[Place, int] = {}
-    for place, line in _marks(
+    for place, line in _yield_marks(
         yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()
     ):
         if place in lines:
             raise ConfigError(
-                f"{_named(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}"
+                f"{_name_file(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}"
             )
         lines[place] = line
     return values, lines
 
 
-def _marks(node: yaml.Node | None, place: Place, seen: set[int]) -> Iterator[tuple[Place, int]]:
-    """The lines of what is in a node; what stands in several places is looked at once."""
+def _yield_marks(
+    node: yaml.Node | None, place: Place, seen: set[int]
+) -> Iterator[tuple[Place, int]]:
+    """Yields the lines of the values in a node.
+
+    A node that occurs in several places is visited once.
+    """
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -163,20 +191,20 @@ def _marks(node: yaml.Node | None, place: Place, seen: set[int]) -> Iterator[tup
                 (*place, name.value if isinstance(name, yaml.ScalarNode) else ""),
                 name.start_mark.line + 1,
             )
-            yield from _marks(
+            yield from _yield_marks(
                 value, (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), seen
             )
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
             yield (*place, i), value.start_mark.line + 1
-            yield from _marks(value, (*place, i), seen)
+            yield from _yield_marks(value, (*place, i), seen)
 
 
-def _named(path: Path) -> str:
+def _name_file(path: Path) -> str:
     return f"the file {str(path)!r}"
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             content = stream.read(LONGEST + 1)
@@ -185,12 +213,12 @@ def _content(path: Path) -> bytes:
         raise ConfigError(f"cannot read the configuration file {str(path)!r}: {reason}") from None
     if len(content) > LONGEST:
         raise ConfigError(
-            f"{_named(path)} is too large; a configuration file has at most {LONGEST:,} bytes"
+            f"{_name_file(path)} is too large; a configuration file has at most {LONGEST:,} bytes"
         )
     return content
 
 
-def _profile_names() -> list[str]:
+def _list_profiles() -> list[str]:
     return sorted(
         each.name.removesuffix(".yaml")
         for each in PROFILES.iterdir()
@@ -199,8 +227,8 @@ def _profile_names() -> list[str]:
 
 
 def _parse_profile(name: str) -> dict[Any, Any]:
-    if name not in _profile_names():
-        raise UnknownName("profile", name, _profile_names())
+    if name not in _list_profiles():
+        raise UnknownName("profile", name, _list_profiles())
     return _parse((PROFILES / f"{name}.yaml").read_bytes(), f"the profile {name!r}")
 
 
@@ -225,7 +253,7 @@ def _parse(content: bytes, source: str) -> dict[Any, Any]:
 
 
 def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """{"mechanism": {"L": 5}} as ("mechanism.L", 5)."""
+    """Flattens {"mechanism": {"L": 5}} to ("mechanism.L", 5)."""
     for name, value in values.items():
         if name in SECTIONS and isinstance(value, Mapping):
             yield from ((f"{name}.{option}", each) for option, each in value.items())
@@ -233,7 +261,7 @@ def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             yield str(name), value
 
 
-# ---- values typed as text --------------------------------------------------------------------------------------------
+# ---- values typed as text ------------------------------------------------------------------------
 
 _FLOAT = re.compile(
     r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|infinity|infinite|\.?nan)",
@@ -242,19 +270,21 @@ _FLOAT = re.compile(
 
 
 def scalar(text: str) -> Any:
-    """A value given as text: YAML with the numbers people type, and without its surprises.
+    """Reads a value given as text, by YAML with changes.
 
-    1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay strings (a boolean option converts the first
-    three itself); 010 is ten.
+    It reads the numbers people type, and has none of YAML's surprises.
+
+    1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay strings (a boolean option
+    converts the first three itself); 010 is ten.
     """
     bare = text.strip()
     if re.fullmatch(r"[-+]?[0-9]+", bare):
-        return int(bare) if len(bare) <= 300 else _finite(bare)
+        return int(bare) if len(bare) <= 300 else _to_finite(bare)
     if _FLOAT.fullmatch(bare):
         named = (
             bare.lower().replace(".inf", "inf").replace(".nan", "nan").replace("infinite", "inf")
         )
-        return float(named) if named.endswith(("inf", "infinity", "nan")) else _finite(named)
+        return float(named) if named.endswith(("inf", "infinity", "nan")) else _to_finite(named)
     if bare.lower() in ("true", "false"):
         return bare.lower() == "true"
     if bare.lower() in ("null", "none", "~", ""):
@@ -267,8 +297,11 @@ def scalar(text: str) -> Any:
     return text
 
 
-def _finite(text: str) -> float:
-    """The number; infinite only if written so, because an infinite budget lets words pass."""
+def _to_finite(text: str) -> float:
+    """Converts text to a finite number.
+
+    An infinite one must be written so, because an infinite budget lets words pass.
+    """
     number = float(text)
     if math.isinf(number):
         raise ConfigError(
@@ -277,8 +310,11 @@ def _finite(text: str) -> float:
     return number
 
 
-def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
-    """What reads values of a type; None where the type accepts everything, or is none that pydantic knows."""
+def _build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+    """Returns a pydantic adapter for a type.
+
+    None where the type accepts everything, or is none that pydantic knows.
+    """
     if annotation is None or annotation is Any:
         return None
     try:
@@ -288,7 +324,9 @@ def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
 
 
 def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
-    """A value converted to its type. A string is first read as a scalar, then taken as it is.
+    """Converts a value to its type.
+
+    A string is first read as a scalar, then taken as it is.
 
     Args:
         path: the option, for the error.
@@ -300,7 +338,7 @@ def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
         ConfigError: the value has another type.
     """
     readings = [scalar(value), value] if isinstance(value, str) else [value]
-    adapter = _adapter(annotation)
+    adapter = _build_adapter(annotation)
     if adapter is None:
         return readings[0]
     errors: list[ValidationError] = []

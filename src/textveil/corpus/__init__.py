@@ -1,7 +1,11 @@
-"""Corpus runs: texts that no machine holds at once, as one release with its statement; resumable, on several engines.
+"""Corpus runs: the release of many texts, with one statement.
 
-In: files of texts, here or in an object store. Out: parts of released texts, a statement, a manifest.
-Not here: how one text is released (`pipeline`), and where texts stand in a file (`files`).
+No machine needs to hold all of the texts at once. Runs can be resumed, and several engines draw
+them.
+
+In: files of texts, here or in an object store. Out: parts of released texts, a statement, a
+manifest. Not here: how one text is released (`pipeline`), and where texts stand in a file
+(`files`).
 """
 
 from textveil.corpus.executors import Executor, Local

@@ -1,11 +1,14 @@
-"""The drawing of a part: its rows are read, privatized and written, and a part that is drawn again is the same part.
+"""The drawing of a part: its rows are read, privatized and written.
 
-In: a part of a file; resolved options; a release key. Out: a file of the output, and a record of what is in it.
-Not here: which parts there are (`survey`, `plan`), and which process draws them (`executors`).
+A part that is drawn again is the same part.
 
-Draws follow from the release key, the options, the table, a row's id, its field and its text. So it does no harm that
-two processes draw the same part, or that one goes on which is thought dead: both write the same bytes, and the name is
-given last.
+In: a part of a file; resolved options; a release key. Out: a file of the output, and a record of
+what is in it. Not here: which parts there are (`survey`, `plan`), and which process draws them
+(`executors`).
+
+Draws follow from the release key, the options, the table, a row's id, its field and its text. So it
+does no harm that two processes draw the same part, or that one goes on which is thought dead: both
+write the same bytes, and the name is given last.
 """
 
 import json
@@ -38,15 +41,18 @@ from textveil.session import KeyedNames
 from textveil.text import tokenize
 
 WORK = "_textveil"
-"""The folder in the output where a run keeps what it needs until it has ended."""
+"""The folder in the output with a run's working files.
+
+They are needed until the run has ended.
+"""
 
 RUN = "run.json"
-"""What a run says of itself in its work folder, from its beginning to its end."""
+"""The run's record in its work folder, kept until the end."""
 
 RECORD = "{:08}.json"
 SUBJECTS = "{:08}.npy"
 SUBJECT = np.dtype([("mark", "<u8", 2), ("documents", "<i8"), ("micro", "<i8"), ("open", "<i8")])
-"""What the documents of one subject in a part lose together."""
+"""The layout of a subject's summed losses in a part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +65,7 @@ class Part:
         file: the number of its input file.
         path: of its input file.
         state: of its input file before it was read.
-        cut: where it stands there.
+        cut: its rows in that file.
     """
 
     number: int
@@ -72,7 +78,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class PartDrawing:
-    """Draws parts, in this process or another. Only options are pickled: each process builds its privatizer, once.
+    """Draws parts, in this process or another.
+
+    Only options are pickled: each process builds its privatizer, once.
 
     Attributes:
         config: resolved options.
@@ -80,7 +88,7 @@ class PartDrawing:
         output: where parts go.
         key: of the release.
         run: the name of the release, which every record carries.
-        mapping: keeps what placeholders stand for; None where that is thrown away.
+        mapping: keeps the values of placeholders; None where they are thrown away.
     """
 
     config: Config = field(repr=False)
@@ -91,7 +99,9 @@ class PartDrawing:
     mapping: MappingStore | None = None
 
     def __call__(self, part: Part) -> dict[str, Any]:
-        """The record of a part, when its file is in its place; the record is on the disk too.
+        """Draws a part, and returns its record.
+
+        The record is on the disk, too, once the part's file is in its place.
 
         Raises:
             ConfigError: the run has ended, or another one has taken its folder.
@@ -100,7 +110,7 @@ class PartDrawing:
         """
         key = self.key.read()
         source = self.options.source(part.path)
-        privatizer = _privatizer(self.config, self.run).remembering()
+        privatizer = _build_privatizer(self.config, self.run).remembering()
         state = _State(key=key, privatizer=privatizer, options=self.options)
         content = _Counted()
         with formats.opened(part.path, packing=source.packing) as file:
@@ -139,7 +149,7 @@ class PartDrawing:
 
 
 def require_own(output: Storage, run: str) -> None:
-    """Check that the folder of an output is still that of this run.
+    """Refuses an output folder that this run no longer owns.
 
     Raises:
         ConfigError: the run has ended, or another one has taken the folder.
@@ -156,7 +166,10 @@ def require_own(output: Storage, run: str) -> None:
 
 @cache
 def processor() -> str:
-    """What computes here. On unlike ones, a mechanism that draws in floating point may draw otherwise."""
+    """Returns the name of this machine's processor.
+
+    On unlike ones, a mechanism that draws in floating point may draw differently.
+    """
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         for line in lines:
@@ -166,12 +179,12 @@ def processor() -> str:
 
 
 Chosen = tuple[str, str, str]
-"""A text, its id, and what it is for."""
+"""A text, its id, and its query."""
 
 
 @dataclass(kw_only=True)
 class _State:
-    """What is counted while a part is drawn."""
+    """The counters of a part while it is drawn."""
 
     key: bytes = field(repr=False)
     privatizer: Privatizer
@@ -187,7 +200,7 @@ class _State:
     def released(
         self, batches: Iterator[Batch], names: Sequence[str], part: Part
     ) -> Iterator[tuple[Batch, Mapping[str, Sequence[str | None]]]]:
-        """Batches with their released texts.
+        """Yields batches with their released texts.
 
         Raises:
             InputError: the rows are not those of the survey.
@@ -199,34 +212,36 @@ class _State:
                 batch, self.options, file=part.file, first=part.cut.first + self.rows
             )
             lost = [[0, 0] for _ in range(len(batch))]
-            made = {name: self._drawn(name, batch.values(name), labels, lost) for name in names}
+            made = {
+                name: self._release_field(name, batch.values(name), labels, lost) for name in names
+            }
             self.documents.add((micro, words) for micro, words in lost)
             for subject, (micro, words) in zip(labels.subjects or (), lost, strict=False):
                 own = self.subjects.setdefault(mark(self.key, "subject", subject), [0, 0, 0])
                 own[:] = own[0] + 1, own[1] + micro, own[2] + words
             self.rows += len(batch)
-            self.copied += _words(self._copied(batch))
+            self.copied += _words(self._yield_copied(batch))
             yield batch, made
         found = content.hexdigest(), self.rows, storage.state(part.path)
         if found != (part.cut.digest, part.cut.rows, part.state):
             raise InputError("the input changed during the run; restore it and use --resume")
 
-    def _copied(self, batch: Batch) -> Iterator[str]:
-        """The values of a batch that are copied as they are."""
+    def _yield_copied(self, batch: Batch) -> Iterator[str]:
+        """Yields the values of a batch that are copied unchanged."""
         for name in self.options.copied_labels:
             yield from (each for each in batch.values(name) if each is not None)
         if self.options.others == "copy":
             yield from batch.copied()
 
-    def _drawn(
+    def _release_field(
         self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]
     ) -> list[str | None]:
-        """The released texts of one field."""
+        """Releases the texts of one field, and adds their losses."""
         there = [row for row, text in enumerate(texts) if text is not None]
         queries = labels.queries or [""] * len(texts)
         chosen = [(str(texts[row]), labels.ids[row], queries[row]) for row in there]
         subjects = [labels.subjects[row] for row in there] if labels.subjects is not None else []
-        found = self._privatized(name, chosen, subjects, queried=labels.queries is not None)
+        found = self._privatize_distinct(name, chosen, subjects, queried=labels.queries is not None)
         results = [found[each] for each in chosen]
         self._count(name, [result.guarantee for result in results])
         made: list[str | None] = [None] * len(texts)
@@ -237,10 +252,13 @@ class _State:
             lost[row][1] += words
         return made
 
-    def _privatized(
+    def _privatize_distinct(
         self, name: str, chosen: Sequence[Chosen], subjects: Sequence[str], *, queried: bool
     ) -> dict[Chosen, Result]:
-        """The results of texts of one field, which are about these subjects."""
+        """Privatizes the distinct texts of one field.
+
+        Their placeholders belong to the given subjects.
+        """
         distinct = list(dict.fromkeys(chosen))  # without ids, equal texts are one draw
         by_content = self.options.ids == "content"
         keyed = KeyedRandomness(
@@ -250,7 +268,7 @@ class _State:
             seeded=self.privatizer.randomness.seeded,
         )
         alike = self.options.placeholders == "subject"  # and then no two texts are one draw
-        naming = [self._mapping(subject).names for subject in subjects] if alike else None
+        naming = [self._open_mapping(subject).names for subject in subjects] if alike else None
         results = self.privatizer.with_parts(randomness=keyed, naming=naming).privatize_many(
             [text for text, *_ in distinct],
             queries=[query for *_, query in distinct] if queried else None,
@@ -258,25 +276,25 @@ class _State:
         found = dict(zip(distinct, results, strict=True))
         if self.options.session is not None:
             for subject, each in zip(subjects, chosen, strict=True):
-                self._mapping(subject).take(found[each])
+                self._open_mapping(subject).take(found[each])
         return found
 
     def _count(self, name: str, statements: Sequence[Guarantee]) -> None:
-        """Takes up the statements about texts of a field."""
+        """Adds the statements about texts of a field."""
         self.texts[name] = self.texts.get(name, 0) + len(statements)
         if statements:
             before = [] if self.guarantee is None else [self.guarantee]
             more = condense(summarize(statements))
             self.guarantee = condense(summarize([*before, more])) if before else more
 
-    def _mapping(self, subject: str) -> SubjectMapping:
-        """The placeholders of a subject."""
+    def _open_mapping(self, subject: str) -> SubjectMapping:
+        """Returns the placeholders of a subject."""
         if subject not in self.placeholders:
             self.placeholders[subject] = SubjectMapping(KeyedNames(key=self.key, subject=subject))
         return self.placeholders[subject]
 
     def record(self) -> dict[str, Any]:
-        """What is kept of the part."""
+        """Returns the counts of the part's record."""
         return {
             "rows": self.rows,
             "texts": self.texts,
@@ -286,7 +304,10 @@ class _State:
         }
 
     def packed_subjects(self) -> bytes:
-        """What each subject loses in the part, as a .npy, sorted by the first halves of their marks."""
+        """Packs the losses of each subject as a .npy.
+
+        Of the part; sorted by the first halves of their marks.
+        """
         found = np.empty(len(self.subjects), SUBJECT)
         found["mark"] = np.frombuffer(b"".join(self.subjects), "<u8").reshape(-1, 2)
         for place, name in enumerate(("documents", "micro", "open")):
@@ -297,7 +318,10 @@ class _State:
 
 
 def _words(values: Iterable[str]) -> int:
-    """How many words values have, counted as in texts, but for punctuation marks."""
+    """Counts the words of values, without punctuation marks.
+
+    They are split as texts are.
+    """
     # a lone surrogate may be copied
     found = Counter(each.encode(errors="replace").decode() for each in values)
     tokens = tokenize([*found])
@@ -309,14 +333,14 @@ def _words(values: Iterable[str]) -> int:
 
 
 class _Counted:
-    """A stream whose bytes are counted and digested on their way."""
+    """A stream that counts and digests the bytes written to it."""
 
     def __init__(self) -> None:
         self.size, self.digest = 0, sha256()
         self._target: Any = None
 
     def over(self, target: Any) -> Any:
-        """Itself, which passes on to another stream what is written to it."""
+        """Redirects writes to another stream, and returns itself."""
         self._target = target
         return self
 
@@ -333,7 +357,7 @@ class _Counted:
         self._target.flush()
 
     def close(self) -> None:
-        """Its target is closed by who opened it."""
+        """Leaves the target open, for its opener to close."""
 
     closed = False
 
@@ -350,8 +374,8 @@ class _Counted:
 _LAST: dict[str, Privatizer] = {}
 
 
-def _privatizer(config: Config, run: str) -> Privatizer:
-    """This process's privatizer for a run."""
+def _build_privatizer(config: Config, run: str) -> Privatizer:
+    """Returns this process's privatizer for a run, built once."""
     if run not in _LAST:
         _LAST.clear()
         _LAST[run] = Privatizer.from_config(config)

@@ -1,8 +1,8 @@
-"""Who draws: this process, or several that it starts.
+"""Executors: this process, or several that it starts, draw items.
 
-In: what is to be done to each item, and the items. Out: each item with what came of it.
-Not here: what an item is, such as a part of a file (`drawing`), what a process needs to draw one, and the engines of
-clusters (`ray`, `spark`).
+In: what is to be done to each item, and the items. Out: each item with what came of it. Not here:
+what an item is, such as a part of a file (`drawing`), what a process needs to draw one, and the
+engines of clusters (`ray`, `spark`).
 """
 
 import os
@@ -25,11 +25,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""What libraries of linear algebra read when they are loaded."""
+"""Environment variables that linear algebra libraries read when they are loaded."""
 
 
 RETRIES = 3
-"""How many times in a row processes of a corpus run may die."""
+"""The most consecutive deaths of processes in a corpus run."""
 
 
 class Executor(Protocol):
@@ -38,11 +38,11 @@ class Executor(Protocol):
     def map(
         self, draw: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
-        """Each item with its result, in the order in which they finish.
+        """Yields each item with its result, as they finish.
 
         Args:
-            draw: the function. It is pickled for other processes, and makes what cannot be pickled itself, once in
-                each process.
+            draw: the function. It is pickled for other processes, and makes what cannot be pickled
+                itself, once in each process.
             items: read only a few ahead of the results, so that memory stays bounded.
 
         Raises:
@@ -51,7 +51,9 @@ class Executor(Protocol):
         ...
 
     def lend(self, secret: KeyHandle) -> KeyHandle:
-        """What workers are handed in place of a secret: how it reaches them is in no argument, plan or log.
+        """Returns a handle that carries a secret to workers.
+
+        In no argument, plan or log is the secret itself.
 
         Args:
             secret: the release key, where it is kept on this machine, or the address of a store.
@@ -60,16 +62,19 @@ class Executor(Protocol):
 
 
 class Local:
-    """Runs work in processes of this machine, or in this process alone. A `with` block ends the processes.
+    """Runs work in this process, or in several of this machine.
 
-    A process keeps what it has loaded from one `map` to the next. Ctrl-c reaches this process only; the others end when
-    it does, however it ends.
+    A `with` block ends the processes.
+
+    A process keeps what it has loaded from one `map` to the next. Ctrl-c reaches this process only;
+    the others end when it does, however it ends.
 
     Args:
         workers: how many processes; 1 is this one.
         threads: of each process, for linear algebra; None shares the cores among them.
         advice: what an error says to do where a process died.
-        retries: how many times in a row processes are started anew after one died, before anything else is done.
+        retries: how many times in a row processes are started anew after one died, before anything
+            else is done.
 
     Raises:
         ConfigError: there would be less than one process.
@@ -99,7 +104,7 @@ class Local:
     def map(
         self, draw: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
-        """As `Executor.map`."""
+        """Yields each item with its result; see `Executor.map`."""
         if self._pool is None:
             for item in items:
                 yield item, draw(item)
@@ -117,15 +122,15 @@ class Local:
             try:
                 for item in following():
                     again.append(item)
-                    with self._starting():
+                    with self._prepare_start():
                         future = self._pool.submit(draw, item)
                     waiting[future] = again.pop()
                     if len(waiting) >= 2 * self.workers:
-                        for each in _done(waiting):
+                        for each in _yield_done(waiting):
                             left = self.retries
                             yield each
                 while waiting:
-                    for each in _done(waiting):
+                    for each in _yield_done(waiting):
                         left = self.retries
                         yield each
                 return
@@ -141,7 +146,10 @@ class Local:
             self._start()
 
     def lend(self, secret: KeyHandle) -> KeyHandle:
-        """Itself, such as the place of its file: all processes are of this machine and user."""
+        """Returns the secret's handle itself.
+
+        Such as the place of its file: all processes are of this machine and user.
+        """
         return secret
 
     def __enter__(self) -> Self:
@@ -161,8 +169,11 @@ class Local:
         self._end.close()
 
     @contextmanager
-    def _starting(self) -> Iterator[None]:
-        """While workers start: the number of threads they inherit, and no ctrl-c until they ignore it themselves."""
+    def _prepare_start(self) -> Iterator[None]:
+        """Sets up signals and threads while workers start.
+
+        They inherit the number of threads, and no ctrl-c until they ignore it themselves.
+        """
         before = {name: os.environ.get(name) for name in THREADS}
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.environ.update(dict.fromkeys(THREADS, str(self._threads)))
@@ -178,19 +189,25 @@ class Local:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
-    """The results that are ready, at least one; removes them from `waiting`."""
+def _yield_done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
+    """Yields the results that are ready, at least one.
+
+    They are removed from `waiting`.
+    """
     for future in wait(waiting, return_when=FIRST_COMPLETED).done:
         made = future.result()
         yield waiting.pop(future), made
 
 
 def _begin(threads: int, life: connection.Connection) -> None:
-    """Sets up a worker: it leaves ctrl-c to its parent, and ends when its parent does."""
+    """Sets up a worker process.
+
+    It leaves ctrl-c to its parent, and ends when its parent does.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     ends: list[Any] = [life] if parent is None else [life, parent.sentinel]

@@ -1,7 +1,10 @@
-"""Release keys: what the draws of one release follow from, and what a worker is handed in place of the key.
+"""Release keys, and handles that carry them to workers.
 
-In: the operating system's entropy, or a seed. Out: a key in a file of its owner; digests that only the owner can check.
-Not here: draws (`randomness`), and how an executor carries a key to its workers (`executors`, `ray`, `spark`).
+The draws of a release follow from its key.
+
+In: the operating system's entropy, or a seed. Out: a key in a file of its owner; digests that only
+the owner can check. Not here: draws (`randomness`), and how an executor carries a key to its
+workers (`executors`, `ray`, `spark`).
 """
 
 from contextlib import suppress
@@ -15,10 +18,13 @@ from textveil.files import work
 
 
 class KeyHandle(Protocol):
-    """What a worker is handed in place of a key, or of another secret. It pickles."""
+    """A handle that workers get in place of a secret.
+
+    A key, or another secret. It pickles.
+    """
 
     def read(self) -> bytes:
-        """The key, or the secret.
+        """Reads the key, or another secret.
 
         Raises:
             ConfigError: it is not there any more.
@@ -28,7 +34,7 @@ class KeyHandle(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class KeyFile:
-    """Where a run's release key is kept, for its owner only.
+    """A run's release key in a file, for its owner only.
 
     Attributes:
         path: of its file.
@@ -39,7 +45,7 @@ class KeyFile:
     digest: str
 
     def read(self) -> bytes:
-        """The key.
+        """Reads the key.
 
         Raises:
             ConfigError: it cannot be read, or is another one.
@@ -54,7 +60,7 @@ class KeyFile:
         )
 
     def destroy(self) -> None:
-        """Overwrite and delete the key; nothing, where it is gone.
+        """Overwrites and deletes the key file, if there is one.
 
         Raises:
             ConfigError: the file is not the key of this release. It stays as it is.
@@ -70,7 +76,9 @@ class KeyFile:
 
 
 def mark(key: bytes, purpose: str, *parts: str | None) -> bytes:
-    """16 bytes that stand for some strings: equal for equal ones, and no guess can be checked without the key.
+    """Returns a keyed digest of strings: 16 bytes.
+
+    Equal for equal strings, and no guess can be checked without the key.
 
     Args:
         key: of the release.

@@ -1,9 +1,13 @@
-"""The mapping of a release: what its placeholders stand for, kept in a store, in a session of each subject.
+"""The mapping of a release: the private values of its placeholders.
 
-In: placeholders of released texts, by subject. Out: sessions that restore answers about these texts.
-Not here: how placeholders are named (`session.naming`), and what a store is (`session.stores`).
+It is kept in a store, in a session of each subject.
 
-A part that is drawn again has the same placeholders for the same values, so to keep them again changes nothing.
+In: placeholders of released texts, by subject. Out: sessions that restore answers about these
+texts. Not here: how placeholders are named (`session.naming`), and what a store is
+(`session.stores`).
+
+A part that is drawn again has the same placeholders for the same values, so to keep them again
+changes nothing.
 """
 
 import json
@@ -24,12 +28,17 @@ SQLITE = "sqlite:///"
 DATABASES = (SQLITE, "postgresql://")
 
 OWNER = "corpus/run"
-"""In the place of a subject: its session says which run has the name. The subjects of rows have no slash."""
+"""The reserved subject whose session names the owning run.
+
+The subjects of rows have no slash.
+"""
 
 
 @dataclass(frozen=True)
 class StoreAddress:
-    """Where a store is. Its URL may hold a password, so workers are handed it as they are handed a key.
+    """The address of a store.
+
+    Its URL may hold a password, so workers are handed it as they are handed a key.
 
     Attributes:
         url: of the store.
@@ -41,7 +50,7 @@ class StoreAddress:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """That of a store which several processes can open.
+        """Builds the address of a store that several processes can open.
 
         Raises:
             ConfigError: it is one of this process alone, or of one session.
@@ -57,13 +66,13 @@ class StoreAddress:
         return cls(url, keys if keys in (None, "keyring") else os.path.abspath(keys))
 
     def read(self) -> bytes:
-        """All of it, as bytes."""
+        """Returns the address as bytes."""
         return json.dumps([self.url, self.keys]).encode()
 
 
 @dataclass(frozen=True, kw_only=True)
 class MappingStore:
-    """Keeps what placeholders stand for; opened anew wherever it is used.
+    """A store of placeholder values, opened anew wherever it is used.
 
     Attributes:
         address: of the store.
@@ -74,35 +83,39 @@ class MappingStore:
     session: str
 
     @contextmanager
-    def _opened(self) -> Iterator[SessionStore]:
+    def _open_store(self) -> Iterator[SessionStore]:
         url, keys = json.loads(self.address.read())
         own = {"keys": keys} if keys and url.startswith(DATABASES) else {}
         with SessionStore(url, **own) as store:
             yield store
 
     def identity(self) -> str:
-        """What tells this store from another one, wherever it is; nothing of its URL can be read from it.
+        """Returns a digest that identifies the store.
+
+        It is the same wherever the store is, and nothing of its URL can be read from it.
 
         Raises:
             StoreError: it cannot be opened.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             # that of a database, which stays where the URL changes
             name = getattr(store, "name", b"")
         return sha256(name or self.address.read()).hexdigest()
 
     def reserve(self, run: str) -> None:
-        """Take the name for a run, before it keeps anything; a run that has it already, keeps it.
+        """Reserves the session name for a run.
+
+        Before it keeps anything; a run that has the name already, keeps it.
 
         Raises:
             ConfigError: another one has it, or something else has sessions of this name.
             StoreError: the store cannot be opened or written.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             subjects = {each.subject for each in store.sessions() if each.session == self.session}
             if not subjects or OWNER in subjects:
                 with suppress(InputError):  # of two runs at one moment, one
-                    store.open(OWNER, self.session).keep([_owned(run)])
+                    store.open(OWNER, self.session).keep([_mark_owner(run)])
                     return
         raise ConfigError(
             f"the store has sessions named {quote(self.session)} (--session): name another one for this release, "
@@ -110,7 +123,9 @@ class MappingStore:
         )
 
     def keep(self, found: "dict[str, SubjectMapping]") -> None:
-        """Keep what placeholders stand for; what is kept already stays as it is.
+        """Stores the values of placeholders.
+
+        Values that are there already stay as they are.
 
         Args:
             found: by subject.
@@ -119,22 +134,22 @@ class MappingStore:
             StoreError: the store cannot be opened or written.
             InputError: a session has another value for a placeholder.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             for subject in sorted(found):
                 if (own := found[subject]).given:
                     store.open(subject, self.session).keep(sorted(own.given), sorted(own.targets))
 
     def forget(self, run: str) -> None:
-        """Destroy all sessions of this name, if it is that of this run.
+        """Destroys all sessions of this name, if the run owns it.
 
         Raises:
             StoreError: the store cannot be opened or written.
         """
-        with self._opened() as store:
+        with self._open_store() as store:
             subjects = [each.subject for each in store.sessions() if each.session == self.session]
             if OWNER not in subjects:
                 return
-            mark = _owned(run)
+            mark = _mark_owner(run)
             if store.open(OWNER, self.session, new=False).restore(mark.shown) != mark.value:
                 return
             # the mark last, so that this can be done again
@@ -142,8 +157,8 @@ class MappingStore:
                 store.forget(subject, self.session)
 
 
-def _owned(run: str) -> Given:
-    """What is kept of a run that has the name of the sessions."""
+def _mark_owner(run: str) -> Given:
+    """Builds the entry that marks a run as the owner."""
     return Given("RUN", 1, run)
 
 
@@ -163,14 +178,14 @@ class SubjectMapping:
         return f"SubjectMapping({len(self.given)} placeholders)"
 
     def take(self, result: Result) -> None:
-        """Those of a released text."""
-        own = [self.names.given(value) for value in _hidden(result)]
+        """Adds the placeholders of a released text."""
+        own = [self.names.given(value) for value in _yield_hidden(result)]
         self.given.update(own)
         self.targets |= targets_in(result.text, {each.shown: each.value for each in own})
 
 
-def _hidden(result: Result) -> Iterable[Original]:
-    """The values that became placeholders in a released text."""
+def _yield_hidden(result: Result) -> Iterable[Original]:
+    """Yields the values that became placeholders in a released text."""
     for place, type_ in result.released.mask.placeholders:
         item = result.released.items[place]
         yield Original(

@@ -1,7 +1,8 @@
-"""The plan of a run: what it depends on, what of it is done, and whether it goes on as it began.
+"""The plan of a run: its inputs, finished parts, and resumption.
 
-In: options and an output folder. Out: the release key's place; the parts; records of those that are done.
-Not here: how files are cut (`survey`), drawn (`drawing`), and what is said at the end (`release`).
+In: options and an output folder. Out: the release key's place; the parts; records of those that are
+done. Not here: how files are cut (`survey`), drawn (`drawing`), and what is said at the end
+(`release`).
 """
 
 import json
@@ -26,7 +27,7 @@ from textveil.files.storage import Storage
 from textveil.randomness import KeyedRandomness, fresh_name
 
 MANIFEST = "manifest.json"
-"""What a finished release says of itself, written last."""
+"""The file that describes a finished release, written last."""
 
 KEY = "release.key"
 INPUT = "input.json"
@@ -54,7 +55,9 @@ class BegunRun:
         return self.output.inside(WORK)
 
     def require_same_input(self, files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> None:
-        """Keep a digest of the input, or compare it with that of the run that goes on.
+        """Checks that a resumed run has the same input.
+
+        A new run keeps a digest of it.
 
         Raises:
             ConfigError: the input is another one.
@@ -70,14 +73,14 @@ class BegunRun:
             )
 
     def done(self, parts: Sequence[Part]) -> dict[int, dict[str, Any]]:
-        """The records of the parts that are done, by number."""
+        """Returns the records of finished parts, by number."""
         there = {*self.work.inside("done").names()}
         return {
             part.number: self.record(part) for part in parts if RECORD.format(part.number) in there
         }
 
     def record(self, part: Part) -> dict[str, Any]:
-        """The record of a part that is done.
+        """Reads the record of a finished part.
 
         Raises:
             InputError: it is damaged, or of another run or input.
@@ -96,13 +99,18 @@ class BegunRun:
         return found
 
     def subjects(self, part: Part) -> bytes:
-        """What the subjects of a part that is done lose, as `drawing` wrote it."""
+        """Reads the subjects' losses of a finished part.
+
+        As `drawing` wrote them.
+        """
         return self.work.inside("done").read(SUBJECTS.format(part.number))
 
 
 @contextmanager
 def claimed(output: Storage) -> Iterator[None]:
-    """Holds the work folder of an output for this process alone, where it is on this machine.
+    """Locks the work folder of an output for this process.
+
+    Where it is on this machine.
 
     Raises:
         ConfigError: another process is at work on it.
@@ -119,7 +127,7 @@ def claimed(output: Storage) -> Iterator[None]:
 
 
 def key_path(output: Storage, key_file: str | None) -> Path:
-    """Where the key of a release is kept.
+    """Returns the path of a release's key.
 
     Raises:
         ConfigError: the output is not on this machine, and no file is named.
@@ -143,7 +151,7 @@ def begin(
     resume: bool,
     mapping: MappingStore | None = None,
 ) -> BegunRun:
-    """A new run, or the one that goes on.
+    """Starts a new run, or resumes an interrupted one.
 
     Args:
         output: where the release goes.
@@ -151,7 +159,7 @@ def begin(
         pins: what the run depends on.
         key: where its key is, or is to be.
         resume: whether a run may go on.
-        mapping: where the run keeps what placeholders stand for; None: nowhere.
+        mapping: where the run keeps the values of placeholders; None: nowhere.
 
     Raises:
         ConfigError: something is in the way, or the run that goes on was begun with other options.
@@ -164,7 +172,7 @@ def begin(
                 f"a run into {quote_file(output.uri)} was interrupted; go on with --resume, or give it up with "
                 "`textveil corpus finish --give-up`"
             )
-        made = _going_on(output, folder, pins, key)
+        made = _resume(output, folder, pins, key)
         if mapping is not None:
             mapping.reserve(made.name)
         return made
@@ -175,7 +183,7 @@ def begin(
     content = (
         KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
     )
-    _keep(key, content)
+    _write_key(key, content)
     digest = sha256(content).hexdigest()
     made = BegunRun(
         output=output, name=fresh_name(), key=KeyFile(path=key, digest=digest), pins=pins
@@ -205,10 +213,13 @@ def begin(
 def pins_of(
     config: Config, options: RowOptions, *, table: str, rows: int, store: str | None
 ) -> dict[str, Any]:
-    """What the parts of a release depend on, besides the input and the key."""
+    """Collects the options that a release depends on.
+
+    The input and the key are not among them.
+    """
     return {
         "textveil": __version__,
-        **_flat(config.to_dict()),
+        **_flatten(config.to_dict()),
         **{f"rows.{name}": value for name, value in asdict(options).items()},
         "contents of the table": table,
         "rows of a part": rows,
@@ -216,7 +227,7 @@ def pins_of(
     }
 
 
-def _going_on(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Path) -> BegunRun:
+def _resume(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Path) -> BegunRun:
     try:
         said = json.loads(folder.read(RUN))
         name, digest, before = str(said["run"]), str(said["key"]), dict(said["pins"])
@@ -233,7 +244,7 @@ def _going_on(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Pa
 
 
 def begun_with(folder: Storage, key: Path) -> KeyFile:
-    """The key of the run whose work folder this is.
+    """Returns the key of the run in a work folder.
 
     Raises:
         ConfigError: the run's record is damaged.
@@ -247,7 +258,9 @@ def begun_with(folder: Storage, key: Path) -> KeyFile:
 
 
 def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
-    """The name of a run, that of the sessions it keeps, and what tells their store, see `MappingStore.identity`.
+    """Reads a run's name, its session name and its store's identity.
+
+    See `MappingStore.identity`.
 
     Raises:
         ConfigError: the run's record is damaged.
@@ -261,8 +274,8 @@ def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
         ) from None
 
 
-def _keep(path: Path, key: bytes) -> None:
-    """Write a key for its owner only.
+def _write_key(path: Path, key: bytes) -> None:
+    """Writes a key for its owner only.
 
     Raises:
         ConfigError: there is a file of this name.
@@ -286,11 +299,11 @@ def _keep(path: Path, key: bytes) -> None:
         streams.sync_folder(str(path.absolute()))
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested options by dotted path."""
-    found: dict[str, Any] = {}
+def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flattens nested options to dotted paths."""
+    result: dict[str, Any] = {}
     for name, each in value.items():
-        found |= (
-            _flat(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
+        result |= (
+            _flatten(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
         )
-    return found
+    return result

@@ -1,10 +1,13 @@
-"""The executor `ray`: actors of a Ray cluster, each of which loads its privatizer once. It needs the extra `ray`.
+"""The executor `ray`: actors of a Ray cluster.
+
+Each of them loads its privatizer once. It needs the extra `ray`.
 
 In: what is to be done to each item, and the items. Out: each item with what came of it.
 Not here: what an item is (`drawing`), and the other executors (`executors`, `spark`).
 
-These are plain actors, not Ray Data: a part must be one task, drawn again as a whole and written under its own name.
-Ray Data joins small files to one block, and what it commits and repeats is its own block.
+These are plain actors, not Ray Data: a part must be one task, drawn again as a whole and written
+under its own name. Ray Data joins small files to one block, and what it commits and repeats is its
+own block.
 """
 
 import os
@@ -22,12 +25,15 @@ from textveil.runtime import limit_threads
 
 @dataclass(frozen=True)
 class LentByRay:
-    """A secret in Ray's object store, which workers ask for by a number; it is in no argument and in no log."""
+    """A handle to a secret in Ray's object store.
+
+    Workers ask for it by a number; it is in no argument and in no log.
+    """
 
     reference: Any
 
     def read(self) -> bytes:
-        """The secret."""
+        """Fetches the secret."""
         import ray
 
         found: bytes = ray.get(self.reference[0])
@@ -35,11 +41,14 @@ class LentByRay:
 
 
 class Ray:
-    """Runs work in actors. A `with` block ends them, and the cluster too where it was started here.
+    """Runs work in actors of Ray.
+
+    A `with` block ends them, and the cluster too where it was started here.
 
     Args:
         workers: how many actors; 0 is one per core of the cluster.
-        cluster: the address of a cluster, such as auto or ray://HOST:10001; None starts one on this machine.
+        cluster: the address of a cluster, such as auto or ray://HOST:10001; None starts one on this
+            machine.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -64,7 +73,7 @@ class Ray:
         self._cpus = min(1.0, cores / self.workers)  # or actors that do not fit would wait for ever
 
     def lend(self, secret: KeyHandle) -> KeyHandle:
-        """Its place in Ray's object store."""
+        """Puts the secret into Ray's object store."""
         import ray
 
         # in a tuple, or an argument would be replaced by the secret itself
@@ -73,7 +82,10 @@ class Ray:
     def map(
         self, draw: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
-        """As `Executor.map`; an actor that died is started anew, and does again what it was at."""
+        """Yields each item with its result; see `Executor.map`.
+
+        An actor that died is started anew, and repeats the item it was working on.
+        """
         import ray
 
         variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
@@ -94,7 +106,7 @@ class Ray:
                     break
             while waiting:
                 (done, *_), _ = ray.wait(list(waiting), num_returns=1)
-                result = _result(done)
+                result = _get_result(done)
                 item, actor = waiting.pop(done)
                 for following in coming:
                     waiting[actor.draw.remote(lent, following)] = following, actor
@@ -120,22 +132,25 @@ class Ray:
 
 
 CARRIED = ("PYTHONPATH", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM", "TEXTVEIL_TABLES")
-"""Variables of this process that its actors have too."""
+"""Environment variables of this process that its actors get, too."""
 
 
 class _Worker:
-    """An actor."""
+    """An actor that draws items."""
 
     def __init__(self) -> None:
         limit_threads(1)
 
     def draw(self, draw: Callable[[Any], Any], item: Any) -> Any:
-        """What comes of an item."""
+        """Draws an item, and returns its result."""
         return draw(item)
 
 
-def _result(done: Any) -> Any:
-    """The result of a task; an error of ours as it was raised, and of others nothing but its name."""
+def _get_result(done: Any) -> Any:
+    """Returns the result of a task, or raises its error.
+
+    An error of ours as it was raised, and of others nothing but the name.
+    """
     import ray
 
     try:

@@ -1,7 +1,7 @@
-"""A finished release: its manifest, whether it is as the manifest says, and the end of its run.
+"""A finished release: its manifest, its verification, and its end.
 
-In: a run whose parts are all done. Out: the manifest and the statement beside the parts; findings about a release.
-Not here: the drawing (`drawing`), and what the statement says (`statement`).
+In: a run whose parts are all done. Out: the manifest and the statement beside the parts; findings
+about a release. Not here: the drawing (`drawing`), and what the statement says (`statement`).
 """
 
 import fnmatch
@@ -31,13 +31,22 @@ from textveil.guarantee import Guarantee, count, listing
 from textveil.show import plain
 
 VERSION = 2
-"""Version of the manifest; it changes when a field changes its meaning."""
+"""The version of the manifest.
+
+It changes when a field changes its meaning.
+"""
 
 READABLE = (1, 2)
-"""Versions of releases that are read: what is read of them has not changed."""
+"""The manifest versions that can be read.
+
+What is read of them has not changed.
+"""
 
 NAMED = 10
-"""Files of a release that its statement names; of more, the first and the last."""
+"""The most files that a statement names.
+
+Of more, it names the first and the last.
+"""
 
 MARKDOWN, PAGE = "statement.md", "statement.html"
 PART = re.compile(r"part-[0-9]{8,}\..+")
@@ -74,7 +83,9 @@ def publish(
     others: Sequence[str],
     inputs: int,
 ) -> Done:
-    """Write the statement and the manifest of a run whose parts are all done.
+    """Writes the statement and the manifest of a complete run.
+
+    All of its parts must be done.
 
     Args:
         begun: the run.
@@ -119,7 +130,7 @@ def publish(
         [
             ("date", date),
             ("version", f"textveil {__version__}"),
-            ("files", _files(listed)),
+            ("files", _list_files(listed)),
             ("rows", f"{count(rows, 'row')} of {count(inputs, 'input file')}"),
             (
                 "texts",
@@ -163,7 +174,7 @@ def publish(
 
 
 def read(output: Storage) -> dict[str, Any]:
-    """The manifest of a release.
+    """Reads the manifest of a release.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -186,8 +197,11 @@ def read(output: Storage) -> dict[str, Any]:
     return document
 
 
-def _files(parts: Sequence[Mapping[str, Any]]) -> str:
-    """The files of a release by their names; no input is named, because a name may say whom a text is about."""
+def _list_files(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Lists the files of a release by their names.
+
+    No input is named, because a name may say whom a text is about.
+    """
     names = [f"{each['name']} ({count(each['rows'], 'row')})" for each in parts]
     if len(names) > NAMED:
         return f"{len(names):,} files, {names[0]} to {names[-1]}; {MANIFEST} lists all of them"
@@ -195,9 +209,12 @@ def _files(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def verify(output: str | Path) -> list[str]:
-    """What of a release is not as its manifest says, a line for each file; empty where all of it is.
+    """Compares a release with its manifest, and lists the differences.
 
-    It tells of changes by accident. Who can change a part can change the manifest too; keep a copy of it, or sign it.
+    A line for each file; empty where all of it agrees.
+
+    It shows changes by accident. Whoever can change a part can change the manifest too; keep a copy
+    of it, or sign it.
 
     Args:
         output: the folder of the release, or its URI.
@@ -233,18 +250,20 @@ def finish(
     give_up: bool = False,
     store: str | None = None,
 ) -> None:
-    """Ends a run: destroys its key, and deletes what it kept. Without the key, nobody can repeat its draws.
+    """Ends a run: destroys its key and its working files.
+
+    Without the key, nobody can repeat its draws.
 
     Args:
         output: the folder of the release, or its URI.
         key_file: where the key is, if not in that folder.
-        give_up: of a run that was interrupted, delete the parts that are there, too, and the sessions in which it kept
-            what placeholders stand for; no other file.
+        give_up: of a run that was interrupted, delete the parts that are there, too, and the
+            sessions in which it kept what placeholders stand for; no other file.
         store: the URL of the store with these sessions.
 
     Raises:
-        ConfigError: the run was interrupted and could go on, or another process is at work on it, or it kept sessions
-            in another store.
+        ConfigError: the run was interrupted and could go on, or another process is at work on it,
+            or it kept sessions in another store.
         StoreError: the store cannot be opened or written.
     """
     storage = Storage(str(output))
@@ -254,7 +273,7 @@ def finish(
         begun = RUN in folder.names()
         if not whole:
             _require_given_up(storage, begun, give_up)
-        key = _key_of(storage, key_file)
+        key = _find_key(storage, key_file)
         if begun and not whole:
             _forget(folder, store)
         if begun and key is not None:
@@ -266,8 +285,8 @@ def finish(
         folder.remove()
 
 
-def _key_of(storage: Storage, key_file: str | None) -> Path | None:
-    """Where the key of a run is; None where nothing says it."""
+def _find_key(storage: Storage, key_file: str | None) -> Path | None:
+    """Returns the path of a run's key, if known."""
     if key_file is not None:
         return Path(key_file)
     return storage.local and storage.local / WORK / KEY
@@ -286,7 +305,7 @@ def _require_given_up(storage: Storage, begun: bool, give_up: bool) -> None:
 
 
 def _forget(folder: Storage, store: str | None) -> None:
-    """Destroy the sessions of a run that is given up.
+    """Destroys the sessions of a run that is given up.
 
     Args:
         folder: its work folder.
@@ -304,7 +323,7 @@ def _forget(folder: Storage, store: str | None) -> None:
 
 
 def end(output: Storage, key: Path) -> None:
-    """Destroys the key of a run that this process holds, and deletes what it kept.
+    """Destroys the key and working files of this process's run.
 
     Raises:
         ConfigError: the file is not the key of the run.
@@ -316,7 +335,7 @@ def end(output: Storage, key: Path) -> None:
 
 
 def asked(options: RowOptions) -> dict[str, Any]:
-    """Which fields were to be what, as a manifest has it."""
+    """Returns the field options, as a manifest states them."""
     return {
         "id": options.id if options.ids == "column" else f"from {options.ids}",
         "subject": options.subject,
@@ -329,23 +348,26 @@ def asked(options: RowOptions) -> dict[str, Any]:
 
 
 def configuration(config: Config) -> dict[str, Any]:
-    """The options, without a seed."""
-    found: dict[str, Any] = _finite(config.public())
+    """Returns the options without the seed."""
+    found: dict[str, Any] = _replace_infinite(config.public())
     if config.seed is not None:
         found["seed"] = "not shown"
     return found
 
 
-def _finite(value: Any) -> Any:
-    """Plain data without the infinite numbers that JSON does not have."""
+def _replace_infinite(value: Any) -> Any:
+    """Replaces infinite numbers, which JSON does not have.
+
+    In plain data.
+    """
     if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: _replace_infinite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_replace_infinite(each) for each in value]
     return "infinite" if isinstance(value, float) and math.isinf(value) else value
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """SHA-256 of all of a manifest but this."""
+    """Computes the SHA-256 of a manifest without that field."""
     rest = {name: each for name, each in document.items() if name != "sha256"}
     return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

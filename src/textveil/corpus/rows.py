@@ -1,4 +1,4 @@
-"""What the rows of a corpus are: which fields are texts, which is the id, and whose placeholders are alike.
+"""Row options: the roles of a corpus's fields, and shared placeholders.
 
 In: names of fields. Out: `RowOptions`; what is read of a batch of rows.
 Not here: the formats (`files`), and what is drawn (`drawing`).
@@ -16,12 +16,15 @@ from textveil.session.state import LONGEST, check
 from textveil.session.stores import DEFAULT
 
 Ids = Literal["column", "content", "row"]
-"""What tells texts apart: a column of the rows, the text itself, or the file and the number of the row in it."""
+"""The source of a text's identity.
+
+A column of the rows, the text itself, or the file and the number of the row in it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowOptions:
-    """Which fields of a row are what, and how far their placeholders are alike.
+    """The roles of a row's fields, and the scope of placeholders.
 
     Attributes:
         fields: those with texts; none for the field `text`, or the only one that can have some.
@@ -31,10 +34,11 @@ class RowOptions:
         query: the one that says what a text is for; None without one.
         others: what becomes of the others: "copy", "drop", or "" where there must be none.
         whole: whether a .txt is one text.
-        placeholders: "document" counts them in each text; "subject" gives a value of a subject the same one in all
-            texts about it, which shows that they name the same. For configurations with `words.consistent`.
-        session: the name of a session of each subject, in a store, in which is kept what placeholders stand for; None
-            where that is thrown away.
+        placeholders: "document" counts them in each text; "subject" gives a value of a subject the
+            same one in all texts about it, which shows that they name the same. For configurations
+            with `words.consistent`.
+        session: the name of a session of each subject, in a store, in which is kept what
+            placeholders stand for; None where that is thrown away.
     """
 
     fields: tuple[str, ...] = ()
@@ -72,7 +76,7 @@ class RowOptions:
             check("subject", self.session)
 
     def require_named(self, config: Config) -> None:
-        """Check that placeholders can be alike where they are to be.
+        """Refuses configurations that cannot give equal placeholders.
 
         Raises:
             ConfigError: they have no numbers, or other names take their place.
@@ -90,23 +94,23 @@ class RowOptions:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The fields besides the texts that are read."""
+        """The fields that are read besides the texts."""
         return tuple(
             dict.fromkeys(each for each in (self.id, self.subject, self.query) if each is not None)
         )
 
     @property
     def copied_labels(self) -> tuple[str, ...]:
-        """Those of them that stand in the output as they are."""
+        """The read fields, apart from texts, that are copied unchanged."""
         return tuple(name for name in self.labels if self.others != "drop" or name == self.id)
 
     def option_of(self, field: str) -> str:
-        """The option that names a field."""
+        """Returns the option that names a field."""
         named = {"--id": self.id, "--subject": self.subject, "--query": self.query}
         return next((option for option, name in named.items() if name == field), "--field")
 
     def source(self, path: str) -> Source:
-        """A file, with its fields.
+        """Opens a file's description, with its fields.
 
         Raises:
             ConfigError: a field is not there or not clear.
@@ -132,7 +136,7 @@ class RowOptions:
         )
 
     def written(self, columns: TextColumns) -> tuple[str, ...] | None:
-        """The fields that stand in the output; None for all."""
+        """Returns the fields to write; None for all."""
         if self.others != "drop":
             return None
         return (*(() if self.id is None else (self.id,)), *columns.texts)
@@ -140,7 +144,7 @@ class RowOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """What the rows of a batch say besides their texts. Secret.
+    """The ids, subjects and queries of a batch. Secret.
 
     Attributes:
         ids: what tells them apart.
@@ -154,7 +158,7 @@ class Labels:
 
     @classmethod
     def of(cls, batch: Batch, options: RowOptions, *, file: int, first: int) -> "Labels":
-        """Those of a batch.
+        """Reads the labels of a batch.
 
         Args:
             batch: the rows.
@@ -193,7 +197,7 @@ class Labels:
 
 
 def _require_names(subjects: Sequence[str], field: str | None, first: int) -> None:
-    """Refuses subjects that cannot be names of subjects in a store."""
+    """Refuses subjects that a store cannot use as names."""
     for number, each in enumerate(subjects, first + 1):
         try:
             check(each, DEFAULT)

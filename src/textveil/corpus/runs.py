@@ -1,10 +1,14 @@
-"""A run over a corpus: all files are surveyed, their parts drawn, and the release gets its manifest when it is whole.
+"""A run over a corpus: survey, drawing, and the manifest.
+
+All files are surveyed before their parts are drawn, and a complete release gets its manifest.
 
 In: files, an output folder, resolved options. Out: parts, a statement and a manifest in the folder.
-Not here: what a part is (`survey`), how it is drawn (`drawing`), who draws it (`executors`), the manifest (`release`).
+Not here: what a part is (`survey`), how it is drawn (`drawing`), who draws it (`executors`), the
+manifest (`release`).
 
-Two draws of a text would be two releases. Draws follow from the key of the run, which its owner keeps until the end:
-what is drawn again, because a worker died or the run was killed, is what it was.
+Two draws of a text would be two releases. Draws follow from the key of the run, which its owner
+keeps until the end: what is drawn again, because a worker died or the run was killed, is what it
+was.
 """
 
 import json
@@ -29,10 +33,10 @@ from textveil.files.fields import titles
 from textveil.pipeline import Privatizer, with_budget
 
 PART_ROWS = 20_000
-"""Rows of a part, where nothing else is asked for."""
+"""The default number of rows of a part."""
 
 Report = Callable[[str, int, int], None]
-"""Told a step's name, how much of it is done, and how much there is."""
+"""Callback for progress: a step's name, the amount done, the total."""
 
 
 def run(
@@ -51,12 +55,15 @@ def run(
     store: str | None = None,
     report: Report = lambda *_: None,
 ) -> Done:
-    """Privatizes a corpus into a folder: parts, a statement about all of them, and a manifest when it is whole.
+    """Privatizes a corpus into a folder.
+
+    It gets parts, a statement about all of them, and a manifest when it is whole.
 
     All files are read and checked before anything is drawn.
 
     Args:
-        inputs: files, folders, patterns and URIs that fsspec knows, of the registered formats, compressed too.
+        inputs: files, folders, patterns and URIs that fsspec knows, of the registered formats,
+            compressed too.
         output: the folder of the release, empty or new, or its URI.
         config: resolved options.
         options: which fields of a row are what.
@@ -65,15 +72,18 @@ def run(
         cluster: the address of a cluster of Ray or Spark; None starts one on this machine.
         part_rows: rows of a part, which is what is drawn again where something was lost.
         resume: go on with a run that was interrupted; keep one that is finished.
-        key_file: where the key of the release is kept until it is whole; else in the output folder, on this machine.
+        key_file: where the key of the release is kept until it is whole; else in the output folder,
+            on this machine.
         keep_key: leave the key there at the end, until `finish`.
-        store: the URL of the store in which `options.session` keeps what placeholders stand for. Workers open it by the
-            same URL, and look for its keys where TEXTVEIL_KEYS says here.
-        report: is told of progress.
+        store: the URL of the store in which `options.session` keeps what placeholders stand for.
+            Workers open it by the same URL, and look for its keys where TEXTVEIL_KEYS says here.
+        report: callback for progress.
 
     Raises:
-        ConfigError: the files, the folder and the options do not go together, or an earlier run is in the way.
-        InputError: a file cannot be read, a row is not what its format wants, or an id occurs twice.
+        ConfigError: the files, the folder and the options do not go together, or an earlier run is
+            in the way.
+        InputError: a file cannot be read, a row is not what its format wants, or an id occurs
+            twice.
         OutputError, StoreError: something cannot be written. Finished parts stay.
         TextveilError: processes that draw died again and again. Finished parts stay.
     """
@@ -86,16 +96,17 @@ def run(
         )
     config = with_budget(config)  # once, so that all processes draw under one epsilon
     place = storage.Storage(str(output))
-    paths = _inputs(inputs, place)
+    paths = _find_inputs(inputs, place)
     key = key_path(place, key_file)
-    # made here although others draw: what is wrong with the options is then said by this process, and once
+    # made here although others draw: what is wrong with the options is then said by this process,
+    # and once
     table = Privatizer.from_config(config).table.digest
-    kept = _mapping(options, store, cluster)
+    kept = _build_mapping(options, store, cluster)
     identity = None if kept is None else kept.identity()
     pins = pins_of(config, options, table=table, rows=part_rows, store=identity)
     with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
         if place.exists(MANIFEST):
-            done = _before(place, config, options, len(paths), resume)
+            done = _reuse_finished(place, config, options, len(paths), resume)
             if not keep_key:
                 release.end(place, key)
             return done
@@ -104,16 +115,16 @@ def run(
         handle = drawing.lend(begun.key)
         if kept is not None:
             kept = replace(kept, address=drawing.lend(kept.address))
-        files = _files(paths)
+        files = _describe_files(paths)
         try:
-            found = _surveyed(begun, options, files, part_rows, drawing, handle, report)
+            found = _survey(begun, options, files, part_rows, drawing, handle, report)
         except (ConfigError, InputError):
             if INPUT not in begun.work.names():  # nothing was drawn
                 if kept is not None:
                     kept.forget(begun.name)
                 release.end(place, key)
             raise
-        parts = _parts(files, found)
+        parts = _number_parts(files, found)
         part_drawing = PartDrawing(
             config=config,
             options=options,
@@ -130,7 +141,7 @@ def run(
             options,
             table=table,
             texts=tuple(dict.fromkeys(name for each in found.values() for name in each.texts)),
-            others=_others(found),
+            others=_list_others(found),
             inputs=len(files),
         )
         if not keep_key:
@@ -138,8 +149,10 @@ def run(
         return done
 
 
-def _mapping(options: RowOptions, store: str | None, cluster: str | None) -> MappingStore | None:
-    """What keeps what placeholders stand for; None where that is thrown away."""
+def _build_mapping(
+    options: RowOptions, store: str | None, cluster: str | None
+) -> MappingStore | None:
+    """Returns the store for placeholder values, if they are kept."""
     if store is None or options.session is None:
         return None
     if cluster is not None and store.startswith(SQLITE):
@@ -152,7 +165,7 @@ def _mapping(options: RowOptions, store: str | None, cluster: str | None) -> Map
 def executor_of(
     executor: str | Executor, jobs: int, cluster: str | None, stack: ExitStack
 ) -> Executor:
-    """The executor of a name, or the one that is given.
+    """Returns the executor of a name, or the given one.
 
     Args:
         executor: "local", "ray" or "spark", or an executor.
@@ -186,8 +199,8 @@ def executor_of(
     raise ConfigError(f"--executor must be local, ray or spark, got {shown(executor)}")
 
 
-def _inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) -> list[str]:
-    """The files, none of which is in the output folder."""
+def _find_inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) -> list[str]:
+    """Returns the input files; none may be in the output folder."""
     paths = storage.found([inputs] if isinstance(inputs, str | Path) else inputs)
     if not paths:
         raise InputError("there is no input file")
@@ -201,14 +214,14 @@ def _inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) 
     return paths
 
 
-def _files(paths: Sequence[str]) -> list[InputFile]:
+def _describe_files(paths: Sequence[str]) -> list[InputFile]:
     return [
         InputFile(number=number, path=path, state=storage.state(path))
         for number, path in enumerate(paths)
     ]
 
 
-def _surveyed(
+def _survey(
     begun: BegunRun,
     options: RowOptions,
     files: Sequence[InputFile],
@@ -217,38 +230,39 @@ def _surveyed(
     key: KeyHandle,
     report: Report,
 ) -> dict[int, Surveyed]:
-    """What is found in the files, by number.
+    """Surveys the files, and returns the findings by number.
 
     Raises:
-        ConfigError: nothing says what becomes of a field, or the input is not that of the run that goes on.
+        ConfigError: nothing says what becomes of a field, or the input is not that of the run that
+            goes on.
         InputError: an id occurs twice.
     """
     marks = begun.work.inside("ids")
     survey = Survey(options=options, rows=rows, key=key, marks=marks)
-    found: dict[int, Surveyed] = {}
+    result: dict[int, Surveyed] = {}
     report("files read", 0, len(files))
     for file, made in executor.map(survey, files):
-        found[file.number] = made
-        report("files read", len(found), len(files))
+        result[file.number] = made
+        report("files read", len(result), len(files))
     if options.id is not None:
         require_unique(marks)
-    others = _others(found)
+    others = _list_others(result)
     if others and not options.others:
         raise ConfigError(
             f"the rows have {len(others)} fields that nothing names ({listed(titles(others))}): say whether "
             "they are copied as they are, which no statement covers (--others copy), or left out (--others drop)"
         )
-    begun.require_same_input(files, found)
-    return found
+    begun.require_same_input(files, result)
+    return result
 
 
-def _others(found: Mapping[int, Surveyed]) -> list[str]:
-    """The fields that nothing names, sorted."""
+def _list_others(found: Mapping[int, Surveyed]) -> list[str]:
+    """Returns the fields that no option names, sorted."""
     return sorted({name for each in found.values() for name in each.others})
 
 
-def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Part]:
-    """All parts, numbered in the order of the files."""
+def _number_parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Part]:
+    """Numbers all parts, in the order of the files."""
     listed = [(file, cut) for file in files for cut in found[file.number].parts]
     return [
         Part(
@@ -266,7 +280,7 @@ def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Pa
 def _draw(
     begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor: Executor, report: Report
 ) -> None:
-    """Draw the parts that are not done, and those that are not as long as they were."""
+    """Draws the parts that are missing, or of another size."""
     done, there = begun.done(parts), begun.output.sizes()
     missing = [
         part
@@ -281,10 +295,13 @@ def _draw(
         report("rows", rows, total)
 
 
-def _before(
+def _reuse_finished(
     place: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool
 ) -> Done:
-    """A release that is finished. Its input is not known any more, and is not compared but for the number of files."""
+    """Returns an already finished release, after comparing its options.
+
+    Its input is not known any more, and is not compared but for the number of files.
+    """
     if not resume:
         raise ConfigError(
             f"the output folder {quote_file(place.uri)} holds a finished release; use another one"

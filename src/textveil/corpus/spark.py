@@ -1,10 +1,13 @@
-"""The executor `spark`: tasks of a Spark cluster, each of which draws one item. It needs the extra `spark`, and Java.
+"""The executor `spark`: tasks of a Spark cluster.
+
+Each of them draws one item. It needs the extra `spark`, and Java.
 
 In: what is to be done to each item, and the items. Out: each item with what came of it.
 Not here: what an item is (`drawing`), and the other executors (`executors`, `ray`).
 
-A task gets the number of an item and gives back what came of it, by `mapInArrow`: rows never pass through Spark, which
-may run a task again, or twice at once (speculation). Both then write the same file.
+A task gets the number of an item and gives back what came of it, by `mapInArrow`: rows never pass
+through Spark, which may run a task again, or twice at once (speculation). Both then write the same
+file.
 """
 
 import os
@@ -23,28 +26,37 @@ from textveil.corpus.keys import KeyHandle
 from textveil.errors import ConfigError, TextveilError
 
 TASKS = 16
-"""Tasks of a job for each core. Results come after each job, so that progress is seen."""
+"""The tasks of a job per core.
+
+Results come after each job, so that progress is seen.
+"""
 
 SCHEMA = "number long, made binary"
 
 
 @dataclass(frozen=True)
 class LentBySpark:
-    """A secret that Spark broadcasts, encrypted where it lies on a disk; tasks have its number."""
+    """A handle to a secret that Spark broadcasts.
+
+    It is encrypted where it lies on a disk; tasks have its number.
+    """
 
     broadcast: Any
 
     def read(self) -> bytes:
-        """The secret."""
+        """Returns the secret."""
         found: bytes = self.broadcast.value
         return found
 
 
 class Spark:
-    """Runs work in tasks. A `with` block ends the session, where it was started here.
+    """Runs work in tasks of Spark.
+
+    A `with` block ends the session, where it was started here.
 
     Args:
-        workers: how many tasks at once on this machine; 0 is one per core. A cluster decides that itself.
+        workers: how many tasks at once on this machine; 0 is one per core. A cluster decides that
+            itself.
         cluster: its address, such as spark://HOST:7077 or yarn; None starts one on this machine.
 
     Raises:
@@ -85,35 +97,41 @@ class Spark:
         return session
 
     def lend(self, secret: KeyHandle) -> KeyHandle:
-        """Its number among the broadcasts."""
+        """Broadcasts the secret, and returns a handle with its number."""
         return LentBySpark(self._session.sparkContext.broadcast(secret.read()))
 
     def map(
         self, draw: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
-        """As `Executor.map`, in jobs of some tasks for each core."""
+        """Yields each item with its result; see `Executor.map`.
+
+        In jobs of some tasks for each core.
+        """
         context = self._session.sparkContext
         step = TASKS * context.defaultParallelism
         coming = list(items)
         for first in range(0, len(coming), step):
             some = coming[first : first + step]
             frame = self._session.range(0, len(some), 1, len(some))
-            for number, made in self._collected(frame.mapInArrow(_task(draw, some), SCHEMA)):
+            for number, made in self._collect(frame.mapInArrow(_build_task(draw, some), SCHEMA)):
                 yield some[number], pickle.loads(made)
 
-    def _collected(self, frame: Any) -> list[tuple[int, bytes]]:
-        """The results of a job; an error of ours as it was raised, and of others nothing but its name."""
+    def _collect(self, frame: Any) -> list[tuple[int, bytes]]:
+        """Returns the results of a job, or raises an error.
+
+        An error of ours as it was raised, and of others nothing but the name.
+        """
         from pyspark.errors import PySparkException
 
         try:
-            found = [(row.number, bytes(row.made)) for row in frame.collect()]
+            result = [(row.number, bytes(row.made)) for row in frame.collect()]
         except PySparkException as error:
             failure = type(error).__name__
         else:
-            for _, made in found:
+            for _, made in result:
                 if isinstance(error_ := pickle.loads(made), TextveilError):
                     raise error_
-            return found
+            return result
         raise TextveilError(
             f"A task of Spark failed again and again ({failure}). Retry with --resume."
         )
@@ -131,7 +149,9 @@ class Spark:
             self._session.stop()
 
 
-def _task(draw: Callable[[Any], Any], items: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _build_task(
+    draw: Callable[[Any], Any], items: list[Any]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 

@@ -1,7 +1,10 @@
-"""The statement of a corpus: what a word, a document and a person lose, what passed, and what was unknown.
+"""The statement of a corpus: losses per word, document and person.
 
-In: records of parts. Out: `CorpusStatement`, and all that it says as a sheet.
-Not here: the statement about one text (`guarantee`), how a sheet is written (`show`), and where it goes (`release`).
+And the words that passed or were unknown.
+
+In: records of parts. Out: `CorpusStatement`, and all that it says as a sheet. Not here: the
+statement about one text (`guarantee`), how a sheet is written (`show`), and where it goes
+(`release`).
 """
 
 import math
@@ -20,29 +23,36 @@ from textveil.show import Sheet, SheetSection, SheetTable, plain
 TITLE = "What this release guarantees"
 
 SLICE = 1 << 22
-"""Subjects that are added up at once, so that memory does not grow with them."""
+"""Subjects that are summed at once.
+
+So that memory does not grow with them.
+"""
 
 LARGE = 10.0
-"""An epsilon above which nobody is protected as a whole: e^10 is 22,026."""
+"""The epsilon above which nobody is protected as a whole.
+
+e^10 is 22,026.
+"""
 
 MANY = 1_000_000
-"""A factor above which its digits say nothing."""
+"""The factor above which its exact value says nothing."""
 
 
 @dataclass(kw_only=True)
 class CorpusStatement:
-    """What is guaranteed of all texts of a release.
+    """The guarantee for all texts of a release.
 
     Attributes:
         guarantee: the statement about all its words; None without any text.
         documents: what the rows lose.
-        subjects: what the subjects lose, the sum over their rows; None where no field says whom a row is about.
+        subjects: what the subjects lose, the sum over their rows; None where no field says whom a
+            row is about.
         subject: the name of that field.
         others: fields that are copied and not covered.
-        copied: how many words stand in those fields.
+        copied: the number of words in those fields.
         equal: whether equal texts have equal releases.
         alike: whether equal values have one placeholder in all rows of a subject.
-        kept: whether what placeholders stand for is kept.
+        kept: whether the values of placeholders are kept.
     """
 
     guarantee: Guarantee | None = None
@@ -57,7 +67,7 @@ class CorpusStatement:
 
     @classmethod
     def of(cls, records: Iterable[dict[str, Any]], **more: Any) -> Self:
-        """The sum over the records of all parts, in their order."""
+        """Sums the records of all parts, in their order."""
         made = cls(documents=Amounts(), **more)
         for record in records:
             made.documents.merge(Amounts.unpack(record["documents"]))
@@ -70,20 +80,20 @@ class CorpusStatement:
 
     @property
     def person(self) -> str:
-        """Whom texts are about, in plain words: "customer" for a field `customer_id`."""
+        """The noun for a subject: "customer" for a field `customer_id`."""
         words = regex.sub(r"(?<=\p{Ll})(?=\p{Lu})|[_\W]+", " ", plain(self.subject or "")).split()
         words = words[:-1] if len(words) > 1 and words[-1].lower() in ("id", "ids") else words
         return " ".join(words).lower() or "subject"
 
     @property
     def amounts(self) -> dict[str, Amounts]:
-        """What is lost, by who loses it."""
+        """The losses of words, documents and subjects, by name."""
         words = Amounts() if self.guarantee is None else per_word(self.guarantee)
         subjects = {} if self.subjects is None else {"subject": self.subjects}
         return {"word": words, "document": self.documents, **subjects}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, without the sheet."""
+        """Returns the statement as plain data, without the sheet."""
         found = self.guarantee
         return {
             "guarantee": None if found is None else found.to_json(),
@@ -96,10 +106,10 @@ class CorpusStatement:
         }
 
     def counts(self) -> dict[str, int]:
-        """How many words there are, and what became of them.
+        """Counts the words by their treatment.
 
-        All are public words, punctuation marks and protected ones; those are drawn, names, figures, placeholders, left
-        out, replaced without a draw, or pass.
+        All are public words, punctuation marks and protected ones; those are drawn, names, figures,
+        placeholders, left out, replaced without a draw, or pass.
         """
         found = self.guarantee
         if found is None:
@@ -127,17 +137,19 @@ class CorpusStatement:
             "copied": self.copied,
         }
 
-    # ---- what it says ----------------------------------------------------------------------------------------------
+    # ---- what it says ----------------------------------------------------------------------------
 
     def lines(self) -> dict[str, str]:
-        """What it says, sentences by what they are about."""
+        """Returns the sentences of the statement by subject."""
         found = self.guarantee
         if found is None:
-            return {"texts": "There is no text in it, so nothing was released."} | self._copied()
+            return {
+                "texts": "There is no text in it, so nothing was released."
+            } | self._describe_copied()
         made = {
             "word": found.summary(),
-            "document": _of_documents(self.documents),
-            "person": self._of_a_person(),
+            "document": _describe_documents(self.documents),
+            "person": self._describe_person(),
         }
         passed = (
             (found.words - found.covered - found.punctuation, "common word"),
@@ -146,7 +158,7 @@ class CorpusStatement:
         )
         if stand := [count(many, what) for many, what in passed if many]:
             made["passed"] = f"What passes as it is: {listing(stand)}. Nothing is claimed for that."
-        made |= self._copied()
+        made |= self._describe_copied()
         if self.equal:
             made["equality"] = (
                 "Equal texts have equal releases, so the release shows which texts are equal."
@@ -163,7 +175,7 @@ class CorpusStatement:
         return made
 
     def sheet(self, facts: Sequence[tuple[str, str]]) -> Sheet:
-        """All that it says.
+        """Builds the complete statement as a sheet.
 
         Args:
             facts: what the release is, as names and values.
@@ -186,12 +198,12 @@ class CorpusStatement:
             facts=facts,
             sections=[
                 SheetSection(
-                    heading="In plain words", said=[*self._plainly(found), said["person"]]
+                    heading="In plain words", said=[*self._explain_plainly(found), said["person"]]
                 ),
                 SheetSection(
                     heading="What became of the words",
-                    said=[*self._explained(found)],
-                    tables=[*self._became()],
+                    said=[*self._explain_counts(found)],
+                    tables=[*self._build_tables()],
                 ),
                 SheetSection(
                     heading="What is proved",
@@ -199,7 +211,7 @@ class CorpusStatement:
                     tables=[
                         SheetTable(
                             head=("loss of a", "number", "largest", "median", "unbounded"),
-                            rows=[*self._rows()],
+                            rows=[*self._build_rows()],
                         )
                     ],
                 ),
@@ -211,22 +223,28 @@ class CorpusStatement:
             ],
         )
 
-    def _plainly(self, found: Guarantee) -> Iterator[str]:
-        """What was done and what it is worth, for a reader who knows no epsilon."""
-        yield self._done(found)
-        reasons, bound = "; ".join(found.reasons), self._largest(found)
+    def _explain_plainly(self, found: Guarantee) -> Iterator[str]:
+        """Yields sentences for readers who do not know epsilon.
+
+        On what was done, and what it is worth.
+        """
+        yield self._describe_done(found)
+        reasons, bound = "; ".join(found.reasons), self._find_largest(found)
         if bound is None:
             yield f"Nothing bounds what the release tells of the words that stood there: {reasons}."
             reasons = ""
         elif found.draws and bound:
-            yield _in_odds(found, bound)
+            yield _explain_odds(found, bound)
         if reasons:
             yield f"For the texts as a whole nothing is proved: {reasons}."
         if found.repeatable:
             yield "The draws follow from a seed. Whoever knows it can repeat them, and nothing is protected from them."
 
-    def _done(self, found: Guarantee) -> str:
-        """How many words were replaced, and by what, and how many stand there as they were."""
+    def _describe_done(self, found: Guarantee) -> str:
+        """Returns a sentence that counts replaced and unchanged words.
+
+        It says by what words were replaced.
+        """
         counts = self.counts()
         ways = {
             "drawn": "by words drawn at random",
@@ -249,8 +267,8 @@ class CorpusStatement:
         stand += [count(marks, "punctuation mark")] * (marks > 0)
         return said + (f" {listing(stand)} of the texts stand there as they were." if stand else "")
 
-    def _explained(self, found: Guarantee) -> Iterator[str]:
-        """How words are counted."""
+    def _explain_counts(self, found: Guarantee) -> Iterator[str]:
+        """Yields sentences on how words are counted."""
         counts = self.counts()
         common = counts["public"] - counts["punctuation"]
         yield (
@@ -274,7 +292,7 @@ class CorpusStatement:
             were = _were(counts["unknown"])
             yield f"{counts['unknown']:,} of the protected words {were} outside the table in which words are looked up."
 
-    def _became(self) -> Iterator[SheetTable]:
+    def _build_tables(self) -> Iterator[SheetTable]:
         counts = self.counts()
         through = counts["protected"] - counts["passed"]
         bar = (
@@ -282,7 +300,7 @@ class CorpusStatement:
             counts["public"] - counts["punctuation"] + counts["passed"],
             counts["copied"],
         )
-        bounded = self.guarantee is not None and self._largest(self.guarantee) is not None
+        bounded = self.guarantee is not None and self._find_largest(self.guarantee) is not None
         names = (
             f"{'covered' if bounded else 'not covered'} (replaced or left out)",
             "passed (common words and others that pass)",
@@ -311,14 +329,17 @@ class CorpusStatement:
             rows=[*rows, ("together", f"{counts['protected']:,}")],
         )
 
-    def _largest(self, found: Guarantee) -> float | None:
-        """The largest bound that holds for a word, in local DP; None where none holds for any."""
+    def _find_largest(self, found: Guarantee) -> float | None:
+        """Returns the largest bound on a word, in local DP.
+
+        None where no bound holds for any.
+        """
         bounds = found.claim.ldp(found.epsilon_per_word)
         bounds = bounds[np.isfinite(bounds)]
         return float(bounds.max(initial=0.0)) if len(bounds) or not found.protected else None
 
-    def _of_a_person(self) -> str:
-        """What somebody loses who is behind several texts."""
+    def _describe_person(self) -> str:
+        """Returns sentences on the loss of a person with several texts."""
         lost, person = self.subjects, self.person
         if lost is None or self.subject is None:
             return "No field says whom a text is about. Who has several texts here loses the sum over all of them."
@@ -337,7 +358,7 @@ class CorpusStatement:
             said += f" That does not protect {a} {person} as a whole."
         return said
 
-    def _copied(self) -> dict[str, str]:
+    def _describe_copied(self) -> dict[str, str]:
         if not self.others:
             return {}
         names = listing([plain(name) for name in self.others])
@@ -351,7 +372,7 @@ class CorpusStatement:
             words = f"{count(self.copied, 'word')}, and nothing is claimed for them"
         return {"copied": f"The {fields} {names} {are}: {words}."}
 
-    def _rows(self) -> Iterator[tuple[str, ...]]:
+    def _build_rows(self) -> Iterator[tuple[str, ...]]:
         names = {"word": "distinct word", "subject": self.person}
         for name, each in self.amounts.items():
             bounds = (
@@ -362,7 +383,9 @@ class CorpusStatement:
 
 
 def of_subjects(packed: Iterable[bytes]) -> Amounts:
-    """What subjects lose, from what each part says of its own, a slice of all subjects at a time.
+    """Sums the losses of subjects over all parts.
+
+    A slice of all subjects at a time.
 
     Args:
         packed: of each part, as `drawing` wrote it.
@@ -388,8 +411,11 @@ def of_subjects(packed: Iterable[bytes]) -> Amounts:
     return made
 
 
-def _of_documents(amounts: Amounts) -> str:
-    """What documents lose; where no bound holds for some, that comes first."""
+def _describe_documents(amounts: Amounts) -> str:
+    """Returns a sentence on the losses of documents.
+
+    Where no bound holds for some, that comes first.
+    """
     largest, median = number(amounts.largest / MICRO), number(amounts.median / MICRO)
     many = f"{amounts.number:,}"
     half = "" if amounts.number == 1 else f"; half of the {many} lose {median} at most"
@@ -413,8 +439,11 @@ def _were(n: int) -> str:
     return "was" if n == 1 else "were"
 
 
-def _in_odds(found: Guarantee, bound: float) -> str:
-    """What a bound for each word means, in the odds of a reader who held two words for equally likely."""
+def _explain_odds(found: Guarantee, bound: float) -> str:
+    """Explains a word's bound as the odds of a reader.
+
+    Before reading, the reader held two words for equally likely.
+    """
     other = "word" if found.oov == "surrogate" else "word of the table"
     other = other if found.unit == "word" else "word as long"
     factor, more = f"at most {math.ceil(math.exp(min(bound, 99))):,}", ""

@@ -1,4 +1,6 @@
-"""The survey: every file is read and checked before anything is drawn, and cut into parts.
+"""The survey: checks every file and cuts it into parts.
+
+Before anything is drawn.
 
 In: a file, and which of its fields are what. Out: its parts; marks of its ids, in the work folder.
 Not here: which parts are missing (`plan`), and the drawing (`drawing`).
@@ -24,13 +26,19 @@ from textveil.files.fields import UnknownField
 from textveil.files.storage import Storage
 
 Marks = NDArray[np.uint64]
-"""[n, 2], 16 bytes for each of n values."""
+"""An array of keyed digests [n, 2], 16 bytes each."""
 
 BUCKET = 1 << 22
-"""Marks that are compared at once, so that memory does not grow with the rows."""
+"""Marks that are compared at once.
+
+So that memory does not grow with the rows.
+"""
 
 CHARACTERS = 1 << 25
-"""Characters after which a part ends, however few rows it has."""
+"""The number of characters after which a part ends.
+
+However few rows it has.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +65,7 @@ class PartCut:
         stop: where it ends.
         first: the number of its first row in the file.
         rows: how many it has.
-        digest: of what is read of them; only who has the key can check a guess with it.
+        digest: of what is read of them; only whoever has the key can check a guess with it.
     """
 
     start: int
@@ -69,7 +77,7 @@ class PartCut:
 
 @dataclass(frozen=True, kw_only=True)
 class Surveyed:
-    """What a survey found in a file.
+    """The result of a file's survey.
 
     Attributes:
         parts: its parts, in order.
@@ -77,7 +85,7 @@ class Surveyed:
         packing: how it is compressed.
         texts: the fields with texts.
         others: fields that nothing names.
-        digest: of all bytes of the file; only who has the key can check a guess with it.
+        digest: of all bytes of the file; only whoever has the key can check a guess with it.
     """
 
     parts: tuple[PartCut, ...]
@@ -90,7 +98,9 @@ class Surveyed:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """Reads a file from its beginning to its end, here or on another machine.
+    """Surveys a file, here or on another machine.
+
+    It is read from its beginning to its end.
 
     Attributes:
         options: which fields are what.
@@ -105,7 +115,7 @@ class Survey:
     marks: Storage
 
     def __call__(self, file: InputFile) -> Surveyed:
-        """Its parts.
+        """Surveys a file, and returns its parts.
 
         Raises:
             ConfigError: a field is not there or not clear.
@@ -159,7 +169,7 @@ class Survey:
         if rows or (at > start and not parts):
             end(at)
         if not ordered:  # of the columns only some were read
-            _take_up(source.path, whole)
+            _digest_file(source.path, whole)
         if self.options.id is not None:
             self.marks.write(f"{file.number:06}.npy", packed_marks(marks))
         return Surveyed(
@@ -172,7 +182,7 @@ class Survey:
         )
 
 
-def _take_up(path: str | Path, into: Any) -> None:
+def _digest_file(path: str | Path, into: Any) -> None:
     """Digests all bytes of a file."""
     with formats.opened(path) as stream:
         while block := stream.read(1 << 20):
@@ -180,12 +190,15 @@ def _take_up(path: str | Path, into: Any) -> None:
 
 
 def rows_digest(key: bytes) -> Any:
-    """What takes up rows by `digest`; only who has the key can check a guess with it."""
+    """Returns a keyed hash object for rows; see `digest`.
+
+    Only whoever has the key can check a guess with it.
+    """
     return blake2b(key=key, digest_size=16, person=b"tv/rows")
 
 
 def digest(into: Any, batch: Batch, names: Iterable[str]) -> int:
-    """Take up what rows say; returns how many characters that is."""
+    """Adds the values of rows to a hash, and counts characters."""
     characters = 0
     for name in names:
         for value in batch.values(name):
@@ -196,7 +209,7 @@ def digest(into: Any, batch: Batch, names: Iterable[str]) -> int:
 
 
 def packed_marks(marks: bytes | bytearray) -> bytes:
-    """Marks as a .npy, sorted by their first halves."""
+    """Packs marks as a .npy, sorted by their first halves."""
     found = np.frombuffer(marks, "<u8").reshape(-1, 2)
     target = BytesIO()
     np.save(target, found[np.argsort(found[:, 0], kind="stable")], allow_pickle=False)
@@ -204,7 +217,9 @@ def packed_marks(marks: bytes | bytearray) -> bytes:
 
 
 def require_unique(marks: Storage) -> None:
-    """Check that no id occurs twice, a slice of all marks at a time; those in an object store are brought here first.
+    """Refuses repeated ids.
+
+    A slice of all marks is compared at a time; those in an object store are brought here first.
 
     Raises:
         InputError: one does. It is not shown.
@@ -218,7 +233,7 @@ def require_unique(marks: Storage) -> None:
                 (Path(folder) / name).write_bytes(marks.read(name))
             paths.append((marks.local or Path(folder)) / name)
         found: list[Marks] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
-        twice = _repeats(found)
+        twice = _has_repeats(found)
         del found
     if twice:
         raise InputError(
@@ -227,8 +242,11 @@ def require_unique(marks: Storage) -> None:
         )
 
 
-def _repeats(marks: Sequence[Marks]) -> bool:
-    """Whether a mark occurs twice; each array is sorted by its first halves."""
+def _has_repeats(marks: Sequence[Marks]) -> bool:
+    """Says whether a mark occurs twice.
+
+    Each array is sorted by its first halves.
+    """
     slices = max(1, -(-sum(map(len, marks)) // BUCKET))
     bounds = [(1 << 64) * i // slices for i in range(slices)]
     for low, high in zip(bounds, [*bounds[1:], None], strict=True):

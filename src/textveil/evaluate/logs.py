@@ -1,4 +1,4 @@
-"""Numbers that are held as logarithms: their sums, their shares, and the highest of them.
+"""Log-domain numbers: sums, shares, and the highest.
 
 In: arrays. Out: arrays.
 Not here: what the numbers are probabilities of (`attack`, `risk`).
@@ -11,20 +11,26 @@ import numpy as np
 from textveil.randomness import Floats, Ids, Values
 
 TOGETHER = 1 << 16
-"""Numbers that are worked on at once: few, so that they stay in the cache."""
+"""Numbers that are worked on at once.
+
+Few, so that they stay in the cache.
+"""
 
 BLOCKS = 32
-"""The highest numbers are looked for among the maxima of so many columns each."""
+"""The block width, in columns, of the search for the highest numbers."""
 
 
 def runs(values: Values | Floats) -> Iterator[slice]:
-    """Slices of the lines of [m, n] that stay in the cache."""
+    """Returns slices of lines of [m, n] that fit the cache."""
     step = max(1, TOGETHER // max(1, values.shape[1]))
     return (slice(start, start + step) for start in range(0, len(values), step))
 
 
 def log_sum(values: Values | Floats) -> Values:
-    """ln of the sum of e^v over each line of [m, n], n > 0: float64 [m]; -inf where all are."""
+    """Computes ln of the sum of e^v over each line.
+
+    Of [m, n], n > 0: float64 [m]; -inf where all are.
+    """
     found = np.empty(len(values))
     for part in runs(values):
         peak = values[part].max(axis=1)
@@ -35,7 +41,10 @@ def log_sum(values: Values | Floats) -> Values:
 
 
 def softmax(logits: Floats) -> Floats:
-    """The probabilities that logits [m, n] stand for, float32 [m, n]; in every line one is finite."""
+    """Converts logits [m, n] to probabilities, float32 [m, n].
+
+    In every line one logit is finite.
+    """
     found = np.empty_like(logits)
     for part in runs(logits):
         own = np.subtract(logits[part], logits[part].max(axis=1, keepdims=True), out=found[part])
@@ -45,9 +54,14 @@ def softmax(logits: Floats) -> Floats:
 
 
 def highest(values: Values | Floats, k: int) -> Ids:
-    """The columns of the k highest numbers of each line of [m, n], the highest first, the first of equals: [m, k].
+    """Returns the columns of the k highest numbers per line: [m, k].
 
-    k maxima of blocks of columns are k numbers, so that no number below the least of them is among the k highest.
+    Of [m, n], the highest first, and the first of equals.
+
+    Of [m, n], the highest first, and the first of equals.
+
+    k maxima of blocks of columns are k numbers, so that no number below the least of them is among
+    the k highest.
     """
     lines, columns = values.shape
     wide = columns // BLOCKS

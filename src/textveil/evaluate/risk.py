@@ -1,20 +1,23 @@
-"""Risk: how likely an attacker who knows the program finds each private word of a release.
+"""Risk: how likely an attacker finds each private word.
 
-In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner alone: they tell which
-guesses are right.
-Not here: the attacker (`attack.posterior`), how often he is right over all draws (`attack.expected`), how risk is shown
-(`show.risk`), and the statement about a release (`guarantee`).
+The attacker knows the program, and sees one release.
 
-The attacker sees one release, and knows the program with all its options, the public lists and the prior, but no seed.
-Drawn words and names are guessed by Bayes' rule: the prior times the law of the draw, under the budget of the word's
-group. A name is guessed among the names of its list. Its owner is told that it is named where the guess is the name
-that stands for it on the list, so for a name that is on no list the risk is overstated. Equal words that are released
-alike are one draw, and each is guessed from that draw alone, also where a session drew it earlier. A placeholder tells
+In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner
+alone: they tell which guesses are right. Not here: the attacker (`attack.posterior`), how often he
+is right over all draws (`attack.expected`), how risk is shown (`show.risk`), and the statement
+about a release (`guarantee`).
+
+The attacker sees one release, and knows the program with all its options, the public lists and the
+prior, but no seed. Drawn words and names are guessed by Bayes' rule: the prior times the law of the
+draw, under the budget of the word's group. A name is guessed among the names of its list. Its owner
+is told that it is named where the guess is the name that stands for it on the list, so for a name
+that is on no list the risk is overstated. Equal words that are released alike are one draw, and
+each is guessed from that draw alone, also where a session drew it earlier. A placeholder tells
 nothing of its value. What earlier releases tell of the same words is not counted here.
 
-What is guessed right in one draw is chance. So the sentence says how many words are guessed right on average over all
-draws of the text: computed from the law where it is written down and the prior is the same everywhere, else the mean of
-draws that are made for this alone, and thrown away.
+What is guessed right in one draw is chance. So the sentence says how many words are guessed right
+on average over all draws of the text: computed from the law where it is written down and the prior
+is the same everywhere, else the mean of draws that are made for this alone, and thrown away.
 """
 
 import json
@@ -55,22 +58,31 @@ CHOOSING = (
     "Choosing among draws of a text by what you see here breaks the bound, and each further draw adds its epsilon. Try "
     "options on public texts."
 )
-"""Said wherever somebody sees how well a release is protected, and may want another one."""
+"""The warning shown wherever somebody may draw a release again.
+
+Seeing how well a release is protected tempts to choose among draws.
+"""
 
 GUESSES = 100
-"""Candidates per word whose probability is known, if the attacker has so many; for others a bound is shown."""
+"""Candidates per word whose probability is known, at most.
+
+For other words a bound is shown.
+"""
 
 SIMULATED = 5000
-"""Words that an attacker with public texts tries the mechanism on: enough for a few texts."""
+"""Words of the simulation of an attacker with public texts.
+
+Enough for a few texts.
+"""
 
 AGAIN, MOST = 100, 8
-"""Where the average over draws has to be estimated, so many drawn words are looked at, in so many draws at most."""
+"""The drawn words, and the most draws, of an estimated average."""
 
 HELD = 2000
-"""Drawn words of which it is held what a language model expects in their places."""
+"""The most drawn words whose language-model expectations are held."""
 
 AGAINST = 2**119
-"""Tells the further draws from all others under one seed."""
+"""The random stream of further draws, apart from all others."""
 
 EXPECTS = {
     "uniform": "takes every word to be as likely as any other",
@@ -83,17 +95,21 @@ EXPECTS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Risk:
-    """What an attacker learns from one release. Secret, because it tells which guesses are right.
+    """The attacker's success on one release.
+
+    Secret, because it tells which guesses are right.
 
     Attributes:
         released: the release.
-        probability: float64, one per item: how likely the attacker finds the private word; NaN for a public one. Where
-            the word is not among the attacker's candidates, the most that it can be.
+        probability: float64, one per item: how likely the attacker finds the private word; NaN for
+            a public one. Where the word is not among the attacker's candidates, the most that it
+            can be.
         named: bool, one per item: whether the attacker's best guess is the private word.
-        expected: float64, one per item: how often the best guess is the private word, over all draws; NaN for a public
-            one.
+        expected: float64, one per item: how often the best guess is the private word, over all
+            draws; NaN for a public one.
         draws: how many draws that was estimated from; None where it is computed from the law.
-        evidence: `exact` where the mechanism's law is written down, `estimated` where it was sampled.
+        evidence: `exact` where the mechanism's law is written down, `estimated` where it was
+            sampled.
         prior: the attacker's prior; "learned" of one who learned from public texts.
     """
 
@@ -107,18 +123,18 @@ class Risk:
 
     @property
     def private(self) -> Flags:
-        """Whether each item stands for a private word."""
+        """Flags of the items that stand for private words."""
         return ~np.isnan(self.probability)
 
     @property
     def caution(self) -> str:
-        """What to know before drawing again; empty where nothing was drawn."""
+        """The warning against drawing again; empty where nothing was drawn."""
         if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items):
             return CHOOSING
         return ""
 
     def to_json(self) -> dict[str, object]:
-        """As plain data, with None for public words."""
+        """Returns the risk as plain data, with None for public words."""
         return {
             "caution": self.caution or None,
             "expected": round(float(np.nansum(self.expected)), 4),
@@ -138,11 +154,14 @@ class Risk:
 
 
 def check(config: Config, prior: str | None = None) -> PriorName:
-    """Refuses what has no risk view, from the options alone: no table and no model is loaded.
+    """Refuses options that have no risk view.
+
+    From the options alone: no table and no model is loaded.
 
     Args:
         config: what the texts are to be privatized with.
-        prior: what the attacker expects before looking; None: the strongest attacker who needs no other texts.
+        prior: what the attacker expects before looking; None: the strongest attacker who needs no
+            other texts.
 
     Returns:
         The prior, as `assess` takes it.
@@ -178,21 +197,22 @@ def assess(
     rng: Randomness | None = None,
     report: Report = quiet,
 ) -> list[Risk]:
-    """The risk of every text of a case.
+    """Computes the risk of every text of a case.
 
     Args:
         case: releases and their originals, from `Case.after(privatizer, rehearsal, names=True)`.
-        prior: what the attacker expects before looking: all words alike (`uniform`), how often words stand in public
-            text (`unigram`), or what a language model makes of the released words around (`context`).
-        public: public texts of the same kind; drawn words are then guessed by an attacker who learned from them (the
-            attack `learned`), and the prior is that of names alone.
+        prior: what the attacker expects before looking: all words alike (`uniform`), how often
+            words stand in public text (`unigram`), or what a language model makes of the released
+            words around (`context`).
+        public: public texts of the same kind; drawn words are then guessed by an attacker who
+            learned from them (the attack `learned`), and the prior is that of names alone.
         draws: noisy vectors per released row, where the mechanism's law has to be estimated.
         rng: for these draws.
-        report: told of progress.
+        report: callback for progress.
 
     Raises:
-        ConfigError: such releases have no posterior under this prior, nothing can be learned from the public texts, or
-            a private text is among them.
+        ConfigError: such releases have no posterior under this prior, nothing can be learned from
+            the public texts, or a private text is among them.
     """
     attacker = None
     if public:
@@ -200,19 +220,19 @@ def assess(
             public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws
         )
     rng, view = rng or SystemRandomness(), case.view
-    probability, named, evidence = _guessed(case, prior, attacker, draws, rng, report)
+    probability, named, evidence = _guess_items(case, prior, attacker, draws, rng, report)
     by_law = attacker is None and prior != "context"
-    expected, counted = _by_law(case, None, prior, report) if by_law else None, None
+    expected, counted = _compute_by_law(case, None, prior, report) if by_law else None, None
     if expected is None:
         # the release itself is one of them
         counted = max(1, min(MOST, AGAIN // max(1, len(view.drawn))))
-        again = _again(case, counted - 1, rng)
+        again = _release_again(case, counted - 1, rng)
         if attacker is None and len(view.drawn) <= HELD:
-            expected = _by_law(case, again, prior, report)
+            expected = _compute_by_law(case, again, prior, report)
         if expected is None:
             right = [named]
             if again is not None:
-                others = _guessed(again, prior, attacker, draws, rng, report)[1]
+                others = _guess_items(again, prior, attacker, draws, rng, report)[1]
                 right.extend(others.reshape(counted - 1, -1))
             expected = np.where(np.isnan(probability), np.nan, np.mean(right, axis=0))
     return [
@@ -231,16 +251,24 @@ def assess(
     ]
 
 
-def _again(case: Case, copies: int, rng: Randomness) -> Case | None:
-    """So many further releases of the same texts by the same program, in one case; None for none."""
+def _release_again(case: Case, copies: int, rng: Randomness) -> Case | None:
+    """Releases the same texts `copies` more times, as one case.
+
+    None for no copies.
+    """
     if not copies or case.view.program is None:
         return None
     program = case.view.program.with_parts(randomness=rng.part(AGAINST))
     return Case.after(program, program.rehearse(case.truth.texts * copies), names=True)
 
 
-def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) -> Values | None:
-    """How often each item is guessed right over all draws; None where no law of single words is written down."""
+def _compute_by_law(
+    case: Case, again: Case | None, prior: PriorName, report: Report
+) -> Values | None:
+    """Computes from the law how often each item is guessed right.
+
+    Over all draws; None where single words have no explicit law.
+    """
     words = of_words(case, again, prior, report)
     if words is None:
         return None
@@ -250,11 +278,11 @@ def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) ->
         own = np.flatnonzero([each == label for each in named.labels])
         listing, truth = named.names.lists[label], case.truth.names[own]
         expected = [
-            (np.arange(len(own)), _expected(case, prior, named.items[own])[:, listing.rows])
+            (np.arange(len(own)), _expect_rows(case, prior, named.items[own])[:, listing.rows])
         ]
         if again is not None and again.view.named is not None:
             places = np.flatnonzero([each == label for each in again.view.named.labels])
-            logs = _expected(again, prior, again.view.named.items[places])[:, listing.rows]
+            logs = _expect_rows(again, prior, again.view.named.items[places])[:, listing.rows]
             expected.append((np.arange(len(places)) % len(own), logs))
         parameter = float(named.names.parameter(label, Layout.of(1))[0])
         hits = success(
@@ -262,27 +290,29 @@ def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) ->
         )
         assert hits is not None, "names are drawn by a law that is written down"
         names.append((named.items[own], hits))
-    return _of_items(case.view, words, names)
+    return _combine_items(case.view, words, names)
 
 
-def _of_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) -> Values:
-    """What holds of each item, from what holds of drawn words and of names; 1 where a word passed, NaN if it is public.
+def _combine_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) -> Values:
+    """Combines values of drawn words and names into one per item.
+
+    1 where a word passed, NaN where it is public.
 
     A word of several pieces is found if all of them are. What became a placeholder is not found.
     """
-    found = np.ones(len(view.items))
-    np.multiply.at(found, view.item, words)
+    result = np.ones(len(view.items))
+    np.multiply.at(result, view.item, words)
     for where, own in names:
-        found[where] = own
+        result[where] = own
     items = [item for released in view.released for item in released.items]
     hidden = np.array([item.kind is Kind.PLACEHOLDER for item in items], bool)
     hidden[view.item] = False
-    found[hidden] = 0.0
-    found[np.array([item.group == PUBLIC for item in items], bool)] = np.nan
-    return found
+    result[hidden] = 0.0
+    result[np.array([item.group == PUBLIC for item in items], bool)] = np.nan
+    return result
 
 
-def _guessed(
+def _guess_items(
     case: Case,
     prior: PriorName,
     attacker: Learned | None,
@@ -290,7 +320,7 @@ def _guessed(
     rng: Randomness,
     report: Report,
 ) -> tuple[Values, Flags, str]:
-    """How likely each item is found, whether the best guess of it is right, and what that is known from."""
+    """Returns each item's probability, whether the guess is right, and the evidence."""
     view = case.view
     if attacker is not None and len(view.drawn):
         if reason := attacker.refusal(view):
@@ -310,9 +340,9 @@ def _guessed(
     likely = np.minimum(
         np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0
     )
-    names = list(_names(case, prior, report))
-    probability = _of_items(view, likely, [(where, own) for where, own, _ in names])
-    right = _of_items(
+    names = list(_assess_names(case, prior, report))
+    probability = _combine_items(view, likely, [(where, own) for where, own, _ in names])
+    right = _combine_items(
         view,
         here[:, 0].astype(np.float64),
         [(where, own.astype(np.float64)) for where, _, own in names],
@@ -320,8 +350,10 @@ def _guessed(
     return probability, right == 1, evidence
 
 
-def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, Values, Flags]]:
-    """Items that are names drawn from one list, the probability of each private name, and whether it is guessed."""
+def _assess_names(
+    case: Case, prior: PriorName, report: Report
+) -> Iterator[tuple[Ids, Values, Flags]]:
+    """Yields items, probabilities and correct guesses of drawn names, by list."""
     named = case.view.named
     if named is None:
         return
@@ -334,25 +366,31 @@ def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, 
         parameter = float(named.names.parameter(label, Layout.of(1))[0])
         law = channel.exact(named.names.mechanism, listing.table, drawn, parameter, report)
         assert law is not None, "names are drawn by a law that is written down"
-        joint = law[which] + _expected(case, prior, named.items[own])[:, listing.rows]
+        joint = law[which] + _expect_rows(case, prior, named.items[own])[:, listing.rows]
         truth = case.truth.names[own]
         likely: Values = np.exp(joint[np.arange(len(truth)), truth] - log_sum(joint))
         yield named.items[own], likely, joint.argmax(axis=1) == truth
 
 
-def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
-    """ln of the prior of every row in the place of some items, [m, V] or [1, V]."""
+def _expect_rows(case: Case, prior: PriorName, items: Ids) -> Values:
+    """Returns the log prior of every row for some items.
+
+    [m, V] or [1, V].
+    """
     view = case.view
     if prior != "context":
         return static(view.origin, prior, view.words.stopwords)[None]
-    found = np.empty((len(items), len(view.origin)))
+    result = np.empty((len(items), len(view.origin)))
     for which, expected in priors.context(view, items):
-        found[which] = expected
-    return found
+        result[which] = expected
+    return result
 
 
 def sentence(risks: Sequence[Risk]) -> str:
-    """How many private words an attacker is expected to name, on average over all draws, in one sentence."""
+    """Returns a sentence on the expected number of recovered words.
+
+    On average over all draws.
+    """
     private = sum(int(risk.private.sum()) for risk in risks)
     if not private:
         return "There is no private word to recover."
@@ -367,15 +405,18 @@ def sentence(risks: Sequence[Risk]) -> str:
 
 
 def beside(config: Config, risks: Sequence[Risk]) -> str:
-    """What public texts of the same kind bring under these options, as it was measured; else how to see it.
+    """Returns a sentence on attackers with public texts of the same kind.
+
+    The measured success under these options, or else how to see it.
 
     Args:
         config: what the texts were privatized with.
-        risks: of the texts; nothing is said where nothing was drawn, or the attacker has such texts.
+        risks: of the texts; nothing is said where nothing was drawn, or the attacker has such
+            texts.
     """
     if not caution(risks) or any(risk.prior == "learned" for risk in risks):
         return ""
-    measured = _measured()
+    measured = _read_measured()
     if {**config.to_dict(), "seed": None} != measured["configuration"]:
         return "Who has public texts of the same kind names more: `textveil risk --public FILE` shows how many."
     named = " and ".join(measured["measured"])
@@ -383,14 +424,20 @@ def beside(config: Config, risks: Sequence[Risk]) -> str:
 
 
 @cache
-def _measured() -> dict[str, Any]:
-    """Options, and what one named under them who had learned from public texts; written by the bench, from its rows."""
-    found: dict[str, Any] = json.loads(
+def _read_measured() -> dict[str, Any]:
+    """Reads the measured success of the learned attacker, and its options.
+
+    The bench writes that file from its rows.
+    """
+    result: dict[str, Any] = json.loads(
         (files("textveil") / "data" / "risk.json").read_text(encoding="utf-8")
     )
-    return found
+    return result
 
 
 def caution(risks: Sequence[Risk]) -> str:
-    """What to know before drawing any of the texts again; empty where nothing was drawn."""
+    """Returns the warning against drawing any text again.
+
+    Empty where nothing was drawn.
+    """
     return max((risk.caution for risk in risks), default="")

@@ -1,4 +1,6 @@
-"""Files and streams: texts in, results out, and a file appears only when it is whole.
+"""Files and streams: texts in, results out.
+
+A file appears only when it is whole.
 
 In: what a user named as input and output. Out: texts; places to write.
 Not here: what is done to the texts (`pipeline`), and runs over whole folders (`corpus`).

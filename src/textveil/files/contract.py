@@ -1,33 +1,38 @@
-"""What a format of files is.
+"""The contract of file formats.
 
-In: nothing. Out: the protocols `Format` and `Batch`, and `TextColumns`, which fields of a file are asked for.
-Not here: the formats (a module each), how one is found by a file's name (`formats`), and what formats of lines share
-(`pieces`).
+In: nothing. Out: the protocols `Format` and `Batch`, and `TextColumns`, which fields of a file are
+asked for. Not here: the formats (a module each), how one is found by a file's name (`formats`), and
+what formats of lines share (`pieces`).
 
-A format is registered by the end of a file's name without its dot, `csv`. What stands behind the name is called without
-arguments, or with the options of the format that a user set and that its signature names (`whole`).
+A format is registered by the end of a file's name without its dot, `csv`. What stands behind the
+name is called without arguments, or with the options of the format that a user set and that its
+signature names (`whole`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 USUAL = "text"
-"""The field that is taken when none is named; also what the texts of a format without fields are called."""
+"""The default name of the field with texts.
+
+It is taken when no field is named, and is also the name of the texts in a format without fields.
+"""
 
 ROWS = 512
-"""Rows of a batch, where nothing else is asked for."""
+"""The default number of rows of a batch."""
 
 CHARACTERS = 1 << 18
-"""Characters after which a batch of lines ends."""
+"""The number of characters after which a batch of lines ends."""
 
 
 class TextColumns(NamedTuple):
-    """Which fields of a file are asked for.
+    """The fields that are read from a file.
 
     Attributes:
         texts: those that have texts: strings or null.
         labels: others that are read: strings, whole numbers or null.
-        guessed: whether the field of the texts was taken because no other has strings; every row must then confirm it.
+        guessed: whether the field of the texts was taken because no other has strings; every row
+            must then confirm it.
     """
 
     texts: tuple[str, ...] = (USUAL,)
@@ -36,58 +41,81 @@ class TextColumns(NamedTuple):
 
 
 class Batch(Protocol):
-    """Some rows of a file, in their order. What is in them is secret, and in no repr."""
+    """Consecutive rows of a file, in their order.
+
+    Their contents are secret, and in no repr.
+    """
 
     @property
     def end(self) -> int:
-        """Where the rest of the file begins, as `Format.batches` takes it."""
+        """The start of the rest of the file, as `Format.batches` takes it."""
         ...
 
     @property
     def others(self) -> frozenset[str]:
-        """Fields of these rows that were not asked for."""
+        """The fields of these rows that were not asked for."""
         ...
 
     def __len__(self) -> int:
-        """How many rows they are."""
+        """Returns the number of rows."""
         ...
 
     def values(self, name: str) -> list[str | None]:
-        """The values of a field that was asked for, one per row; numbers as they are written."""
+        """Returns the values of a requested field, one per row.
+
+        Numbers as they are written.
+        """
         ...
 
     def copied(self) -> Iterator[str]:
-        """The values of all other fields, where they were read, too; what is no string as it is written."""
+        """Yields the values of all other fields, where they were read.
+
+        Any that is no string comes as it is written.
+        """
         ...
 
 
 Released = Iterable[tuple[Batch, Mapping[str, Sequence[str | None]]]]
-"""Batches with what stands in the place of their texts, by field; None where a row has no text."""
+"""Batches with the replacements of their texts, by field.
+
+None where a row has no text.
+"""
 
 
 @runtime_checkable
 class Format(Protocol):
-    """A format of files: where their texts stand, and the same rows with other texts in their places.
+    """A format of files, which reads texts and writes replacements.
 
-    Files come open and unpacked, to be read from where they are, which is the start. Errors name the row, and show
-    nothing of what is in it.
+    All else in a row stays as it was.
+
+    Files come open and unpacked, to be read from where they are, which is the start. Errors name
+    the row, and show nothing of what is in it.
     """
 
     @property
     def fields(self) -> bool:
-        """Whether rows have fields with names; a file without is nothing but texts."""
+        """A flag: rows have fields with names.
+
+        A file without fields is nothing but texts.
+        """
         ...
 
     @property
     def packable(self) -> bool:
-        """Whether it is read from front to back, so that it may be compressed as a whole."""
+        """A flag: files are read from front to back.
+
+        They may then be compressed as a whole.
+        """
         ...
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The field that has the texts: the wanted one, else `text`, else the only one that can have some.
+        """Returns the field with the texts.
+
+        The wanted one, else `text`, else the only one that can have texts.
 
         Raises:
-            ConfigError: it is not there or not clear, or the format has no fields and one is wanted.
+            ConfigError: it is not there or not clear, or the format has no fields and one is
+                wanted.
         """
         ...
 
@@ -102,7 +130,7 @@ class Format(Protocol):
         characters: int = CHARACTERS,
         copied: bool = True,
     ) -> Iterator[Batch]:
-        """The rows in order, some at a time.
+        """Yields the rows in order, in batches.
 
         Args:
             file: the file.
@@ -120,24 +148,30 @@ class Format(Protocol):
         ...
 
     def head(self, file: BinaryIO) -> Any:
-        """What a file says of all its rows, such as names of columns or a schema, for `write`."""
+        """Reads a file's header for `write`.
+
+        Such as names of columns or a schema.
+        """
         ...
 
     def write(
         self, head: Any, released: Released, target: BinaryIO, only: Sequence[str] | None = None
     ) -> None:
-        """Write rows with other texts.
+        """Writes rows with other texts.
 
         Args:
             head: of the file that the rows come from.
             released: rows and their new texts.
             target: where they go.
-            only: the fields that are written; None for all, which are as they were in all but their texts.
+            only: the fields that are written; None for all, which are as they were in all but their
+                texts.
         """
         ...
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """The rows as they stand there, by the names of their fields; `text` in a format without fields.
+        """Yields the rows as mappings from field names to values.
+
+        `text` in a format without fields.
 
         Raises:
             InputError: a row is not what the format wants.

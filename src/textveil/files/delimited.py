@@ -1,7 +1,9 @@
-"""The formats .csv and .tsv: a table whose first line has the names of its columns, of which one has the texts.
+"""The formats .csv and .tsv: tables with a line of column names.
 
-In: a file and which column of it. Out: its texts; the file with others, byte for byte the same around them.
-Not here: how files are opened and found (`formats`).
+One of the columns has the texts.
+
+In: a file and which column of it. Out: its texts; the file with others, byte for byte the same
+around them. Not here: how files are opened and found (`formats`).
 """
 
 import re
@@ -16,30 +18,36 @@ from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, en
 
 
 class Delimited(Pieces):
-    """A table with a character between its columns; a field with quotes may go on over several lines."""
+    """A table with a delimiter between its columns.
+
+    A field with quotes may go on over several lines.
+    """
 
     delimiter: ClassVar[str]
     fields: ClassVar[bool] = True
 
     def begin(self, file: BinaryIO) -> tuple[FileHead, Numbered]:
-        """The first line, which has the names of the columns, and blank lines before it."""
+        """Reads the line of column names, and blank lines before it."""
         mark, numbered = lines(file)
         before = ""
         for number, line in numbered:
             if not _is_blank(line):
-                record, spans = self._record(number, line, numbered)
+                record, spans = self._read_record(number, line, numbered)
                 self._check(number, record, spans)
                 return FileHead(
                     mark=mark,
                     text=before + record,
-                    names=tuple(_value(record, *span) for span in spans),
+                    names=tuple(_read_value(record, *span) for span in spans),
                     cells=tuple(record[start:end] for start, end in spans),
                 ), numbered
             before += line
         return FileHead(mark=mark, text=before), numbered
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The wanted column, or `text`; the first line must have its name, once."""
+        """Returns the wanted column, or `text`, if it is there once.
+
+        The first line must have its name.
+        """
         names = self.head(file).names
         if not names:
             return wanted
@@ -56,10 +64,12 @@ class Delimited(Pieces):
         raise UnknownField(chosen, titles(names), found)
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
-        """A row for each record after the first."""
+        """Yields a row for each record after the first."""
         if not head.names:
             return
-        places = {name: _place(head.names, name) for name in (*columns.texts, *columns.labels)}
+        places = {
+            name: _find_column(head.names, name) for name in (*columns.texts, *columns.labels)
+        }
         texts = {places[name] for name in columns.texts}
         rest = [i for i, name in enumerate(head.names) if name not in places]
         others = tuple(head.names[i] for i in rest)
@@ -68,32 +78,35 @@ class Delimited(Pieces):
             if _is_blank(line):
                 yield line
                 continue
-            record, spans = self._record(number, line, lines)
+            record, spans = self._read_record(number, line, lines)
             if len(spans) != width:
                 raise InputError(
                     f"line {number} must have {width} columns like the first line, got {len(spans)}"
                 )
             self._check(number, record, [span for i, span in enumerate(spans) if i not in texts])
-            cells = {name: self._cell(record, *spans[i], width) for name, i in places.items()}
-            yield Row(record, cells, others, [_value(record, *spans[i]) for i in rest])
+            cells = {name: self._build_cell(record, *spans[i], width) for name, i in places.items()}
+            yield Row(record, cells, others, [_read_value(record, *spans[i]) for i in rest])
 
     def joined(self, cells: Mapping[str, str]) -> str:
-        """A record; one empty field alone has quotes, because an empty line is no row."""
+        """Joins cells to a record.
+
+        A single empty field has quotes, because an empty line is no row.
+        """
         return (self.delimiter.join(cells.values()) or '""') + "\n"
 
-    def _cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
+    def _build_cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
         quoted = record.startswith('"', start)
         spell = (
-            _quoted
+            _quote
             if quoted
-            else partial(_quoted_if_needed, delimiter=self.delimiter, alone=width == 1)
+            else partial(_quote_if_needed, delimiter=self.delimiter, alone=width == 1)
         )
-        return FieldCell(start, end, _value(record, start, end), spell)
+        return FieldCell(start, end, _read_value(record, start, end), spell)
 
     def records(
         self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """The rows by the names of their columns.
+        """Yields the rows by the names of their columns.
 
         Args:
             file: the table.
@@ -105,8 +118,8 @@ class Delimited(Pieces):
             if _is_blank(line):
                 continue
             if quoted:
-                record, spans = self._record(number, line, numbered)
-                values = [_value(record, *span) for span in spans]
+                record, spans = self._read_record(number, line, numbered)
+                values = [_read_value(record, *span) for span in spans]
             else:
                 values = ended(line)[0].split(self.delimiter)
             if not names:
@@ -119,12 +132,15 @@ class Delimited(Pieces):
                 yield dict(zip(names, values, strict=True))
 
     def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
-        """Check the columns that are copied."""
+        """Checks the columns that are copied."""
 
-    def _record(
+    def _read_record(
         self, number: int, line: str, following: Iterator[tuple[int, str]]
     ) -> tuple[str, list[tuple[int, int]]]:
-        """One record, which may go on over several lines, and where its fields stand."""
+        """Reads one record, and the places of its fields.
+
+        It may go on over several lines.
+        """
         record, spans, at = line, [], 0
         bare = _BARE[self.delimiter]
         while True:
@@ -182,29 +198,33 @@ class Tsv(Delimited):
 _BARE = {each.delimiter: re.compile(rf"[^{each.delimiter}\r\n]*") for each in (Csv, Tsv)}
 
 
-def _place(names: Sequence[str], name: str) -> int:
+def _find_column(names: Sequence[str], name: str) -> int:
     if (found := names.count(name)) != 1:
         raise UnknownField(name, titles(names), found)
     return names.index(name)
 
 
 def _is_blank(line: str) -> bool:
-    """Whether a line is no row; a line of spaces is one, as to csv.DictReader."""
+    """Says whether a line is empty, and so is no row.
+
+    A line of spaces is a row, as it is to csv.DictReader.
+    """
     return not line.strip("\r\n")
 
 
-def _value(record: str, start: int, end: int) -> str:
+def _read_value(record: str, start: int, end: int) -> str:
     if record.startswith('"', start):
         return record[start + 1 : end - 1].replace('""', '"')
     return record[start:end]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _quoted_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
-    """A field; the only one of a record is quoted when it is empty, because an empty line is no row."""
-    return (
-        _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
-    )
+def _quote_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
+    """Quotes a field where it has to be.
+
+    The only field of a record is quoted when it is empty, because an empty line is no row.
+    """
+    return _quote(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text

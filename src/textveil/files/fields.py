@@ -1,7 +1,9 @@
-"""Which field of a file has its texts, where a format knows what its fields can hold, and fields that are not there.
+"""Choosing a file's text field, and errors for missing fields.
 
-In: what each field can hold. Out: the field with the texts; `UnknownField`, which names one and those that are there.
-Not here: how a format finds out what a field can hold (`jsonl`, `parquet`).
+Where a format knows what its fields can hold.
+
+In: what each field can hold. Out: the field with the texts; `UnknownField`, which names one and
+those that are there. Not here: how a format finds out what a field can hold (`jsonl`, `parquet`).
 """
 
 import re
@@ -21,11 +23,16 @@ from textveil.errors import (
 from textveil.files.contract import USUAL
 
 WORDS = 6
-"""Words of a column's name, at most; more are a text, which may stand there where a file has no line of names."""
+"""The most words of a column's name.
+
+More are a text, which may be there where a file has no line of names.
+"""
 
 
 class UnknownField(UnknownName):
-    """A file, or a line of it, does not have one field of this name.
+    """The error for a name that a file lacks or repeats.
+
+    A file, or a line of it, does not have exactly one field of this name.
 
     Args:
         name: the field asked for.
@@ -60,7 +67,7 @@ class UnknownField(UnknownName):
         )
 
     def at(self, file: object, option: str) -> "UnknownField":
-        """The same of a file, and of an option."""
+        """Returns the error with the file and the option named."""
         return UnknownField(*self._found, file, option)
 
     def __reduce__(self) -> Any:
@@ -68,7 +75,10 @@ class UnknownField(UnknownName):
 
 
 def titles(names: Sequence[str]) -> list[str]:
-    """The columns of a first line that may be shown: none, where it looks like a row and not like a line of names."""
+    """Returns the columns of a first line that may be shown.
+
+    None where it looks like a row and not like a line of names.
+    """
     if any(looks_private(name) or _NUMBER.fullmatch(name) for name in names):
         return []
     return [name for name in names if len(name.split()) <= WORDS]
@@ -78,7 +88,7 @@ _NUMBER = re.compile(r"\s*[-+]?[\d.,]+\s*")
 
 
 class Holds(Enum):
-    """What a field can hold."""
+    """The kinds of contents that a field can hold."""
 
     STRINGS = "strings"
     DOUBT = "strings, but not as texts stand in the format"
@@ -86,7 +96,7 @@ class Holds(Enum):
 
 
 def only(fields: Sequence[tuple[str, Holds]]) -> str:
-    """The only field that has strings, where no other can have any.
+    """Returns the only field that can have strings.
 
     Raises:
         ConfigError: there is none, or more than one that can.

@@ -1,9 +1,9 @@
-"""Files of texts by their names: how each is opened, which of its fields has the texts, and what is done by its format.
+"""Files of texts by name: format, compression and text field.
 
-In: a file, by its path or by a URI that fsspec knows, and which field of it. Out: its texts in order; rows, and
-the same rows with other texts; whole rows.
-Not here: the formats (`text`, `jsonl`, `delimited`, `parquet`, and those of other packages, by the registry), what is
-done to the texts (`pipeline`), and the run over many files and processes (`corpus`).
+In: a file, by its path or by a URI that fsspec knows, and which field of it. Out: its texts in
+order; rows, and the same rows with other texts; whole rows. Not here: the formats (`text`, `jsonl`,
+`delimited`, `parquet`, and those of other packages, by the registry), what is done to the texts
+(`pipeline`), and the run over many files and processes (`corpus`).
 """
 
 import bz2
@@ -46,7 +46,10 @@ class Source:
 
 
 def suffix(path: str | Path) -> tuple[str, str] | None:
-    """The format that a name ends in and how it is compressed, ("csv", "gz") for a.csv.gz; None for other names."""
+    """Returns the format and compression that a name ends in.
+
+    ("csv", "gz") for a.csv.gz; None for other names.
+    """
     name = PurePosixPath(str(path))
     packing = name.suffix.lower().removeprefix(".")
     packing = packing if packing in PACKINGS else ""
@@ -59,7 +62,7 @@ def suffix(path: str | Path) -> tuple[str, str] | None:
 
 
 def load(ending: str, **options: Any) -> Format:
-    """The format of a name.
+    """Loads the format of a name.
 
     Args:
         ending: as files of it end, without the dot.
@@ -84,22 +87,31 @@ def load(ending: str, **options: Any) -> Format:
 
 
 def has_rows(path: str) -> bool:
-    """Whether a file is more than plain lines, each a text: its rows have fields."""
+    """Says whether the rows of a file have fields.
+
+    Else it is plain lines, each a text.
+    """
     found = suffix(path)
     return found is not None and load(found[0]).fields
 
 
 def is_packed(path: str) -> bool:
-    """Whether a file cannot be read as it is: it is compressed, or its format does that itself."""
+    """Says whether a file is compressed, itself or by its format.
+
+    It then cannot be read as it is.
+    """
     found = suffix(path)
     return found is not None and (found[1] != "" or not load(found[0]).packable)
 
 
 def source(path: str | Path, *, field: str | None = None, whole: bool = False) -> Source:
-    """A file in the format that its name says, and its field with the texts: the named one, `text`, or the only one.
+    """Describes a file by its name: its format and text field.
 
-    A field `text` is taken or refused, whatever it holds. Where there is none, a field is taken if no other can have
-    strings and its name looks like one: without a header, the first line may hold a text.
+    The field is the named one, `text`, or the only one.
+
+    A field `text` is taken or refused, whatever it holds. Where there is none, a field is taken if
+    no other can have strings and its name looks like one: without a header, the first line may hold
+    a text.
 
     Raises:
         ConfigError: the name ends in no known format, or the field is not there or not clear.
@@ -108,7 +120,7 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
     found = suffix(path)
     if found is None:
         raise ConfigError(
-            f"an input file must end in {_endings()}, or in one of them followed by {_packings()}; "
+            f"an input file must end in {_list_endings()}, or in one of them followed by {_list_packings()}; "
             f"{quote_file(path)} does not"
         )
     ending, packing = found
@@ -132,10 +144,13 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
 
 
 def texts(of: Source) -> Iterator[str | None]:
-    """The texts in order, one per row, None where a row has none.
+    """Yields the texts in order, one per row.
+
+    None where a row has none.
 
     Raises:
-        InputError: a row is not what the format wants; it says which one, and nothing of what is in it.
+        InputError: a row is not what the format wants; it says which one, and nothing of what is in
+            it.
     """
     (name,) = of.columns.texts
     with opened(of.path, packing=of.packing) as file:
@@ -144,7 +159,9 @@ def texts(of: Source) -> Iterator[str | None]:
 
 
 def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a file as they stand there, by the names of their fields; a line of a .txt has the one field `text`.
+    """Yields the rows of a file as mappings.
+
+    By the names of their fields; a line of a .txt has the one field `text`.
 
     Args:
         path: the file; .gz at its end says that it is packed.
@@ -159,7 +176,7 @@ def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterato
     if ending is None:
         if found is None:
             raise ConfigError(
-                f"a file of rows must end in {_endings()}, or in one of them followed by {_packings()}; "
+                f"a file of rows must end in {_list_endings()}, or in one of them followed by {_list_packings()}; "
                 f"{quote_file(path)} does not"
             )
         ending = found[0]
@@ -169,23 +186,26 @@ def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterato
 
 
 def is_plain(name: str) -> bool:
-    """Whether a field's name looks like one, and not like a text."""
+    """Says whether a field's name looks like a name.
+
+    And not like a text.
+    """
     return re.fullmatch(r"[\w.:/-]{1,60}", name) is not None
 
 
-def _endings() -> str:
+def _list_endings() -> str:
     return ", ".join(f".{name}" for name in registry.names("format"))
 
 
-def _packings() -> str:
+def _list_packings() -> str:
     *first, last = (f".{name}" for name in PACKINGS)
     return f"{', '.join(first)} or {last}"
 
 
-# ---- bytes -----------------------------------------------------------------------------------------------------------
+# ---- bytes ---------------------------------------------------------------------------------------
 
 
-def _zstd(file: BinaryIO, mode: str) -> Any:
+def _open_zstd(file: BinaryIO, mode: str) -> Any:
     with needed():
         import pyarrow as pa
     if mode == "rb":
@@ -199,16 +219,19 @@ PACKINGS: dict[str, Callable[[BinaryIO, str], Any]] = {
     ),  # no name and no time in it
     "bz2": lambda file, mode: bz2.BZ2File(file, mode),  # type: ignore[call-overload]
     "xz": lambda file, mode: lzma.LZMAFile(file, mode),  # noqa: SIM115 - closed by who asks
-    "zst": _zstd,
+    "zst": _open_zstd,
 }
-"""How files are compressed, by how their names end. The same bytes are always compressed to the same."""
+"""Compressors, by the ending of a file's name.
+
+The same bytes are always compressed to the same.
+"""
 
 
 @contextmanager
 def opened(
     path: str | Path, *, packing: str = "", seen: Callable[[memoryview], object] = lambda _: None
 ) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked.
+    """Opens a file, and yields its unpacked bytes.
 
     Args:
         path: the file, or its URI.
@@ -218,11 +241,11 @@ def opened(
     Raises:
         InputError: it cannot be opened or read.
     """
-    with _reading(packing):
+    with _convert_errors(packing):
         local = isinstance(path, Path) or "://" not in path
-        raw = open(path, "rb", buffering=0) if local else _remote(str(path))  # noqa: SIM115 - closed below
+        raw = open(path, "rb", buffering=0) if local else _open_remote(str(path))  # noqa: SIM115 - closed below
     with raw:
-        with _reading(packing):
+        with _convert_errors(packing):
             inner = PACKINGS[packing](raw, "rb") if packing else raw
         with io.BufferedReader(_Told(inner, packing, seen), 1 << 16) as file:
             yield cast(BinaryIO, file)
@@ -230,7 +253,10 @@ def opened(
 
 @contextmanager
 def packed(target: BinaryIO, packing: str) -> Iterator[BinaryIO]:
-    """What compresses into a file what is written to it; with "" the file itself."""
+    """Opens a compressor on a file.
+
+    With "" the file itself.
+    """
     if not packing:
         yield target
         return
@@ -238,14 +264,14 @@ def packed(target: BinaryIO, packing: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _remote(uri: str) -> Any:
+def _open_remote(uri: str) -> Any:
     import fsspec
 
     return fsspec.open(uri, "rb").open()
 
 
 class _Told(io.RawIOBase):
-    """The bytes of a file; errors of reading become one line."""
+    """The bytes of a file, whose reading errors become one line."""
 
     def __init__(self, raw: Any, packing: str, seen: Callable[[memoryview], object]) -> None:
         self._raw, self._packing, self._seen = raw, packing, seen
@@ -257,13 +283,13 @@ class _Told(io.RawIOBase):
         return bool(self._raw.seekable())
 
     def readinto(self, buffer: Any) -> int | None:
-        with _reading(self._packing):
+        with _convert_errors(self._packing):
             found: int | None = self._raw.readinto(buffer)
         self._seen(memoryview(buffer)[: found or 0])
         return found
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        with _reading(self._packing):
+        with _convert_errors(self._packing):
             return int(self._raw.seek(offset, whence))
 
     def close(self) -> None:
@@ -272,7 +298,7 @@ class _Told(io.RawIOBase):
 
 
 @contextmanager
-def _reading(packing: str) -> Iterator[None]:
+def _convert_errors(packing: str) -> Iterator[None]:
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError):

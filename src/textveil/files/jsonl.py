@@ -1,7 +1,9 @@
-"""The format .jsonl: a JSON object per line, of which one field is the text.
+"""The format .jsonl: a JSON object per line.
 
-In: a file and which field of it. Out: its texts; the file with others, byte for byte the same around them.
-Not here: how files are opened and found (`formats`).
+One of its fields is the text.
+
+In: a file and which field of it. Out: its texts; the file with others, byte for byte the same
+around them. Not here: how files are opened and found (`formats`).
 """
 
 import json
@@ -16,7 +18,7 @@ from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, li
 from textveil.files.streams import json_line
 
 Member = tuple[Any, Any, int, int]
-"""The name of a field and its value, and where the value stands."""
+"""A field: its name, its value, and the value's bounds."""
 
 
 class JsonLines(Pieces):
@@ -25,60 +27,66 @@ class JsonLines(Pieces):
     fields: ClassVar[bool] = True
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The wanted field; else `text`, or the only one with strings, of the first row."""
+        """Returns the wanted field, or the first row's text field.
+
+        That is `text`, or the only one with strings.
+        """
         for number, line in lines(file)[1]:
             if wanted is None and not _is_blank(line):
-                members = _members(line, number)  # each row is checked when it is read
-                found = [(str(name), _holds(line[start])) for name, _, start, _ in members]
+                members = _read_members(line, number)  # each row is checked when it is read
+                found = [(str(name), _classify(line[start])) for name, _, start, _ in members]
                 return USUAL if USUAL in dict(found) else only(found)
         return wanted
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
-        """A row for each object."""
+        """Yields a row for each object."""
         for number, line in lines:
-            yield line if _is_blank(line) else _row(number, line, columns)
+            yield line if _is_blank(line) else _build_row(number, line, columns)
 
     def joined(self, cells: Mapping[str, str]) -> str:
-        """An object on a line."""
-        return (
-            "{" + ", ".join(f"{_spelled(name)}: {value}" for name, value in cells.items()) + "}\n"
-        )
+        """Joins fields to an object on one line."""
+        return "{" + ", ".join(f"{_spell(name)}: {value}" for name, value in cells.items()) + "}\n"
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """The objects."""
+        """Yields the objects."""
         for number, line in lines(file)[1]:
             if not _is_blank(line):
-                yield _object(line, number)
+                yield _read_object(line, number)
 
 
 def _is_blank(line: str) -> bool:
     return not line.strip(" \t\r\n")
 
 
-def _object(line: str, number: int) -> dict[str, Any]:
+def _read_object(line: str, number: int) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        result = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        result = None
+    if not isinstance(result, dict):
         raise InputError(f"line {number} must be a JSON object")
-    return found
+    return result
 
 
-def _row(number: int, line: str, columns: TextColumns) -> Row:
-    members = _members(line, number)
+def _build_row(number: int, line: str, columns: TextColumns) -> Row:
+    members = _read_members(line, number)
     asked = {*columns.texts, *columns.labels}
     others = [each for each in members if each[0] not in asked]
     _confirm(number, line, columns, others)
-    cells = {name: _cell(number, line, columns, members, name) for name in asked}
+    cells = {name: _build_cell(number, line, columns, members, name) for name in asked}
     rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
     return Row(line, cells, tuple(str(name) for name, *_ in others), rest)
 
 
 def _confirm(number: int, line: str, columns: TextColumns, others: Sequence[Member]) -> None:
-    """Refuses a row in which a field could have the texts as well as the one that was guessed."""
+    """Refuses a row where the guessed text field is ambiguous.
+
+    Another field could have the texts as well.
+    """
     more = [
-        name for name, _, at, _ in others if name == USUAL or _holds(line[at]) is not Holds.OTHERS
+        name
+        for name, _, at, _ in others
+        if name == USUAL or _classify(line[at]) is not Holds.OTHERS
     ]
     if columns.guessed and more:
         both = listed([*columns.texts, *more])
@@ -87,7 +95,7 @@ def _confirm(number: int, line: str, columns: TextColumns, others: Sequence[Memb
         )
 
 
-def _cell(
+def _build_cell(
     number: int, line: str, columns: TextColumns, members: Sequence[Member], name: str
 ) -> FieldCell:
     found = [each for each in members if each[0] == name]
@@ -96,18 +104,18 @@ def _cell(
     _, value, start, end = found[0]
     if name in columns.labels and _WHOLE.fullmatch(line, start, end):
         value = line[start:end]
-    if not _fits(value):
+    if not _is_valid(value):
         text = name in columns.texts
         kinds = "a string of valid Unicode" if text else "a string, a whole number"
         raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")
-    return FieldCell(start, end, value, _spelled)
+    return FieldCell(start, end, value, _spell)
 
 
-def _fits(value: object) -> bool:
+def _is_valid(value: object) -> bool:
     return value is None or (isinstance(value, str) and not _SURROGATE.search(value))
 
 
-def _spelled(text: str) -> str:
+def _spell(text: str) -> str:
     return json_line(text).removesuffix("\n")
 
 
@@ -115,12 +123,12 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _holds(mark: str) -> Holds:
-    """What a value holds, judged by its first character."""
+def _classify(mark: str) -> Holds:
+    """Returns the kind of a value, by its first character."""
     return Holds.STRINGS if mark == '"' else Holds.DOUBT if mark in "[{" else Holds.OTHERS
 
 
-# ---- objects on one line ---------------------------------------------------------------------------------------------
+# ---- objects on one line -------------------------------------------------------------------------
 
 # Values of other fields are walked over, not kept; numbers stay strings, so that none is too long.
 _DECODER = json.JSONDecoder(
@@ -129,8 +137,11 @@ _DECODER = json.JSONDecoder(
 _MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
 
 
-def _members(line: str, number: int) -> list[Member]:
-    """Names and values of an object on one line, and where each value stands."""
+def _read_members(line: str, number: int) -> list[Member]:
+    """Reads the fields of an object on one line.
+
+    And where each value begins and ends.
+    """
     try:
         return list(_walk(line))
     except (ValueError, RecursionError):
@@ -140,24 +151,24 @@ def _members(line: str, number: int) -> list[Member]:
 
 
 def _walk(line: str) -> Iterator[Member]:
-    at = _behind("{", line, 0)
+    at = _skip_mark("{", line, 0)
     more = line.startswith('"', at)
     while more:
         name, end = _DECODER.raw_decode(line, at)
         if not isinstance(name, str):
             raise ValueError
-        start = _behind(":", line, end)
+        start = _skip_mark(":", line, end)
         value, at = _DECODER.raw_decode(line, start)
         yield name, value, start, at
         more = _MARKS[","].match(line, at) is not None
         if more:
-            at = _behind(",", line, at)
-    if _behind("}", line, at) != len(line):
+            at = _skip_mark(",", line, at)
+    if _skip_mark("}", line, at) != len(line):
         raise ValueError
 
 
-def _behind(mark: str, line: str, at: int) -> int:
-    """The place after a mark and the spaces around it."""
+def _skip_mark(mark: str, line: str, at: int) -> int:
+    """Returns the place after a mark and the spaces around it."""
     found = _MARKS[mark].match(line, at)
     if found is None:
         raise ValueError

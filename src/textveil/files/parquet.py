@@ -1,7 +1,9 @@
-"""The format .parquet: a table by columns, of which one has the texts. It needs pyarrow, the extra `files`.
+"""The format .parquet: a table by columns, one with the texts.
 
-In: a file and which column of it. Out: its texts; a file with others, of the same columns, without metadata.
-Not here: how files are opened and found (`formats`).
+It needs pyarrow, the extra `files`.
+
+In: a file and which column of it. Out: its texts; a file with others, of the same columns, without
+metadata. Not here: how files are opened and found (`formats`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 READ = 4096
-"""Rows that are read at once, where only some columns are."""
+"""The rows that are read at once, where all columns are."""
 
 GROUP = 1 << 16
-"""Rows of a row group that is written, at most."""
+"""The most rows of a written row group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,15 +44,15 @@ class ArrowBatch:
         return int(self.table.num_rows)
 
     def values(self, name: str) -> list[str | None]:
-        """A column; numbers as strings."""
+        """Returns a column's values; numbers as strings."""
         # by its number, because the field b of a struct a is called a.b too
-        with _reading():
+        with _convert_errors():
             found = self.table.column(self.table.schema.get_field_index(name)).to_pylist()
         return [each if each is None else str(each) for each in found]
 
     def copied(self) -> Iterator[str]:
-        """All other columns that were read."""
-        with _reading():
+        """Yields the values of all other columns that were read."""
+        with _convert_errors():
             for name, column in zip(self.table.schema.names, self.table.columns, strict=True):
                 if name in self.others:
                     yield from (str(each) for each in column.to_pylist() if each is not None)
@@ -63,9 +65,9 @@ class Parquet:
     packable: ClassVar[bool] = False
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The wanted column, else `text`, else the only one with strings."""
-        with _opened(file) as table:
-            fields = [(each.name, _holds(each.type)) for each in table.schema_arrow]
+        """Returns the wanted column, else `text` or the only string column."""
+        with _open(file) as table:
+            fields = [(each.name, _classify(each.type)) for each in table.schema_arrow]
         chosen = USUAL if wanted is None else wanted
         names = [name for name, _ in fields]
         if wanted is None and chosen not in names:
@@ -91,8 +93,8 @@ class Parquet:
         characters: int = CHARACTERS,
         copied: bool = True,
     ) -> Iterator[ArrowBatch]:
-        """Some rows of a row group at a time."""
-        with _opened(file) as table, _reading():
+        """Yields rows of each row group, in batches."""
+        with _open(file) as table, _convert_errors():
             asked, names = (*columns.texts, *columns.labels), table.schema_arrow.names
             self._check(table.schema_arrow, columns)
             others = frozenset(names) - {*asked}
@@ -115,9 +117,9 @@ class Parquet:
                         return
 
     def head(self, file: BinaryIO) -> tuple[Any, dict[str, str] | str]:
-        """The schema, and how columns are compressed."""
-        with _opened(file) as table:
-            return table.schema_arrow, _codecs(table)
+        """Reads the schema, and the compression of the columns."""
+        with _open(file) as table:
+            return table.schema_arrow, _read_codecs(table)
 
     def write(
         self,
@@ -126,7 +128,7 @@ class Parquet:
         target: BinaryIO,
         only: Sequence[str] | None = None,
     ) -> None:
-        """One row group at a time."""
+        """Writes one row group at a time."""
         with needed():
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -134,12 +136,12 @@ class Parquet:
         schema, codecs = head
         if only is not None:
             schema = pa.schema([schema.field(schema.get_field_index(name)) for name in only])
-        schema = pa.schema([_bare(each) for each in schema])
+        schema = pa.schema([_strip_field(each) for each in schema])
         waiting: list[Any] = []
         with pq.ParquetWriter(target, schema, compression=codecs) as writer:
             for batch, texts in released:
                 assert isinstance(batch, ArrowBatch), "it comes from this format"
-                made = _with_texts(batch.table, texts, only)
+                made = _replace_texts(batch.table, texts, only)
                 waiting.append(made.cast(schema))
                 if sum(each.num_rows for each in waiting) >= GROUP:
                     writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
@@ -148,14 +150,14 @@ class Parquet:
                 writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
 
     def _check(self, schema: Any, columns: TextColumns) -> None:
-        """Every column that is asked for is there once, and of a type that can be read."""
+        """Checks that each requested column is there once and readable."""
         import pyarrow as pa
 
         for name in (*columns.texts, *columns.labels):
             found = [each for each in schema if each.name == name]
             if len(found) != 1:
                 raise UnknownField(name, schema.names, len(found))
-            strings = _holds(found[0].type) is Holds.STRINGS
+            strings = _classify(found[0].type) is Holds.STRINGS
             if not strings and (name in columns.texts or not pa.types.is_integer(found[0].type)):
                 raise ConfigError(
                     f"a field that is named must be a column of strings, or of whole numbers where it has no texts; "
@@ -163,16 +165,16 @@ class Parquet:
                 )
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """The rows by the names of their columns."""
-        with _opened(file) as table, _reading():
+        """Yields the rows by the names of their columns."""
+        with _open(file) as table, _convert_errors():
             for batch in table.iter_batches(batch_size=READ):
                 yield from batch.to_pylist()
 
 
-def _with_texts(
+def _replace_texts(
     table: Any, texts: Mapping[str, Sequence[str | None]], only: Sequence[str] | None
 ) -> Any:
-    """Rows with other texts, and of some columns alone."""
+    """Replaces the texts of rows, and drops other columns if asked."""
     import pyarrow as pa
 
     for name, found in texts.items():
@@ -185,8 +187,8 @@ def _with_texts(
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """Turn what pyarrow says of a damaged file into one line."""
+def _convert_errors() -> Iterator[None]:
+    """Turns pyarrow's errors on a damaged file into one line."""
     with needed():
         import pyarrow as pa
 
@@ -203,23 +205,23 @@ def _reading() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(file: BinaryIO) -> "Iterator[pq.ParquetFile]":
+def _open(file: BinaryIO) -> "Iterator[pq.ParquetFile]":
     with needed():
         import pyarrow.parquet as pq
 
-    with _reading():
+    with _convert_errors():
         table = pq.ParquetFile(file)
     with table:
         yield table
 
 
-def _holds(kind: Any) -> Holds:
+def _classify(kind: Any) -> Holds:
     import pyarrow as pa
 
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return Holds.STRINGS
     if pa.types.is_nested(kind) and kind.num_fields:
-        inner = {_holds(kind.field(i).type) for i in range(kind.num_fields)}
+        inner = {_classify(kind.field(i).type) for i in range(kind.num_fields)}
         return Holds.OTHERS if inner == {Holds.OTHERS} else Holds.DOUBT
     plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
     if any(getattr(pa.types, f"is_{each}")(kind) for each in plain):
@@ -227,32 +229,39 @@ def _holds(kind: Any) -> Holds:
     return Holds.DOUBT
 
 
-def _bare(column: Any) -> Any:
-    """A field without metadata, which may tell of columns that are dropped; extension types are their storage."""
-    return column.with_type(_bare_type(column.type)).remove_metadata()
+def _strip_field(column: Any) -> Any:
+    """Strips a field's metadata and extension types.
+
+    Metadata may tell which columns were dropped; extension types become their storage.
+    """
+    return column.with_type(_strip_type(column.type)).remove_metadata()
 
 
-def _bare_type(kind: Any) -> Any:
+def _strip_type(kind: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
-        return _bare_type(kind.storage_type)
+        return _strip_type(kind.storage_type)
     if pa.types.is_struct(kind):
-        return pa.struct([_bare(each) for each in kind])
+        return pa.struct([_strip_field(each) for each in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_bare(kind.key_field), _bare(kind.item_field), keys_sorted=kind.keys_sorted)
+        return pa.map_(
+            _strip_field(kind.key_field),
+            _strip_field(kind.item_field),
+            keys_sorted=kind.keys_sorted,
+        )
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_bare(kind.value_field), kind.list_size)
+        return pa.list_(_strip_field(kind.value_field), kind.list_size)
     for name in ("list_", "large_list", "list_view", "large_list_view"):
         if getattr(pa.types, f"is_{name.rstrip('_')}")(kind):
-            return getattr(pa, name)(_bare(kind.value_field))
+            return getattr(pa, name)(_strip_field(kind.value_field))
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _bare_type(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, _strip_type(kind.value_type), kind.ordered)
     return kind
 
 
-def _codecs(table: "pq.ParquetFile") -> dict[str, str] | str:
-    """The compression of each column, by its path."""
+def _read_codecs(table: "pq.ParquetFile") -> dict[str, str] | str:
+    """Returns the compression of each column, by its path."""
     if not table.num_row_groups:
         return "snappy"
     group = table.metadata.row_group(0)

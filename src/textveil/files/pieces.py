@@ -1,4 +1,6 @@
-"""What formats of lines share: a file is a head, and then pieces: rows, and what is copied between them.
+"""The common part of line formats: a head, and then pieces.
+
+Pieces are rows, and what is copied between them.
 
 In: a file in pieces. Out: its rows in batches, and the same rows with other texts.
 Not here: how a format cuts a file into pieces (`text`, `jsonl`, `delimited`).
@@ -38,7 +40,7 @@ class Row(NamedTuple):
     """One row of a file.
 
     Attributes:
-        line: as it stands there, with its end; it may be several lines.
+        line: as it is in the file, with its end; it may be several lines.
         cells: the fields that were asked for, by name.
         others: the names of the other fields.
         rest: their values; what is no string as it is written.
@@ -53,7 +55,10 @@ class Row(NamedTuple):
         return "Row()"
 
     def spelled(self, texts: Mapping[str, str | None]) -> dict[str, str]:
-        """What stands in each of the fields, with other texts in the places of those that are there."""
+        """Returns the spelling of each field, with new texts.
+
+        New ones take the place of those that are there.
+        """
         found = {}
         for name, cell in self.cells.items():
             text = texts.get(name)
@@ -62,7 +67,7 @@ class Row(NamedTuple):
         return found
 
     def rewritten(self, texts: Mapping[str, str | None]) -> str:
-        """The row with other texts, and all else as it was."""
+        """Returns the row with other texts, and all else unchanged."""
         spelled, made, at = self.spelled(texts), [], 0
         for name, cell in sorted(self.cells.items(), key=lambda each: each[1].start):
             made += [self.line[at : cell.start], spelled[name]]
@@ -84,35 +89,38 @@ class LineBatch:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows."""
+        """The rows among the pieces."""
         return [piece for piece in self.pieces if isinstance(piece, Row)]
 
     @property
     def others(self) -> frozenset[str]:
-        """Fields that were not asked for."""
+        """The fields that were not asked for."""
         return frozenset(chain.from_iterable(row.others for row in self.rows))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def values(self, name: str) -> list[str | None]:
-        """The values of a field."""
+        """Returns the values of a field."""
         return [row.cells[name].value for row in self.rows]
 
     def copied(self) -> Iterator[str]:
-        """The values of all other fields; what is no string as it is written."""
+        """Returns the values of all other fields.
+
+        Any that is no string comes as it is written.
+        """
         return chain.from_iterable(row.rest for row in self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileHead:
-    """What stands before the first row.
+    """The part of a file before its first row.
 
     Attributes:
-        text: as it stands there, without the byte order mark.
+        text: as it is in the file, without the byte order mark.
         mark: the byte order mark, or nothing.
         names: of the columns, where the head says them; repeated ones too.
-        cells: where each name stands in the text.
+        cells: the spelling of each name in the text.
     """
 
     text: str = ""
@@ -122,7 +130,10 @@ class FileHead:
 
 
 class Numbered:
-    """The lines of a file with their ends, numbered from 1, and how many bytes of the file have been read."""
+    """The numbered lines of a file, with their ends.
+
+    Numbers begin at 1; `end` counts the bytes of the file that have been read.
+    """
 
     def __init__(
         self, file: BinaryIO, first: bytes = b"", *, number: int = 1, end: int = 0
@@ -132,7 +143,7 @@ class Numbered:
 
     @property
     def read(self) -> int:
-        """How many bytes were taken from the file."""
+        """The number of bytes taken from the file."""
         return max(self.end, self._first)
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
@@ -150,29 +161,38 @@ class Numbered:
 
 
 class Pieces(ABC):
-    """A format that is read from front to back; `field`, `pieces` and `records` are its own."""
+    """A format that is read from front to back.
+
+    Its classes define `field`, `pieces` and `records`.
+    """
 
     packable: ClassVar[bool] = True
 
     @abstractmethod
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
-        """The rest of a file as rows, and strings between them that are copied as they are; nothing is left out."""
+        """Yields the rest of a file as rows and copied strings.
+
+        The strings between rows are copied as they are; nothing is left out.
+        """
 
     @abstractmethod
     def joined(self, cells: Mapping[str, str]) -> str:
-        """A row of these fields alone, with its end; for the head, of the names as they stand there."""
+        """Joins fields to a row, with its end.
+
+        For the head, names as they are written there.
+        """
 
     def begin(self, file: BinaryIO) -> tuple[FileHead, Numbered]:
-        """What stands before the first row, and what follows."""
+        """Reads the head, and returns it with the following lines."""
         mark, numbered = lines(file)
         return FileHead(mark=mark), numbered
 
     def head(self, file: BinaryIO) -> FileHead:
-        """What stands before the first row."""
+        """Reads the part of a file before its first row."""
         return self.begin(file)[0]
 
     def texts(self, file: BinaryIO) -> Iterator[str | None]:
-        """The texts of a format without fields."""
+        """Yields the texts of a format without fields."""
         (name,) = TextColumns().texts
         for batch in self.batches(file, TextColumns()):
             yield from batch.values(name)
@@ -188,7 +208,7 @@ class Pieces(ABC):
         characters: int = CHARACTERS,
         copied: bool = True,
     ) -> Iterator[LineBatch]:
-        """The rows, some at a time."""
+        """Yields the rows in batches."""
         head, numbered = self.begin(file)
         if start:
             skip(file, start, numbered.read)
@@ -215,7 +235,10 @@ class Pieces(ABC):
         target: BinaryIO,
         only: Sequence[str] | None = None,
     ) -> None:
-        """Write rows with other texts; line by line, so that little is held at once."""
+        """Writes rows with other texts.
+
+        Line by line, so that little is held at once.
+        """
         if only is None:
             target.write((head.mark + head.text).encode())
         elif head.names:
@@ -227,12 +250,12 @@ class Pieces(ABC):
             for piece in batch.pieces:
                 if isinstance(piece, Row):
                     new = {name: found[row] for name, found in texts.items()}
-                    target.write(self._written(piece, new, only).encode())
+                    target.write(self._spell_row(piece, new, only).encode())
                     row += 1
                 elif only is None:
                     target.write(piece.encode())
 
-    def _written(
+    def _spell_row(
         self, row: Row, texts: Mapping[str, str | None], only: Sequence[str] | None
     ) -> str:
         if only is None:
@@ -242,7 +265,9 @@ class Pieces(ABC):
 
 
 def skip(file: BinaryIO, start: int, read: int = 0) -> None:
-    """Go on at a byte of a file. One that is compressed is read until there.
+    """Skips to a byte of a file.
+
+    One that cannot seek, being compressed, is read until there.
 
     Args:
         file: it.
@@ -257,7 +282,10 @@ def skip(file: BinaryIO, start: int, read: int = 0) -> None:
 
 
 def lines(file: BinaryIO) -> tuple[str, Numbered]:
-    """The byte order mark of a file, "" where it has none; and its lines with their ends, numbered from 1, without it.
+    """Returns the byte order mark and the lines of a file.
+
+    The mark is "" where it has none; the lines have their ends, are numbered from 1, and lack the
+    mark.
 
     Raises:
         InputError: a line is not UTF-8 (while they are read).
@@ -267,6 +295,9 @@ def lines(file: BinaryIO) -> tuple[str, Numbered]:
 
 
 def ended(line: str) -> tuple[str, str]:
-    r"""A line without its end, and its end: "\n", "\r\n", or nothing."""
+    r"""Splits a line into its text and its end.
+
+    The end is "\n", "\r\n", or nothing.
+    """
     body = line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line
     return body, line[len(body) :]

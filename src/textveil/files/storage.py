@@ -1,7 +1,10 @@
-"""Folders and files by path or URI, here or in an object store, through fsspec.
+"""Folders and files by path or URI, through fsspec.
 
-In: paths, folders, patterns and URIs. Out: the files that they mean; a folder whose files appear when they are whole.
-Not here: the lock of a folder on this machine (`work`), and what is in the files (`formats`).
+Here or in an object store.
+
+In: paths, folders, patterns and URIs. Out: the files that they mean; a folder whose files appear
+when they are whole. Not here: the lock of a folder on this machine (`work`), and what is in the
+files (`formats`).
 """
 
 import os
@@ -25,7 +28,9 @@ _NUMBERS = count()
 
 @dataclass(frozen=True)
 class Storage:
-    """A folder, by its path or URI. It pickles, and is opened anew wherever it is used.
+    """A folder, by its path or URI.
+
+    It pickles, and is opened anew wherever it is used.
 
     Args:
         uri: `released/`, `s3://bucket/released`, `memory://released`.
@@ -35,30 +40,41 @@ class Storage:
 
     @property
     def local(self) -> Path | None:
-        """The folder, where it is on this machine; None where it is in an object store."""
+        """The folder's path on this machine; None in an object store."""
         if "://" not in self.uri:
             return Path(self.uri)
         return (
-            Path(_filesystem(self.uri)[1]) if self.uri.startswith(("file://", "local://")) else None
+            Path(_open_filesystem(self.uri)[1])
+            if self.uri.startswith(("file://", "local://"))
+            else None
         )
 
     def inside(self, name: str) -> "Storage":
-        """A folder in it."""
+        """Returns a folder within this one."""
         return Storage(f"{self.uri.rstrip('/')}/{name}")
 
     def holds(self, path: str) -> bool:
-        """Whether a file, by its path or URI, is in it or in a folder of it."""
-        (files, root), (others, there) = _filesystem(self.uri), _filesystem(path)
+        """Says whether a file is in the folder, at any depth.
+
+        By the file's path or URI.
+        """
+        (files, root), (others, there) = _open_filesystem(self.uri), _open_filesystem(path)
         return type(files) is type(others) and there.startswith(f"{root.rstrip('/')}/")
 
     def names(self) -> list[str]:
-        """The files directly in it, sorted; none where it is not there."""
+        """Returns the files directly in it, sorted.
+
+        None where it is not there.
+        """
         return sorted(self.sizes())
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each file directly in it; none where it is not there."""
-        with _about("the output folder"):
-            files, root = _filesystem(self.uri)
+        """Returns the size in bytes of each file directly in it.
+
+        None where it is not there.
+        """
+        with _convert_read_errors("the output folder"):
+            files, root = _open_filesystem(self.uri)
             files.invalidate_cache()
             try:
                 found = files.ls(root, detail=True)
@@ -71,21 +87,24 @@ class Storage:
             }
 
     def everything(self) -> list[str]:
-        """All files in it and in folders of it, by their paths from here, sorted; none where it is not there."""
-        with _about("the output folder"):
-            files, root = _filesystem(self.uri)
+        """Returns all files in it, at any depth, sorted.
+
+        By their paths from here; none where it is not there.
+        """
+        with _convert_read_errors("the output folder"):
+            files, root = _open_filesystem(self.uri)
             files.invalidate_cache()
             start = len(root.rstrip("/")) + 1
             return sorted(str(name)[start:] for name in files.find(root))
 
     def exists(self, name: str) -> bool:
-        """Whether a file of this name is there."""
-        with _about("the output folder"):
-            files, root = _filesystem(self.uri)
+        """Says whether a file of this name is there."""
+        with _convert_read_errors("the output folder"):
+            files, root = _open_filesystem(self.uri)
             return bool(files.exists(f"{root}/{name}"))
 
     def read(self, name: str) -> bytes:
-        """A file of it.
+        """Reads a file of the folder.
 
         Raises:
             InputError: it cannot be read.
@@ -95,21 +114,24 @@ class Storage:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[BinaryIO]:
-        """A file of it, to read."""
-        with _about(name):
-            files, root = _filesystem(self.uri)
+        """Opens a file of the folder for reading."""
+        with _convert_read_errors(name):
+            files, root = _open_filesystem(self.uri)
             file = files.open(f"{root}/{name}", "rb")
         with file:
             yield cast(BinaryIO, file)
 
     def digest(self, name: str) -> str:
-        """SHA-256 of a file of it."""
+        """Returns the SHA-256 of a file of the folder."""
         with self.opened(name) as file:
             return file_digest(cast(BufferedReader, file), "sha256").hexdigest()
 
     @contextmanager
     def writing(self, name: str, *, within: str = "", mode: int = 0o666) -> Iterator[BinaryIO]:
-        """A file that is written under another name, brought to the disk, and renamed when the body has ended well.
+        """Opens a file that appears only when it is whole.
+
+        It is written under another name, brought to the disk, and renamed when the body has ended
+        well.
 
         Two processes that write the same file do not meet before the last step.
 
@@ -141,8 +163,8 @@ class Storage:
                     os.unlink(folder / part)
                 raise
             return
-        with _storing():
-            files, root = _filesystem(self.uri)
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             files.makedirs(f"{root}/{within}".rstrip("/"), exist_ok=True)
             try:
                 with files.open(f"{root}/{part}", "wb") as stream:
@@ -154,15 +176,18 @@ class Storage:
                 raise
 
     def write(self, name: str, content: bytes, *, within: str = "", mode: int = 0o666) -> None:
-        """A whole file, as `writing`."""
+        """Writes a whole file, as `writing` does."""
         with self.writing(name, within=within, mode=mode) as stream:
             stream.write(content)
 
     def create(self, name: str, content: bytes, *, mode: int = 0o666) -> bool:
-        """Write a whole file that was not there; False, and nothing is written, where it was.
+        """Creates a file, and returns False where it was there.
 
-        On this machine the caller holds the folder. Of several processes that create a file in an object store at the
-        same time one does, where the store can tell (S3 and Google Cloud Storage can); else the last one's is there.
+        Then nothing is written.
+
+        On this machine the caller holds the folder. Of several processes that create a file in an
+        object store at the same time one does, where the store can tell (S3 and Google Cloud
+        Storage can); else the last one's is there.
 
         Args:
             name: of the file.
@@ -177,8 +202,8 @@ class Storage:
         if self.local is not None:
             self.write(name, content, mode=mode)
             return True
-        with _storing():
-            files, root = _filesystem(self.uri)
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             try:
                 files.pipe_file(f"{root}/{name}", content, mode="create")
             except FileExistsError:
@@ -189,31 +214,34 @@ class Storage:
         return self.read(name) == content
 
     def delete(self, name: str) -> None:
-        """Delete a file of it."""
-        with _storing():
-            files, root = _filesystem(self.uri)
+        """Deletes a file of the folder."""
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             files.rm(f"{root}/{name}")
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it."""
-        with _storing():
-            files, root = _filesystem(self.uri)
+        """Deletes the folder with all that is in it."""
+        with _convert_write_errors():
+            files, root = _open_filesystem(self.uri)
             if files.exists(root):
                 files.rm(root, recursive=True)
 
 
 def found(inputs: Sequence[str | Path]) -> list[str]:
-    """The files that paths, folders, patterns and URIs mean, each once, in the order of their names.
+    """Finds the files that paths, folders, patterns and URIs name.
 
-    Of a folder these are all files below it with the ending of a known format; hidden ones are left out.
+    Each once, in the order of their names.
+
+    Of a folder these are all files below it with the ending of a known format; hidden ones are left
+    out.
 
     Raises:
         InputError: one means no file.
     """
     files: list[str] = []
     for number, each in enumerate(map(str, inputs), 1):
-        with _about(f"input {number}, {quote_file(each)},"):
-            here = _meant(each)
+        with _convert_read_errors(f"input {number}, {quote_file(each)},"):
+            here = _find_meant(each)
         if not here:
             raise InputError(
                 f"input {number} of {len(inputs)}, {quote_file(each)}, names no file: give files, folders, patterns or "
@@ -224,13 +252,15 @@ def found(inputs: Sequence[str | Path]) -> list[str]:
 
 
 def state(path: str) -> str:
-    """What tells cheaply that a file changed: its size and when that was last written, where its storage says it.
+    """Returns a cheap fingerprint of a file.
+
+    Its size, and when it was last written, where its storage says it.
 
     Raises:
         InputError: it cannot be read.
     """
-    with _about(f"the input file {quote_file(path)}"):
-        files, root = _filesystem(path)
+    with _convert_read_errors(f"the input file {quote_file(path)}"):
+        files, root = _open_filesystem(path)
         files.invalidate_cache()
         said = [str(files.size(root))]
         with suppress(NotImplementedError):
@@ -238,25 +268,25 @@ def state(path: str) -> str:
         return " ".join(said)
 
 
-def _meant(uri: str) -> list[str]:
-    system, root = _filesystem(uri)
+def _find_meant(uri: str) -> list[str]:
+    system, root = _open_filesystem(uri)
     if re.search(r"[*?[]", uri) and not system.exists(root):
         there = list(filter(system.isfile, system.glob(root)))
     elif system.isdir(root):
-        there = [each for each in system.find(root) if _listed(each[len(root) :])]
+        there = [each for each in system.find(root) if _is_listed(each[len(root) :])]
     else:
         there = list(filter(system.isfile, [root]))
     return [str(each) if "://" not in uri else str(system.unstrip_protocol(each)) for each in there]
 
 
-def _listed(path: str) -> bool:
+def _is_listed(path: str) -> bool:
     return formats.suffix(path) is not None and not any(
         each.startswith((".", "_")) for each in path.split("/") if each
     )
 
 
-def _filesystem(uri: str) -> tuple[Any, str]:
-    """The file system of a URI, and the path in it."""
+def _open_filesystem(uri: str) -> tuple[Any, str]:
+    """Returns the file system of a URI, and the path in it."""
     import fsspec
 
     try:
@@ -270,7 +300,7 @@ def _filesystem(uri: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _about(what: str) -> Iterator[None]:
+def _convert_read_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -282,7 +312,7 @@ def _about(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _storing() -> Iterator[None]:
+def _convert_write_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:

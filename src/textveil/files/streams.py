@@ -1,7 +1,8 @@
 """Texts in, results out: standard streams and files, lines and bytes.
 
-In: what a user gave as input and output. Out: decoded texts; a place to write that appears only when it is whole.
-Not here: what is done to the texts (`pipeline`), the commands (`cli`), and errors as a user sees them (`shell`).
+In: what a user gave as input and output. Out: decoded texts; a place to write that appears only
+when it is whole. Not here: what is done to the texts (`pipeline`), the commands (`cli`), and errors
+as a user sees them (`shell`).
 """
 
 import json
@@ -26,24 +27,26 @@ MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some programs begin a file."""
 
 PIECE = 1 << 16
-"""Bytes that are read at once, at most."""
+"""The most bytes that are read at once."""
 
 OUTPUT = "the output"
-"""What messages call the place where results go."""
+"""The name of the output in messages."""
 
 _PATH_LIKE = re.compile(
     r"(\.{0,2}|~[^/\s]*)/\S*|\S*[^\s/.]\.(txt|text|jsonl?|csv|tsv|md|rst|html?|xml|ya?ml|log|parquet|gz|zip|pdf|docx?|tex|py)",
     re.IGNORECASE,
 )
 
-# ---- texts in --------------------------------------------------------------------------------------------------------
+# ---- texts in ------------------------------------------------------------------------------------
 
 
 @contextmanager
 def texts(
     argument: str | None, *, whole: bool = False, output: str | None = None
 ) -> Iterator["Texts"]:
-    """The texts behind an argument: each line of a file or of standard input, or the argument itself as one text.
+    """Opens the texts behind an argument.
+
+    Each line of a file or of standard input, or the argument itself as one text.
 
     What was given is named in an error where it looks like a path; else it is the text itself.
 
@@ -53,7 +56,8 @@ def texts(
         output: where the results go, which must not be the input.
 
     Raises:
-        InputError: there is no input, or it cannot be read, or is not UTF-8 (then while the texts are read).
+        InputError: there is no input, or it cannot be read, or is not UTF-8 (then while the texts
+            are read).
         ConfigError: the output is the input file.
     """
     if argument is not None and is_text(argument):
@@ -67,11 +71,12 @@ def texts(
 
 
 class Texts:
-    """Gives the texts of one input, once.
+    """The texts of one input, which are read once.
 
     Attributes:
         texts: as they are read.
-        mark: the byte order mark at the start of the input, "" without one; known when the first text was read.
+        mark: the byte order mark at the start of the input, "" without one; known when the first
+            text was read.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -79,12 +84,15 @@ class Texts:
         self.mark = ""
 
     def __iter__(self) -> Iterator[str]:
-        """Gives the texts, without the mark."""
+        """Yields the texts, without the mark."""
         return iter(self.texts)
 
 
 def is_text(argument: str | None) -> bool:
-    """Whether an argument is a text, and not the name of a file, of a folder, or of one that is missing."""
+    """Says whether an argument is a text.
+
+    And not the name of a file, of a folder, or of one that is missing.
+    """
     if argument is None or argument == "-":
         return False
     looks_like_path = _PATH_LIKE.fullmatch(argument) is not None and "://" not in argument
@@ -95,7 +103,10 @@ def is_text(argument: str | None) -> bool:
 
 
 def require_input(argument: str | None) -> None:
-    """Raise `InputError` where no text is given and nobody sends one: standard input is a terminal or closed."""
+    """Refuses to wait for input that nobody sends.
+
+    That is where no text is given, and standard input is a terminal or closed: `InputError`.
+    """
     waits = argument is None or argument == "-"
     if waits and (sys.stdin is None or (argument is None and sys.stdin.isatty())):
         raise InputError(
@@ -105,7 +116,9 @@ def require_input(argument: str | None) -> None:
 
 @contextmanager
 def opened(argument: str | None) -> Iterator[BinaryIO]:
-    """The bytes of a file, or of standard input for None and "-".
+    """Opens a file, or standard input for None and "-".
+
+    As bytes.
 
     Raises:
         InputError: standard input is a terminal or closed, or no file of that name can be read.
@@ -132,7 +145,10 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
 
 
 def near_file(path: str) -> str:
-    """Asks whether the file beside a missing one with the nearest name is meant; nothing where none is near."""
+    """Suggests the file with the name nearest to a missing one.
+
+    Nothing where none in its folder is near.
+    """
     folder, name = os.path.split(path)
     with suppress(OSError, ValueError):  # ValueError: a null character
         if near := get_close_matches(name, os.listdir(folder or "."), n=1, cutoff=0.75):
@@ -141,28 +157,34 @@ def near_file(path: str) -> str:
 
 
 def read_lines(stream: BinaryIO, into: Texts | None = None) -> Iterator[str]:
-    r"""One text per line, without its line end, \n or \r\n; memory holds one line. `into` learns the mark."""
+    r"""Yields one text per line, without its line end.
+
+    That is \n or \r\n; memory holds one line. `into` learns the mark.
+    """
     offset = 0
     while line := _read(stream.readline):
-        body, start = _without_mark(line, offset, into)
+        body, start = _strip_mark(line, offset, into)
         yield decode(body.removesuffix(b"\n").removesuffix(b"\r"), start)
         offset += len(line)
 
 
 def read_whole(stream: BinaryIO, into: Texts | None = None) -> str:
-    """All of a stream as one text. `into` learns the mark."""
-    return decode(*_without_mark(_read(stream.read), 0, into))
+    """Reads all of a stream as one text.
+
+    `into` learns the mark.
+    """
+    return decode(*_strip_mark(_read(stream.read), 0, into))
 
 
 def read_pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """The bytes of a stream as they come."""
+    """Yields the bytes of a stream as they come."""
     read = getattr(stream, "read1", stream.read)  # waits for the first bytes, and not for all
     while piece := _read(lambda: read(PIECE)):
         yield piece
 
 
 def decode(content: bytes, offset: int = 0) -> str:
-    """UTF-8 as text.
+    """Decodes UTF-8 bytes.
 
     Args:
         content: the bytes.
@@ -188,8 +210,11 @@ def _read(read: Callable[[], bytes]) -> bytes:
         raise InputError(f"the input cannot be read: {error.strerror}") from None
 
 
-def _without_mark(content: bytes, offset: int, into: Texts | None) -> tuple[bytes, int]:
-    """Content without a byte order mark at the start of the input, and where it then starts."""
+def _strip_mark(content: bytes, offset: int, into: Texts | None) -> tuple[bytes, int]:
+    """Strips a byte order mark at the start of the input.
+
+    Returns also where the content then starts.
+    """
     if offset or not content.startswith(MARK):
         return content, offset
     if into is not None:
@@ -198,7 +223,7 @@ def _without_mark(content: bytes, offset: int, into: Texts | None) -> tuple[byte
 
 
 def _refuse_same(stream: BinaryIO, output: str | None) -> None:
-    """Refuse to overwrite the input."""
+    """Refuses to overwrite the input."""
     same = False
     if output is not None and os.path.isfile(output):
         with suppress(OSError, ValueError):  # a stream without a file behind it is no file
@@ -207,16 +232,17 @@ def _refuse_same(stream: BinaryIO, output: str | None) -> None:
         raise ConfigError(f"--output must not be the input file, {quote_file(output)}")
 
 
-# ---- results out -----------------------------------------------------------------------------------------------------
+# ---- results out ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where results go.
+    """The destination of results.
 
     Attributes:
         stream: what is written to.
-        standard: whether it is standard output, which is flushed after every piece, so that no text waits there.
+        standard: whether it is standard output, which is flushed after every piece, so that no text
+            waits there.
         what: what messages call it.
     """
 
@@ -226,11 +252,14 @@ class Output:
 
     @property
     def terminal(self) -> bool:
-        """Whether a person reads the output as it comes."""
+        """A flag: a person reads the output as it comes."""
         return self.standard and self.stream.isatty()
 
     def write(self, text: str) -> None:
-        """Write a piece of the output; `OutputError` where that fails."""
+        """Writes a piece of the output.
+
+        `OutputError` where that fails.
+        """
         with writing(self.what):
             self.stream.write(text)
             if self.standard:
@@ -241,10 +270,13 @@ class Output:
 def output(
     path: str | None, *, private: bool = False, option: str = "--output"
 ) -> Iterator[Output]:
-    """Standard output, or a file that appears when the body has ended well, and only then.
+    """Opens standard output, or a file that appears when complete.
 
-    A file is written under another name in the same folder, brought to the disk and renamed, so that at every moment
-    the old file or the whole new one is there; this includes the end by a signal. A device is written as it is.
+    The file appears when the body has ended well, and only then.
+
+    A file is written under another name in the same folder, brought to the disk and renamed, so
+    that at every moment the old file or the whole new one is there; this includes the end by a
+    signal. A device is written as it is.
 
     Args:
         path: a file; None or "-" is standard output.
@@ -268,13 +300,19 @@ def output(
         )
     device = os.path.exists(path) and not os.path.isfile(path)
     what = OUTPUT if option == "--output" else option
-    with _device(path, what) if device else _replacement(path, private, option, what) as stream:
+    with (
+        _open_device(path, what)
+        if device
+        else _open_replacement(path, private, option, what) as stream
+    ):
         yield Output(stream=stream, what=what)
 
 
 @contextmanager
 def appended(path: str) -> Iterator[Output]:
-    """A file for its owner only, opened for appending: each piece is written at once, and stays whatever follows.
+    """Opens a file for appending, for its owner only.
+
+    Each piece is written at once, and stays whatever follows.
 
     Raises:
         OutputError: it cannot be written.
@@ -291,7 +329,9 @@ def appended(path: str) -> Iterator[Output]:
 
 @contextmanager
 def writing(what: str = OUTPUT) -> Iterator[None]:
-    """Turn a failed write into one line. A closed pipe stays what it is: nobody is left to read a message.
+    """Turns a failed write into one line.
+
+    A closed pipe stays what it is: nobody is left to read a message.
 
     Args:
         what: what the line calls the file.
@@ -306,18 +346,24 @@ def writing(what: str = OUTPUT) -> Iterator[None]:
 
 
 def json_line(value: object) -> str:
-    """JSON on one line, also for readers that take U+0085, U+2028 and U+2029 for line ends."""
+    """Returns JSON on one line.
+
+    Also for readers that take U+0085, U+2028 and U+2029 for line ends.
+    """
     line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return re.sub("[\x85\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", line) + "\n"
 
 
 def tab_line(*texts: str) -> str:
-    """Texts on one line with tabs between; tabs and line ends inside become spaces."""
+    """Joins texts on one line with tabs between.
+
+    Tabs and line ends inside become spaces.
+    """
     return "\t".join(re.sub(r"[\t\r\n]+", " ", text) for text in texts) + "\n"
 
 
 @contextmanager
-def _device(path: str, what: str) -> Iterator[IO[str]]:
+def _open_device(path: str, what: str) -> Iterator[IO[str]]:
     with writing(what):
         stream = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
     try:
@@ -330,14 +376,17 @@ def _device(path: str, what: str) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[IO[str]]:
-    """A file under another name, which takes the place of `path` when the body has ended well."""
+def _open_replacement(path: str, private: bool, option: str, what: str) -> Iterator[IO[str]]:
+    """Opens a temporary file that replaces `path` when complete.
+
+    When the body has ended well.
+    """
     old = os.path.exists(path)
     if old and not os.access(path, os.W_OK):
         raise OutputError(f"{option} must be a writable file; {quote_file(path)} is read-only")
     with signals_as_exits():
         with writing(what):
-            name, descriptor = _new(os.path.dirname(path), 0o600 if private else 0o666)
+            name, descriptor = _create_file(os.path.dirname(path), 0o600 if private else 0o666)
             stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
         try:
             if old:
@@ -363,8 +412,11 @@ def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[I
 _NUMBERS = count()
 
 
-def _new(folder: str, mode: int) -> tuple[str, int]:
-    """A new file in a folder, under a name that no other file has, and its descriptor."""
+def _create_file(folder: str, mode: int) -> tuple[str, int]:
+    """Creates a file under a new name in a folder.
+
+    Returns its name and descriptor.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     while True:
         name = os.path.join(folder, f".textveil-{os.getpid()}-{next(_NUMBERS)}.part")
@@ -373,7 +425,10 @@ def _new(folder: str, mode: int) -> tuple[str, int]:
 
 
 def sync_folder(path: str) -> None:
-    """Write the new name to the disk too, where folders can be opened."""
+    """Brings a folder's entries to the disk.
+
+    Such as the new name of a file; where folders can be opened.
+    """
     with suppress(OSError):
         descriptor = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY)
         try:
@@ -383,7 +438,7 @@ def sync_folder(path: str) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its missing parents, and write their names to the disk."""
+    """Makes a folder and its missing parents, on the disk, too."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -392,12 +447,18 @@ def make_folder(path: Path) -> None:
 
 
 AGAIN = 0.01
-"""Seconds until a signal comes again that came while an object was deleted."""
+"""The delay in seconds before a signal is sent again.
+
+For one that came while an object was deleted.
+"""
 
 
 @contextmanager
 def signals_as_exits() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP clean up before they end the process; only the main thread can set that."""
+    """Makes SIGTERM and SIGHUP clean up before the process ends.
+
+    Only the main thread can set that.
+    """
     main = threading.current_thread() is threading.main_thread()
     numbers = [
         getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if main and hasattr(signal, name)

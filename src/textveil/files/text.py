@@ -1,4 +1,4 @@
-"""The format .txt: a text per line, or the whole file as one text.
+"""The format .txt: a text per line, or per file.
 
 In: a file. Out: its texts; the file with others.
 Not here: how files are opened and found (`formats`).
@@ -25,7 +25,7 @@ class Text(Pieces):
     fields: ClassVar[bool] = False
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """None, as there are no fields."""
+        """Returns None, as there are no fields."""
         if wanted is not None:
             raise ConfigError(
                 f"a .txt file has no fields, such as {quote(wanted)}; leave out --field"
@@ -33,23 +33,23 @@ class Text(Pieces):
         return None
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
-        """The lines, or all of them as one row."""
+        """Yields the lines, or all of them as one row."""
         if self.whole:
             if lines.number > 1:  # behind the only row
                 return
-            yield _row("".join(line for _, line in lines), "")
+            yield _build_row("".join(line for _, line in lines), "")
             return
         for _, line in lines:
-            yield _row(*ended(line))
+            yield _build_row(*ended(line))
 
     def joined(self, cells: Mapping[str, str]) -> str:
-        """A line."""
+        """Returns a line."""
         return f"{cells[USUAL]}\n"
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """A row with the one field `text` for each text."""
+        """Yields a row with the one field `text` for each text."""
         return ({USUAL: text} for text in self.texts(file))
 
 
-def _row(text: str, end: str) -> Row:
+def _build_row(text: str, end: str) -> Row:
     return Row(text + end, {USUAL: FieldCell(0, len(text), text)})

@@ -1,7 +1,7 @@
-"""Work folders: held by one process of this machine, and for its owner only.
+"""Work folders: locked by one process, for their owner only.
 
-In: the folder's path. Out: a lock that goes when the process ends, however it ends; a file that is overwritten.
-Not here: what is in the folder, and what a run does with it (`corpus`).
+In: the folder's path. Out: a lock that goes when the process ends, however it ends; a file that is
+overwritten. Not here: what is in the folder, and what a run does with it (`corpus`).
 """
 
 import os
@@ -23,7 +23,7 @@ BUSY = "another process is at work on it; wait until it has ended"
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """A work folder for this process alone, made or found.
+    """Locks a work folder for this process, and makes it if needed.
 
     Args:
         path: where it is.
@@ -40,9 +40,9 @@ def held(path: Path) -> Iterator[None]:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
             streams.sync_folder(str(path))
-    descriptor = _opened(path)
+    descriptor = _open(path)
     try:
-        if not (_locked(descriptor) and _is_at(descriptor, path)):
+        if not (_lock(descriptor) and _is_at(descriptor, path)):
             raise ConfigError(BUSY)
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid():
@@ -58,7 +58,10 @@ def held(path: Path) -> Iterator[None]:
 
 
 def wipe(path: Path) -> None:
-    """Overwrite a file with zeros, and delete it. What the disk or its backups kept of it is out of reach."""
+    """Overwrites a file with zeros, and deletes it.
+
+    Copies that the disk or its backups kept are out of reach.
+    """
     with suppress(OSError):  # it is deleted in any case
         descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
         try:
@@ -71,7 +74,7 @@ def wipe(path: Path) -> None:
         streams.sync_folder(str(path))
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:  # it was there a moment ago
@@ -82,8 +85,8 @@ def _opened(path: Path) -> int:
         ) from None
 
 
-def _locked(descriptor: int) -> bool:
-    """Lock a folder; whether nobody else has."""
+def _lock(descriptor: int) -> bool:
+    """Locks a folder, and says whether nobody else holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -92,7 +95,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether the path still means this folder."""
+    """Says whether the path still means this folder."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except OSError:

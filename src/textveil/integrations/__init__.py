@@ -1,7 +1,10 @@
-"""Integrations: textveil inside the tools that people already use, one file each, imported only where it is wanted.
+"""Integrations: textveil inside tools that people already use.
 
-In: texts, rows, documents, messages and streams of a host. Out: the same, protected or privatized; answers restored.
-Not here: how text is released (`pipeline`), and what a gateway does for programs that speak HTTP (`gateway`).
+One file for each tool, imported only where it is wanted.
+
+In: texts, rows, documents, messages and streams of a host. Out: the same, protected or privatized;
+answers restored. Not here: how text is released (`pipeline`), and what a gateway does for programs
+that speak HTTP (`gateway`).
 """
 
 from collections.abc import Iterator
@@ -17,10 +20,13 @@ _NAME: ContextVar[str | None] = ContextVar("textveil_conversation", default=None
 
 @contextmanager
 def conversation(name: str) -> Iterator[None]:
-    """All that integrations protect in this block belongs to one conversation, in this thread or task and its own.
+    """Names the conversation of all that this block protects.
+
+    For integrations called in this thread or task, and in those it starts.
 
     Args:
-        name: of the conversation, such as the id of a thread; nothing is shared with conversations of other names.
+        name: of the conversation, such as the id of a thread; nothing is shared with conversations
+            of other names.
 
     Raises:
         ConfigError: the name is empty or not printable.
@@ -35,5 +41,8 @@ def conversation(name: str) -> Iterator[None]:
 
 
 def current() -> str | None:
-    """The name of the conversation that the caller is in; None outside of all."""
+    """Returns the name of the caller's conversation.
+
+    None outside of all.
+    """
     return _NAME.get()

@@ -1,4 +1,6 @@
-"""Data-Juicer: an operator that releases the texts of a dataset, each once for a release.
+"""Data-Juicer: an operator that releases the texts of a dataset.
+
+Each row is drawn once for a release.
 
 In: batches of rows. Out: the same with released texts.
 Not here: how a row is drawn once (`releases`), and runs over files (`corpus`).
@@ -20,14 +22,17 @@ __all__ = ["TextveilMapper"]
 
 @OPERATORS.register_module("textveil_mapper")
 class TextveilMapper(Mapper):  # type: ignore[misc]
-    """Releases the column `text_key`. A row that is asked for again is the same release.
+    """Releases the column `text_key`.
 
-    Draws follow from a key of this operator, and the row's id and text. The key ends with the process that made it. An
-    error ends the run, with `skip_op_error` too: a release does not lack rows in silence.
+    A row that is asked for again is the same release.
+
+    Draws follow from a key of this operator, and the row's id and text. The key ends with the
+    process that made it. An error ends the run, with `skip_op_error` too: a release does not lack
+    rows in silence.
 
     Args:
-        privatizer: a `Privatizer`, a `Protector`, or the name of a profile; "data" is for texts that
-            programs learn from.
+        privatizer: a `Privatizer`, a `Protector`, or the name of a profile; "data" is for texts
+            that programs learn from.
         id: the column with an id for each row, different in the whole dataset.
         keep: columns with text that stay as they are. All others with text are refused.
         **options: of Data-Juicer's operators, such as text_key and batch_size.
@@ -51,11 +56,11 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
         self._release, self._id, self._keep = TableRelease(privatizer), id, listed(keep)
 
     def process_batched(self, samples: Mapping[str, Any]) -> dict[str, Any]:
-        """The rows of a batch with released texts.
+        """Returns the rows of a batch with released texts.
 
         Raises:
-            InputError: a column holds text and is not named, a row has no id, or a text is none. ConfigError: an id
-                comes twice, or the release is finished.
+            InputError: a column holds text and is not named, a row has no id, or a text is none.
+                ConfigError: an id comes twice, or the release is finished.
         """
         rows = {name: samples[name] for name in samples}
         with_text = [name for name, column in rows.items() if holds_text(column)]
@@ -64,7 +69,7 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
         return rows | {self.text_key: [None if each is None else each.text for each in drawn]}
 
     def run(self, dataset: Any, **options: Any) -> Any:
-        """The dataset with released texts.
+        """Returns the dataset with released texts.
 
         Raises:
             TextveilError: as `process_batched`.

@@ -1,4 +1,6 @@
-"""Hugging Face datasets: a function for `Dataset.map` that releases columns, once for each row.
+"""Hugging Face datasets: a function for `Dataset.map` that releases columns.
+
+Each row is drawn once.
 
 In: batches of a dataset. Out: the same with released texts.
 Not here: how a row is drawn once (`releases`), and data frames (`frames`).
@@ -32,15 +34,16 @@ def privatize(
     statement: str | None = None,
     key: bytes | None = None,
 ) -> "DatasetRelease":
-    """Begins a release: what it gives is for `dataset.map(..., batched=True)`.
+    """Begins a release, as a function for `dataset.map(..., batched=True)`.
 
     Args:
         privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
         columns: with the texts.
-        id: the column with an id for each row, different in all that is released with this; None to take the rows'
-            numbers, with `map(..., with_indices=True)`.
+        id: the column with an id for each row, different in all that is released with this; None to
+            take the rows' numbers, with `map(..., with_indices=True)`.
         keep: columns with text that stay as they are. All others with text are refused.
-        statement: a new column for the statement of each batch, in the first of its rows; see `statement_of`.
+        statement: a new column for the statement of each batch, in the first of its rows; see
+            `statement_of`.
         key: for tests only: 32 bytes from which the draws follow.
 
     Raises:
@@ -54,8 +57,8 @@ def privatize(
 class DatasetRelease(TableRelease):
     """A release of columns of a dataset; see `privatize` for the arguments.
 
-    The cache of `datasets` knows a function by its pickle, which names the release: it gives back what this release has
-    drawn, and never what another one did.
+    The cache of `datasets` knows a function by its pickle, which names the release: it gives back
+    what this release has drawn, and never what another one did.
     """
 
     def __init__(
@@ -81,11 +84,11 @@ class DatasetRelease(TableRelease):
 
     @classmethod
     def _from_state(cls, state: tuple[Any, ...]) -> Self:
-        made = super()._from_state(state)
-        made._columns, made._id, made._keep, made._statement = state[4:]
-        return made
+        result = super()._from_state(state)
+        result._columns, result._id, result._keep, result._statement = state[4:]
+        return result
 
-    def _ids(self, batch: Mapping[str, Any], indices: Sequence[int] | None) -> Sequence[Any]:
+    def _read_ids(self, batch: Mapping[str, Any], indices: Sequence[int] | None) -> Sequence[Any]:
         ids = indices if self._id is None else batch[self._id]
         if ids is None:
             raise InputError(
@@ -97,7 +100,7 @@ class DatasetRelease(TableRelease):
     def __call__(
         self, batch: Mapping[str, Any], indices: Sequence[int] | None = None
     ) -> dict[str, Any]:
-        """The released columns of a batch.
+        """Returns the released columns of a batch.
 
         Raises:
             InputError: a column holds text and is not named, rows have no ids, or a text is none.
@@ -107,9 +110,9 @@ class DatasetRelease(TableRelease):
         others = (*self._keep, *([] if self._id is None else [self._id]))
         with_text = [name for name, column in batch.items() if holds_text(column)]
         check_columns(list(batch), with_text, self._columns, others)
-        ids = self._ids(batch, indices)
+        ids = self._read_ids(batch, indices)
         drawn = {name: self.draw(batch[name], ids, name) for name in self._columns}
-        made: dict[str, Any] = {name: list(map(_text, found)) for name, found in drawn.items()}
+        made: dict[str, Any] = {name: list(map(_get_text, found)) for name, found in drawn.items()}
         if self._statement is not None:
             if self._statement in batch:
                 raise InputError(
@@ -123,7 +126,7 @@ class DatasetRelease(TableRelease):
 
 
 def statement_of(statements: Iterable[str | None]) -> Guarantee:
-    """The statement of all that was released, from the column `statement`.
+    """Combines the statements in the column `statement`.
 
     Raises:
         InputError: the column has none.
@@ -138,5 +141,5 @@ def _is_column(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _text(result: Result | None) -> str | None:
+def _get_text(result: Result | None) -> str | None:
     return None if result is None else result.text

@@ -1,4 +1,6 @@
-"""datatrove: a step of a pipeline that releases documents, each once for a release.
+"""datatrove: a pipeline step that releases documents.
+
+Each document is drawn once for a release.
 
 In: documents of a rank. Out: the same documents with released texts.
 Not here: how a row is drawn once (`releases`), and runs over files (`corpus`).
@@ -20,18 +22,21 @@ with needed():
 __all__ = ["DocumentRelease"]
 
 BATCH = 256
-"""Documents that are drawn together."""
+"""The number of documents that are drawn together."""
 
 
 class DocumentRelease(PipelineStep):  # type: ignore[misc]
-    """Releases the texts of documents. A document that is asked for again, by a retry of its rank, is the same release.
+    """Releases the texts of documents.
 
-    Draws follow from a key of this step, and the document's id and text. The key ends with the process that made it.
+    A document that is asked for again, by a retry of its rank, is the same release.
+
+    Draws follow from a key of this step, and the document's id and text. The key ends with the
+    process that made it.
 
     Args:
         privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
-        keep: fields of the metadata with text that stay as they are, such as file_path. Documents with others are
-            refused.
+        keep: fields of the metadata with text that stay as they are, such as file_path. Documents
+            with others are refused.
         key: for tests only: 32 bytes from which the draws follow.
 
     Raises:
@@ -52,11 +57,11 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
         self._release, self._keep = TableRelease(privatizer, key=key), listed(keep)
 
     def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
-        """The released documents, in their order.
+        """Yields the released documents, in their order.
 
         Raises:
-            InputError: a document has media, no id, or text in its metadata that nobody named. ConfigError: an id comes
-                twice, or the release is finished.
+            InputError: a document has media, no id, or text in its metadata that nobody named.
+                ConfigError: an id comes twice, or the release is finished.
         """
         documents = iter(data or ())
         while batch := list(islice(documents, BATCH)):
@@ -70,7 +75,7 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
                 yield document
 
     def _draw(self, batch: list[Document]) -> Exception | None:
-        """Release a batch in its place; what went wrong, if something did."""
+        """Releases a batch in place, and returns the error, if any."""
         try:
             for document in batch:
                 self._check(document)

@@ -1,7 +1,10 @@
-"""DSPy: a language model that sees released text only, and the adapter that puts it into programs.
+"""DSPy: a language model that sees released text only.
+
+And the adapter that puts it into programs.
 
 In: messages of an adapter, demonstrations, tools. Out: outputs and tool calls with the originals.
-Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves (`gateway.protocols.chat`).
+Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+(`gateway.protocols.chat`).
 """
 
 import asyncio
@@ -33,7 +36,9 @@ DSPY = host(
 
 
 class ProtectedLM(BaseLM):  # type: ignore[misc]
-    """A language model that sees released text only; what it says comes back with the originals.
+    """A language model that sees released text only.
+
+    Its outputs come back with the originals.
 
     Args:
         inner: the model that is asked. Its history and DSPy's cache hold released text.
@@ -47,32 +52,38 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
         self.inner, self._guard, self.kwargs = inner, guard or ChatGuard(), dict(inner.kwargs)
 
     def __call__(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
-        """The restored outputs for a prompt or messages."""
-        begun, sent, options = self._begun(prompt, messages, kwargs)
+        """Returns the restored outputs for a prompt or messages."""
+        begun, sent, options = self._begin(prompt, messages, kwargs)
         with adapter_message_call(self.inner, sent):
             came = self.inner(messages=sent, **options)
-        return _restored(begun, came)
+        return _restore(begun, came)
 
     async def acall(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
-        """The same in an event loop."""
-        begun, sent, options = await asyncio.to_thread(self._begun, prompt, messages, kwargs)
+        """Returns the restored outputs, in an event loop."""
+        begun, sent, options = await asyncio.to_thread(self._begin, prompt, messages, kwargs)
         with adapter_message_call(self.inner, sent):
             came = await self.inner.acall(messages=sent, **options)
-        return await asyncio.to_thread(_restored, begun, came)
+        return await asyncio.to_thread(_restore, begun, came)
 
     def copy(self, **kwargs: Any) -> "ProtectedLM":
-        """A protected copy of the inner model, with the same guard."""
+        """Returns a protected copy of the inner model.
+
+        It has the same guard.
+        """
         return ProtectedLM(self.inner.copy(**kwargs), self._guard)
 
     def dump_state(self) -> NoReturn:
-        """Refused: a program that is loaded again would ask a model that is not protected."""
+        """Refuses to save the model.
+
+        A program that is loaded again would ask a model that is not protected.
+        """
         raise ConfigError(
             "a program is saved without a ProtectedLM: set it with dspy.configure(lm=...), not for one predictor"
         )
 
     @property
     def supports_function_calling(self) -> bool:
-        """Of the inner model; so are those that follow."""
+        """The inner model's flag, as are those that follow."""
         return bool(self.inner.supports_function_calling)
 
     @property
@@ -93,10 +104,10 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"ProtectedLM({self.model!r}, {self._guard!r})"
 
-    def _begun(
+    def _begin(
         self, prompt: Any, messages: Any, kwargs: Body
     ) -> tuple[GuardedRequest, list[Body], Body]:
-        """A request, the released messages and settings."""
+        """Begins a request, and returns it with released messages and settings."""
         if messages is None:
             if not isinstance(prompt, str):
                 raise InputError("give a prompt as text, or messages as dictionaries")
@@ -109,33 +120,35 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
         return begun, begun.sent["messages"], {**passed, **(begun.sent.get("settings") or {})}
 
 
-def _restored(begun: GuardedRequest, came: Any) -> list[Any]:
-    """Outputs with the originals."""
+def _restore(begun: GuardedRequest, came: Any) -> list[Any]:
+    """Restores the outputs, and keeps what became of them."""
     if not isinstance(came, list):
         raise InputError("the inner model must give a list of outputs")
-    made = [_output(begun, own) for own in came]
-    begun.answered([(_said(own), _said(new)) for own, new in zip(came, made, strict=True)])
-    return made
+    result = [_restore_output(begun, own) for own in came]
+    begun.answered(
+        [(_to_message(own), _to_message(new)) for own, new in zip(came, result, strict=True)]
+    )
+    return result
 
 
-def _output(begun: GuardedRequest, came: Any) -> Any:
+def _restore_output(begun: GuardedRequest, came: Any) -> Any:
     if isinstance(came, str):
-        return _text(begun, came)
+        return _restore_text(begun, came)
     if not isinstance(came, dict):
         return came
-    made = dict(came)
-    made.pop("logprobs", None)
-    for name, value in made.items():
+    result = dict(came)
+    result.pop("logprobs", None)
+    for name, value in result.items():
         if isinstance(value, str):
-            made[name] = _text(begun, value)
+            result[name] = _restore_text(begun, value)
         elif name == "tool_calls" and value:
             calls = [own if isinstance(own, dict) else own.model_dump() for own in value]
-            made[name] = begun.restored({"tool_calls": calls})["tool_calls"]
-    return made
+            result[name] = begun.restored({"tool_calls": calls})["tool_calls"]
+    return result
 
 
-def _text(begun: GuardedRequest, came: str) -> str:
-    """Originals in JSON are escaped."""
+def _restore_text(begun: GuardedRequest, came: str) -> str:
+    """Restores a text; originals in JSON are escaped."""
     try:
         is_json = isinstance(json.loads(came), dict | list)
     except ValueError:
@@ -143,8 +156,8 @@ def _text(begun: GuardedRequest, came: str) -> str:
     return begun.restoring.text(came, Act.ARGUMENTS if is_json else Act.PROTECT)
 
 
-def _said(output: Any) -> Body:
-    """An output as a message."""
+def _to_message(output: Any) -> Body:
+    """Converts an output to a message."""
     text = (
         output
         if isinstance(output, str)
@@ -156,19 +169,22 @@ def _said(output: Any) -> Body:
 
 
 class TextveilAdapter(Adapter):  # type: ignore[misc]
-    """An adapter that lets its programs ask a `ProtectedLM` in the place of their model.
+    """An adapter whose programs ask a `ProtectedLM`.
+
+    In the place of their model.
 
     Args:
         inner: the adapter that writes messages and reads outputs; None for `dspy.ChatAdapter`.
         guard: protects and restores; None for the profile "prompt".
 
     Raises:
-        ConfigError: the inner adapter holds a model of its own that is not protected, such as `dspy.TwoStepAdapter`.
+        ConfigError: the inner adapter holds a model that is not protected, such as
+            `dspy.TwoStepAdapter`.
     """
 
     def __init__(self, inner: Adapter | None = None, guard: ChatGuard | None = None) -> None:
         self._inner, self._guard = inner or ChatAdapter(), guard or ChatGuard()
-        if _asks_itself(self._inner):
+        if _has_unprotected(self._inner):
             raise ConfigError(
                 "the inner adapter holds a model that would see originals: give it a ProtectedLM instead"
             )
@@ -177,32 +193,38 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
     def __call__(
         self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
     ) -> Any:
-        """See `dspy.Adapter`."""
-        return self._inner(self._protected(lm), lm_kwargs, signature, demos, inputs)
+        """Calls the inner adapter with a protected model."""
+        return self._inner(self._protect(lm), lm_kwargs, signature, demos, inputs)
 
     async def acall(
         self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
     ) -> Any:
-        """See `dspy.Adapter`."""
-        return await self._inner.acall(self._protected(lm), lm_kwargs, signature, demos, inputs)
+        """Calls the inner adapter with a protected model, asynchronously."""
+        return await self._inner.acall(self._protect(lm), lm_kwargs, signature, demos, inputs)
 
     def format(self, signature: Any, demos: list[Body], inputs: Body) -> Any:
-        """The messages of the inner adapter, with the originals: whoever asks for them sends them himself."""
+        """Returns the inner adapter's messages, with the originals.
+
+        Whoever asks for them sends them himself.
+        """
         return self._inner.format(signature, demos, inputs)
 
     def parse(self, signature: Any, completion: str) -> Any:
-        """As the inner adapter."""
+        """Parses a completion with the inner adapter."""
         return self._inner.parse(signature, completion)
 
-    def _protected(self, lm: BaseLM) -> ProtectedLM:
+    def _protect(self, lm: BaseLM) -> ProtectedLM:
         return lm if isinstance(lm, ProtectedLM) else ProtectedLM(lm, self._guard)
 
 
-def _asks_itself(adapter: Adapter) -> bool:
-    """Whether an adapter, or one inside it, holds a model that is not protected."""
+def _has_unprotected(adapter: Adapter) -> bool:
+    """Says whether an adapter holds a model without protection.
+
+    Itself, or in an adapter inside it.
+    """
     held = list(vars(adapter).values())
     return any(
-        _asks_itself(each)
+        _has_unprotected(each)
         if isinstance(each, Adapter)
         else isinstance(each, BaseLM) and not isinstance(each, ProtectedLM)
         for each in held

@@ -1,7 +1,8 @@
 """Data frames of pandas and polars: columns of texts, released at once.
 
-In: a frame, a privatizer. Out: a new frame with released columns, and one statement for all of them.
-Not here: datasets whose rows are asked for again (`datasets`), and runs over files (`corpus`).
+In: a frame, a privatizer. Out: a new frame with released columns, and one statement for all of
+them. Not here: datasets whose rows are asked for again (`datasets`), and runs over files
+(`corpus`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,32 +35,36 @@ def privatize(
     *,
     keep: Iterable[str] = (),
 ) -> tuple[Frame, Guarantee | None]:
-    """A frame with released columns, and what holds for all of them; each call draws anew, and adds to the one before.
+    """Releases columns of a frame, with one statement for all.
+
+    Each call draws anew, and adds to the one before.
 
     Args:
         frame: of pandas or polars. It stays as it is.
         privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
         columns: with the texts; rows without a text stay without.
-        keep: columns with text that stay as they are. All others with text are refused, and so is an index of pandas
-            with text, unless its name is here, or "index", or "level_0" and so on of several without names.
+        keep: columns with text that stay as they are. All others with text are refused, and so is
+            an index of pandas with text, unless its name is here, or "index", or "level_0" and so
+            on of several without names.
 
     Returns:
         The new frame, and its statement; None without any text.
 
     Raises:
-        InputError: a column holds text and is not named, or what it has is no text. ConfigError: it is no frame.
+        InputError: a column holds text and is not named, or what it has is no text. ConfigError: it
+            is no frame.
     """
     wanted, kept, veil = listed(columns), tuple(keep), privatizer_of(privatizer)
     library = type(frame).__module__.partition(".")[0]
     if library == "polars":
-        return _polars(frame, veil, wanted, kept)
+        return _release_polars(frame, veil, wanted, kept)
     if library == "pandas":
-        return _pandas(frame, veil, wanted, kept)
+        return _release_pandas(frame, veil, wanted, kept)
     raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
 
 
 def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None:
-    """Refuses a frame of pandas in which text would be left as it is.
+    """Refuses a pandas frame in which text would stay.
 
     Raises:
         InputError: a column or an index holds text and is not named; see `check_columns`.
@@ -67,7 +72,7 @@ def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None
     if not frame.columns.is_unique:
         raise InputError("the names of columns must differ")
     texts = [name for name in frame.columns if holds_text(frame[name].dropna())]
-    levels = _levels(frame.index)
+    levels = _name_levels(frame.index)
     for name, level in zip(levels, range(frame.index.nlevels), strict=True):
         if not holds_text(frame.index.get_level_values(level).dropna()):
             continue
@@ -80,7 +85,7 @@ def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None
 
 
 def texts_of(column: Any) -> list[Any]:
-    """The values of a column of pandas; None for rows without one."""
+    """Returns the values of a pandas column, None for missing ones."""
     import pandas
 
     return [
@@ -89,7 +94,7 @@ def texts_of(column: Any) -> list[Any]:
     ]
 
 
-def _pandas(
+def _release_pandas(
     frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
 ) -> tuple[Any, Guarantee | None]:
     import pandas
@@ -102,7 +107,7 @@ def _pandas(
         frame.columns.set_names([None] * frame.columns.nlevels),
     )
     for name in columns:
-        drawn = _drawn(veil, name, texts_of(frame[name]))
+        drawn = _draw(veil, name, texts_of(frame[name]))
         made[name] = pandas.Series(
             [None if each is None else each.text for each in drawn], index=frame.index, dtype="str"
         )
@@ -110,14 +115,17 @@ def _pandas(
     return made, statement(results)
 
 
-def _levels(index: Any) -> list[Any]:
-    """The names of an index; pandas calls those without one so where it makes columns of them."""
+def _name_levels(index: Any) -> list[Any]:
+    """Returns the names of an index.
+
+    Those that pandas gives to nameless ones, where it makes columns of them.
+    """
     if index.nlevels == 1:
         return ["index" if index.name is None else index.name]
     return [f"level_{i}" if name is None else name for i, name in enumerate(index.names)]
 
 
-def _polars(
+def _release_polars(
     frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
 ) -> tuple[Any, Guarantee | None]:
     import polars
@@ -126,15 +134,15 @@ def _polars(
     check_columns(frame.columns, texts, columns, keep)
     made, results = list[Any](), list[Result | None]()
     for name in columns:
-        drawn = _drawn(veil, name, frame[name].to_list())
+        drawn = _draw(veil, name, frame[name].to_list())
         released = [None if each is None else each.text for each in drawn]
         made.append(polars.Series(name, released, dtype=polars.String))
         results += drawn
     return frame.with_columns(made), statement(results)
 
 
-def _drawn(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | None]:
-    """The release of each text; None for a row without one."""
+def _draw(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | None]:
+    """Releases each text; None for a row without one."""
     for text in texts:
         if text is not None and not isinstance(text, str):
             raise InputError(f"column {name!r} must hold texts, and has {type(text).__name__}")

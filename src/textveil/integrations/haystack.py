@@ -1,7 +1,10 @@
-"""Haystack: a chat generator that sees released text only, and a component that releases documents.
+"""Haystack: a protected chat generator, and a component that releases documents.
 
-In: chat messages, tools, documents. Out: replies and tool calls with the originals; released documents.
-Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves (`gateway.leaves`).
+The generator sees released text only.
+
+In: chat messages, tools, documents. Out: replies and tool calls with the originals; released
+documents. Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+(`gateway.leaves`).
 """
 
 import asyncio
@@ -46,7 +49,10 @@ PART = record(
     file=MEDIA,
 )
 MESSAGE = record(role=ID, meta=DROPPED, name=text(Act.LABEL), content=each(PART))
-"""A message as Haystack writes it; its metadata is for the program, and is not sent."""
+"""The rule for a message, as Haystack writes it.
+
+Its metadata is for the program, and is not sent.
+"""
 SAID_CALL = record(tool_name=PASSED, arguments=OBJECT, id=PASSED, extra=PASSED)
 SAID = record(
     role=PASSED,
@@ -60,7 +66,10 @@ SAID = record(
         )
     ),
 )
-"""A reply; what else is in it is restored as text (`Act.UNKNOWN`)."""
+"""The rule for a reply.
+
+Any other field is restored as text (`Act.UNKNOWN`).
+"""
 SETTINGS = record(generation=whole(Act.SCHEMA), tools=whole(Act.SCHEMA))
 HAYSTACK = host(
     "haystack",
@@ -72,12 +81,14 @@ HAYSTACK = host(
 
 @component
 class ProtectedChatGenerator:
-    """A chat generator that sees released text only; its replies have the originals.
+    """A chat generator that sees released text only.
+
+    Its replies have the originals.
 
     Args:
         generator: the chat generator that is asked.
-        guard: protects and restores; None for the profile "prompt". Only one that is made of a profile and the URL of a
-            store can be written into a pipeline's file.
+        guard: protects and restores; None for the profile "prompt". Only one that is made of a
+            profile and the URL of a store can be written into a pipeline's file.
     """
 
     def __init__(self, generator: Any, guard: ChatGuard | None = None) -> None:
@@ -85,14 +96,17 @@ class ProtectedChatGenerator:
         self._guard = guard or ChatGuard()
 
     def to_dict(self) -> Body:
-        """The component as a pipeline's file has it; what was hidden is not in it."""
+        """Returns the component as data for a pipeline's file.
+
+        Hidden values are not in it.
+        """
         inner = component_to_dict(self.generator, name="generator")
         made: Body = default_to_dict(self, generator=inner, guard=self._guard.options())
         return made
 
     @classmethod
     def from_dict(cls, data: Body) -> "ProtectedChatGenerator":
-        """As it was written."""
+        """Reads the component from a pipeline's file."""
         given = data["init_parameters"]
         deserialize_component_inplace(given, key="generator")
         given["guard"] = ChatGuard(**given["guard"])
@@ -100,7 +114,7 @@ class ProtectedChatGenerator:
         return made
 
     def warm_up(self) -> None:
-        """Of the inner generator."""
+        """Warms up the inner generator."""
         if hasattr(self.generator, "warm_up"):
             self.generator.warm_up()
 
@@ -114,7 +128,7 @@ class ProtectedChatGenerator:
         tools: Any = None,
         conversation: str | None = None,
     ) -> dict[str, list[ChatMessage]]:
-        """The restored replies.
+        """Returns the restored replies.
 
         Args:
             messages: of the conversation.
@@ -136,7 +150,7 @@ class ProtectedChatGenerator:
         replies = self.generator.run(**given)["replies"]
         for made in [] if callback is None else pieces.close():
             callback(made)
-        return {"replies": _restored(begun, replies)}
+        return {"replies": _restore(begun, replies)}
 
     @component.output_types(replies=list[ChatMessage])
     async def run_async(
@@ -148,7 +162,7 @@ class ProtectedChatGenerator:
         tools: Any = None,
         conversation: str | None = None,
     ) -> dict[str, list[ChatMessage]]:
-        """The same in an event loop."""
+        """Returns the restored replies, in an event loop."""
         begun, given = await asyncio.to_thread(
             self._begun, messages, generation_kwargs, tools, conversation
         )
@@ -167,7 +181,7 @@ class ProtectedChatGenerator:
             came = await asyncio.to_thread(self.generator.run, **given)
         for made in [] if callback is None else pieces.close():
             await callback(made)
-        return {"replies": await asyncio.to_thread(_restored, begun, came["replies"])}
+        return {"replies": await asyncio.to_thread(_restore, begun, came["replies"])}
 
     def _begun(
         self,
@@ -176,7 +190,7 @@ class ProtectedChatGenerator:
         tools: Any,
         conversation: str | None,
     ) -> tuple[GuardedRequest, Body]:
-        """A request, and what the inner generator is asked."""
+        """Begins a request, and returns it with the inner generator's arguments."""
         if isinstance(messages, str):
             messages = [ChatMessage.from_user(messages)]
         own = list(flatten_tools_or_toolsets(tools or getattr(self.generator, "tools", None)))
@@ -190,51 +204,57 @@ class ProtectedChatGenerator:
         }
         begun = self._guard.begin(HAYSTACK, body, conversation or current())
         made = begun.sent.get("settings") or {}
-        given: Body = {"messages": [_message(each) for each in begun.sent["messages"]]}
+        given: Body = {"messages": [_build_message(each) for each in begun.sent["messages"]]}
         if settings is not None:
             given["generation_kwargs"] = {**passed, **(made.get("generation") or {})}
         if own:
-            given["tools"] = [_described(*both) for both in zip(own, made["tools"], strict=True)]
+            given["tools"] = [
+                _describe_tool(*both) for both in zip(own, made["tools"], strict=True)
+            ]
         return begun, given
 
 
-def _message(own: Body) -> ChatMessage:
-    made: ChatMessage = ChatMessage.from_dict({"meta": {}, "name": None, **own})
-    return made
+def _build_message(own: Body) -> ChatMessage:
+    result: ChatMessage = ChatMessage.from_dict({"meta": {}, "name": None, **own})
+    return result
 
 
-def _described(tool: Any, said: Body) -> Any:
-    """A tool that says of itself what may be sent."""
-    made = copy.copy(tool)
-    made.description, made.parameters = said["description"], said["parameters"]
-    return made
+def _describe_tool(tool: Any, said: Body) -> Any:
+    """Copies a tool with its released description."""
+    result = copy.copy(tool)
+    result.description, result.parameters = said["description"], said["parameters"]
+    return result
 
 
-def _restored(begun: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMessage]:
+def _restore(begun: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMessage]:
     pairs = [(own, begun.restored(own)) for own in (each.to_dict() for each in replies)]
     begun.answered(pairs)
-    return [_message(made) for _, made in pairs]
+    return [_build_message(made) for _, made in pairs]
 
 
 class _Chunks:
-    """A reply that comes in pieces."""
+    """A streamed reply, restored piece by piece."""
 
     def __init__(self, begun: GuardedRequest) -> None:
         self._restoring = begun.restoring
         self._last: dict[Any, StreamingChunk] = {}
 
     def feed(self, chunk: StreamingChunk) -> Iterator[StreamingChunk]:
-        """What is certain after a piece; before the last one, all that was held back."""
+        """Yields the restored text that is certain after a piece.
+
+        Before the last piece, all that was held back.
+        """
         made = chunk
         if chunk.content:
-            made = replace(made, content=self._piece("text", chunk, chunk.content))
+            made = replace(made, content=self._restore_piece("text", chunk, chunk.content))
         if chunk.reasoning is not None:
-            said = self._piece("reasoning", chunk, chunk.reasoning.reasoning_text)
+            said = self._restore_piece("reasoning", chunk, chunk.reasoning.reasoning_text)
             made = replace(made, reasoning=replace(chunk.reasoning, reasoning_text=said))
         if chunk.tool_calls:
             calls = [
                 replace(
-                    each, arguments=self._piece(each.index, chunk, each.arguments, Act.ARGUMENTS)
+                    each,
+                    arguments=self._restore_piece(each.index, chunk, each.arguments, Act.ARGUMENTS),
                 )
                 if each.arguments
                 else each
@@ -248,7 +268,7 @@ class _Chunks:
         yield made
 
     def close(self) -> Iterator[StreamingChunk]:
-        """What was held back."""
+        """Yields the text that was held back."""
         for key, chunk in self._last.items():
             rest = self._restoring.rest(key)
             if not rest:
@@ -267,19 +287,24 @@ class _Chunks:
                 yield replace(made, tool_calls=[each for each in calls if each.index == key])
         self._last.clear()
 
-    def _piece(self, key: Any, chunk: StreamingChunk, came: str, act: Act = Act.PROTECT) -> str:
+    def _restore_piece(
+        self, key: Any, chunk: StreamingChunk, came: str, act: Act = Act.PROTECT
+    ) -> str:
         self._last[key] = chunk
         return self._restoring.piece(key, came, act)
 
 
 @component
 class DocumentPrivatizer:
-    """Releases the texts of documents, such as before they are indexed elsewhere; each run draws anew.
+    """Releases the texts of documents; each run draws anew.
+
+    Such as before they are indexed elsewhere.
 
     Args:
         profile: a packaged profile, "document" or "prompt".
         options: what differs from it.
-        keep: fields of the metadata with text that stay as they are; documents with others are refused.
+        keep: fields of the metadata with text that stay as they are; documents with others are
+            refused.
     """
 
     def __init__(
@@ -292,12 +317,12 @@ class DocumentPrivatizer:
         self._privatizer = privatizer_of(Privatizer.from_profile(profile, **(options or {})))
 
     def to_dict(self) -> Body:
-        """The component as a pipeline's file has it.
+        """Returns the component as data for a pipeline's file.
 
         Raises:
             ConfigError: an option is a list that may be private, such as protect.always.
         """
-        if self._private():
+        if self._has_private():
             raise ConfigError(
                 "lists of words or expressions of protect may be private, and are not written into a pipeline's file: "
                 "add this component to the pipeline in Python"
@@ -310,8 +335,8 @@ class DocumentPrivatizer:
     def __repr__(self) -> str:
         return f"DocumentPrivatizer({self._privatizer!r})"
 
-    def _private(self) -> bool:
-        """Whether an option is a private list."""
+    def _has_private(self) -> bool:
+        """Says whether an option is a private list."""
         protect = (self.options or {}).get("protect")
         own = protect if isinstance(protect, dict) else vars(protect) if protect is not None else {}
         return any(
@@ -320,13 +345,13 @@ class DocumentPrivatizer:
 
     @classmethod
     def from_dict(cls, data: Body) -> "DocumentPrivatizer":
-        """As it was written."""
+        """Reads the component from a pipeline's file."""
         made: DocumentPrivatizer = default_from_dict(cls, data)
         return made
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Released documents, with ids of their own, and without embeddings.
+        """Releases documents, with new ids and without embeddings.
 
         Raises:
             InputError: a document is no text, or has text in its metadata that nobody named.

@@ -1,7 +1,10 @@
-"""LangChain: a chat model that sees released text only, and the middleware that puts it into agents.
+"""LangChain: a protected chat model, and middleware for agents.
 
-In: messages, tool results, settings. Out: answers and tool calls with the originals, whole or streamed.
-Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves (`gateway.leaves`).
+The model sees released text only; the middleware puts it into agents.
+
+In: messages, tool results, settings. Out: answers and tool calls with the originals, whole or
+streamed. Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+(`gateway.leaves`).
 """
 
 import json
@@ -47,7 +50,7 @@ __all__ = ["ProtectedChatModel", "TextveilMiddleware"]
 
 Body = dict[str, Any]
 
-# ---- messages --------------------------------------------------------------------------------------------------------
+# ---- messages ------------------------------------------------------------------------------------
 
 PROTECTED, ARGUMENTS, OBJECT = text(), whole(Act.ARGUMENTS), whole(Act.OBJECT)
 MEDIA, DROPPED, PASSED = whole(Act.MEDIA), whole(Act.DROP), whole(Act.PASS)
@@ -61,8 +64,8 @@ MEDIA_FIELDS = (
 )
 
 
-def _kinds(**kinds: dict[str, LeafRule]) -> LeafRule:
-    """A block, by its type."""
+def _build_rule(**kinds: dict[str, LeafRule]) -> LeafRule:
+    """Builds a rule for blocks, by their type."""
     return LeafRule(
         tag="type",
         kinds={kind: LeafRule(fields={"type": one_of(kind), **own}) for kind, own in kinds.items()},
@@ -88,17 +91,20 @@ SAID_TEXTS: dict[str, dict[str, LeafRule]] = {
     "server_tool_call": {"name": NAME, "args": OBJECT},
     "server_tool_result": {"tool_call_id": ID, "status": ID, "output": OBJECT},
 }
-"""What a model says, as LangChain and the packages of providers write it."""
+"""Rules for the blocks of a model's answer.
+
+As LangChain and the packages of providers write them.
+"""
 
 _PLAIN_FILE = dict.fromkeys(("text", "title", "context"), PROTECTED) | dict.fromkeys(
     ("base64", "url", "file_id"), MEDIA
 )
-BLOCK = _kinds(
+BLOCK = _build_rule(
     **{kind: {**own, **BESIDE} for kind, own in SAID_TEXTS.items()},
     tool_result={
         "tool_use_id": ID,
         "is_error": NUMBER,
-        "content": either(PROTECTED, each(_kinds(text=TEXT_BLOCK))),
+        "content": either(PROTECTED, each(_build_rule(text=TEXT_BLOCK))),
     },
     **{"text-plain": {**_PLAIN_FILE, "mime_type": NAME, **BESIDE}},
     **{
@@ -131,11 +137,14 @@ MORE = LeafRule(
     },
     others=DROPPED,
 )
-"""Of what packages keep beside a message, what they send."""
+"""The rule for extra data of packages beside a message.
+
+Those of its fields that they send.
+"""
 ABOUT = LeafRule(fields={"model_provider": NAME, "output_version": NAME}, others=DROPPED)
 
 
-def _message(**own: LeafRule) -> LeafRule:
+def _build_message_rule(**own: LeafRule) -> LeafRule:
     fields = {
         "content": CONTENT,
         "additional_kwargs": MORE,
@@ -146,12 +155,12 @@ def _message(**own: LeafRule) -> LeafRule:
 
 
 KINDS = {
-    "human": _message(),
-    "system": _message(),
-    "chat": _message(role=ID),
-    "ai": _message(name=NAME, tool_calls=each(CALL), invalid_tool_calls=each(BAD_CALL)),
-    "tool": _message(name=NAME, tool_call_id=ID, status=ID),
-    "function": _message(name=NAME),
+    "human": _build_message_rule(),
+    "system": _build_message_rule(),
+    "chat": _build_message_rule(role=ID),
+    "ai": _build_message_rule(name=NAME, tool_calls=each(CALL), invalid_tool_calls=each(BAD_CALL)),
+    "tool": _build_message_rule(name=NAME, tool_call_id=ID, status=ID),
+    "function": _build_message_rule(name=NAME),
 }
 MESSAGE = LeafRule(
     tag="type",
@@ -160,7 +169,10 @@ MESSAGE = LeafRule(
         for kind, rule in KINDS.items()
     },
 )
-"""A message as LangChain writes it; what it keeps for itself is dropped: ids, usage, artifacts of tools."""
+"""The rule for a message, as LangChain writes it.
+
+LangChain's own fields are dropped: ids, usage, artifacts of tools.
+"""
 
 REQUEST = record(messages=each(MESSAGE), stop=each(PROTECTED), settings=whole(Act.SCHEMA))
 
@@ -170,7 +182,7 @@ _SAID_KINDS = {
     "tool_call_chunk": {"args": ARGUMENTS},
     "server_tool_call_chunk": {"args": ARGUMENTS},
 }
-SAID_BLOCK = _kinds(
+SAID_BLOCK = _build_rule(
     **_SAID_KINDS, input_json_delta={"partial_json": ARGUMENTS}, **{"": {"text": PROTECTED}}
 )
 SAID = record(
@@ -190,46 +202,51 @@ SAID = record(
         record(name=PASSED, args=ARGUMENTS, id=PASSED, index=PASSED, type=PASSED)
     ),
 )
-"""An answer, whole or a piece."""
+"""The rule for an answer, whole or a piece."""
 
 
 LANGCHAIN = host("langchain", request=REQUEST, answer=SAID, message=MESSAGE, role="type")
 
 
-def _plain(message: BaseMessage) -> Body:
-    """A message as JSON."""
+def _to_json(message: BaseMessage) -> Body:
+    """Converts a message to JSON data."""
     if not isinstance(message, BaseMessage):
         raise InputError(f"messages must be LangChain's, got {type(message).__name__}")
-    made = message.model_dump()
+    result = message.model_dump()
     if message.type.endswith("MessageChunk"):
-        made["type"] = message_chunk_to_message(message).type
-    return made
+        result["type"] = message_chunk_to_message(message).type
+    return result
 
 
-def _as(message: BaseMessage, plain: Body) -> BaseMessage:
-    """A message with other contents; what is dropped is as if it were never said."""
+def _replace_contents(message: BaseMessage, plain: Body) -> BaseMessage:
+    """Copies a message with other contents.
+
+    Dropped fields have their defaults.
+    """
     if message.type.endswith("MessageChunk"):
         message = message_chunk_to_message(message)
     fields = type(message).model_fields
     empty = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-    made = message.model_copy(
+    result = message.model_copy(
         update={name: plain.get(name, empty[name]) for name in fields if name != "type"}
     )
-    made.__pydantic_extra__ = {}
-    return made
+    result.__pydantic_extra__ = {}
+    return result
 
 
-# ---- the model -------------------------------------------------------------------------------------------------------
+# ---- the model -----------------------------------------------------------------------------------
 
 
 class ProtectedChatModel(BaseChatModel):
-    """A chat model that sees released text only; what it says comes back with the originals.
+    """A chat model that sees released text only.
+
+    Its answers come back with the originals.
 
     Attributes:
         inner: the model that is asked.
         guard: protects what it is asked, and restores what it says.
-        conversation: its name; else that of `textveil.integrations.conversation`, or the `thread_id` of the metadata
-            of the call, or none.
+        conversation: its name; else that of `textveil.integrations.conversation`, or the
+            `thread_id` of the metadata of the call, or none.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -238,7 +255,10 @@ class ProtectedChatModel(BaseChatModel):
     guard: ChatGuard = Field(default_factory=ChatGuard, exclude=True, repr=False)
     conversation: str | None = Field(default=None, exclude=True, repr=False)
     cache: bool | None = Field(default=False, exclude=True)
-    """LangChain's cache would hold the originals; that of the inner model holds released text."""
+    """LangChain's own cache, which is off.
+
+    It would hold the originals; that of the inner model holds released text.
+    """
 
     def __init__(self, inner: BaseChatModel, /, **options: Any) -> None:
         shared = {"profile": inner.profile, "disable_streaming": inner.disable_streaming}
@@ -256,17 +276,17 @@ class ProtectedChatModel(BaseChatModel):
         return self.inner._get_ls_params(stop=stop, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """What hosts ask of a model by name, such as which one it is."""
+        """Returns the inner model's name where hosts ask for it."""
         if name in ("model", "model_name", "model_id"):
             return getattr(self.inner, name)
         return super().__getattr__(name)  # type: ignore[misc]
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        """The same with tools; identifiers in what they say of themselves are hidden."""
+        """Binds tools; identifiers in their descriptions are hidden."""
         bound: Any = self.inner.bind_tools(tools, **kwargs)
         return self.bind(**getattr(bound, "kwargs", {}))
 
-    # ---- whole -------------------------------------------------------------------------------------------------------
+    # ---- whole -----------------------------------------------------------------------------------
 
     def _generate(
         self,
@@ -277,7 +297,7 @@ class ProtectedChatModel(BaseChatModel):
     ) -> ChatResult:
         begun, sent, options = self._begun(messages, stop, kwargs, run_manager)(self.guard.begin)
         came = self.inner.invoke(sent, _ALONE, **options)
-        made, pair = _restored(begun, came)
+        made, pair = _restore(begun, came)
         begun.answered([pair])
         return ChatResult(generations=[ChatGeneration(message=made)])
 
@@ -289,13 +309,13 @@ class ProtectedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         begin = self._begun(messages, stop, kwargs, run_manager)
-        begun, sent, options = await _in_thread(begin, self.guard.begin)
+        begun, sent, options = await _begin_in_thread(begin, self.guard.begin)
         came = await self.inner.ainvoke(sent, _ALONE, **options)
-        made, pair = _restored(begun, came)
+        made, pair = _restore(begun, came)
         await begun.aanswered([pair])
         return ChatResult(generations=[ChatGeneration(message=made)])
 
-    # ---- streamed ----------------------------------------------------------------------------------------------------
+    # ---- streamed --------------------------------------------------------------------------------
 
     def _stream(
         self,
@@ -319,7 +339,7 @@ class ProtectedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         begin = self._begun(messages, stop, kwargs, run_manager)
-        begun, sent, options = await _in_thread(begin, self.guard.begin)
+        begun, sent, options = await _begin_in_thread(begin, self.guard.begin)
         pieces = _Pieces(begun)
         async for came in self.inner.astream(sent, _ALONE, **options):
             for made in pieces.feed(came):
@@ -328,7 +348,7 @@ class ProtectedChatModel(BaseChatModel):
             yield ChatGenerationChunk(message=made)
         await begun.aanswered(pieces.pairs())
 
-    # ---- requests ----------------------------------------------------------------------------------------------------
+    # ---- requests --------------------------------------------------------------------------------
 
     def _begun(
         self,
@@ -337,17 +357,23 @@ class ProtectedChatModel(BaseChatModel):
         kwargs: Body,
         run_manager: Any,
     ) -> Callable[[Callable[..., GuardedRequest]], tuple[GuardedRequest, list[BaseMessage], Body]]:
-        """What begins a request: it gives the request, the released messages and settings."""
+        """Returns a function that begins a request.
+
+        It gives the request, the released messages and settings.
+        """
         metadata = getattr(run_manager, "metadata", None) or {}
         name = self.conversation or current() or metadata.get("thread_id")
         settings, passed = plain(kwargs)
-        body = {"messages": list(map(_plain, messages)), "stop": stop, "settings": settings}
+        body = {"messages": list(map(_to_json, messages)), "stop": stop, "settings": settings}
 
         def begin(
             guard: Callable[..., GuardedRequest],
         ) -> tuple[GuardedRequest, list[BaseMessage], Body]:
             begun = guard(LANGCHAIN, body, None if name is None else str(name))
-            sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
+            sent = [
+                _replace_contents(*both)
+                for both in zip(messages, begun.sent["messages"], strict=True)
+            ]
             options = {**passed, **(begun.sent.get("settings") or {})}
             return (
                 begun,
@@ -359,19 +385,23 @@ class ProtectedChatModel(BaseChatModel):
 
 
 _ALONE: RunnableConfig = {"callbacks": []}
-"""Whoever listens to the protected model hears the restored answer, and not what the inner one says besides."""
+"""The configuration of inner calls, without callbacks.
+
+Whoever listens to the protected model hears the restored answer alone, and not that of the inner
+one.
+"""
 
 
-async def _in_thread(begin: Callable[..., Any], guard: Callable[..., GuardedRequest]) -> Any:
+async def _begin_in_thread(begin: Callable[..., Any], guard: Callable[..., GuardedRequest]) -> Any:
     import asyncio
 
     return await asyncio.to_thread(begin, guard)
 
 
-def _restored(begun: GuardedRequest, came: BaseMessage) -> tuple[BaseMessage, tuple[Body, Body]]:
-    own = _plain(came)
+def _restore(begun: GuardedRequest, came: BaseMessage) -> tuple[BaseMessage, tuple[Body, Body]]:
+    own = _to_json(came)
     made = begun.restored(own)
-    return _as(came, made), (own, made)
+    return _replace_contents(came, made), (own, made)
 
 
 class _Pieces:
@@ -385,30 +415,30 @@ class _Pieces:
         self._id: str | None = None
 
     def feed(self, came: BaseMessage) -> Iterator[AIMessageChunk]:
-        """What is certain after a piece."""
+        """Yields the restored text that is certain after a piece."""
         if not isinstance(came, AIMessageChunk):
-            came = _chunk_of(came)
+            came = _to_chunk(came)
         self._came = came if self._came is None else self._came + came
         self._id = came.id or self._id
         plain = came.model_dump(exclude={"tool_calls", "invalid_tool_calls", "chunk_position"})
-        made, places = self._begun.piece(plain, SAID, partial(_place, plain))
+        made, places = self._begun.piece(plain, SAID, partial(_find_place, plain))
         self._last |= {key: (plain, path) for key, path in places.items()}
-        yield from self._out(made)
+        yield from self._yield_chunk(made)
 
     def close(self) -> Iterator[AIMessageChunk]:
-        """What was held back."""
+        """Yields the text that was held back."""
         for key, (piece, path) in self._last.items():
             if rest := self._begun.rest(key):
-                yield from self._out(branch(piece, path, rest))
+                yield from self._yield_chunk(branch(piece, path, rest))
 
     def pairs(self) -> list[tuple[Body, Body]]:
-        """The answer as it came and as it was restored."""
+        """Returns the answer as received and as restored."""
         if self._came is None or self._made is None:
             return []
-        came, made = (_plain(message_chunk_to_message(each)) for each in (self._came, self._made))
+        came, made = (_to_json(message_chunk_to_message(each)) for each in (self._came, self._made))
         return [(came, made)]
 
-    def _out(self, plain: Body) -> Iterator[AIMessageChunk]:
+    def _yield_chunk(self, plain: Body) -> Iterator[AIMessageChunk]:
         own = {
             name: plain[name] for name in AIMessageChunk.model_fields if plain.get(name) is not None
         }
@@ -425,9 +455,12 @@ class _Pieces:
         yield made
 
 
-def _chunk_of(message: BaseMessage) -> AIMessageChunk:
-    """A whole answer as the only piece, of a model that does not stream."""
-    own = _plain(message)
+def _to_chunk(message: BaseMessage) -> AIMessageChunk:
+    """Converts a whole answer to a single piece.
+
+    Of a model that does not stream.
+    """
+    own = _to_json(message)
     calls: list[Any] = [
         {"name": each["name"], "args": json.dumps(each["args"]), "id": each["id"], "index": i}
         for i, each in enumerate(own.get("tool_calls") or ())
@@ -437,8 +470,8 @@ def _chunk_of(message: BaseMessage) -> AIMessageChunk:
     return AIMessageChunk(**chunk, tool_call_chunks=calls)
 
 
-def _place(piece: Body, path: Path) -> Path:
-    """Which text of the answer a text of a piece goes on with."""
+def _find_place(piece: Body, path: Path) -> Path:
+    """Returns the place in the answer that a piece's text continues."""
     if len(path) < 2 or not isinstance(path[1], int):
         return path
     item = piece[str(path[0])][path[1]]
@@ -446,7 +479,7 @@ def _place(piece: Body, path: Path) -> Path:
     return (path[0], path[1] if number is None else number, *path[2:])
 
 
-# ---- agents ----------------------------------------------------------------------------------------------------------
+# ---- agents --------------------------------------------------------------------------------------
 
 with needed():
     from langchain.agents.middleware import AgentMiddleware, ModelRequest
@@ -454,14 +487,16 @@ with needed():
 
 
 class TextveilMiddleware(AgentMiddleware):
-    """Puts a `ProtectedChatModel` in the place of an agent's model, whatever other middleware chooses.
+    """Puts a `ProtectedChatModel` in place of an agent's model.
 
-    Tools get arguments with the originals, and the state has originals throughout: each message is released when it is
-    sent to the model for the first time.
+    Whatever model other middleware chooses.
+
+    Tools get arguments with the originals, and the state has originals throughout: each message is
+    released when it is sent to the model for the first time.
 
     Args:
-        guard: protects and restores; None for the profile "prompt". Conversations are named by the `thread_id` of the
-            agent's configuration, where it has one.
+        guard: protects and restores; None for the profile "prompt". Conversations are named by the
+            `thread_id` of the agent's configuration, where it has one.
     """
 
     def __init__(self, guard: ChatGuard | None = None) -> None:
@@ -472,15 +507,18 @@ class TextveilMiddleware(AgentMiddleware):
         return f"TextveilMiddleware({self._guard!r})"
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """See the class."""
-        return handler(self._guarded(request))
+        """Calls the model with protection; see the class."""
+        return handler(self._guard_request(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """See the class."""
-        return await handler(self._guarded(request))
+        """Calls the model with protection, asynchronously; see the class."""
+        return await handler(self._guard_request(request))
 
-    def _guarded(self, request: Any) -> Any:
-        """The request with a protected model, also after somebody else overrides it."""
+    def _guard_request(self, request: Any) -> Any:
+        """Returns the request with a protected model.
+
+        It stays protected where somebody else overrides it later.
+        """
         name = current() or (get_config().get("configurable") or {}).get("thread_id")
         conversation = None if name is None else str(name)
 

@@ -27,7 +27,10 @@ __all__ = ["TextveilGuardrail"]
 Body = dict[str, Any]
 
 MOST = 10_000
-"""Requests that wait for their answers; the oldest are forgotten, and their answers keep placeholders."""
+"""The most requests that wait for their answers.
+
+The oldest are forgotten, and their answers keep placeholders.
+"""
 
 _KEPT = "allowed_openai_params cache caching drop_params fallbacks guardrails max_retries metadata mock_response"
 OWN = frozenset(f"{_KEPT} num_retries request_timeout tags timeout".split(" "))
@@ -37,7 +40,9 @@ NAME = "textveil_request"
 
 
 class TextveilGuardrail(CustomGuardrail):
-    """Protects chat completions, whole and streamed; whatever else it is asked about it refuses, and nothing is sent.
+    """Protects chat completions, whole and streamed.
+
+    It refuses all other kinds of requests, and then nothing is sent.
 
     Args:
         profile: how texts are protected.
@@ -45,8 +50,9 @@ class TextveilGuardrail(CustomGuardrail):
         media: images, audio and files: "refuse" the request, or "pass" them.
         unknown: fields that nobody knows: "refuse" the request, or "drop" them.
         schemas: what programs say about their tools: "protect" or "pass".
-        **options: of LiteLLM's guardrails, but for those under which it would keep what came: `run_in_parallel`,
-            `scan_raw_request`, `stream_scope`, and any mode but before and after a call.
+        **options: of LiteLLM's guardrails, but for those under which it would keep what came:
+            `run_in_parallel`, `scan_raw_request`, `stream_scope`, and any mode but before and after
+            a call.
 
     Raises:
         TextveilError: an option is wrong. LiteLLM does not start then.
@@ -88,50 +94,59 @@ class TextveilGuardrail(CustomGuardrail):
 
     @classmethod
     def get_supported_event_hooks(cls) -> list[GuardrailEventHooks]:
-        """Before and after a call: it must be told both."""
+        """Returns the hooks before and after a call.
+
+        The guardrail needs both.
+        """
         return [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
 
     def should_run_guardrail(self, data: Body, event_type: GuardrailEventHooks) -> bool:
-        """Whether it runs. Where it is on by default no request, key or team switches it off."""
+        """Says whether the guardrail runs.
+
+        Where it is on by default no request, key or team switches it off.
+        """
         if self.default_on is True:
             return event_type in self.get_supported_event_hooks()
         return bool(super().should_run_guardrail(data, event_type))
 
     def stream_scope_allows(self, data: object, event_type: GuardrailEventHooks) -> bool:
-        """Whole and streamed alike."""
+        """Allows streams and whole answers alike."""
         return True
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str
     ) -> Body:
-        """The request as the model may see it."""
+        """Returns the request as the model may see it."""
         if (
             self.should_run_guardrail(data=data, event_type=GuardrailEventHooks.pre_call)
             is not True
         ):
             return data
         if call_type not in ("completion", "acompletion"):
-            raise self._refused(
+            raise self._build_refusal(
                 f"only chat completions are protected here, and not {call_type}: use a textveil gateway"
             )
         if not _are_names(data.get("fallbacks")):
-            raise self._refused(
+            raise self._build_refusal(
                 "fallbacks may only be names of models, since what else is in them is not protected"
             )
-        body = _asked(data)
+        body = _extract_request(data)
         try:
-            begun = await self._guard.abegin(CHAT, body, _whose(user_api_key_dict))
+            begun = await self._guard.abegin(CHAT, body, _name_conversation(user_api_key_dict))
         except TextveilError as error:
             failure = str(error)
         else:
             made = {name: value for name, value in data.items() if name not in body} | begun.sent
-            name = self._kept(begun)
+            name = self._store(begun)
             made["litellm_metadata"] = {**(data.get("litellm_metadata") or {}), NAME: name}
             return made
-        raise self._refused(failure)
+        raise self._build_refusal(failure)
 
-    def _kept(self, begun: GuardedRequest) -> str:
-        """The name under which a request is found when its answer comes; the oldest are forgotten."""
+    def _store(self, begun: GuardedRequest) -> str:
+        """Stores a request, and returns a name for its answer.
+
+        The oldest requests are forgotten.
+        """
         self._begun[name := fresh_name()] = begun
         while len(self._begun) > MOST:
             self._begun.popitem(last=False)
@@ -141,16 +156,16 @@ class TextveilGuardrail(CustomGuardrail):
         self, request_data: Body, *args: Any, **kwargs: Any
     ) -> None:
         """Forgets a request without an answer."""
-        self._of(request_data)
+        self._pop(request_data)
 
     async def async_post_call_success_hook(
         self, data: Body, user_api_key_dict: Any, response: Any
     ) -> Any:
-        """The whole answer with the originals."""
-        begun = self._of(data)
+        """Restores the originals in a whole answer."""
+        begun = self._pop(data)
         if begun is None or not isinstance(response, ModelResponse):
             return response
-        came = _plain(response)
+        came = _to_json(response)
         made = begun.restored(came)
         pairs = zip(CHAT.said(came), CHAT.said(made), strict=True)
         await begun.aanswered(pairs)
@@ -161,8 +176,11 @@ class TextveilGuardrail(CustomGuardrail):
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: Any, request_data: Body
     ) -> AsyncGenerator[Any]:
-        """The pieces of an answer, each with what is certain of it."""
-        begun = self._of(request_data)
+        """Yields the restored pieces of an answer.
+
+        Each with the text that is certain so far.
+        """
+        begun = self._pop(request_data)
         if begun is None:
             async for chunk in response:
                 yield chunk
@@ -172,27 +190,30 @@ class TextveilGuardrail(CustomGuardrail):
             if not isinstance(chunk, ModelResponseStream):
                 yield chunk
                 continue
-            for made in pieces.feed(Event("", _plain(chunk))):
+            for made in pieces.feed(Event("", _to_json(chunk))):
                 yield ModelResponseStream(**made.data)
         for made in pieces.close():
             if isinstance(made.data, dict):
                 yield ModelResponseStream(**made.data)
         await asyncio.to_thread(begun.answered, pieces.messages)
 
-    def _of(self, data: Body) -> GuardedRequest | None:
-        """What restores the answer to a request; it is forgotten here."""
+    def _pop(self, data: Body) -> GuardedRequest | None:
+        """Returns and forgets the request that restores an answer."""
         name = (data.get("litellm_metadata") or {}).get(NAME)
         return self._begun.pop(name, None) if isinstance(name, str) else None
 
-    def _refused(self, said: str) -> Exception:
-        made: Exception = GuardrailRaisedException(
+    def _build_refusal(self, said: str) -> Exception:
+        result: Exception = GuardrailRaisedException(
             guardrail_name=self.guardrail_name, message=f"textveil: {said}"
         )
-        return made
+        return result
 
 
 def _check(options: Body) -> None:
-    """Refuses options with which LiteLLM would throw a released request away, and send the one that came."""
+    """Refuses options under which LiteLLM would send the original request.
+
+    It would throw the released one away.
+    """
     for name in ("run_in_parallel", "scan_raw_request", "stream_scope"):
         if options.get(name):
             raise ConfigError(f"with {name} requests would be sent as they came: leave it out")
@@ -205,27 +226,36 @@ def _check(options: Body) -> None:
         raise ConfigError("mode must be [pre_call, post_call]")
 
 
-def _plain(said: Any) -> Body:
-    """An answer, or a piece of one, as JSON."""
-    made: Body = said.model_dump(exclude_none=True)
-    return made
+def _to_json(said: Any) -> Body:
+    """Converts an answer, or a piece of one, to JSON data."""
+    result: Body = said.model_dump(exclude_none=True)
+    return result
 
 
-def _asked(data: Body) -> Body:
-    """What of a call is the request; the rest is the proxy's own."""
+def _extract_request(data: Body) -> Body:
+    """Extracts the client's request from a call's data.
+
+    The rest is the proxy's own.
+    """
     asked = (data.get("proxy_server_request") or {}).get("body") or {}
     names = {*(CHAT.request.fields or ()), *asked} - OWN
     return {name: data[name] for name in names if name in data}
 
 
-def _whose(key: Any) -> str:
-    """Whose conversation a request goes on, by what the proxy knows of who asks."""
+def _name_conversation(key: Any) -> str:
+    """Returns a name for the requester's conversation.
+
+    By what the proxy knows of whoever asks.
+    """
     known = (getattr(key, name, None) for name in ("api_key", "user_id", "end_user_id"))
     return " ".join(str(each or "-") for each in known)
 
 
 def _are_names(fallbacks: Any) -> bool:
-    """Whether fallbacks are names of models only: no messages of their own."""
+    """Says whether fallbacks are names of models only.
+
+    They could be messages, too.
+    """
     if isinstance(fallbacks, dict):
         return all(
             isinstance(each, list) and all(isinstance(name, str) for name in each)

@@ -1,7 +1,10 @@
-"""LlamaIndex: a language model that sees released text only, and a postprocessor of retrieved nodes.
+"""LlamaIndex: a protected language model, and a postprocessor of nodes.
 
-In: messages, prompts, tools, nodes. Out: answers and tool calls with the originals, whole or streamed; released nodes.
-Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves (`gateway.leaves`).
+The model sees released text only; the nodes are retrieved ones.
+
+In: messages, prompts, tools, nodes. Out: answers and tool calls with the originals, whole or
+streamed; released nodes. Not here: how a request is released (`gateway.inprocess`), and what
+becomes of its leaves (`gateway.leaves`).
 """
 
 import asyncio
@@ -48,7 +51,7 @@ __all__ = ["NodeProtector", "ProtectedLLM"]
 
 Body = dict[str, Any]
 
-# ---- messages --------------------------------------------------------------------------------------------------------
+# ---- messages ------------------------------------------------------------------------------------
 
 PROTECTED = text()
 ARGUMENTS = whole(Act.ARGUMENTS)
@@ -80,7 +83,10 @@ MORE = LeafRule(
     },
     others=DROPPED,
 )
-"""Of what packages keep beside a message, what they send."""
+"""The rule for extra data of packages beside a message.
+
+Those of its fields that they send.
+"""
 MESSAGE = record(role=ID, additional_kwargs=MORE, blocks=each(BLOCK))
 SAID_BLOCK = tagged(
     "block_type",
@@ -93,7 +99,10 @@ SAID = record(
     additional_kwargs=LeafRule(fields=MORE.fields, others=OBJECT),
     blocks=each(SAID_BLOCK),
 )
-"""A message of an answer; what else is in it is restored as text (`Act.UNKNOWN`)."""
+"""The rule for a message of an answer.
+
+Any other field is restored as text (`Act.UNKNOWN`).
+"""
 
 
 LLAMAINDEX = host(
@@ -104,14 +113,17 @@ LLAMAINDEX = host(
 )
 
 
-def _plain(message: ChatMessage) -> Body:
-    """A message as JSON."""
+def _to_json(message: ChatMessage) -> Body:
+    """Converts a message to JSON data."""
     return message.model_dump(mode="json")
 
 
-def _as(message: ChatMessage, plain: Body) -> ChatMessage:
-    """A message with other contents; blocks that did not change are the same objects."""
-    came, made = _plain(message)["blocks"], plain["blocks"]
+def _replace_contents(message: ChatMessage, plain: Body) -> ChatMessage:
+    """Builds a message with other contents.
+
+    Blocks that did not change are the same objects.
+    """
+    came, made = _to_json(message)["blocks"], plain["blocks"]
     read = ChatMessage.model_validate({"role": plain["role"], "blocks": made}).blocks
     if len(came) == len(made):
         same = zip(message.blocks, came, read, made, strict=True)
@@ -121,15 +133,18 @@ def _as(message: ChatMessage, plain: Body) -> ChatMessage:
     )
 
 
-# ---- the model -------------------------------------------------------------------------------------------------------
+# ---- the model -----------------------------------------------------------------------------------
 
 
 class ProtectedLLM(FunctionCallingLLM):
-    """A language model that sees released text only; what it says comes back with the originals.
+    """A language model that sees released text only.
+
+    Its answers come back with the originals.
 
     Attributes:
         inner: the model that is asked.
-        conversation: the name of the conversation; else that of `textveil.integrations.conversation`, or none.
+        conversation: the name of the conversation; else that of
+            `textveil.integrations.conversation`, or none.
     """
 
     inner: LLM = Field(exclude=True)
@@ -144,31 +159,31 @@ class ProtectedLLM(FunctionCallingLLM):
 
     @classmethod
     def class_name(cls) -> str:
-        """As LlamaIndex calls it."""
+        """Returns the name of the class for LlamaIndex."""
         return "textveil"
 
     @property
     def metadata(self) -> LLMMetadata:
-        """Of the inner model."""
+        """The metadata of the inner model."""
         return self.inner.metadata
 
-    # ---- chats -------------------------------------------------------------------------------------------------------
+    # ---- chats -----------------------------------------------------------------------------------
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        """The restored answer to messages."""
+        """Returns the restored answer to messages."""
         begun, sent, options = self._begun(messages, kwargs)
-        return _whole(begun, self.inner.chat(sent, **options))
+        return _restore_whole(begun, self.inner.chat(sent, **options))
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        """The same."""
+        """Returns the restored answer to messages, asynchronously."""
         begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
         came = await self.inner.achat(sent, **options)
-        return await asyncio.to_thread(_whole, begun, came)
+        return await asyncio.to_thread(_restore_whole, begun, came)
 
     def stream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
     ) -> Generator[ChatResponse]:
-        """The same, as it comes."""
+        """Streams the restored answer to messages."""
         begun, sent, options = self._begun(messages, kwargs)
 
         def told() -> Generator[ChatResponse]:
@@ -183,7 +198,7 @@ class ProtectedLLM(FunctionCallingLLM):
     async def astream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
     ) -> AsyncGenerator[ChatResponse]:
-        """The same, as it comes."""
+        """Streams the restored answer to messages, asynchronously."""
         begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
 
         async def told() -> AsyncGenerator[ChatResponse]:
@@ -196,34 +211,36 @@ class ProtectedLLM(FunctionCallingLLM):
 
         return told()
 
-    # ---- completions -------------------------------------------------------------------------------------------------
+    # ---- completions -----------------------------------------------------------------------------
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """The restored answer to a prompt."""
+        """Returns the restored answer to a prompt."""
         begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
-        came = self.inner.complete(_prompt(sent), formatted=formatted, **options)
-        return _completed(came, begun.restoring.text(came.text))
+        came = self.inner.complete(_get_prompt(sent), formatted=formatted, **options)
+        return _complete(came, begun.restoring.text(came.text))
 
     async def acomplete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponse:
-        """The same."""
+        """Returns the restored answer to a prompt, asynchronously."""
         begun, sent, options = await asyncio.to_thread(
             self._begun, [ChatMessage(content=prompt)], kwargs
         )
-        came = await self.inner.acomplete(_prompt(sent), formatted=formatted, **options)
-        return _completed(came, begun.restoring.text(came.text))
+        came = await self.inner.acomplete(_get_prompt(sent), formatted=formatted, **options)
+        return _complete(came, begun.restoring.text(came.text))
 
     def stream_complete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> Generator[CompletionResponse]:
-        """The same, as it comes."""
+        """Streams the restored answer to a prompt."""
         begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
 
         def told() -> Generator[CompletionResponse]:
             pieces = _Text(begun)
-            for came in self.inner.stream_complete(_prompt(sent), formatted=formatted, **options):
-                yield _completed(came, pieces.text, pieces.feed(came.delta or ""))
+            for came in self.inner.stream_complete(
+                _get_prompt(sent), formatted=formatted, **options
+            ):
+                yield _complete(came, pieces.text, pieces.feed(came.delta or ""))
             if rest := pieces.close():
                 yield CompletionResponse(text=pieces.text, delta=rest)
 
@@ -232,7 +249,7 @@ class ProtectedLLM(FunctionCallingLLM):
     async def astream_complete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> AsyncGenerator[CompletionResponse]:
-        """The same, as it comes."""
+        """Streams the restored answer to a prompt, asynchronously."""
         begun, sent, options = await asyncio.to_thread(
             self._begun, [ChatMessage(content=prompt)], kwargs
         )
@@ -240,15 +257,15 @@ class ProtectedLLM(FunctionCallingLLM):
         async def told() -> AsyncGenerator[CompletionResponse]:
             pieces = _Text(begun)
             async for came in await self.inner.astream_complete(
-                _prompt(sent), formatted=formatted, **options
+                _get_prompt(sent), formatted=formatted, **options
             ):
-                yield _completed(came, pieces.text, pieces.feed(came.delta or ""))
+                yield _complete(came, pieces.text, pieces.feed(came.delta or ""))
             if rest := pieces.close():
                 yield CompletionResponse(text=pieces.text, delta=rest)
 
         return told()
 
-    # ---- tools -------------------------------------------------------------------------------------------------------
+    # ---- tools -----------------------------------------------------------------------------------
 
     def _prepare_chat_with_tools(self, tools: Sequence[Any], *args: Any, **kwargs: Any) -> Body:
         return self._calling._prepare_chat_with_tools(tools, *args, **kwargs)
@@ -256,7 +273,7 @@ class ProtectedLLM(FunctionCallingLLM):
     def get_tool_calls_from_response(
         self, response: ChatResponse, *args: Any, **kwargs: Any
     ) -> list[Any]:
-        """The calls in a restored answer."""
+        """Returns the tool calls in a restored answer."""
         return self._calling.get_tool_calls_from_response(response, *args, **kwargs)
 
     @property
@@ -265,36 +282,40 @@ class ProtectedLLM(FunctionCallingLLM):
             raise ConfigError("the inner model calls no functions")
         return self.inner
 
-    # ---- requests ----------------------------------------------------------------------------------------------------
+    # ---- requests --------------------------------------------------------------------------------
 
     def _begun(
         self, messages: Sequence[ChatMessage], kwargs: Body
     ) -> tuple[GuardedRequest, list[ChatMessage], Body]:
-        """A request, the released messages and settings."""
+        """Begins a request, and returns it with released messages and settings."""
         settings, passed = plain(kwargs)
-        body = {"messages": list(map(_plain, messages)), "settings": settings}
+        body = {"messages": list(map(_to_json, messages)), "settings": settings}
         begun = self._guard.begin(LLAMAINDEX, body, self.conversation or current())
-        sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
+        sent = [
+            _replace_contents(*both) for both in zip(messages, begun.sent["messages"], strict=True)
+        ]
         return begun, sent, {**passed, **(begun.sent.get("settings") or {})}
 
 
-def _prompt(sent: Sequence[ChatMessage]) -> str:
+def _get_prompt(sent: Sequence[ChatMessage]) -> str:
     return sent[0].content or ""
 
 
-def _completed(came: CompletionResponse, text: str, delta: str | None = None) -> CompletionResponse:
+def _complete(came: CompletionResponse, text: str, delta: str | None = None) -> CompletionResponse:
     return came.model_copy(update={"text": text + (delta or ""), "delta": delta, "logprobs": None})
 
 
-def _whole(begun: GuardedRequest, came: ChatResponse) -> ChatResponse:
-    own = _plain(came.message)
+def _restore_whole(begun: GuardedRequest, came: ChatResponse) -> ChatResponse:
+    own = _to_json(came.message)
     made = begun.restored(own)
     begun.answered([(own, made)])
-    return came.model_copy(update={"message": _as(came.message, made), "logprobs": None})
+    return came.model_copy(
+        update={"message": _replace_contents(came.message, made), "logprobs": None}
+    )
 
 
 class _Text:
-    """A text that comes in pieces."""
+    """A streamed text, restored piece by piece."""
 
     def __init__(self, begun: GuardedRequest) -> None:
         self._restoring, self.text = begun.restoring, ""
@@ -311,55 +332,56 @@ class _Text:
 
 
 class _Stream:
-    """A streamed answer: each piece has all that was said before it."""
+    """A streamed answer, in which each piece repeats the text before it."""
 
     def __init__(self, begun: GuardedRequest) -> None:
         self._begun, self._text = begun, _Text(begun)
         self._last: ChatResponse | None = None
 
     def feed(self, came: ChatResponse) -> ChatResponse:
-        """A piece with what is certain of it."""
+        """Restores a piece as far as it is certain."""
         self._last = came
         before = self._text.text
         delta = self._text.feed(came.delta or "")
-        return self._made(came, before + delta, delta)
+        return self._build_response(came, before + delta, delta)
 
     def close(self) -> Iterator[ChatResponse]:
-        """What was held back."""
+        """Yields the text that was held back."""
         if self._last is not None and (rest := self._text.close()):
-            yield self._made(self._last, self._text.text, rest)
+            yield self._build_response(self._last, self._text.text, rest)
 
     def pairs(self) -> list[tuple[Body, Body]]:
-        """The answer as it came and as it was restored."""
+        """Returns the answer as received and as restored."""
         if self._last is None:
             return []
         return [
             (
-                _plain(self._last.message),
-                _plain(self._made(self._last, self._text.text, "").message),
+                _to_json(self._last.message),
+                _to_json(self._build_response(self._last, self._text.text, "").message),
             )
         ]
 
-    def _made(self, came: ChatResponse, said: str, delta: str) -> ChatResponse:
-        own = _as(came.message, self._begun.restored(_plain(came.message)))
+    def _build_response(self, came: ChatResponse, said: str, delta: str) -> ChatResponse:
+        own = _replace_contents(came.message, self._begun.restored(_to_json(came.message)))
         others = [block for block in own.blocks if not isinstance(block, TextBlock)]
         own.blocks = [*([TextBlock(text=said)] if said or not others else []), *others]
         return came.model_copy(update={"message": own, "delta": delta, "logprobs": None})
 
 
-# ---- nodes -----------------------------------------------------------------------------------------------------------
+# ---- nodes ---------------------------------------------------------------------------------------
 
 
 class NodeProtector(BaseNodePostprocessor):
     """Releases the texts of retrieved nodes.
 
-    Copies go on without metadata that holds text, embeddings, relations and templates; the nodes of the index stay as
-    they are. What was hidden is in a session, and nowhere in the nodes: `restore` puts it back into answers of the same
-    conversation.
+    Copies go on without metadata that holds text, embeddings, relations and templates; the nodes of
+    the index stay as they are. What was hidden is in a session, and nowhere in the nodes: `restore`
+    puts it back into answers of the same conversation.
 
     Args:
         privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
-        keep: fields of the metadata with text that go along as they are; others with text are left out.
+        keep: fields of the metadata with text that go along as they are; others with text are left
+            out.
         store: where sessions are kept; None for one in memory.
     """
 
@@ -380,7 +402,7 @@ class NodeProtector(BaseNodePostprocessor):
 
     @classmethod
     def class_name(cls) -> str:
-        """As LlamaIndex calls it."""
+        """Returns the name of the class for LlamaIndex."""
         return "textveil nodes"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -392,7 +414,7 @@ class NodeProtector(BaseNodePostprocessor):
         return self
 
     def restore(self, answer: str) -> str:
-        """An answer with what was hidden in this conversation.
+        """Restores the hidden values of this conversation in an answer.
 
         Raises:
             ConfigError: the caller is in none (`textveil.integrations.conversation`).
@@ -401,22 +423,22 @@ class NodeProtector(BaseNodePostprocessor):
             raise ConfigError(
                 "answers are restored in a conversation: with textveil.integrations.conversation(NAME)"
             )
-        return self._session().restore(answer)
+        return self._open_session().restore(answer)
 
-    def _session(self) -> Session:
+    def _open_session(self) -> Session:
         name = current()
         return Session() if name is None else self._store.open("llamaindex", name)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        session = self._session()
+        session = self._open_session()
         return [
-            NodeWithScore(node=self._released(each.node, session), score=each.score)
+            NodeWithScore(node=self._release_node(each.node, session), score=each.score)
             for each in nodes
         ]
 
-    def _released(self, node: Any, session: Session) -> TextNode:
+    def _release_node(self, node: Any, session: Session) -> TextNode:
         if type(node).__name__ not in ("TextNode", "Document", "IndexNode"):
             raise InputError(
                 f"only nodes of text can be protected, not {type(node).__name__}: leave them out"
@@ -424,7 +446,7 @@ class NodeProtector(BaseNodePostprocessor):
         metadata = {
             name: value
             for name, value in node.metadata.items()
-            if name in self._keep or _passes(name, value)
+            if name in self._keep or _can_pass(name, value)
         }
         return TextNode(
             id_=node.node_id,
@@ -441,8 +463,8 @@ class NodeProtector(BaseNodePostprocessor):
         )
 
 
-def _passes(name: Any, value: Any) -> bool:
-    """Whether a field of metadata holds no text."""
+def _can_pass(name: Any, value: Any) -> bool:
+    """Says whether a field of metadata holds no text."""
     try:
         check_metadata({name: value}, ())
     except InputError:

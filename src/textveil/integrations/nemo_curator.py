@@ -1,4 +1,6 @@
-"""NeMo Curator: a stage of a pipeline that releases the texts of documents, each once for a release.
+"""NeMo Curator: a pipeline stage that releases the texts of documents.
+
+Each document is drawn once for a release.
 
 In: batches of documents. Out: the same with released texts.
 Not here: how a row is drawn once (`releases`), and runs over files (`corpus`).
@@ -20,14 +22,16 @@ __all__ = ["TextveilStage"]
 
 
 class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ignore[misc]
-    """Releases a column of texts. A document that is asked for again, such as by a retry, is the same release.
+    """Releases a column of texts.
 
-    Draws follow from a key of this stage, and the document's id and text. The key ends with the process that made it,
-    and lies in a file there: workers are on the same machine.
+    A document that is asked for again, such as by a retry, is the same release.
+
+    Draws follow from a key of this stage, and the document's id and text. The key ends with the
+    process that made it, and lies in a file there: workers are on the same machine.
 
     Args:
-        privatizer: a `Privatizer`, a `Protector`, or the name of a profile; "data" is for texts that programs learn
-            from.
+        privatizer: a `Privatizer`, a `Protector`, or the name of a profile; "data" is for texts
+            that programs learn from.
         text: the column with the texts.
         id: the column with an id for each document, different in the whole release.
         keep: columns with text that stay as they are. All others with text are refused.
@@ -52,22 +56,22 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
         self._text, self._id, self._keep = text, id, listed(keep)
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        """What a batch must have."""
+        """Returns the columns that a batch must have."""
         return ["data"], [self._text, self._id]
 
     def outputs(self) -> tuple[list[str], list[str]]:
-        """What a batch has then."""
+        """Returns the columns that the stage writes."""
         return ["data"], [self._text]
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        """A new batch with released texts.
+        """Returns a new batch with released texts.
 
         Raises:
-            InputError: a column holds text and is not named, a document has no id, or a text is none. ConfigError: an
-                id comes twice, or the release is finished.
+            InputError: a column holds text and is not named, a document has no id, or a text is
+                none. ConfigError: an id comes twice, or the release is finished.
         """
         try:
-            return self._released(task)
+            return self._release_batch(task)
         except TextveilError as error:
             failure = error.with_traceback(None)
             failure.__cause__ = failure.__context__ = None
@@ -75,7 +79,7 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
             failure = InputError(f"documents could not be released ({type(error).__name__})")
         raise failure  # here, where no line has a text: backends log what lines have
 
-    def _released(self, task: DocumentBatch) -> DocumentBatch:
+    def _release_batch(self, task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas()
         check_frame(frame, [self._text], [self._id, *self._keep])
         drawn = self._release.draw(

@@ -1,7 +1,10 @@
-"""Open WebUI: a pipe function, which offers models that see released text only.
+"""Open WebUI: a pipe function with models that see released text.
 
-In: all that Open WebUI asks such a model: chats, titles, tags, search queries, tools. Out: answers with the originals.
-Not here: a gateway as its connection (`gateway`); a filter function, which does not see all that is asked.
+They see nothing else.
+
+In: all that Open WebUI asks such a model: chats, titles, tags, search queries, tools. Out: answers
+with the originals. Not here: a gateway as its connection (`gateway`); a filter function, which does
+not see all that is asked.
 """
 
 import asyncio
@@ -31,10 +34,12 @@ Body = dict[str, Any]
 
 
 class TextveilPipe:
-    """A manifold of models: each asks one of Open WebUI's own, which sees released text only.
+    """A manifold of models that see released text only.
 
-    Conversations are told apart by user and chat, and a message that comes again is released as it was. What it cannot
-    protect it refuses, and nothing is sent.
+    Each asks one of Open WebUI's own.
+
+    Conversations are told apart by user and chat, and a message that comes again is released as it
+    was. What it cannot protect it refuses, and nothing is sent.
 
     Attributes:
         valves: its settings, which administrators change.
@@ -72,18 +77,18 @@ class TextveilPipe:
         return "TextveilPipe()"
 
     def pipes(self) -> list[dict[str, str]]:
-        """The models that are offered."""
-        return [{"id": each, "name": f"{each} (textveil)"} for each in self._models()]
+        """Returns the models that are offered."""
+        return [{"id": each, "name": f"{each} (textveil)"} for each in self._list_models()]
 
     async def pipe(self, body: Body, __user__: Body, __metadata__: Body, __request__: Any) -> Any:
-        """The answer of a model, restored.
+        """Returns the restored answer of a model.
 
         Raises:
-            ConfigError: settings of Open WebUI would let originals through. InputError: the request holds what cannot
-                be protected. EndpointError: the model gave no answer.
+            ConfigError: settings of Open WebUI would let originals through. InputError: the request
+                holds what cannot be protected. EndpointError: the model gave no answer.
         """
         try:
-            return await self._answered(body, __user__, __metadata__, __request__)
+            return await self._answer(body, __user__, __metadata__, __request__)
         except TextveilError as error:
             failure: TextveilError = error.with_traceback(None)
             failure.__cause__ = failure.__context__ = None
@@ -91,13 +96,13 @@ class TextveilPipe:
             failure = InputError(f"the request could not be protected ({type(error).__name__})")
         raise failure  # here, where no line has a text: Open WebUI logs errors
 
-    async def _answered(self, body: Body, user: Body, metadata: Body, request: Any) -> Any:
+    async def _answer(self, body: Body, user: Body, metadata: Body, request: Any) -> Any:
         function, _, model = str(body.get("model")).partition(".")
         await self._check(function, model, request)
         asker = await Users.get_user_by_id(str(user.get("id")))
         if asker is None:
             raise ConfigError("Open WebUI does not know who asks")
-        guard = await asyncio.to_thread(self._guard)
+        guard = await asyncio.to_thread(self._build_guard)
         whose = f"{asker.id} {metadata.get('chat_id') or '-'}"
         begun = await guard.abegin(CHAT, {**body, "model": model}, whose)
         came = await generate_chat_completion(
@@ -109,22 +114,24 @@ class TextveilPipe:
         )
         if hasattr(came, "body_iterator"):
             return type(came)(
-                _streamed(begun, came), media_type="text/event-stream", background=came.background
+                _restore_stream(begun, came),
+                media_type="text/event-stream",
+                background=came.background,
             )
         if not isinstance(came, dict) or "choices" not in came:
             raise EndpointError(
                 f"the model gave no answer (status {getattr(came, 'status_code', 'unknown')})"
             )
-        made: Body = begun.restored(came)
-        await begun.aanswered(zip(CHAT.said(came), CHAT.said(made), strict=True))
-        return made
+        result: Body = begun.restored(came)
+        await begun.aanswered(zip(CHAT.said(came), CHAT.said(result), strict=True))
+        return result
 
     async def _check(self, function: str, model: str, request: Any) -> None:
-        """Refuses settings of Open WebUI under which originals would go elsewhere."""
-        if model not in self._models():
+        """Refuses settings of Open WebUI that would leak originals."""
+        if model not in self._list_models():
             raise ConfigError("this model is not offered any more: name it in the valve models")
         if getattr(request.state, "direct", False) or any(
-            map(_told_more, _bases(request.app.state.MODELS, model))
+            map(_has_more_readers, _find_bases(request.app.state.MODELS, model))
         ):
             raise ConfigError(
                 "functions, pipelines, arenas and direct connections are told more than the request"
@@ -146,11 +153,11 @@ class TextveilPipe:
                 "task model to the current model or one of textveil's, or the valve task_model to pass"
             )
 
-    def _models(self) -> list[str]:
+    def _list_models(self) -> list[str]:
         return [each.strip() for each in self.valves.models.split(",") if each.strip()]
 
-    def _guard(self) -> ChatGuard:
-        """The guard for the present settings, which is made once."""
+    def _build_guard(self) -> ChatGuard:
+        """Returns the guard for the present settings, built once."""
         with self._making:
             if self._made is None or self._made[0] != self.valves:
                 own = self.valves
@@ -165,34 +172,34 @@ class TextveilPipe:
             return self._made[1]
 
 
-def _bases(models: Mapping[str, Any], model: str) -> list[Body]:
-    """What Open WebUI knows of a model, and of those that it was made from.
+def _find_bases(models: Mapping[str, Any], model: str) -> list[Body]:
+    """Returns Open WebUI's data on a model and its bases.
 
     Raises:
         ConfigError: it does not know one of these.
     """
-    found: list[Body] = []
+    result: list[Body] = []
     name: str | None = model
-    while name is not None and len(found) <= len(models):
+    while name is not None and len(result) <= len(models):
         if name not in models:
             raise ConfigError(
                 "Open WebUI does not know the model, or the one that it was made from"
             )
-        found.append(models[name] or {})
-        name = (found[-1].get("info") or {}).get("base_model_id")
-    return found
+        result.append(models[name] or {})
+        name = (result[-1].get("info") or {}).get("base_model_id")
+    return result
 
 
-def _told_more(model: Body) -> bool:
-    """Whether more than the request goes to a model."""
+def _has_more_readers(model: Body) -> bool:
+    """Says whether a model receives more than the request."""
     return bool({"pipe", "pipeline"} & model.keys()) or model.get("owned_by") == "arena"
 
 
-async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]:
-    """A restored stream; one that breaks off ends with an error."""
+async def _restore_stream(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]:
+    """Yields a restored stream, with an error where it breaks off."""
     pieces, whole = ChatChunks(begun.restoring), False
     try:
-        async with aclosing(_events(response)) as came:
+        async with aclosing(_yield_events(response)) as came:
             async for data in came:
                 if "choices" not in data and str(data.get("type")).startswith("response."):
                     raise EndpointError("no chat completion")
@@ -210,8 +217,8 @@ async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]
         ).written()
 
 
-async def _events(response: Any) -> AsyncGenerator[Any]:
-    """What the events of a response say, the last one included."""
+async def _yield_events(response: Any) -> AsyncGenerator[Any]:
+    """Yields the data of a response's events, to the last one."""
     body: AsyncIterator[Any] = aiter(response.body_iterator)
     rest = b""
     try:
@@ -220,17 +227,17 @@ async def _events(response: Any) -> AsyncGenerator[Any]:
                 rest + (piece.encode() if isinstance(piece, str) else bytes(piece))
             ).split(b"\n")
             for line in lines:
-                if (said := _said(line)) is not None:
+                if (said := _read_line(line)) is not None:
                     yield said
-        if (said := _said(rest)) is not None:
+        if (said := _read_line(rest)) is not None:
             yield said
     finally:
         if isinstance(body, AsyncGenerator):
             await body.aclose()
 
 
-def _said(line: bytes) -> Any:
-    """What a line says; None for one that says nothing."""
+def _read_line(line: bytes) -> Any:
+    """Reads the data of a line; None where there is none."""
     if not line.startswith(b"data:") or not (said := line.removeprefix(b"data:").strip()):
         return None
     return "[DONE]" if said == b"[DONE]" else json.loads(said)

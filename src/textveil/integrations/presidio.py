@@ -1,7 +1,9 @@
-"""Presidio: what textveil hides as a recognizer, and what it puts in its place as operators.
+"""Presidio: a textveil recognizer, and operators for an anonymizer.
 
-In: texts for an analyzer; spans for an anonymizer. Out: results of a recognizer; placeholders of a session, or draws.
-Not here: Presidio as a detector (`detect.adapters`).
+The recognizer finds what textveil would hide; the operators replace and restore it.
+
+In: texts for an analyzer; spans for an anonymizer. Out: results of a recognizer; placeholders of a
+session, or draws. Not here: Presidio as a detector (`detect.adapters`).
 """
 
 import re
@@ -30,11 +32,16 @@ NAMES = {
     "MAC": "MAC_ADDRESS",
     "PHONE": "PHONE_NUMBER",
 }
-"""What Presidio calls our types; the others have the same names in both."""
+"""Presidio's names for our types.
+
+The other types have the same names in both.
+"""
 
 
 class TextveilRecognizer(EntityRecognizer):
-    """Finds what a protector hides in a text, with all that it knows of the text as a whole.
+    """Finds the parts of a text that a protector hides.
+
+    With all that it knows of the text as a whole.
 
     Args:
         protector: which one; None for the profile "prompt".
@@ -49,12 +56,14 @@ class TextveilRecognizer(EntityRecognizer):
         super().__init__([NAMES.get(each, each) for each in TYPES], "textveil", language)
 
     def load(self) -> None:
-        """Nothing: the protector is there."""
+        """Loads nothing: the protector is there."""
 
     def analyze(
         self, text: str, entities: Sequence[str], nlp_artifacts: Any = None
     ) -> list[RecognizerResult]:
-        """The parts of a text that would be hidden: of types that are asked for, or that nobody can ask for.
+        """Finds the parts of a text that would be hidden.
+
+        Of types that are asked for, or that nobody can ask for.
 
         Raises:
             DetectorError: a detector failed.
@@ -69,19 +78,25 @@ class TextveilRecognizer(EntityRecognizer):
 
 
 _NUMBERS: WeakKeyDictionary[Privatizer, Session] = WeakKeyDictionary()
-"""Sessions that only number the spans of a privatizer without one; they end with it."""
+"""Sessions that only number the spans of a privatizer.
+
+For a privatizer without a session; they end with it.
+"""
 
 
 class TextveilOperator(Operator):
-    """The operator "textveil": a span becomes a placeholder of a session, or what a privatizer draws for it.
+    """The operator "textveil", which replaces a span.
 
-    It sees one span at a time. Its parameters: `session`, which restores answers and is needed unless there is
-    `privatizer`, which releases the span's words; a span with a word that it lets pass, such as a public one, becomes
-    a placeholder, numbered for this privatizer where there is no session.
+    By a placeholder of a session, or a privatizer's draw.
+
+    It sees one span at a time. Its parameters: `session`, which restores answers and is needed
+    unless there is `privatizer`, which releases the span's words; a span with a word that it lets
+    pass, such as a public one, becomes a placeholder, numbered for this privatizer where there is
+    no session.
     """
 
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
-        """What takes the place of a span."""
+        """Returns the replacement of a span."""
         params = params or {}
         session: Session | None = params.get("session")
         privatizer = params.get("privatizer")
@@ -106,7 +121,7 @@ class TextveilOperator(Operator):
         return session.transaction(placed)
 
     def validate(self, params: dict[str, Any] | None = None) -> None:
-        """See the class.
+        """Checks the parameters; see the class.
 
         Raises:
             ConfigError: a parameter is missing, or is something else.
@@ -120,23 +135,26 @@ class TextveilOperator(Operator):
             raise ConfigError("the operator textveil needs a session, or a privatizer")
 
     def operator_name(self) -> str:
-        """How it is asked for: textveil."""
+        """Returns the operator's name: textveil."""
         return "textveil"
 
     def operator_type(self) -> OperatorType:
-        """It hides."""
+        """Returns the operator's type: it hides."""
         return OperatorType.Anonymize
 
 
 class TextveilRestorer(Operator):
-    """The operator "textveil" for a DeanonymizeEngine: the parameter `session` puts originals back."""
+    """The operator "textveil" for a DeanonymizeEngine, which restores originals.
+
+    From the parameter `session`.
+    """
 
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
-        """What stood there."""
+        """Returns the original of a replaced span."""
         return str((params or {})["session"].restore(text, where="everywhere"))
 
     def validate(self, params: dict[str, Any] | None = None) -> None:
-        """See the class.
+        """Checks the parameters; see the class.
 
         Raises:
             ConfigError: there is no session.
@@ -147,9 +165,9 @@ class TextveilRestorer(Operator):
             )
 
     def operator_name(self) -> str:
-        """How it is asked for: textveil."""
+        """Returns the operator's name: textveil."""
         return "textveil"
 
     def operator_type(self) -> OperatorType:
-        """It restores."""
+        """Returns the operator's type: it restores."""
         return OperatorType.Deanonymize

@@ -1,10 +1,14 @@
-"""Releases of tables: rows that a host may ask for again, in any process, are drawn once.
+"""Releases of tables: each row is drawn once.
 
-In: a privatizer; columns of rows with their ids. Out: released texts and their statements, the same whenever asked.
-Not here: the hosts (`datasets`, `frames`, `datatrove` and so on), and runs over files (`corpus`).
+Also where a host asks for it again, in any process.
 
-The key of a release lies in a file that only its owner can read, and ends with the process that began the release, or
-with `finish`. What is pickled on its way to a worker, or hashed by a cache, is where the key lies, never the key.
+In: a privatizer; columns of rows with their ids. Out: released texts and their statements, the same
+whenever asked. Not here: the hosts (`datasets`, `frames`, `datatrove` and so on), and runs over
+files (`corpus`).
+
+The key of a release lies in a file that only its owner can read, and ends with the process that
+began the release, or with `finish`. What is pickled on its way to a worker, or hashed by a cache,
+is where the key lies, never the key.
 """
 
 import os
@@ -27,7 +31,10 @@ from textveil.pipeline import Privatizer, Protector, Result
 from textveil.randomness import KeyedRandomness, SystemRandomness, fresh_name
 
 _NAME = re.compile(r"[a-z_][A-Za-z0-9_.\-]{0,63}")
-"""What a program calls a field. Other labels may be texts, such as the names of persons."""
+"""The form of a name that a program gives a field.
+
+Other labels may be texts, such as the names of persons.
+"""
 
 FINISHED = (
     "this release is finished: its key is destroyed, as when the process that began it ends. A new release draws anew, "
@@ -36,7 +43,9 @@ FINISHED = (
 
 
 def privatizer_of(given: Privatizer | Protector | str) -> Privatizer:
-    """A privatizer from what users give: itself, a protector's, or that of a profile.
+    """Returns a privatizer from a user's argument.
+
+    A privatizer itself, a protector's, or that of a profile.
 
     Raises:
         ConfigError: it is something else. UnknownName: no profile has this name.
@@ -53,13 +62,15 @@ def privatizer_of(given: Privatizer | Protector | str) -> Privatizer:
 
 
 class TableRelease:
-    """One release of rows: a row that is asked for again, by a retry or in another process, is the same release.
+    """One release of rows, the same whenever a row is drawn.
 
-    Draws follow from a key, a row's id, its column, its text and the options (`KeyedRandomness`). It pickles; a pickle
-    that arrives after the end finds no key, and draws nothing.
+    Such as by a retry or in another process.
+
+    Draws follow from a key, a row's id, its column, its text and the options (`KeyedRandomness`).
+    It pickles; a pickle that arrives after the end finds no key, and draws nothing.
 
     Args:
-        privatizer: privatizes them; a seed of its own is not used.
+        privatizer: privatizes them; its seed is not used.
         key: 32 bytes, for tests only: whoever has it can repeat the draws.
 
     Attributes:
@@ -100,7 +111,7 @@ class TableRelease:
         return f"{type(self).__name__}({self._privatizer!r})"
 
     def __copy__(self) -> Self:
-        """A copy is the same release."""
+        """Returns the release itself: a copy is the same release."""
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -114,14 +125,16 @@ class TableRelease:
 
     @classmethod
     def _from_state(cls, state: tuple[Any, ...]) -> Self:
-        made = cls.__new__(cls)
-        made.name, made._packed, path, made._digest = state[:4]
-        made._path = Path(path)
-        made._privatizer = _privatizer(made.name, made._packed)
-        return made
+        result = cls.__new__(cls)
+        result.name, result._packed, path, result._digest = state[:4]
+        result._path = Path(path)
+        result._privatizer = _build_privatizer(result.name, result._packed)
+        return result
 
     def finish(self) -> None:
-        """Destroy the key; nothing can be drawn for this release any more.
+        """Destroys the key, which ends the release.
+
+        Nothing can be drawn for it any more.
 
         Raises:
             ConfigError: this is not the object that began the release.
@@ -135,7 +148,9 @@ class TableRelease:
     def draw(
         self, texts: Sequence[str | None], ids: Sequence[object], column: str
     ) -> list[Result | None]:
-        """The releases of some rows of a column; None for a row without a text.
+        """Draws the releases of some rows of a column.
+
+        None for a row without a text.
 
         Args:
             texts: of the rows.
@@ -143,7 +158,8 @@ class TableRelease:
             column: its name.
 
         Raises:
-            InputError: a text is none, or an id is missing. ConfigError: the release is finished, or an id comes twice.
+            InputError: a text is none, or an id is missing. ConfigError: the release is finished,
+                or an id comes twice.
         """
         if len(ids) != len(texts):
             raise InputError("every row of a release needs an id of its own")
@@ -152,13 +168,13 @@ class TableRelease:
                 raise InputError(
                     f"column {column!r} must hold texts, and has {type(text).__name__}"
                 )
-        named = list(map(_named, ids))
+        named = list(map(_name_id, ids))
         if len(set(named)) < len(named):
             raise ConfigError(
                 "every row of a release needs an id of its own, and an id occurs twice"
             )
         present = [i for i, text in enumerate(texts) if text is not None]
-        source = KeyedRandomness(self._key(), field=column, ids=[named[i] for i in present])
+        source = KeyedRandomness(self._read_key(), field=column, ids=[named[i] for i in present])
         drawn = self._privatizer.with_parts(randomness=source).privatize_many(
             [str(texts[i]) for i in present]
         )
@@ -167,7 +183,7 @@ class TableRelease:
             made[i] = result
         return made
 
-    def _key(self) -> bytes:
+    def _read_key(self) -> bytes:
         with suppress(OSError):
             key = self._path.read_bytes()
             if sha256(key).hexdigest() == self._digest:
@@ -176,13 +192,19 @@ class TableRelease:
 
 
 def statement(results: Iterable[Result | None]) -> Guarantee | None:
-    """What holds for all of some releases together, counted by value; None where there are none."""
+    """Combines the statements of releases, counted by value.
+
+    None where there are none.
+    """
     several = [each.guarantee for each in results if each is not None]
     return condense(summarize(several)) if several else None
 
 
 def holds_text(value: object) -> bool:
-    """Whether a value is text, or has text in it: all do but numbers, dates, times and what is made of these."""
+    """Says whether a value is text, or contains text.
+
+    All do but numbers, dates, times and what is made of these.
+    """
     if value is None or isinstance(value, Number | date | time | timedelta):
         return False
     if isinstance(value, str | bytes | bytearray | memoryview):
@@ -195,14 +217,15 @@ def holds_text(value: object) -> bool:
 
 
 def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> None:
-    """Refuses a document in whose metadata text would be left as it is.
+    """Refuses documents whose metadata would keep text.
 
     Args:
         metadata: of the document.
         keep: fields that may stay.
 
     Raises:
-        InputError: another field holds text, or its name is none such as a variable has, with a small letter first.
+        InputError: another field holds text, or its name is none such as a variable has, with a
+            small letter first.
     """
     for i, (name, value) in enumerate(metadata.items(), 1):
         if name in keep:
@@ -229,8 +252,8 @@ def check_columns(
         others: those that may stay.
 
     Raises:
-        InputError: a column is missing, or holds text that nobody named, or its label is none such as a variable has,
-            with a small letter first, and nobody named it.
+        InputError: a column is missing, or holds text that nobody named, or its label is none such
+            as a variable has, with a small letter first, and nobody named it.
     """
     for name in (*columns, *others):
         if name not in names:
@@ -251,16 +274,19 @@ def check_columns(
 
 
 def _is_label(name: object) -> bool:
-    """Whether a label is a number, or such as a program gives."""
+    """Says whether a label is a number, or a program's name."""
     return isinstance(name, int) or (isinstance(name, str) and _NAME.fullmatch(name) is not None)
 
 
 def listed(columns: str | Iterable[str]) -> tuple[str, ...]:
-    """The names of columns, of which one may be given alone."""
+    """Returns the names of columns as a tuple.
+
+    A single one may be given alone.
+    """
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def _named(given: object) -> str:
+def _name_id(given: object) -> str:
     if isinstance(given, str):
         return f"s{given}"
     if isinstance(given, bool) or not hasattr(given, "__index__"):
@@ -271,8 +297,11 @@ def _named(given: object) -> str:
 _PRIVATIZERS: dict[tuple[str, int], Privatizer] = {}
 
 
-def _privatizer(name: str, packed: bytes) -> Privatizer:
-    """The privatizer of a release in this process, built once; a fork builds its own."""
+def _build_privatizer(name: str, packed: bytes) -> Privatizer:
+    """Returns this process's privatizer of a release.
+
+    Built once; a fork builds its own.
+    """
     key = name, os.getpid()
     if key not in _PRIVATIZERS:
         _PRIVATIZERS.clear()

@@ -23,20 +23,25 @@ __all__ = ["TextPrivatizer"]
 
 
 class PrivateOptions(dict[str, Any]):
-    """Options of which a repr says only the names: lists of words in them may be private."""
+    """Options whose repr has their names only.
+
+    Lists of words in them may be private.
+    """
 
     def __repr__(self) -> str:
         return f"<options: {', '.join(map(str, self))}>"
 
 
 class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Privatizes texts; learns nothing from them, and each call of `transform` draws anew.
+    """Privatizes texts, and draws anew at each call of `transform`.
+
+    It learns nothing from the texts.
 
     Args:
         profile: a packaged profile, "document" or "prompt".
         epsilon: the bound per word, in place of the profile's; None for that one.
-        options: more options that differ from the profile's, {"words": {"casing": "copy"}}. No repr shows what they
-            hold.
+        options: more options that differ from the profile's, {"words": {"casing": "copy"}}. No repr
+            shows what they hold.
 
     Attributes:
         privatizer_: does the work, once it is fitted.
@@ -52,7 +57,7 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.profile, self.epsilon, self.options = profile, epsilon, options
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Options are hidden wherever scikit-learn shows parameters."""
+        """Hides options wherever scikit-learn shows parameters."""
         if (
             name == "options"
             and isinstance(value, Mapping)
@@ -62,18 +67,18 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         super().__setattr__(name, value)
 
     def fit(self, X: Iterable[str], y: object = None) -> Self:
-        """Builds the privatizer; of the texts it is only checked that they are some.
+        """Builds the privatizer, after checking that X is texts.
 
         Raises:
             ConfigError: an option is wrong. InputError: X is no list of texts.
         """
-        _texts(X)
+        _check_texts(X)
         own: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
         self.privatizer_ = Privatizer.from_profile(self.profile, **own, **(self.options or {}))
         return self
 
     def transform(self, X: Iterable[str]) -> Any:
-        """The released texts, object [n].
+        """Returns the released texts, object [n].
 
         Raises:
             InputError: X is no list of texts.
@@ -81,10 +86,13 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.privatize(X)[0]
 
     def privatize(self, X: Iterable[str]) -> tuple[Any, Guarantee | None]:
-        """The released texts, object [n], with one statement for all; None where there are none."""
+        """Returns the released texts, object [n], and one statement.
+
+        None where there are none.
+        """
         if not hasattr(self, "privatizer_"):
             raise NotFittedError("call fit first; it learns nothing from texts")
-        results = list(self.privatizer_.privatize_many(_texts(X)))
+        results = list(self.privatizer_.privatize_many(_check_texts(X)))
         made = np.empty(len(results), dtype=object)
         made[:] = [result.text for result in results]
         return made, statement(results)
@@ -100,7 +108,7 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _texts(X: Any) -> list[str]:
+def _check_texts(X: Any) -> list[str]:
     if isinstance(X, str) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
         raise InputError("X must be texts, one a row: a list, or one column of a table")
     texts = list(X)

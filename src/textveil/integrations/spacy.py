@@ -1,4 +1,4 @@
-"""spaCy: a component that puts the release of a document beside it, as `doc._.textveil`.
+"""spaCy: a component that stores a document's release in `doc._.textveil`.
 
 In: documents. Out: the same documents, which stay as they are, with their releases.
 Not here: a spaCy pipeline as a detector (`detect.adapters`).
@@ -25,7 +25,9 @@ if not Doc.has_extension(NAME):
 
 
 class DocPrivatizer:
-    """The component. A document that could not be released has None in `doc._.textveil`, and the error is raised.
+    """The component, which releases documents.
+
+    A document that could not be released has None in `doc._.textveil`, and the error is raised.
 
     Args:
         profile: a packaged profile, "prompt" or "document".
@@ -36,11 +38,14 @@ class DocPrivatizer:
         self._privatizer = Privatizer.from_profile(profile, **options)
 
     def __call__(self, doc: Doc) -> Doc:
-        """One document."""
+        """Releases one document."""
         return next(self.pipe([doc]))
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 64) -> Iterator[Doc]:
-        """Documents as they come. Errors are raised whatever error handler the pipeline has."""
+        """Releases documents as they come.
+
+        Errors are raised whatever error handler the pipeline has.
+        """
         docs = iter(stream)
         while batch := list(islice(docs, batch_size)):
             for doc in batch:
@@ -48,15 +53,18 @@ class DocPrivatizer:
             for doc, result in zip(
                 batch, self._privatizer.privatize_many([doc.text for doc in batch]), strict=True
             ):
-                doc._.set(NAME, _shown(result))
+                doc._.set(NAME, _to_plain(result))
                 yield doc
 
     def __repr__(self) -> str:
         return f"DocPrivatizer({self._privatizer!r})"
 
 
-def _shown(result: Result) -> dict[str, Any]:
-    """What of a release is public, as plain data that spaCy can write."""
+def _to_plain(result: Result) -> dict[str, Any]:
+    """Returns the public data of a release.
+
+    Plain data that spaCy can write.
+    """
     return {
         "text": result.text,
         "hidden": dict(hidden_counts([result.released])),
@@ -68,5 +76,8 @@ def _shown(result: Result) -> dict[str, Any]:
     NAME, default_config={"profile": "prompt", "options": {}}, assigns=[f"doc._.{NAME}"]
 )
 def make(nlp: Language, name: str, profile: str, options: dict[str, Any]) -> DocPrivatizer:
-    """The component for a pipeline; spaCy finds it by its entry point."""
+    """Builds the component for a pipeline.
+
+    spaCy finds it by its entry point.
+    """
     return DocPrivatizer(profile, options)

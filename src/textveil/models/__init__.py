@@ -1,7 +1,9 @@
-"""The small encoder's four jobs (context, entities, reading, sentence vectors), and classifiers with saliency.
+"""The small encoder's jobs, and classifiers with saliency.
 
-In: texts, or their words. Out: logits over a table's words or of labels, entity spans, answers, unit vectors.
-Not here: anything random, and what is done with the answers.
+The jobs are context, entities, reading and sentence vectors.
+
+In: texts, or their words. Out: logits over a table's words or of labels, entity spans, answers,
+unit vectors. Not here: anything random, and what is done with the answers.
 """
 
 from textveil.models.calibration import (

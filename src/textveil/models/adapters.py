@@ -1,12 +1,15 @@
-"""Adapters: weights trained for one job, verified and merged into those of an encoder.
+"""Adapters: trained weights of one job, merged into an encoder.
 
-In: an adapter's manifest and files in `data/adapters`. Out: the weights of a whole network, each merged when asked for.
-Not here: networks and tokenizers (`networks`), and how adapters are trained (`training/` of the repository).
+Their files are verified.
 
-A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight NAME: their product is
-added when it is asked for, so that running costs nothing extra. A tensor NAME of int8, of the base or of the adapter,
-is multiplied by NAME.scale [out, n], one factor for each of the n equal parts of a row. Any other tensor is used as it
-is.
+In: an adapter's manifest and files in `data/adapters`. Out: the weights of a whole network, each
+merged when asked for. Not here: networks and tokenizers (`networks`), and how adapters are trained
+(`training/` of the repository).
+
+A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight
+NAME: their product is added when it is asked for, so that running costs nothing extra. A tensor
+NAME of int8, of the base or of the adapter, is multiplied by NAME.scale [out, n], one factor for
+each of the n equal parts of a row. Any other tensor is used as it is.
 """
 
 import hashlib
@@ -29,14 +32,17 @@ from textveil.table import minilm
 FOLDER = "data/adapters"
 
 BASES = {"tagger": e5.SHA256["words.safetensors"]}
-"""The checksum of what an adapter changes, where it is not the model of `minilm`."""
+"""Checksums of base models other than `minilm`, by adapter."""
 
 
 def manifest(name: str) -> dict[str, Any]:
-    """An adapter's configuration, the checksum of its base, and its files with theirs."""
+    """Reads an adapter's manifest, and checks its base.
+
+    It has the adapter's configuration, the checksum of its base, and its files with theirs.
+    """
     try:
         found: dict[str, Any] = json.loads(
-            _folder().joinpath(f"{name}.json").read_text(encoding="utf-8")
+            _locate_folder().joinpath(f"{name}.json").read_text(encoding="utf-8")
         )
         base, _, _ = (found[key] for key in ("base", "config", "files"))
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -51,7 +57,9 @@ def manifest(name: str) -> dict[str, Any]:
 
 
 def tensors(name: str) -> dict[str, Any]:
-    """The tensors of an adapter, float32 but for those of int8.
+    """Reads and verifies the tensors of an adapter.
+
+    float32, or int8 where they are stored so.
 
     Raises:
         ModelError: a file is missing, or does not match the manifest.
@@ -59,7 +67,7 @@ def tensors(name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for file, sha256 in manifest(name)["files"].items():
         try:
-            data = _folder().joinpath(file).read_bytes()
+            data = _locate_folder().joinpath(file).read_bytes()
         except OSError as error:
             raise ModelError(
                 f"the file {file} of the adapter {name!r} is missing; reinstall textveil"
@@ -79,14 +87,17 @@ def tensors(name: str) -> dict[str, Any]:
 
 
 class Merged(Mapping[str, Floats]):
-    """The base's weights with an adapter's changes. Merged one by one as they are asked for, and not kept.
+    """The base's weights with an adapter's changes.
+
+    They are merged one by one as they are requested, and not kept.
 
     Args:
         base: weights by name.
         changes: the adapter's tensors.
 
     Raises:
-        ModelError: a change has no weight in the base, or only one of its two factors, or integers have no scale.
+        ModelError: a change has no weight in the base, or only one of its two factors, or integers
+            have no scale.
     """
 
     def __init__(self, base: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
@@ -98,7 +109,7 @@ class Merged(Mapping[str, Floats]):
         )
 
     def _check(self, key: str) -> None:
-        """Refuses a part of an adapter that lacks another, or the tensor that it changes."""
+        """Refuses an incomplete change, or one of a missing tensor."""
         changes, (name, _, factor) = self._changes, key.rpartition(".")
         whole = changes[key].dtype != np.int8 or f"{key}.scale" in changes
         if not whole or (factor == "scale" and name not in changes):
@@ -124,7 +135,10 @@ class Merged(Mapping[str, Floats]):
         return found
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], Floats] | None:
-        """A trained weight as it is stored in int8, with the scale of each row; None for any other."""
+        """Returns a trained weight stored in int8, with its row scales.
+
+        None for any other weight.
+        """
         if f"{name}.scale" not in self._changes:
             return None
         return self._changes[name], self._changes[f"{name}.scale"].reshape(-1)
@@ -136,5 +150,5 @@ class Merged(Mapping[str, Floats]):
         return len(self._names)
 
 
-def _folder() -> Traversable:
+def _locate_folder() -> Traversable:
     return resources.files("textveil").joinpath(FOLDER)

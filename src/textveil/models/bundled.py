@@ -1,10 +1,13 @@
-"""The bundled small encoders on ONNX Runtime: their weights, graphs, and runs of them on the processor.
+"""The bundled small encoders on ONNX Runtime, on the processor.
 
-In: a job, a number of layers, pieces. Out: logits of labels or words, or states.
-Not here: which words or labels these are (`context` and its neighbours), and the same network on torch (`foreign`).
+Their weights, their graphs, and how they run.
 
-A batch has sequences of one length only, and every product and norm is computed row by row. The result for a sequence
-then has the same bits alone and in any batch: what a text leads to cannot tell what was in other texts.
+In: a job, a number of layers, pieces. Out: logits of labels or words, or states. Not here: which
+words or labels these are (`context` and its neighbours), and the same network on torch (`foreign`).
+
+A batch has sequences of one length only, and every product and norm is computed row by row. The
+result for a sequence then has the same bits alone and in any batch: what a text leads to cannot
+tell what was in other texts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,13 +28,19 @@ from textveil.table import minilm
 BundledJob = Literal["masked-lm", "tagger", "reader", "sentences"]
 
 HEADS, WIDTH, INNER, PLACES = 12, 384, 1536, 512
-"""Of both encoders, all-MiniLM-L6-v2 and multilingual-e5-small."""
+"""Sizes of both encoders, all-MiniLM-L6-v2 and multilingual-e5-small.
+
+Attention heads, width, inner width, and the most pieces.
+"""
 
 LAYERS: dict[BundledJob, int] = {"masked-lm": 6, "tagger": 8, "reader": 6, "sentences": 6}
-"""Of the encoder of each job; the tagger has the first ones of multilingual-e5-small."""
+"""The number of encoder layers of each job.
+
+The tagger has the first layers of multilingual-e5-small.
+"""
 
 EPSILON = 1e-12
-"""Added to variances in norms, as in the encoder's configuration."""
+"""The constant added to variances in norms, as in the encoder's configuration."""
 
 OUTPUTS: dict[BundledJob, tuple[str, ...]] = {
     "masked-lm": (
@@ -45,7 +54,7 @@ OUTPUTS: dict[BundledJob, tuple[str, ...]] = {
     "reader": ("qa_outputs.weight", "qa_outputs.bias"),
     "sentences": (),
 }
-"""What follows the encoder's layers: the weights that an adapter brings."""
+"""Names of the head's weights, which an adapter brings."""
 
 EMBEDDINGS = "bert.embeddings"
 WORDS = f"{EMBEDDINGS}.word_embeddings.weight"
@@ -58,24 +67,33 @@ PRECISIONS: dict[BundledJob, Precision] = {
     "reader": "float32",
     "sentences": "int8",
 }
-"""What `precision` says."""
+"""The precision of each job; see `precision`."""
 
 LARGEST = 63
-"""Of a weight in int8. Processors without VNNI add two products in 16 bits, and 2 x 255 x 63 fits there."""
+"""The largest magnitude of an int8 weight.
+
+Processors without VNNI add two products in 16 bits, and 2 x 255 x 63 fits there.
+"""
 
 SMALLEST = np.float32(1e-20)
-"""Of a scale: rows of zeros stay zeros."""
+"""The smallest scale: rows of zeros stay zeros."""
 
 
 def bundled_folder() -> Path:
-    """The folder of the small encoder's tokenizer and settings, after verifying the checksum of its weights."""
+    """Returns the small encoder's folder, with its weights verified.
+
+    It holds the tokenizer and the settings.
+    """
     folder = minilm.locate()
     minilm.weights(folder)
     return folder
 
 
 def stored(job: BundledJob | Literal["classifier"]) -> dict[str, Any]:
-    """The weights of a job's encoder that were not trained here, as they are stored; `adapters.Merged` reads them."""
+    """Returns the untrained weights of a job's encoder, as stored.
+
+    `adapters.Merged` reads them.
+    """
     if job == "tagger":
         return {WORDS: e5.words()}
     return {f"bert.{name}": array for name, array in minilm.weights(minilm.locate()).items()}
@@ -102,7 +120,10 @@ class Encoder:
     device: str = "cpu"
 
     alike = True
-    """Sequences of a batch have one length: padding would move the last bits of the others."""
+    """A flag: a batch must hold sequences of one length.
+
+    Padding would change the last bits of the other sequences.
+    """
 
     filler = 0
     first = None
@@ -119,18 +140,20 @@ class Encoder:
         return len(self._types)
 
     def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
-        """The logits of each piece's labels [n, L, C]; for sentences, the states of pieces [n, L, d].
+        """Returns the label logits of each piece [n, L, C].
+
+        For sentences, the states of pieces [n, L, d].
 
         Args:
             ids: pieces [n, L].
             lengths: int64 [n], all L.
             types: token types [n, L]; None for zeros.
         """
-        found: Floats = self._session.run(embedded=self._embedded(ids, lengths, types))[0]
+        found: Floats = self._session.run(embedded=self._embed(ids, lengths, types))[0]
         return found
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Floats:
-        """What the output layer reads at some places [m, d].
+        """Returns the output layer's inputs [m, d] at given places.
 
         Args:
             ids: pieces [n, L].
@@ -139,24 +162,24 @@ class Encoder:
             column: int64 [m], the piece of each place.
         """
         at = row * ids.shape[1] + column
-        found: Floats = self._session.run(embedded=self._embedded(ids, lengths), at=at)[0]
+        found: Floats = self._session.run(embedded=self._embed(ids, lengths), at=at)[0]
         return found
 
     def output(self) -> tuple[Floats, Floats]:
-        """The output layer for pieces: rows [P, d] and bias [P]."""
+        """Returns the output layer for pieces: rows [P, d], bias [P]."""
         return np.asarray(self._words, np.float32), self.weights["cls.predictions.bias"]
 
     def head(self, rows: Floats, bias: Floats) -> "BundledHead":
-        """An output layer of other rows [V, d] with a bias [V]."""
+        """Builds an output layer of other rows [V, d] and bias [V]."""
         return BundledHead(network=self, rows=rows, bias=bias)
 
-    def _embedded(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
+    def _embed(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         if (lengths != ids.shape[1]).any():
             raise ValueError("a batch of the bundled encoder must have sequences of one length")
-        found: Floats = self._words[ids].astype(np.float32, copy=False)
-        found += self._types[0] if types is None else self._types[types]
-        found += self._positions[: ids.shape[1]]
-        return found
+        result: Floats = self._words[ids].astype(np.float32, copy=False)
+        result += self._types[0] if types is None else self._types[types]
+        result += self._positions[: ids.shape[1]]
+        return result
 
     @cached_property
     def _words(self) -> Any:  # rows in float16, or in 4 bits
@@ -172,15 +195,15 @@ class Encoder:
 
     @cached_property
     def _session(self) -> Runner:
-        return Runner(self._graph)
+        return Runner(self._build_graph)
 
-    def _graph(self) -> Graph:
+    def _build_graph(self) -> Graph:
         return graph(self.job, self.layers, self.weights, self.precision)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BundledHead:
-    """An output layer over other words than the network's pieces.
+    """An output layer over words instead of the network's pieces.
 
     Attributes:
         network: whose states it reads.
@@ -193,31 +216,31 @@ class BundledHead:
     bias: Floats = field(repr=False)
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Floats:
-        """As `Encoder.read`."""
+        """Returns the output layer's inputs; see `Encoder.read`."""
         return self.network.read(ids, lengths, row, column)
 
     def logits(self, states: Floats) -> Floats:
-        """Logits [m, V] of states [m, d]."""
+        """Computes logits [m, V] of states [m, d]."""
         alone = len(states) == 1  # a product with a single row is computed in another order
         given = np.repeat(states, 2, axis=0) if alone else states
-        found: Floats = _products().run(states=given, rows=self.rows, bias=self.bias)[0]
+        found: Floats = _build_products().run(states=given, rows=self.rows, bias=self.bias)[0]
         return found[:1] if alone else found
 
 
 def precision(job: BundledJob) -> Precision:
-    """The precision in which a job's products run, on every processor.
+    """Returns the precision of a job's products, on every processor.
 
-    int8 where it changes nothing that users see, in the rows of benchmarks/rows/precision.jsonl: a span F1 of the
-    tagger within .005 of float32, the right word among the ten likeliest of the masked LM as often within .005, a
-    cosine of .995 between sentence vectors on average. It is twice as fast. The tagger's weights are stored in int8, so
-    its rows tell what int8 does to states only. The reader stays in float32: it would lose
-    more than .005 of its exact matches.
+    int8 where it changes nothing that users see, in the rows of benchmarks/rows/precision.jsonl: a
+    span F1 of the tagger within .005 of float32, the right word among the ten likeliest of the
+    masked LM as often within .005, a cosine of .995 between sentence vectors on average. It is
+    twice as fast. The tagger's weights are stored in int8, so its rows tell what int8 does to
+    states only. The reader stays in float32: it would lose more than .005 of its exact matches.
     """
     return PRECISIONS[job]
 
 
 def load(job: BundledJob, layers: int | None = None) -> Encoder:
-    """The encoder for a job.
+    """Loads the encoder for a job.
 
     Args:
         job: what for.
@@ -232,7 +255,7 @@ def load(job: BundledJob, layers: int | None = None) -> Encoder:
         raise ConfigError(f"the bundled encoder has {LAYERS[job]} layers, got bundled:{layers}")
     base = stored(job)
     weights = adapters.Merged(base, {} if job == "sentences" else adapters.tensors(job))
-    needed = {*OUTPUTS[job], *_names(LAYERS[job])}
+    needed = {*OUTPUTS[job], *_list_weights(LAYERS[job])}
     if wrong := (needed - {*weights}) | ({*weights} - needed - {*base}):
         raise ModelError(
             f"the adapter {job!r} does not fit the encoder at {min(wrong)}; reinstall textveil"
@@ -240,8 +263,8 @@ def load(job: BundledJob, layers: int | None = None) -> Encoder:
     return Encoder(job=job, layers=layers or LAYERS[job], weights=weights, precision=precision(job))
 
 
-def _names(layers: int) -> Iterator[str]:
-    """The weights of an encoder of so many layers."""
+def _list_weights(layers: int) -> Iterator[str]:
+    """Yields the weight names of an encoder of given depth."""
     linear = (
         *(f"attention.self.{part}" for part in ("query", "key", "value")),
         "attention.output.dense",
@@ -264,12 +287,15 @@ def _names(layers: int) -> Iterator[str]:
     )
 
 
-# ---- graphs ------------------------------------------------------------------------------------------------
+# ---- graphs --------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
-def _products() -> Runner:
-    """Logits of states for rows that are no part of the graph, so that they are in memory once."""
+def _build_products() -> Runner:
+    """Builds the product of states and rows, with rows as input.
+
+    The rows are no part of the graph, so that they are in memory once.
+    """
 
     def make() -> Graph:
         graph = Graph()
@@ -285,7 +311,10 @@ def _products() -> Runner:
 def graph(
     job: BundledJob, layers: int, weights: Mapping[str, Floats], precision: Precision = "float32"
 ) -> Graph:
-    """The network of a job: `embedded` [n, L, d] to logits, and for the masked LM only at the places `at` [m]."""
+    """Builds the network of a job as a graph.
+
+    From `embedded` [n, L, d] to logits; for the masked LM, states only at the places `at` [m].
+    """
     made = Layers(weights, precision)
     states = made.norm(made.embedded, EMBEDDINGS)
     at = made.graph.input("at", np.int64, "m") if job == "masked-lm" else None
@@ -308,13 +337,19 @@ def graph(
 
 
 def integers(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """A weight [out, in] in int8, and the scale of each output, float32 [out]; of int8 times a scale, the same int8."""
+    """Quantizes a weight [out, in] to int8, with output scales.
+
+    float32 [out]. Quantizing int8 times a scale gives the same int8 again.
+    """
     scale: Floats = np.maximum(np.abs(weight).max(axis=1) / np.float32(LARGEST), SMALLEST)
     return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
 def held(weights: Mapping[str, Floats], name: str) -> tuple[NDArray[np.int8], Floats]:
-    """The same of a weight by name; one that is stored so is not made of floats first."""
+    """Returns a weight in int8 with its scales, by name.
+
+    A weight stored in int8 is used as it is, without going through floats.
+    """
     kept = weights.integers(name) if isinstance(weights, adapters.Merged) else None
     if kept is not None:
         whole, scale = kept
@@ -326,12 +361,16 @@ def held(weights: Mapping[str, Floats], name: str) -> tuple[NDArray[np.int8], Fl
 
 
 class Layers:
-    """The parts of BERT, as they are added to a graph. States are the pieces of all sequences, [n L, d].
+    """The parts of BERT, which add themselves to a graph.
 
-    In int8, a linear layer multiplies integers: weights have a scale for each of their columns, states one for each
-    piece, so that a sequence's numbers do not follow from those of its neighbours.
+    States are the pieces of all sequences, [n L, d].
 
-    Source: Devlin, Chang, Lee, Toutanova, "BERT" (2019); Vaswani et al., "Attention Is All You Need" (2017).
+    In int8, a linear layer multiplies integers: weights have a scale for each of their columns,
+    states one for each piece, so that a sequence's numbers do not follow from those of its
+    neighbours.
+
+    Source: Devlin, Chang, Lee, Toutanova, "BERT" (2019); Vaswani et al., "Attention Is All You
+    Need" (2017).
 
     Args:
         weights: of all of them.
@@ -349,14 +388,17 @@ class Layers:
         self._quantized: dict[str, tuple[str, str]] = {}
 
     def apart(self, states: str, width: int = WIDTH) -> str:
-        """States by sequence and piece, [n, L, d]."""
+        """Reshapes states to sequences and pieces, [n, L, d]."""
         shape = self.graph.apply(
             "Concat", self._shape, self.graph.constant(np.array([width])), axis=0
         )
         return self.graph.apply("Reshape", states, shape)
 
     def layer(self, states: str, name: str, at: str | None = None) -> str:
-        """A layer of the encoder; with `at`, what follows attention is computed at these places only [m, d]."""
+        """Adds a layer of the encoder.
+
+        With `at`, the part behind attention is computed at these places only [m, d].
+        """
         seen = self.attention(states, f"{name}.attention.self")
         if at is not None:
             seen, states = (self.graph.apply("Gather", each, at) for each in (seen, states))
@@ -371,9 +413,9 @@ class Layers:
         )
 
     def attention(self, states: str, name: str) -> str:
-        """What the heads of a layer see."""
+        """Adds multi-head self-attention, without its output layer."""
         parts = [
-            self.apart(self._product(states, f"{name}.{part}.weight"))
+            self.apart(self._multiply(states, f"{name}.{part}.weight"))
             for part in ("query", "key", "value")
         ]
         bias = np.concatenate(
@@ -384,28 +426,30 @@ class Layers:
         return self.graph.apply("Reshape", seen, self.graph.constant(np.array([-1, WIDTH])))
 
     def linear(self, states: str, name: str) -> str:
-        """A linear layer."""
+        """Adds a linear layer."""
         return self.graph.apply(
-            "Add", self._product(states, f"{name}.weight"), self._weight(f"{name}.bias")
+            "Add", self._multiply(states, f"{name}.weight"), self._add_weight(f"{name}.bias")
         )
 
     def gelu(self, states: str, name: str) -> str:
-        """A linear layer and GELU, with the error function."""
-        bias = self._weight(f"{name}.bias")
-        return self.graph.apply("BiasGelu", self._product(states, f"{name}.weight"), bias, own=True)
+        """Adds a linear layer and GELU, with the error function."""
+        bias = self._add_weight(f"{name}.bias")
+        return self.graph.apply(
+            "BiasGelu", self._multiply(states, f"{name}.weight"), bias, own=True
+        )
 
     def norm(self, states: str, name: str) -> str:
-        """A layer norm."""
-        scale, shift = (self._weight(f"{name}.LayerNorm.{part}") for part in ("weight", "bias"))
+        """Adds a layer norm."""
+        scale, shift = (self._add_weight(f"{name}.LayerNorm.{part}") for part in ("weight", "bias"))
         return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=EPSILON)
 
-    def _product(self, states: str, name: str) -> str:
+    def _multiply(self, states: str, name: str) -> str:
         if self._precision == "float32":
             return self.graph.apply(
                 "MatMul", states, self.graph.weight(name, self._weights[name].T)
             )
         whole, scale = held(self._weights, name)
-        given, scales = self._rows(states)
+        given, scales = self._quantize_rows(states)
         numbers = self.graph.weight(name, whole.T)
         zero = self.graph.constant(np.array(128, np.uint8))
         product = self.graph.apply(
@@ -417,8 +461,11 @@ class Layers:
             self.graph.weight(f"{name} scale", scale),
         )
 
-    def _rows(self, states: str) -> tuple[str, str]:
-        """States as integers with a zero of 128 [n L, d], and the scale of each piece [n L, 1]."""
+    def _quantize_rows(self, states: str) -> tuple[str, str]:
+        """Quantizes states to uint8, with a scale per piece.
+
+        The zero is 128: integers [n L, d], and scales [n L, 1].
+        """
         if states not in self._quantized:
             last = self.graph.constant(np.array([1]))
             largest = self.graph.apply(
@@ -436,5 +483,5 @@ class Layers:
             self._quantized[states] = integers, scales
         return self._quantized[states]
 
-    def _weight(self, name: str) -> str:
+    def _add_weight(self, name: str) -> str:
         return self.graph.weight(name, self._weights[name])

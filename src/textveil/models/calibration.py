@@ -1,7 +1,7 @@
 """Calibration: the range of a language model's logits on public text.
 
-In: a context, and public texts. Out: the range of its logits, and the largest one, Cape's clipping bound B.
-Not here: the logits (`context`), and what is clipped (`mechanism`).
+In: a context, and public texts. Out: the range of its logits, and the largest one, Cape's clipping
+bound B. Not here: the logits (`context`), and what is clipped (`mechanism`).
 """
 
 import json
@@ -22,7 +22,10 @@ from textveil.table import EmbeddingTable
 from textveil.text import is_public
 
 REACH = 1024
-"""Logits beyond this magnitude are clipped to it; the models we know stay far below."""
+"""The magnitude to which logits are clipped.
+
+Those of the models we know stay far below.
+"""
 
 SHARES = (0.5, 0.9, 0.99, 0.999)
 """The quantiles reported."""
@@ -30,7 +33,9 @@ SHARES = (0.5, 0.9, 0.99, 0.999)
 
 @dataclass(frozen=True, kw_only=True)
 class LogitRange:
-    """The logits a model gave to the words of a table, at hidden words of public texts.
+    """A histogram of a model's logits for the words of a table.
+
+    Measured at hidden words of public texts.
 
     Attributes:
         width: of the histogram's cells.
@@ -54,20 +59,25 @@ class LogitRange:
     best: tuple[int, ...] = field(repr=False)
 
     def quantiles(self) -> dict[str, dict[float, float]]:
-        """The .5, .9, .99 and .999 quantiles, of all candidates' logits and of each position's best.
+        """Returns quantiles of all logits and of each position's best.
 
-        Each is the upper edge of a cell: at most a cell's width too high, and never above `largest`.
+        At .5, .9, .99 and .999.
+
+        Each is the upper edge of a cell: at most a cell's width too high, and never above
+        `largest`.
         """
-        return {name: self._quantiles(getattr(self, name)) for name in ("candidates", "best")}
+        return {
+            name: self._compute_quantiles(getattr(self, name)) for name in ("candidates", "best")
+        }
 
-    def _quantiles(self, counts: tuple[int, ...]) -> dict[float, float]:
+    def _compute_quantiles(self, counts: tuple[int, ...]) -> dict[float, float]:
         below = np.fromiter(accumulate(counts), np.int64, len(counts))
         cells = [int(np.searchsorted(below, share * below[-1])) for share in SHARES]
         ends = (min(self.largest, self.lowest + (cell + 1) * self.width) for cell in cells)
         return dict(zip(SHARES, ends, strict=True))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, including the quantiles."""
+        """Returns the range as plain data, with its quantiles."""
         return {
             "model": self.model,
             "table": self.table,
@@ -82,7 +92,7 @@ class LogitRange:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """Reads what `to_json` gave.
+        """Reads a range from the output of `to_json`.
 
         Raises:
             InputError: the data has another form.
@@ -109,9 +119,12 @@ def measure_logits(
     positions: Ints | None = None,
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> LogitRange:
-    """The range of logits at words of public texts, each hidden in turn.
+    """Measures the logit range at hidden words of public texts.
 
-    The result becomes part of a mechanism and its statement, so the texts must be public: they get no guarantee.
+    Each word is hidden in turn.
+
+    The result becomes part of a mechanism and its statement, so the texts must be public: they get
+    no guarantee.
 
     Args:
         context: the language model over the words of a table.
@@ -154,23 +167,25 @@ def measure_logits(
 
 
 def stored_range(table: EmbeddingTable) -> LogitRange | None:
-    """The stored range of the bundled masked LM for a packaged table, or for the table it is a projection of.
+    """Returns the stored range of the bundled masked LM.
+
+    For a packaged table, or the table it is a projection of.
 
     Source: WikiText-2, test part (training/README.md of the repository).
     """
     root = table.root
-    return None if root.stored is None else _packaged(root.name)
+    return None if root.stored is None else _read_packaged(root.name)
 
 
 def bundled_range(table: EmbeddingTable) -> LogitRange:
-    """The stored range for the table `minilm`, a stand-in for tables without one."""
-    found = stored_range(table) or _packaged("minilm")
+    """Returns the table's stored range, or else that of `minilm`."""
+    found = stored_range(table) or _read_packaged("minilm")
     assert found is not None, "part of the package"
     return found
 
 
 @cache
-def _packaged(name: str) -> LogitRange | None:
+def _read_packaged(name: str) -> LogitRange | None:
     source = files("textveil").joinpath("data", "logits", f"{name}.json")
     if source.is_file():
         return LogitRange.from_json(json.loads(source.read_text(encoding="utf-8")))
@@ -178,7 +193,9 @@ def _packaged(name: str) -> LogitRange | None:
 
 
 def stored_bound(table: EmbeddingTable, source: object = None) -> float | None:
-    """Cape's clipping bound B for a packaged table and the bundled masked LM; None for any other.
+    """Returns Cape's stored clipping bound B, if there is one.
+
+    For a packaged table and the bundled masked LM; None for any other.
 
     Args:
         table: its words are the candidates.

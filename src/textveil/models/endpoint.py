@@ -1,7 +1,10 @@
-"""Language models behind an OpenAI-compatible chat completions endpoint, local or remote.
+"""Language models behind an OpenAI-compatible chat completions endpoint.
 
-In: an address, a model's name, prompts or a conversation. Out: one answer per prompt, in order, or a streamed one.
-Not here: what a prompt says and what is done with the answers, which is up to the caller.
+Local or remote.
+
+In: an address, a model's name, prompts or a conversation. Out: one answer per prompt, in order, or
+a streamed one. Not here: what a prompt says and what is done with the answers, which is up to the
+caller.
 """
 
 import json
@@ -29,12 +32,15 @@ KEY = "TEXTVEIL_LLM_KEY"
 """Environment variable for the key."""
 
 NO_KEY = "none"
-"""Sent if there is no key: local servers want none, but the client insists on one."""
+"""The key that is sent if there is none.
+
+Local servers want none, but the client insists on one.
+"""
 
 HEADERS = frozenset(
     {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
 )
-"""Headers that are kept; key and user agent are added."""
+"""The request headers that are kept; key and user agent are added."""
 
 NO_COMPLETION = "did not answer with a chat completion in JSON; check the url"
 NO_TEXT = "answered without text"
@@ -43,8 +49,11 @@ BROKEN_OFF = "broke off in the middle of its answer"
 LIBRARIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2"})
 
 
-def _address(url: str) -> str:
-    """The url, if it is valid and holds no secret. Messages do not repeat it, because it may hold one."""
+def _check_address(url: str) -> str:
+    """Returns the url, if it is valid and holds no secret.
+
+    Messages do not repeat it, because it may hold one.
+    """
     try:
         parts = urlsplit(url)
         whole = bool(parts.hostname) and parts.port != 0
@@ -64,17 +73,23 @@ def _address(url: str) -> str:
     return url
 
 
-def _secret(key: object) -> object:
-    """The key, if it fits in a header. Messages do not repeat it."""
+def _check_key(key: object) -> object:
+    """Returns the key, if it fits in a header.
+
+    Messages do not repeat it.
+    """
     if key is not None and not (isinstance(key, str) and re.fullmatch(r"[!-~]+", key)):
         raise ConfigError(f"the key (endpoint.key or {KEY}) must be ASCII without spaces")
     return key
 
 
-Address = Annotated[str, AfterValidator(_address)]
-"""Base URL of an API: http or https, without name, password and query."""
+Address = Annotated[str, AfterValidator(_check_address)]
+"""The base URL of an API.
 
-Key = Annotated[str | None, BeforeValidator(_secret)]
+http or https, without name, password and query.
+"""
+
+Key = Annotated[str | None, BeforeValidator(_check_key)]
 """A key, or None; give its field `repr=False`."""
 
 
@@ -82,17 +97,20 @@ Key = Annotated[str | None, BeforeValidator(_secret)]
 class Endpoint:
     """A language model reached over HTTP.
 
-    Only the prompt, the names of model and options, and the key are sent, and only to the host of `url`: the client's
-    own environment variables (OPENAI_API_KEY, OPENAI_BASE_URL and others) are ignored, redirects are not followed,
-    and proxies from the environment are used for https only, where they cannot read the traffic.
+    Only the prompt, the names of model and options, and the key are sent, and only to the host of
+    `url`: the client's own environment variables (OPENAI_API_KEY, OPENAI_BASE_URL and others) are
+    ignored, redirects are not followed, and proxies from the environment are used for https only,
+    where they cannot read the traffic.
 
     Attributes:
-        url: base URL of the API, such as http://127.0.0.1:8080/v1. Without name, password and query.
+        url: base URL of the API, such as http://127.0.0.1:8080/v1. Without name, password and
+            query.
         model: the model's name at the endpoint.
         key: API key; default: the environment variable TEXTVEIL_LLM_KEY, read at each request.
         timeout: seconds to wait for data, above 0.
-        retries: how often a request is repeated after status 408, 409, 429 or 5xx, a lost connection or a timeout;
-            the waits grow from 0.5 to 8 s, or are what the endpoint asks for.
+        retries: how often a request is repeated after status 408, 409, 429 or 5xx, a lost
+            connection or a timeout; the waits grow from 0.5 to 8 s, or are what the endpoint asks
+            for.
         temperature: from 0 (the most likely answer) to 2; None for the endpoint's default.
         workers: concurrent requests.
     """
@@ -112,7 +130,7 @@ class Endpoint:
         report: Callable[[str, int, int], None] | None = None,
         max_tokens: int | None = None,
     ) -> list[str]:
-        """The answers to all prompts, in order; all or none.
+        """Returns the answers to all prompts, in order; all or none.
 
         Args:
             prompts: pairs (system message, user message).
@@ -120,9 +138,9 @@ class Endpoint:
             max_tokens: largest length of an answer; None lets the endpoint decide.
 
         Raises:
-            EndpointError: the endpoint cannot be reached, refused, or answered without text. Requests already sent
-                are waited for, others are not sent. No message, and nothing chained to it, holds a prompt, an answer
-                or the key.
+            EndpointError: the endpoint cannot be reached, refused, or answered without text.
+                Requests already sent are waited for, others are not sent. No message, and nothing
+                chained to it, holds a prompt, an answer or the key.
             ConfigError: the key in the environment is not valid.
         """
         answers: list[str] = []
@@ -137,13 +155,14 @@ class Endpoint:
         return answers
 
     def stream(self, messages: Sequence[tuple[str, str]]) -> Generator[str]:
-        """The answer to a conversation, streamed.
+        """Streams the answer to a conversation.
 
-        Nothing is sent before the first piece is requested, and nothing is retried after it. Closing the generator
-        early closes the connection.
+        Nothing is sent before the first piece is requested, and nothing is retried after it.
+        Closing the generator early closes the connection.
 
         Args:
-            messages: pairs (role, content), the newest last; roles are "system", "user" and "assistant".
+            messages: pairs (role, content), the newest last; roles are "system", "user" and
+                "assistant".
 
         Yields:
             non-empty pieces; together they are the answer.
@@ -158,7 +177,7 @@ class Endpoint:
         begun = ended = False
         with self._connect() as client:
             try:
-                with _unlogged():
+                with _silence_logs():
                     chunks = client.chat.completions.create(
                         model=self.model,
                         messages=cast(
@@ -169,7 +188,7 @@ class Endpoint:
                     )
                 with chunks:
                     for chunk in chunks:
-                        piece, last = _piece(chunk)
+                        piece, last = _read_piece(chunk)
                         ended |= last
                         if piece:
                             begun = True
@@ -186,10 +205,13 @@ class Endpoint:
             import openai
 
         key = self.key or os.environ.get(KEY) or NO_KEY
-        _secret(key)
+        _check_key(key)
 
         def strip(request: Any) -> None:
-            """Removes headers the client adds itself or takes from OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and others."""
+            """Removes headers that the client adds by itself.
+
+            It takes some from OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and others.
+            """
             for name in set(request.headers) - HEADERS:
                 del request.headers[name]
             request.headers.update({"Authorization": f"Bearer {key}", "User-Agent": "textveil"})
@@ -214,7 +236,7 @@ class Endpoint:
 
         try:
             system, user = prompt
-            with _unlogged():
+            with _silence_logs():
                 completion: object = client.chat.completions.create(
                     model=self.model,
                     messages=[
@@ -227,7 +249,7 @@ class Endpoint:
             # the client passes on what it cannot parse
             if not isinstance(completion, ChatCompletion):
                 failure = NO_COMPLETION
-            elif text := _text(completion):
+            elif text := _read_text(completion):
                 return text
             else:
                 failure = NO_TEXT
@@ -237,7 +259,7 @@ class Endpoint:
         raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")
 
     def _explain(self, error: Exception) -> str:
-        """What went wrong, from the type of the error alone."""
+        """Explains a failure from the type of the error alone."""
         import openai
 
         match error:
@@ -260,8 +282,11 @@ class Endpoint:
         return f"could not be asked ({type(error).__name__})"
 
 
-def _text(completion: Any) -> str | None:
-    """The text of the first choice, if any: the client does not validate the fields it parsed."""
+def _read_text(completion: Any) -> str | None:
+    """Returns the text of the first choice, if any.
+
+    The client does not validate the fields it parsed.
+    """
     try:
         text = completion.choices[0].message.content
     except (AttributeError, LookupError, TypeError):
@@ -269,8 +294,11 @@ def _text(completion: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _piece(chunk: Any) -> tuple[str, bool]:
-    """The text that a chunk adds to the first choice, and whether it ends this choice."""
+def _read_piece(chunk: Any) -> tuple[str, bool]:
+    """Returns the text that a chunk adds, and the end flag.
+
+    Of the first choice.
+    """
     try:
         choice = chunk.choices[0]
         text, last = choice.delta.content, choice.finish_reason is not None
@@ -280,18 +308,21 @@ def _piece(chunk: Any) -> tuple[str, bool]:
 
 
 def _mute() -> None:
-    """Keeps the client's libraries from logging within `_unlogged`."""
+    """Keeps the client's libraries from logging within `_silence_logs`."""
     for name in list(logging.Logger.manager.loggerDict):
         if name.partition(".")[0] in LIBRARIES:
-            logging.getLogger(name).addFilter(_elsewhere)
+            logging.getLogger(name).addFilter(_is_logged_elsewhere)
 
 
 _asking = threading.local()
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
-    """Silences the client's libraries in this thread: at level debug, some log the prompt."""
+def _silence_logs() -> Iterator[None]:
+    """Silences the client's libraries in this thread.
+
+    At level debug, some of them log the prompt.
+    """
     _asking.now = True
     try:
         yield
@@ -299,5 +330,5 @@ def _unlogged() -> Iterator[None]:
         _asking.now = False
 
 
-def _elsewhere(record: logging.LogRecord) -> bool:
+def _is_logged_elsewhere(record: logging.LogRecord) -> bool:
     return not getattr(_asking, "now", False)

@@ -1,4 +1,4 @@
-"""Entities: persons, locations, organizations and whatever else a tagger knows, as spans of words.
+"""Entities: persons, locations and other types, as spans of words.
 
 In: words of texts. Out: `Entity` spans with their types and probabilities.
 Not here: what happens to them (`protect`), and entities with a fixed form (numbers, addresses).
@@ -20,10 +20,13 @@ from textveil.randomness import Flags, Floats, Ints
 from textveil.text import lexicon
 
 STANDINGS = ("private", "public")
-"""Whose a name can be, for the bundled tagger: somebody private, or somebody or something publicly known."""
+"""The standings of a named entity, for the bundled tagger.
+
+A private one is somebody private; a public one is somebody or something publicly known.
+"""
 
 DETAILS = ("DATE", "AGE", "ID", "ACCOUNT", "PHONE", "HANDLE", "SECRET")
-"""What the bundled tagger finds besides names, where it is private."""
+"""Private details that the bundled tagger finds, apart from names."""
 
 LABELS = (
     "O",
@@ -38,13 +41,19 @@ LABELS = (
 """The labels of the bundled tagger, in output order."""
 
 CASINGS = 5
-"""Number of casings the bundled tagger distinguishes."""
+"""The number of casings that the bundled tagger distinguishes."""
 
 CUT = 0.45
-"""The share of private labels from which on the bundled tagger's entities are private."""
+"""The private share from which the tagger's entities count as private.
+
+It is the share of private labels, for the bundled tagger.
+"""
 
 LOOKS = ("capital", "small", "uncased", "none")
-"""How a word looks: with a capital letter, in small letters, in a script without capitals, without letters."""
+"""Classes of a word's look.
+
+With a capital letter, in small letters, in a script without capitals, or without letters.
+"""
 
 SURE: Mapping[str, tuple[float, float, float, float]] = {
     "capital": (0.71, 0.85, 0.71, 0.87),
@@ -52,8 +61,10 @@ SURE: Mapping[str, tuple[float, float, float, float]] = {
     "uncased": (0.85, 0.71, 0.85, 0.35),
     "none": (0.97, 0.48, 0.48, 0.48),
 }
-"""From which probability on a word is found by the bundled tagger, by its look: a word on no list, on the list of
-names, on that of ordinary words, and on both."""
+"""Thresholds of the bundled tagger at which a word is found.
+
+By its look: of a word on no list, on the list of names, on that of ordinary words, and on both.
+"""
 
 BESIDE: Mapping[str, tuple[float, float, float, float]] = {
     "capital": (0.15, 0.3, 0.15, 0.3),
@@ -61,18 +72,26 @@ BESIDE: Mapping[str, tuple[float, float, float, float]] = {
     "uncased": (0.6, 0.3, 0.3, 0.3),
     "none": (0.6, 0.3, 0.3, 0.3),
 }
-"""The same for a word beside one that was found."""
+"""Thresholds for a word next to a found one, as in `SURE`."""
 
 DETAIL, BESIDE_DETAIL = (0.85, 0.92), (0.6, 0.45)
-"""The same for a word that is rather a part of one of `DETAILS` than of a name: one that is no ordinary word, and one
-that is. All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back from .5 to
-.45, and the log odds of `SURE` and `DETAIL` were lowered by .5 (`training/README.md`)."""
+"""Thresholds for a word that is rather part of a detail.
+
+One of `DETAILS` rather than a name: of a word that is no ordinary word, and of one that is; found
+by itself, and next to a found word.
+
+All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back
+from .5 to .45, and the log odds of `SURE` and `DETAIL` were lowered by .5 (`training/README.md`).
+"""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""
 
 SHAPES = CASINGS * lexicon.MARKS
-"""Number of combinations of a casing and a mark of the lexicon, which the bundled tagger reads as token types."""
+"""The number of combinations of a casing and a lexicon mark.
+
+The bundled tagger reads them as token types.
+"""
 
 ALIASES = {
     **dict.fromkeys(("PER", "PERSON"), "PERSON"),
@@ -81,31 +100,40 @@ ALIASES = {
         ("ORG", "ORGANIZATION", "ORGANISATION", "CORPORATION", "GROUP"), "ORGANIZATION"
     ),
 }
-"""Other taggers' names for the three types; any other type keeps its name."""
+"""The three types by other taggers' names for them.
+
+Any other type keeps its name.
+"""
 
 
 NEAR = 100
-"""Words before and behind an entity that its evidence is about."""
+"""The words before and behind an entity that its evidence covers."""
 
 KINDS = tuple(dict.fromkeys(label[label.find("-") + 1 :] for label in LABELS))
-"""The bundled tagger's labels without their beginnings, in the order of `Evidence`."""
+"""The bundled tagger's labels without `B-` and `I-`.
+
+In the order of `Evidence`.
+"""
 
 LISTS = lexicon.NAME, lexicon.PUBLIC, lexicon.ORDINARY, lexicon.PLACE
 
 TOLD = 2 * len(KINDS) + len(LISTS) + 2
-"""Numbers of `Evidence.told`."""
+"""The number of values in `Evidence.told`."""
 
 FAINT = 1e-5
-"""The least probability that evidence tells from 0."""
+"""The lowest probability that evidence distinguishes from 0."""
 
 
 @dataclass(frozen=True, order=True, repr=False, slots=True)
 class Evidence:
-    """What the bundled tagger reads at an entity and in the text around it; not shown.
+    """The bundled tagger's readings at an entity and around it.
+
+    Not shown.
 
     Attributes:
-        told: for each of `KINDS` the mean of the words' log probabilities, then for each the largest; the shares of
-            words on each of `LISTS`; the logarithms of 1 and the number of words around, and of the entity's.
+        told: for each of `KINDS` the mean of the words' log probabilities, then for each the
+            largest; the shares of words on each of `LISTS`; the logarithms of 1 and the number of
+            words around, and of the entity's.
         over: the mean of the first half of the readings, over the entity's words.
         around: the mean of the second half, over the words around.
     """
@@ -124,8 +152,9 @@ class Entity(NamedTuple):
         end: one past the last word.
         type: PERSON, LOCATION, ORGANIZATION, or another type of the tagger.
         score: the smallest probability, over the words of the span, of being part of any entity.
-        private: from 0 to 1, how likely it is that somebody private is named, or where such a person lives or works,
-            and not somebody or something publicly known; from .5 on it counts as private. 1 if the tagger cannot tell.
+        private: from 0 to 1, how likely it is that somebody private is named, or where such a
+            person lives or works, and not somebody or something publicly known; from .5 on it
+            counts as private. 1 if the tagger cannot tell.
         evidence: for those who judge again; None but from the bundled tagger.
     """
 
@@ -143,16 +172,22 @@ class Tagger(Protocol):
 
     @property
     def name(self) -> str:
-        """What rows and statements call it."""
+        """The tagger's name in rows and statements."""
         ...
 
     def find(self, texts: Ragged) -> list[Entity]:
-        """The entities of all texts, in order; spans do not overlap."""
+        """Returns the entities of all texts, in order.
+
+        Spans do not overlap.
+        """
         ...
 
 
 def casing(word: str) -> int:
-    """0 no capital, 1 first letter only, 2 a single capital, 3 all capitals, 4 some inside."""
+    """Returns a word's casing as a number from 0 to 4.
+
+    0 no capital, 1 first letter only, 2 a single capital, 3 all capitals, 4 some inside.
+    """
     if word == word.lower():
         return 0
     letters = [letter for letter in word if letter.isalpha()]
@@ -164,7 +199,7 @@ def casing(word: str) -> int:
 
 
 def look(word: str) -> int:
-    """Which of `LOOKS` a word has."""
+    """Returns the index in `LOOKS` of a word's look."""
     if casing(word) > 0:
         return 0
     if word != word.upper():
@@ -176,19 +211,20 @@ def look(word: str) -> int:
 class TokenClassifier:
     """A token classification model as a tagger. Load one with `load_tagger`.
 
-    A word has the label of its first piece. Texts longer than the window are read in overlapping windows, and each
-    word is judged in the window where it is farthest from an edge.
+    A word has the label of its first piece. Texts longer than the window are read in overlapping
+    windows, and each word is judged in the window where it is farthest from an edge.
 
     Attributes:
         model: the network.
         types: the type of each label; None for "no entity".
         begins: for each label, whether it begins a new entity.
-        threshold: smallest total probability of all entity labels at which a word is part of an entity; None for those
-            of the bundled tagger, which depend on how the word looks and on what is beside it.
+        threshold: smallest total probability of all entity labels at which a word is part of an
+            entity; None for those of the bundled tagger, which depend on how the word looks and on
+            what is beside it.
         private: for each label, whether what it names is private; None if the labels do not say.
         cut: the share of private labels among those of its type from which on an entity is private.
-        doubt: how much lower, in log odds, than the thresholds of the bundled tagger the odds of a word may be; of one
-            that is rather a part of one of `DETAILS`, half as much.
+        doubt: how much lower, in log odds, than the thresholds of the bundled tagger the odds of a
+            word may be; of one that is rather a part of one of `DETAILS`, half as much.
         window: pieces per sequence, special tokens included.
         batch: pieces per forward pass.
     """
@@ -205,21 +241,24 @@ class TokenClassifier:
 
     @property
     def name(self) -> str:
-        """What rows and statements call it."""
+        """The tagger's name in rows and statements."""
         return self.model.name
 
     @cached_property
     def _labels_of(self) -> dict[str, Flags]:
-        """The types, and which labels are of each, bool [labels]."""
+        """The labels of each type, as flags: bool [labels]."""
         types = dict.fromkeys(type_ for type_ in self.types if type_ is not None)
         return {name: np.array([type_ == name for type_ in self.types], bool) for name in types}
 
     def probabilities(self, texts: Ragged) -> Floats:
-        """The probability of each label for each word, float32 [T, labels]."""
-        return self._probabilities(self.outputs(texts))
+        """Returns each label's probability for each word: float32 [T, labels]."""
+        return self._compute_probabilities(self.outputs(texts))
 
     def outputs(self, texts: Ragged) -> Floats:
-        """The network's outputs for each word, float32: logits of labels, then readings if it has any."""
+        """Returns the network's outputs for each word: float32.
+
+        Logits of labels, then readings if it has any.
+        """
         pieces = Cut.of(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
         windows = Windows.over(pieces.documents, room, room // 8)
@@ -227,11 +266,13 @@ class TokenClassifier:
         owners = windows.owner[firsts]
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
-        shapes = self._shapes(texts, pieces.words)
+        shapes = self._compute_shapes(texts, pieces.words)
         found: Floats = np.zeros((len(texts.words), len(self.types)), np.float32)
         for which in batches(windows.lengths, self.batch, alike=self.model.network.alike):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
-            types = None if shapes is None else self._framed(shapes, windows, which, rows.shape)
+            types = (
+                None if shapes is None else self._frame_shapes(shapes, windows, which, rows.shape)
+            )
             output = self.model.network.run(rows, lengths, types)
             if found.shape[1] != output.shape[-1]:  # there are readings behind the labels
                 found = np.zeros((len(texts.words), output.shape[-1]), np.float32)
@@ -243,25 +284,32 @@ class TokenClassifier:
         return found
 
     def find(self, texts: Ragged) -> list[Entity]:
-        """The entities of all texts, in order; spans do not overlap or cross the end of a text."""
+        """Returns the entities of all texts, in order.
+
+        Spans do not overlap or cross the end of a text.
+        """
         if not texts.words:
             return []
         outputs = self.outputs(texts)
-        return self.spans(texts, self._probabilities(outputs), outputs[:, len(self.types) :])
+        return self.spans(
+            texts, self._compute_probabilities(outputs), outputs[:, len(self.types) :]
+        )
 
     def spans(
         self, texts: Ragged, probabilities: Floats, readings: Floats | None = None
     ) -> list[Entity]:
-        """The entities of all texts, from the probabilities of their words' labels.
+        """Builds the entities of all texts from label probabilities.
 
-        Consecutive entity words form a span until a word begins a new one: a word whose B- labels are together more
-        probable than its I- labels (or, if the model has no B- labels, a word of another type). A span's type is the
-        one with the largest sum of probabilities over its words.
+        Consecutive entity words form a span until a word begins a new one: a word whose B- labels
+        are together more probable than its I- labels (or, if the model has no B- labels, a word of
+        another type). A span's type is the one with the largest sum of probabilities over its
+        words.
 
         Args:
             texts: the T words.
             probabilities: float32 [T, labels].
-            readings: float32 [T, R], the network's other outputs; without them entities have no evidence.
+            readings: float32 [T, R], the network's other outputs; without them entities have no
+                evidence.
         """
         names = list(self._labels_of)
         by_type = np.stack(
@@ -271,19 +319,19 @@ class TokenClassifier:
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
         details = by_type[:, [name in DETAILS for name in names]].sum(axis=1)
         marks = np.zeros(0, np.int64) if self.threshold is not None else texts.marks
-        tagged = self._tagged(texts, inside, 2 * details > inside, text, marks)
+        tagged = self._mark_tagged(texts, inside, 2 * details > inside, text, marks)
         new = np.ones(len(tagged), bool)
         new[1:] = (
             (tagged[1:] != tagged[:-1])
             | (text[1:] != text[:-1])
-            | (tagged & self._begins(probabilities, by_type))[1:]
+            | (tagged & self._mark_beginnings(probabilities, by_type))[1:]
         )
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(tagged))
         masses = np.add.reduceat(by_type, starts)
         kinds = masses.argmax(axis=1)
         scores = np.minimum.reduceat(inside, starts)
-        standing = self._standing(probabilities, starts, names, kinds, masses)
+        standing = self._score_privacy(probabilities, starts, names, kinds, masses)
         first = texts.documents[text[starts]]
         named = tagged[starts]
         columns = text[starts], starts - first, ends - first, kinds, scores, standing
@@ -295,19 +343,19 @@ class TokenClassifier:
         if readings is None or not readings.size or not marks.size or not entities:
             return entities
         places = starts[named], ends[named], text[starts[named]]
-        evidence = _evidence(texts.documents, probabilities, marks, readings, *places)
+        evidence = _collect_evidence(texts.documents, probabilities, marks, readings, *places)
         return [each._replace(evidence=own) for each, own in zip(entities, evidence, strict=True)]
 
-    def _probabilities(self, outputs: Floats) -> Floats:
+    def _compute_probabilities(self, outputs: Floats) -> Floats:
         logits = outputs[:, : len(self.types)]
-        found: Floats = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        result: Floats = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+        result /= result.sum(axis=1, keepdims=True)
+        return result
 
-    def _tagged(
+    def _mark_tagged(
         self, texts: Ragged, inside: Floats, detail: Flags, text: Ints, marks: Ints
     ) -> Flags:
-        """Which words are part of an entity, bool [T].
+        """Marks the words that are part of an entity: bool [T].
 
         Args:
             texts: the T words.
@@ -317,8 +365,8 @@ class TokenClassifier:
             marks: of the lexicon, for the bundled tagger's own thresholds.
         """
         if self.threshold is not None:
-            found: Flags = inside >= self.threshold
-            return found
+            result: Flags = inside >= self.threshold
+            return result
         known = {word: look(word) for word in set(texts.words)}
         looks = np.fromiter((known[word] for word in texts.words), np.int64, len(texts.words))
         ordinary = (marks & lexicon.ORDINARY > 0).astype(np.int64)
@@ -326,10 +374,12 @@ class TokenClassifier:
 
         def least(names: Mapping[str, tuple[float, ...]], details: tuple[float, float]) -> Floats:
             table = np.array([names[look] for look in LOOKS])
-            found: Floats = np.where(detail, np.array(details)[ordinary], table[place])
-            return found
+            result: Floats = np.where(detail, np.array(details)[ordinary], table[place])
+            return result
 
-        sure = inside >= _doubted(least(SURE, DETAIL), np.where(detail, self.doubt / 2, self.doubt))
+        sure = inside >= _lower_thresholds(
+            least(SURE, DETAIL), np.where(detail, self.doubt / 2, self.doubt)
+        )
         near = sure | (inside >= least(BESIDE, BESIDE_DETAIL))
         goes_on = near.copy()
         goes_on[1:] &= near[:-1] & (text[1:] == text[:-1])
@@ -339,10 +389,13 @@ class TokenClassifier:
         whole: Flags = near & holds[run]
         return whole
 
-    def _standing(
+    def _score_privacy(
         self, probabilities: Floats, starts: Ints, names: Sequence[str], kinds: Ints, masses: Floats
     ) -> NDArray[np.float64]:
-        """How likely each span is to be private: the share of its type's private labels, with the cut at .5."""
+        """Returns each span's probability of being private.
+
+        It is the share of its type's private labels, moved so that the cut is at .5.
+        """
         if self.private is None:
             return np.ones(len(starts))
         own = np.stack(
@@ -357,8 +410,11 @@ class TokenClassifier:
         )
         return private.clip(0.0, 1.0)
 
-    def _begins(self, probabilities: Floats, by_type: Floats) -> Flags:
-        """Whether each word would begin a new entity, if it is part of one, bool [T]."""
+    def _mark_beginnings(self, probabilities: Floats, by_type: Floats) -> Flags:
+        """Marks words that would begin a new entity: bool [T].
+
+        If they are part of one.
+        """
         if self.begins.any():
             begun: Floats = probabilities[:, self.begins].sum(axis=1)
             first: Flags = begun > by_type.sum(axis=1) - begun
@@ -366,15 +422,20 @@ class TokenClassifier:
         best = by_type.argmax(axis=1)
         return np.append(True, best[1:] != best[:-1])
 
-    def _shapes(self, texts: Ragged, bounds: Ints) -> Ints | None:
-        """Casing and mark of each piece's word, for the bundled tagger."""
+    def _compute_shapes(self, texts: Ragged, bounds: Ints) -> Ints | None:
+        """Returns casing and mark of each piece's word.
+
+        For the bundled tagger; None for any other.
+        """
         if not self.model.bundled:
             return None
         own = {word: casing(word) for word in set(texts.words)}
         casings = np.fromiter((own[word] for word in texts.words), np.int64, len(texts.words))
         return np.repeat(casings + CASINGS * texts.marks, np.diff(bounds))
 
-    def _framed(self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]) -> Ints:
+    def _frame_shapes(
+        self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]
+    ) -> Ints:
         framed = np.zeros(shape, np.int64)
         lengths = windows.lengths[which]
         row = np.repeat(np.arange(len(which)), lengths)
@@ -384,7 +445,7 @@ class TokenClassifier:
         return framed
 
 
-def _evidence(
+def _collect_evidence(
     documents: Ints,
     probabilities: Floats,
     marks: Ints,
@@ -393,7 +454,7 @@ def _evidence(
     ends: Ints,
     text: Ints,
 ) -> list[Evidence]:
-    """The evidence of K entities.
+    """Collects the evidence of K entities.
 
     Args:
         documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
@@ -413,15 +474,15 @@ def _evidence(
     last = np.minimum(documents[text + 1], ends + NEAR)
     size, around = (ends - starts)[:, None], (last - first)[:, None]
     half = readings.shape[1] // 2
-    over = _over(np.add, readings[:, :half], starts, ends) / size
-    rest = _over(np.add, readings[:, half:], first, starts) + _over(
+    over = _reduce_ranges(np.add, readings[:, :half], starts, ends) / size
+    rest = _reduce_ranges(np.add, readings[:, half:], first, starts) + _reduce_ranges(
         np.add, readings[:, half:], ends, last
     )
     told = np.concatenate(
         (
-            _over(np.add, logs, starts, ends) / size,
-            _over(np.maximum, logs, starts, ends),
-            _over(np.add, listed, starts, ends) / size,
+            _reduce_ranges(np.add, logs, starts, ends) / size,
+            _reduce_ranges(np.maximum, logs, starts, ends),
+            _reduce_ranges(np.add, listed, starts, ends) / size,
             np.log1p(around),
             np.log1p(size),
         ),
@@ -433,20 +494,25 @@ def _evidence(
     ]
 
 
-def _over(what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints) -> NDArray[np.float64]:
-    """What a function makes of the rows from each start to its end alone; zeros where there are none."""
+def _reduce_ranges(
+    what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints
+) -> NDArray[np.float64]:
+    """Reduces the rows from each start to its end.
+
+    Zeros where there are none.
+    """
     padded = np.concatenate([rows, np.zeros_like(rows[:1])]).astype(np.float64)
-    found: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[
+    result: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[
         ::2
     ]
-    found[starts == ends] = 0
-    return found
+    result[starts == ends] = 0
+    return result
 
 
-def _doubted(thresholds: Floats, doubt: Floats) -> Floats:
-    """Thresholds whose log odds are lower by this much."""
-    found: Floats = thresholds / (thresholds + (1 - thresholds) * np.exp(doubt))
-    return found
+def _lower_thresholds(thresholds: Floats, doubt: Floats) -> Floats:
+    """Lowers the log odds of thresholds by `doubt`."""
+    result: Floats = thresholds / (thresholds + (1 - thresholds) * np.exp(doubt))
+    return result
 
 
 def _check(threshold: float | None, window: int, batch: int) -> None:
@@ -466,15 +532,18 @@ def load_tagger(
     batch: int = 384,
     device: str = "cpu",
 ) -> TokenClassifier:
-    """A tagger.
+    """Loads a tagger.
 
     Args:
-        source: None for the bundled tagger, or a folder or hub id of a transformers model for token classification
-            with labels `O`, `B-TYPE`, `I-TYPE` (or just `TYPE`; also with `E-`, `L-`, `S-` and `U-`).
-        threshold: in (0, 1): smallest probability at which a word is part of an entity. Lower finds more. None for .6,
-            and for the bundled tagger's own, which depend on how a word looks and on what is beside it.
+        source: None for the bundled tagger, or a folder or hub id of a transformers model for token
+            classification with labels `O`, `B-TYPE`, `I-TYPE` (or just `TYPE`; also with `E-`,
+            `L-`, `S-` and `U-`).
+        threshold: in (0, 1): smallest probability at which a word is part of an entity. Lower finds
+            more. None for .6, and for the bundled tagger's own, which depend on how a word looks
+            and on what is beside it.
         window: pieces per sequence, at least 8; capped at what the model takes.
-        batch: pieces per forward pass. More than a few hundred do not fit into a core's cache, and take longer each.
+        batch: pieces per forward pass. More than a few hundred do not fit into a core's cache, and
+            take longer each.
         device: a torch device.
 
     Raises:
@@ -485,8 +554,10 @@ def load_tagger(
         threshold = DEFAULT
     _check(threshold, window, batch)
     model = load("tagger", source, device=device)
-    labels = [label.partition(" ")[0] for label in LABELS] if source is None else _labels(model)
-    parts = [_parts(label, labels) for label in labels]
+    labels = (
+        [label.partition(" ")[0] for label in LABELS] if source is None else _read_labels(model)
+    )
+    parts = [_split_label(label, labels) for label in labels]
     return TokenClassifier(
         model=model,
         types=tuple(type_ for _, type_ in parts),
@@ -501,7 +572,7 @@ def load_tagger(
     )
 
 
-def _labels(model: Model) -> list[str]:
+def _read_labels(model: Model) -> list[str]:
     labels = list(model.network.labels)
     if (
         "O" not in labels
@@ -514,8 +585,11 @@ def _labels(model: Model) -> list[str]:
     return labels
 
 
-def _parts(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
-    """A label's prefix and type; E-, L-, S- and U- are prefixes only if the type also has a B- or I- label."""
+def _split_label(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
+    """Splits a label into prefix and type.
+
+    E-, L-, S- and U- are prefixes only if the type also has a B- or I- label.
+    """
     if label == "O":
         return "", None
     prefix, bare = label[:2], label[2:]

@@ -1,8 +1,10 @@
-"""Networks on torch: models of transformers from a folder or hub, and the bundled encoder on a GPU or for training.
+"""Networks on torch: transformers models, and the bundled encoder.
 
-In: a job, a source, a device. Out: networks with their tokenizers and special tokens.
-Not here: what they are used for, and the bundled encoder on the processor (`bundled`). Torch and transformers are an
-extra: only what needs them imports this module.
+The models come from a folder or hub; the bundled encoder is here for a GPU or for training.
+
+In: a job, a source, a device. Out: networks with their tokenizers and special tokens. Not here:
+what they are used for, and the bundled encoder on the processor (`bundled`). Torch and transformers
+are an extra: only what needs them imports this module.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,22 +57,22 @@ class TorchNetwork:
 
     @property
     def device(self) -> str:
-        """The module's device."""
+        """The device of the module."""
         return str(next(self.module.parameters()).device)
 
     @property
     def vocabulary(self) -> int:
-        """Number of pieces it has embeddings for."""
+        """The number of pieces it has embeddings for."""
         return int(self.module.get_input_embeddings().num_embeddings)
 
     @property
     def places(self) -> int:
-        """Most pieces per sequence."""
+        """The most pieces per sequence."""
         return places(self.module)
 
     @property
     def segments(self) -> int:
-        """Number of token types."""
+        """The number of token types."""
         return int(getattr(self.module.config, "type_vocab_size", 1) or 1)
 
     @property
@@ -81,13 +83,13 @@ class TorchNetwork:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of labels, "LABEL_0" and so on if it names none."""
+        """The names of the labels; "LABEL_0" and so on by default."""
         names = self.module.config.id2label
         return tuple(str(names[i]) for i in range(self.module.config.num_labels))
 
     @property
     def first(self) -> int | None:
-        """What begins a text where the tokenizer adds nothing."""
+        """The piece that begins a text where the tokenizer adds none."""
         for name in ("bos_token_id", "eos_token_id"):
             piece = getattr(self.module.config, name, None)
             if isinstance(piece, int) and piece >= 0:
@@ -97,7 +99,7 @@ class TorchNetwork:
     def inputs(
         self, ids: Ints, lengths: Ints, types: Ints | None = None
     ) -> dict[str, torch.Tensor]:
-        """Sequences as the module's arguments, with the padding masked."""
+        """Converts sequences to the module's arguments, with the padding masked."""
         seen = np.arange(ids.shape[1]) < lengths[:, None]
         given = {
             "input_ids": np.where(seen, ids, self.filler or 0),
@@ -108,18 +110,21 @@ class TorchNetwork:
         return {name: torch.from_numpy(array).to(self.device) for name, array in given.items()}
 
     def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
-        """Logits, see `networks.Network`."""
+        """Computes logits; see `networks.Network`."""
         with torch.inference_mode():
             output = self.module(**self.inputs(ids, lengths, types))
             if hasattr(output, "start_logits"):
-                return _numpy(torch.stack([output.start_logits, output.end_logits], dim=-1))
+                return _to_numpy(torch.stack([output.start_logits, output.end_logits], dim=-1))
             if hasattr(output, "last_hidden_state"):
-                return _numpy(output.last_hidden_state)
-            return _numpy(output.logits)
+                return _to_numpy(output.last_hidden_state)
+            return _to_numpy(output.logits)
 
     def saliency(self, ids: Ints, lengths: Ints, classes: Ints) -> Values:
-        """For each piece the norm of input embedding times gradient of a class's logit [n], float64 [n, L]."""
-        with torch.enable_grad(), _held(self.module.get_input_embeddings()) as inputs:
+        """Computes each piece's saliency for a class: float64 [n, L].
+
+        The norm of input embedding times gradient of the logit of one class per sequence [n].
+        """
+        with torch.enable_grad(), _capture(self.module.get_input_embeddings()) as inputs:
             logits = self.module(**self.inputs(ids, lengths)).logits
             chosen = logits.gather(1, torch.from_numpy(classes).to(logits.device)[:, None]).sum()
             (gradient,) = torch.autograd.grad(chosen, inputs[0])
@@ -127,7 +132,9 @@ class TorchNetwork:
         return norms
 
     def output(self) -> tuple[Floats, Floats | None]:
-        """The output layer, see `networks.Network`; the module then returns what that layer would read.
+        """Removes and returns the output layer; see `networks.Network`.
+
+        The module then returns what that layer would read.
 
         Raises:
             ModelError: the output layer cannot be removed.
@@ -141,7 +148,7 @@ class TorchNetwork:
             with torch.inference_mode():
                 again = layer(torch.from_numpy(self.run(ids, lengths)).to(self.device))
             last = isinstance(layer, nn.Linear) and np.allclose(
-                _numpy(again), whole, rtol=1e-4, atol=1e-4
+                _to_numpy(again), whole, rtol=1e-4, atol=1e-4
             )
         except Exception as error:  # whatever a network does without its output layer
             raise ModelError(
@@ -151,10 +158,10 @@ class TorchNetwork:
             raise ModelError(
                 f"the output layer of {self.name} must be linear and the last step; choose another model"
             )
-        return _numpy(layer.weight), None if layer.bias is None else _numpy(layer.bias)
+        return _to_numpy(layer.weight), None if layer.bias is None else _to_numpy(layer.bias)
 
     def head(self, rows: Floats, bias: Floats) -> "TorchHead":
-        """An output layer of other rows, see `networks.Network`."""
+        """Builds an output layer of other rows; see `networks.Network`."""
         return TorchHead(network=self, rows=rows, bias=bias)
 
 
@@ -173,16 +180,19 @@ class TorchHead:
     bias: Floats = field(repr=False)
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> torch.Tensor:
-        """What the output layer reads [m, d], on the device."""
+        """Returns the output layer's inputs [m, d], on the device."""
         with torch.inference_mode():
             states: torch.Tensor = self.network.module(**self.network.inputs(ids, lengths)).logits
             return states[torch.from_numpy(row), torch.from_numpy(column)]
 
     def logits(self, states: torch.Tensor) -> Floats:
-        """Logits [m, V], computed in float32 even if the caller lets the network use less."""
+        """Computes logits [m, V] in float32.
+
+        Even if the caller lets the network use less.
+        """
         with torch.inference_mode(), torch.autocast(states.device.type, enabled=False):
             rows, bias = self._placed
-            return _numpy(torch.addmm(bias, states.float(), rows.T))
+            return _to_numpy(torch.addmm(bias, states.float(), rows.T))
 
     @cached_property
     def _placed(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -193,7 +203,7 @@ class TorchHead:
 
 
 class Loaded(NamedTuple):
-    """What a source holds.
+    """A model loaded from a source, with its tokenizer.
 
     Args:
         name: what rows and statements call it.
@@ -211,7 +221,7 @@ class Loaded(NamedTuple):
 
 
 def load(job: str, source: str | Path, device: str, **config: Any) -> Loaded:
-    """A model of transformers.
+    """Loads a model of transformers.
 
     Args:
         job: what its head is for.
@@ -244,7 +254,7 @@ def load(job: str, source: str | Path, device: str, **config: Any) -> Loaded:
         "unknown": unknown,
         "limit": tokenizer.model_max_length,
     }
-    return Loaded(name, _ready(name, network, device), backend, special, tuple(sorted(lost)))
+    return Loaded(name, _prepare(name, network, device), backend, special, tuple(sorted(lost)))
 
 
 def check_device(device: str) -> None:
@@ -260,7 +270,10 @@ def check_device(device: str) -> None:
 
 
 def places(network: nn.Module) -> int:
-    """Number of positions of a module; some families lose the first rows to padding."""
+    """Returns the number of positions of a module.
+
+    Some families lose the first rows to padding.
+    """
     config: Any = network.config
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
@@ -273,11 +286,13 @@ def places(network: nn.Module) -> int:
     return next((int(number) for number in found if number > 0), 512)  # XLNet says -1
 
 
-# ---- the bundled encoder -----------------------------------------------------------------------------------
+# ---- the bundled encoder -------------------------------------------------------------------------
 
 
 def bundled_network(job: BundledJob, layers: int | None, device: str) -> TorchNetwork:
-    """The first layers of a job's bundled encoder with its adapter, or all of them.
+    """Loads the bundled encoder of a job, with its adapter.
+
+    Its first layers, or all of them.
 
     Raises:
         ConfigError: it has fewer layers.
@@ -289,23 +304,24 @@ def bundled_network(job: BundledJob, layers: int | None, device: str) -> TorchNe
     encoder = network.base_model.encoder
     encoder.layer = encoder.layer[: loaded.layers]
     network.config.num_hidden_layers = loaded.layers
-    return _ready("the bundled encoder", network, device)
+    return _prepare("the bundled encoder", network, device)
 
 
 def bundled_classifier(labels: int, device: str) -> TorchNetwork:
-    """The bundled encoder with a sequence classifier's head, initialized at random."""
+    """Builds a classifier on the bundled encoder, with a random head."""
     network = backbone("classifier", None, num_labels=labels)
-    return _ready("the bundled encoder", network, device)
+    return _prepare("the bundled encoder", network, device)
 
 
 def backbone(
     job: BundledJob | Literal["classifier"], weights: Mapping[str, Floats] | None, **config: Any
 ) -> nn.Module:
-    """A bundled encoder with a head as a module of transformers.
+    """Builds a bundled encoder with a head as a transformers module.
 
     Args:
         job: what the head is for.
-        weights: of encoder and head; None for the encoder's own, and a head initialized at random, for training.
+        weights: of encoder and head; None for the encoder's own, and a head initialized at random,
+            for training.
         config: settings of the network on top of the encoder's.
     """
     import transformers
@@ -327,7 +343,7 @@ def backbone(
     return network
 
 
-def _ready(name: str, network: Any, device: str) -> TorchNetwork:
+def _prepare(name: str, network: Any, device: str) -> TorchNetwork:
     return TorchNetwork(name=name, module=network.eval().requires_grad_(False).to(device))
 
 
@@ -337,13 +353,13 @@ class _Through(nn.Identity):
     bias = None
 
 
-def _numpy(values: torch.Tensor) -> Floats:
-    found: Floats = values.detach().float().cpu().numpy()
-    return found
+def _to_numpy(values: torch.Tensor) -> Floats:
+    result: Floats = values.detach().float().cpu().numpy()
+    return result
 
 
 @contextmanager
-def _held(embeddings: Any) -> Iterator[list[torch.Tensor]]:
+def _capture(embeddings: Any) -> Iterator[list[torch.Tensor]]:
     """Captures the output of the input embeddings, to take gradients there."""
     held: list[torch.Tensor] = []
 

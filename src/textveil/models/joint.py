@@ -1,7 +1,10 @@
-"""Sequences of one text or a pair of texts, such as a question and the text that answers it.
+"""Sequences of one text, or of a pair of texts.
 
-In: texts, alone or each after a first one. Out: sequences of pieces with special tokens; long texts get several.
-Not here: what a network makes of them (`labels`, `reading`), and words that are tokenized one by one (`ragged`).
+Such as a question and the text that answers it.
+
+In: texts, alone or each after a first one. Out: sequences of pieces with special tokens; long texts
+get several. Not here: what a network makes of them (`labels`, `reading`), and words that are
+tokenized one by one (`ragged`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +35,7 @@ class Frame(NamedTuple):
 
     @classmethod
     def of(cls, model: Model) -> "Frame":
-        """The frame of a model's tokenizer.
+        """Reads the frame from a model's tokenizer.
 
         Raises:
             ModelError: the tokenizer cannot join two texts.
@@ -51,7 +54,9 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Sequences:
-    """What a network sees. Secret: it holds texts as pieces.
+    """The sequences that a network reads.
+
+    Secret: they hold texts as pieces.
 
     Attributes:
         rows: the pieces of each sequence.
@@ -70,16 +75,17 @@ class Sequences:
     frame: Frame | None = field(repr=False)
 
     def batches(self, model: Model, pieces: int) -> Iterator[Ints]:
-        """Batches of sequences of similar length, of about `pieces` pieces each.
+        """Yields batches of similar length, of about `pieces` pieces each.
 
-        A network without a padding piece gets them one by one, because it cannot tell where a padded one ends.
+        A network without a padding piece gets them one by one, because it cannot tell where a
+        padded one ends.
         """
         return batches(
             self.lengths, 1 if model.network.filler is None else pieces, alike=model.network.alike
         )
 
     def inputs(self, model: Model, which: Ints) -> tuple[Ints, Ints, Ints | None]:
-        """Some of the sequences as a network's arguments: pieces, lengths, token types."""
+        """Converts selected sequences to arguments: pieces, lengths, token types."""
         size = int(self.lengths[which].max())
         ids = np.zeros((len(which), size), np.int64)
         for i, row in enumerate(which.tolist()):
@@ -94,7 +100,7 @@ class Sequences:
 
 
 def cut(model: Model, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
-    """The pieces of each text, and their positions.
+    """Splits each text into pieces with their positions.
 
     Raises:
         InputError: `texts` is not a sequence of valid Unicode strings.
@@ -121,7 +127,9 @@ def sequences(
     firsts: Sequence[Sequence[int]] | None = None,
     frame: Frame | None = None,
 ) -> Sequences:
-    """Texts in windows of at most `window` pieces that overlap by a quarter, each after its whole first text.
+    """Builds windows of texts, each after its whole first text.
+
+    Of at most `window` pieces; they overlap by a quarter.
 
     A text without pieces has no sequence.
 

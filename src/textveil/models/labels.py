@@ -20,8 +20,9 @@ from textveil.randomness import Floats
 class SequenceClassifier:
     """A sequence classifier of transformers. Load one with `load_labels`.
 
-    A text longer than the window is read in windows that overlap by a quarter, and gets the mean of their logits,
-    weighted by length. In a pair, the whole first text precedes each window of the second.
+    A text longer than the window is read in windows that overlap by a quarter, and gets the mean of
+    their logits, weighted by length. In a pair, the whole first text precedes each window of the
+    second.
 
     Attributes:
         model: the network.
@@ -35,24 +36,27 @@ class SequenceClassifier:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The classifier's name in rows."""
         return self.model.name
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The model's label names, in logit order; "LABEL_0" and so on if it names none."""
+        """The model's label names, in logit order.
+
+        "LABEL_0" and so on if it names none.
+        """
         found: tuple[str, ...] = self.model.network.labels
         return found
 
     def sequences(self, texts: Sequence[Sequence[str]]) -> Sequences:
-        """The examples as network sequences, at least one each.
+        """Builds network sequences of the examples, at least one each.
 
         Args:
             texts: examples of one text each, or of two each.
 
         Raises:
-            InputError: an example has neither one nor two texts, or not as many as the others; a text is not valid
-                Unicode; the first of two takes more than half of the window.
+            InputError: an example has neither one nor two texts, or not as many as the others; a
+                text is not valid Unicode; the first of two takes more than half of the window.
         """
         sizes = {len(each) for each in texts}
         if len(sizes) > 1 or not sizes <= {1, 2}:
@@ -69,7 +73,7 @@ class SequenceClassifier:
         return sequences(self.model, read, self.window, firsts=firsts, frame=Frame.of(self.model))
 
     def logits(self, texts: Sequence[Sequence[str]]) -> Floats:
-        """The logit of each label, float32 [B, C].
+        """Computes the logit of each label: float32 [B, C].
 
         Args:
             texts: examples of one text each, or of two each.
@@ -91,10 +95,11 @@ class SequenceClassifier:
 def load_labels(
     source: str | Path | Model, *, window: int = 256, batch: int = 4096, device: str = "cpu"
 ) -> SequenceClassifier:
-    """A sequence classifier.
+    """Loads a sequence classifier.
 
     Args:
-        source: a folder or hub id of a transformers model for sequence classification, or a loaded one.
+        source: a folder or hub id of a transformers model for sequence classification, or a loaded
+            one.
         window: pieces per sequence, at least 8; capped at what the model takes.
         batch: pieces per forward pass.
         device: a torch device, for loading.

@@ -1,7 +1,10 @@
-"""Networks: the bundled encoder with an adapter, or a transformers model from a folder or hub.
+"""Networks with their tokenizers: the bundled encoder, or transformers models.
 
-In: a job and a source. Out: a `Model`: a network ready to run, with its tokenizer and special tokens.
-Not here: what it is used for (`context` and its neighbours), and how networks run (`bundled`, `foreign`).
+The encoder comes with an adapter, the others from a folder or hub.
+
+In: a job and a source. Out: a `Model`: a network ready to run, with its tokenizer and special
+tokens. Not here: what it is used for (`context` and its neighbours), and how networks run
+(`bundled`, `foreign`).
 """
 
 import re
@@ -26,27 +29,36 @@ SHORTEST: dict[Job, int] = {
     "reader": 32,
     "classifier": 8,
 }
-"""Smallest number of pieces that a network must take at once."""
+"""The fewest pieces that a network must take at once."""
 
 FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
-"""A source that stands for the first n layers of the bundled encoder."""
+"""The source name of the bundled encoder's first n layers."""
 
 ENCODER = "all-MiniLM-L6-v2"
-"""What rows and statements call the small encoder of all jobs but the tagger's."""
+"""The small encoder's name in rows and statements.
+
+It does all jobs but the tagger's.
+"""
 
 SPACES = "\u2581", "\u0120"
-"""How tokenizers mark the space before a word."""
+"""The characters by which tokenizers mark a space before a word."""
 
 
 class OutputHead(Protocol):
-    """A language model's output layer over words of our own."""
+    """A language model's output layer over given words."""
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Any:
-        """What the output layer reads [m, d] at `row` and `column` of a batch; arrays as in `Network.run`."""
+        """Returns the output layer's inputs [m, d] at places.
+
+        At `row` and `column` of a batch; arrays as in `Network.run`.
+        """
         ...
 
     def logits(self, states: Any) -> Floats:
-        """Logits float32 [m, V] of what `read` gave, or of a part of it."""
+        """Computes logits float32 [m, V] from the output of `read`.
+
+        Or from a part of it.
+        """
         ...
 
 
@@ -82,7 +94,9 @@ class Network(Protocol):
     def first(self) -> int | None: ...  # noqa: D102
 
     def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
-        """Logits float32: of pieces [n, L, C], or of sequences [n, C], as the job has it.
+        """Computes float32 logits of pieces or of sequences.
+
+        [n, L, C] or [n, C], as the job has it.
 
         Args:
             ids: pieces [n, L]; what lies behind the end of a sequence is not read.
@@ -92,7 +106,9 @@ class Network(Protocol):
         ...
 
     def output(self) -> tuple[Floats, Floats | None]:
-        """A language model's output layer: a row for each piece [P, d], and the bias [P] if there is one.
+        """Returns the output layer: rows [P, d], and bias [P].
+
+        Of a language model: a row for each piece; the bias is None if there is none.
 
         Raises:
             ModelError: the output layer is not linear, or not the last step.
@@ -100,7 +116,10 @@ class Network(Protocol):
         ...
 
     def head(self, rows: Floats, bias: Floats) -> OutputHead:
-        """An output layer of other rows [V, d] and another bias [V], once `output` was asked for."""
+        """Builds an output layer of other rows and bias.
+
+        Rows [V, d] and bias [V]; call `output` before.
+        """
         ...
 
 
@@ -111,14 +130,16 @@ class Model:
     Attributes:
         name: what rows and statements call it.
         network: a `Network`, ready to run.
-        tokenizer: splits words or texts into pieces; no truncation, no padding. The tagger's splits words only.
+        tokenizer: splits words or texts into pieces; no truncation, no padding. The tagger's splits
+            words only.
         before: pieces that begin every sequence.
         after: pieces that end it.
         mask: the piece for a hidden word; None if the model has none.
         unknown: the piece for a word that the tokenizer drops.
         longest: most pieces per sequence, special tokens included.
-        spaces: what happens to the space before a word: "none", pieces do not show it; "given", they show it if it is
-            there; "added", the tokenizer puts one before everything it splits.
+        spaces: what happens to the space before a word: "none", pieces do not show it; "given",
+            they show it if it is there; "added", the tokenizer puts one before everything it
+            splits.
         bundled: whether it is one of the package's small encoders.
         most: characters of a word that are read; None for all.
     """
@@ -137,25 +158,26 @@ class Model:
 
 
 def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> Model:
-    """The model for a job.
+    """Loads the model for a job.
 
     Args:
         job: what its head is for.
-        source: a local folder or a hub id (owner/name) of a transformers model with a fast tokenizer; None for the
-            bundled encoder, "bundled:3" for its first three layers.
+        source: a local folder or a hub id (owner/name) of a transformers model with a fast
+            tokenizer; None for the bundled encoder, "bundled:3" for its first three layers.
         device: "cpu", or a torch device ("cuda").
 
     Raises:
         ConfigError: the device is not available.
-        MissingExtra: torch or transformers is not installed, and this is not the bundled encoder on the processor.
+        MissingExtra: torch or transformers is not installed, and this is not the bundled encoder on
+            the processor.
         ModelError: there is no such model, or it has no head for the job.
     """
     check_device(device)
     first = FIRST_LAYERS.fullmatch(str(source))
     if source is None or first is not None:
-        model = _bundled(job, int(first[1]) if first else None, device)
+        model = _build_bundled(job, int(first[1]) if first else None, device)
     else:
-        model = _foreign(job, str(source), device)
+        model = _load_foreign(job, str(source), device)
     if model.longest < SHORTEST[job]:
         raise ModelError(
             f"{model.name} takes {model.longest} pieces at once; {job} needs {SHORTEST[job]}"
@@ -166,15 +188,17 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
 def untrained(
     source: str | Path | None, labels: int, *, device: str = "cpu"
 ) -> tuple[Model, tuple[str, ...]]:
-    """A sequence classifier that has yet to be trained.
+    """Loads a sequence classifier that is not yet trained.
 
     Args:
-        source: a folder or hub id of a transformers model with a fast tokenizer; None is the bundled encoder.
+        source: a folder or hub id of a transformers model with a fast tokenizer; None is the
+            bundled encoder.
         labels: number of labels.
         device: a torch device.
 
     Returns:
-        the model, and the names of the parameters missing in the source, which transformers initialized at random.
+        the model, and the names of the parameters missing in the source, which transformers
+            initialized at random.
 
     Raises:
         ConfigError: the device is not available.
@@ -183,14 +207,14 @@ def untrained(
     """
     check_device(device)
     if source is None:
-        network = _torch().bundled_classifier(labels, device)
+        network = _import_torch().bundled_classifier(labels, device)
         network.module.requires_grad_(True)
-        return _minilm(ENCODER, network), ("classifier.bias", "classifier.weight")
-    found = _torch().load(
+        return _build_minilm(ENCODER, network), ("classifier.bias", "classifier.weight")
+    found = _import_torch().load(
         "classifier", str(source), device, num_labels=labels, ignore_mismatched_sizes=True
     )
     found.network.module.requires_grad_(True)
-    return _framed(found.name, found.network, found.tokenizer, **found.special), found.missing
+    return _build_model(found.name, found.network, found.tokenizer, **found.special), found.missing
 
 
 def check_device(device: str) -> None:
@@ -201,11 +225,11 @@ def check_device(device: str) -> None:
         MissingExtra: it is not "cpu", and torch is not installed.
     """
     if device != "cpu":
-        _torch().check_device(device)
+        _import_torch().check_device(device)
 
 
-def _torch() -> Any:
-    """The networks of torch, which need an extra."""
+def _import_torch() -> Any:
+    """Imports the networks on torch, which need an extra."""
     require("torch", "transformers")
     from textveil.models import foreign
 
@@ -213,15 +237,21 @@ def _torch() -> Any:
 
 
 def load_bundled(job: bundled.BundledJob, layers: int | None, device: str) -> Network:
-    """The bundled encoder for a job: on torch, if the device is not "cpu"."""
+    """Loads the bundled encoder for a job.
+
+    On torch, if the device is not "cpu".
+    """
     if device == "cpu":
         return bundled.load(job, layers)
-    network: Network = _torch().bundled_network(job, layers, device)
+    network: Network = _import_torch().bundled_network(job, layers, device)
     return network
 
 
-def _bundled(job: Job, layers: int | None, device: str) -> Model:
-    """The encoder with its adapter. With fewer layers, the head reads the output of the last one kept."""
+def _build_bundled(job: Job, layers: int | None, device: str) -> Model:
+    """Builds the model of the bundled encoder with its adapter.
+
+    With fewer layers, the head reads the output of the last one kept.
+    """
     if job == "causal-lm" or job == "classifier":
         raise ConfigError(f"no model for {job} is bundled; give a folder or a hub id")
     network = load_bundled(job, layers, device)
@@ -244,32 +274,32 @@ def _bundled(job: Job, layers: int | None, device: str) -> Model:
             bundled=True,
             most=e5.LONGEST,
         )
-    return _minilm(f"{ENCODER}{part} + {job}", network, bundled=True)
+    return _build_minilm(f"{ENCODER}{part} + {job}", network, bundled=True)
 
 
-def _minilm(name: str, network: Network, **options: Any) -> Model:
-    """A network that reads the pieces of the bundled small encoder."""
+def _build_minilm(name: str, network: Network, **options: Any) -> Model:
+    """Builds a model that reads the small encoder's pieces."""
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
-    return _framed(name, network, tokenizer, mask=mask, unknown=unknown, **options)
+    return _build_model(name, network, tokenizer, mask=mask, unknown=unknown, **options)
 
 
-def _foreign(job: Job, source: str, device: str) -> Model:
-    found = _torch().load(job, source, device)
+def _load_foreign(job: Job, source: str, device: str) -> Model:
+    found = _import_torch().load(job, source, device)
     lost = [key for key in found.missing if "pooler" not in key and "position_ids" not in key]
     if lost:
         raise ModelError(
             f"{found.name!r} is not trained for {job}: it has no weights for {lost[0]}"
         )
-    return _framed(found.name, found.network, found.tokenizer, **found.special)
+    return _build_model(found.name, found.network, found.tokenizer, **found.special)
 
 
-def _place(part: list[int], whole: list[int]) -> int:
-    """Where in a list another one stands, which has something in it."""
+def _find_place(part: list[int], whole: list[int]) -> int:
+    """Returns the index at which a non-empty list occurs within another."""
     return next(i for i in range(len(whole)) if whole[i : i + len(part)] == part != [])
 
 
-def _framed(
+def _build_model(
     name: str,
     network: Network,
     tokenizer: Tokenizer,
@@ -284,7 +314,7 @@ def _framed(
     try:
         bare, spaced = (tokenizer.encode(text, add_special_tokens=False) for text in ("a", " a"))
         framed = tokenizer.encode("a").ids
-        at = _place(bare.ids, framed)
+        at = _find_place(bare.ids, framed)
     except Exception as error:  # the Rust side raises bare Exception
         raise ModelError(
             f"the tokenizer of {name} failed on a word; give it an unknown token"

@@ -1,4 +1,6 @@
-"""Texts as pieces (subword tokens), and the windows of pieces that a network sees.
+"""Texts as pieces (subword tokens), and windows of pieces.
+
+A network sees one window at a time.
 
 In: the words of many texts. Out: their pieces, concatenated, and windows of bounded length.
 Not here: what a network makes of a window.
@@ -24,12 +26,14 @@ Key = tuple[str, bool]
 """A word, and whether whitespace precedes it."""
 
 LISTENER: ContextVar[Callable[[int, int], None] | None] = ContextVar("listener", default=None)
-"""Who is told how many pieces a network has read, of how many."""
+"""The callback for progress: the pieces read, and their total."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Ragged:
-    """The words of B texts, concatenated: private ones, released ones, or both. Secret.
+    """The words of B texts, concatenated. Secret.
+
+    Private ones, released ones, or both.
 
     Attributes:
         words: T words.
@@ -51,7 +55,7 @@ class Ragged:
 
     @cached_property
     def marks(self) -> Ints:
-        """What the lexicon says of each word, int64 [T]."""
+        """The lexicon's marks of each word: int64 [T]."""
         return lexicon.marks(self.words, self.documents)
 
     def __repr__(self) -> str:
@@ -59,7 +63,7 @@ class Ragged:
 
     @classmethod
     def of(cls, tokens: Tokens) -> Self:
-        """The words of tokenized texts.
+        """Collects the words of tokenized texts.
 
         Raises:
             InputError: `tokens` is not a `Tokens`.
@@ -70,7 +74,10 @@ class Ragged:
 
     @classmethod
     def released(cls, texts: Sequence[Released]) -> Self:
-        """The words of releases; a placeholder becomes an empty word, as models have no word for it."""
+        """Collects the words of releases.
+
+        A placeholder becomes an empty word, as models have no word for it.
+        """
         items = [item for text in texts for item in text.items]
         gaps = [gap for text in texts for gap in ("\n", *text.gaps[1:-1])[: len(text.items)]]
         return cls(
@@ -81,7 +88,9 @@ class Ragged:
 
     @classmethod
     def join(cls, texts: Sequence[Sequence[str]]) -> Self:
-        """Texts given as lists of words, with whitespace between all of them.
+        """Joins texts given as lists of words.
+
+        There is whitespace between all of them.
 
         Raises:
             InputError: a text is not a list of valid Unicode strings.
@@ -111,12 +120,13 @@ class Cut:
 
     @classmethod
     def of(cls, model: Model, texts: Ragged, hidden: Flags | None = None) -> Self:
-        """Each word split on its own; equal words once.
+        """Splits each word by itself; equal words once.
 
         Args:
             model: whose tokenizer is used.
             texts: the words.
-            hidden: bool [T], words that are not read: each becomes one mask piece, or nothing if the model has none.
+            hidden: bool [T], words that are not read: each becomes one mask piece, or nothing if
+                the model has none.
 
         Raises:
             InputError: `texts` is not a `Ragged`, or `hidden` is not bool [T].
@@ -128,7 +138,7 @@ class Cut:
             )
         keys: list[Key | None] = [*zip(texts.words, texts.spaced.tolist(), strict=True)]
         if hidden is not None:
-            keys = _shown(keys, hidden)
+            keys = _hide_words(keys, hidden)
         distinct = [key for key in dict.fromkeys(keys) if key is not None]
         place: dict[Key | None, int] = {key: i for i, key in enumerate((None, *distinct))}
         pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
@@ -141,15 +151,18 @@ class Cut:
         return cls(ids=ids, words=words, documents=words[texts.documents])
 
 
-def _shown(keys: Sequence[Key | None], hidden: Flags) -> list[Key | None]:
-    """The words that are read; None for the others."""
+def _hide_words(keys: Sequence[Key | None], hidden: Flags) -> list[Key | None]:
+    """Replaces hidden words by None."""
     if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
         raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
     return [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
 
 
 def cut(model: Model, words: Iterable[Key]) -> list[list[int]]:
-    """The pieces of each word, at least one; words come with whether whitespace precedes them."""
+    """Splits each word into pieces, at least one.
+
+    Words come with whether whitespace precedes them.
+    """
     words = list(words)
     given = model.spaces == "given"
     spelled = [(" " * (given and spaced) + word)[: model.most] for word, spaced in words]
@@ -169,7 +182,7 @@ def cut(model: Model, words: Iterable[Key]) -> list[list[int]]:
 
 
 def spread(begins: Ints, lengths: Ints) -> Ints:
-    """The concatenated ranges begins[i], begins[i] + 1, ... of lengths[i] numbers each."""
+    """Concatenates ranges of lengths[i] numbers from begins[i] on."""
     total = int(lengths.sum())
     shift = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths)
     found: Ints = shift + np.arange(total)
@@ -177,7 +190,10 @@ def spread(begins: Ints, lengths: Ints) -> Ints:
 
 
 def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows among sequences [n, L]: their first indices int64 [m] in order, and each row's number [n]."""
+    """Finds the distinct rows among sequences [n, L].
+
+    Returns their first indices int64 [m] in order, and each row's number [n].
+    """
     bare = np.where(np.arange(rows.shape[1]) < lengths[:, None], rows, -1)
     _, first, like = np.unique(bare, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -185,7 +201,9 @@ def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
 
 def batches(lengths: Ints, pieces: int, *, alike: bool = False) -> Iterator[Ints]:
-    """Indices of sequences of similar length, in batches of about `pieces` pieces including padding.
+    """Yields indices of sequences in batches of similar length.
+
+    Of about `pieces` pieces, including padding.
 
     `LISTENER` is told of each batch when the next one is asked for.
 
@@ -215,7 +233,8 @@ class Windows:
     Attributes:
         begins: int64 [n], the first piece of each window.
         lengths: int64 [n], its pieces without special tokens.
-        owner: int64 [P], the window that decides on a piece: the one where it is farthest from an edge.
+        owner: int64 [P], the window that decides on a piece: the one where it is farthest from an
+            edge.
         documents: int64 [n], the text of each window.
     """
 
@@ -226,7 +245,10 @@ class Windows:
 
     @classmethod
     def over(cls, documents: Ints, longest: int, overlap: int) -> Self:
-        """Windows of at most `longest` pieces that cover all pieces; neighbours share `overlap` of them."""
+        """Covers all pieces with windows of at most `longest` pieces.
+
+        Neighbours share `overlap` of them.
+        """
         sizes = np.diff(documents)
         stride = longest - overlap
         counts = np.where(sizes > 0, np.maximum(1, -(-(sizes - overlap) // stride)), 0)
@@ -242,7 +264,10 @@ class Windows:
         return cls(begins=begins, lengths=lengths, owner=owner, documents=text)
 
     def rows(self, model: Model, ids: Ints, which: Ints) -> tuple[Ints, Ints]:
-        """Some of the windows with special tokens: pieces int64 [m, L] (padded with 0) and lengths int64 [m]."""
+        """Returns selected windows with special tokens.
+
+        Pieces int64 [m, L] (padded with 0) and lengths int64 [m].
+        """
         lengths = self.lengths[which]
         lead, tail = len(model.before), len(model.after)
         whole = lengths + lead + tail

@@ -42,7 +42,7 @@ class Reader(Protocol):
     name: str
 
     def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
-        """One answer per question, question i about text i."""
+        """Answers each question i from text i."""
         ...
 
 
@@ -66,17 +66,18 @@ class SpanReader:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The reader's name in rows."""
         return self.model.name
 
     def answer(self, questions: Sequence[str], texts: Sequence[str]) -> list[ExtractedAnswer]:
-        """One answer per question, question i about text i.
+        """Answers each question i from text i.
 
-        A long text is read in windows that overlap by a quarter; the best answer of all windows is returned.
+        A long text is read in windows that overlap by a quarter; the best answer of all windows is
+        returned.
 
         Raises:
-            InputError: the lists differ in length, a string is not valid Unicode, or a question takes more than half
-                of the window.
+            InputError: the lists differ in length, a string is not valid Unicode, or a question
+                takes more than half of the window.
         """
         asked, read = cut(self.model, questions), cut(self.model, texts)
         if len(questions) != len(texts):
@@ -93,7 +94,7 @@ class SpanReader:
         best: list[ExtractedAnswer] = [ExtractedAnswer("", 0, 0, -np.inf)] * len(texts)
         for which in shown.batches(self.model, self.batch):
             for row, (score, first, last) in zip(
-                which.tolist(), self._spans(shown, which), strict=True
+                which.tolist(), self._find_spans(shown, which), strict=True
             ):
                 b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
                 places = read[b][1]
@@ -107,8 +108,11 @@ class SpanReader:
             ExtractedAnswer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best
         ]
 
-    def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
-        """The best span of each window: score, first and last piece, counted from the start of the sequence."""
+    def _find_spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
+        """Finds the best span of each window.
+
+        Its score, first and last piece, counted from the start of the sequence.
+        """
         lengths, leads = shown.lengths[which, None], shown.leads[which, None]
         size = int(lengths.max())
         column = np.arange(size)
@@ -135,10 +139,11 @@ def load_reader(
     batch: int = 4096,
     device: str = "cpu",
 ) -> SpanReader:
-    """A reader.
+    """Loads a reader.
 
     Args:
-        source: None for the bundled reader, or a folder or hub id of a transformers model for question answering.
+        source: None for the bundled reader, or a folder or hub id of a transformers model for
+            question answering.
         window: pieces per sequence, at least 32; capped at what the model takes.
         longest: most pieces in an answer.
         batch: pieces per forward pass.

@@ -1,4 +1,4 @@
-"""Repair: a language model makes a release read well, or reworks an answer to it so that it does.
+"""Repair: a language model makes releases and answers read well.
 
 In: what was released, answers to it, and an endpoint. Out: texts with the same placeholders.
 Not here: how an endpoint is called (`endpoint`), and what placeholders stand for (`session`).
@@ -17,10 +17,10 @@ from textveil.models.endpoint import Endpoint
 from textveil.text import CLOSING, OPENING, Released
 
 REPAIR_TEMPERATURE = 0.2
-"""STAMP, appendix C."""
+"""The temperature of repairs: STAMP, appendix C."""
 
 EXTRACTION_TEMPERATURE = 0.5
-"""InferDPT, as Cape's section 5 uses it."""
+"""The temperature of extraction: InferDPT, as Cape's section 5 uses it."""
 
 COHERENCE = """\
 A privacy program has exchanged words of the text that the user sends for others, so that it reads badly. Edit it into \
@@ -44,7 +44,7 @@ _PLACEHOLDER = re.compile(f"{OPENING}[A-Z][A-Z0-9_]*{CLOSING}")
 
 
 Report = Callable[[str, int, int], None]
-"""Called with the name of a step, the amount done and the total."""
+"""Callback for progress: the step's name, the amount done, the total."""
 
 
 def repair(
@@ -55,10 +55,12 @@ def repair(
     temperature: float = REPAIR_TEMPERATURE,
     report: Report | None = None,
 ) -> list[str]:
-    """Has a language model correct the grammar of releases; their content and placeholders should stay.
+    """Asks a language model to correct the grammar of releases.
 
-    The model may hallucinate: a repaired text can say what the release did not. As post-processing, it keeps the
-    statement of the release.
+    Their content and placeholders should stay.
+
+    The model may hallucinate: a repaired text can say what the release did not. As post-processing,
+    it keeps the statement of the release.
 
     Args:
         releases: what was released, or its text; never an original.
@@ -68,7 +70,8 @@ def repair(
         report: called with progress.
 
     Returns:
-        one text per release. One whose placeholders are still wrong after all attempts stays as released, and a
+        one text per release. One whose placeholders are still wrong after all attempts stays as
+            released, and a
         `TextveilWarning` says how many did.
 
     Raises:
@@ -76,12 +79,12 @@ def repair(
 
     Source: STAMP, appendix C (coherence repair), reworded.
     """
-    texts = [_text(each) for each in releases]
+    texts = [_read_text(each) for each in releases]
     asked = [i for i, text in enumerate(texts) if text.strip()]
     found = _ask(
         [(COHERENCE, texts[i], texts[i]) for i in asked], endpoint, attempts, temperature, report
     )
-    return _merged(texts, asked, found)
+    return _merge(texts, asked, found)
 
 
 def extract(
@@ -93,7 +96,9 @@ def extract(
     temperature: float = EXTRACTION_TEMPERATURE,
     report: Report | None = None,
 ) -> list[str]:
-    """Has a language model rework the answers to released prompts into ones that suit the prompts.
+    """Asks a language model to adapt answers to their prompts.
+
+    To the released ones.
 
     Here the model sees the released prompt. In InferDPT, a local model sees the original.
 
@@ -106,7 +111,8 @@ def extract(
         report: called with progress.
 
     Returns:
-        one text per answer. One whose placeholders are still wrong after all attempts stays as the answer was, and a
+        one text per answer. One whose placeholders are still wrong after all attempts stays as the
+            answer was, and a
         `TextveilWarning` says how many did.
 
     Raises:
@@ -121,18 +127,18 @@ def extract(
         )
     asked = [i for i, answer in enumerate(answers) if answer.strip()]
     questions = [
-        (EXTRACTION, f"REQUEST:\n{_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i])
+        (EXTRACTION, f"REQUEST:\n{_read_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i])
         for i in asked
     ]
-    return _merged(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
+    return _merge(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
 
 
 def placeholders(text: str) -> Counter[str]:
-    """The placeholders of a text, with their counts."""
+    """Counts the placeholders of a text."""
     return Counter(_PLACEHOLDER.findall(text))
 
 
-def _text(release: Released | str) -> str:
+def _read_text(release: Released | str) -> str:
     return release if isinstance(release, str) else release.text
 
 
@@ -143,32 +149,37 @@ def _ask(
     temperature: float,
     report: Report | None,
 ) -> list[str | None]:
-    """Answers to (instructions, message, text with the placeholders to keep); None where all attempts failed."""
+    """Asks until answers keep their placeholders; else None.
+
+    A question is (instructions, message, text with the placeholders to keep).
+    """
     if attempts < 1:
         raise ConfigError("attempts must be 1 or more")
     calm = replace(endpoint, temperature=temperature)
     wanted = [placeholders(text) for _, _, text in questions]
-    found: list[str | None] = [None] * len(questions)
+    result: list[str | None] = [None] * len(questions)
     for _ in range(attempts):
-        left = [i for i, text in enumerate(found) if text is None]
+        left = [i for i, text in enumerate(result) if text is None]
         prompts = [
-            (questions[i][0].format(placeholders=_reminder(wanted[i])), questions[i][1])
+            (questions[i][0].format(placeholders=_spell_reminder(wanted[i])), questions[i][1])
             for i in left
         ]
         for i, answer in zip(
             left, calm.ask(prompts, report=report) if prompts else [], strict=True
         ):
             if placeholders(answer) == wanted[i]:
-                found[i] = answer.encode(errors="replace").decode()  # JSON may hold lone surrogates
-    return found
+                result[i] = answer.encode(
+                    errors="replace"
+                ).decode()  # JSON may hold lone surrogates
+    return result
 
 
-def _reminder(wanted: Counter[str]) -> str:
+def _spell_reminder(wanted: Counter[str]) -> str:
     counts = ", ".join(f"{placeholder} {count}x" for placeholder, count in wanted.items())
     return PLACEHOLDERS.format(counts=counts) if wanted else ""
 
 
-def _merged(texts: Sequence[str], asked: Sequence[int], found: Sequence[str | None]) -> list[str]:
+def _merge(texts: Sequence[str], asked: Sequence[int], found: Sequence[str | None]) -> list[str]:
     merged = list(texts)
     for i, text in zip(asked, found, strict=True):
         merged[i] = text if text is not None else merged[i]

@@ -18,15 +18,19 @@ from textveil.randomness import Floats, Ints
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Classifier:
-    """A sequence classifier of transformers that tells which words its label depends on. Load with `load_classifier`.
+    """A sequence classifier that rates how words affect its label.
 
-    The saliency of a piece is the norm of the element-wise product of its input embedding and the gradient of the
-    predicted class's score there; that of a word is the sum over its pieces. Texts longer than the window are read in
-    overlapping windows: the predicted class has the largest mean score, weighted by window length, and each piece is
-    judged in the window where it is farthest from an edge.
+    Of transformers. Load one with `load_classifier`.
 
-    Source: Denil, Demiraj, de Freitas, "Extraction of Salient Sentences from Labelled Documents" (2014), section 4;
-    Li, Chen, Hovy, Jurafsky, "Visualizing and Understanding Neural Models in NLP" (2016).
+    The saliency of a piece is the norm of the element-wise product of its input embedding and the
+    gradient of the predicted class's score there; that of a word is the sum over its pieces. Texts
+    longer than the window are read in overlapping windows: the predicted class has the largest mean
+    score, weighted by window length, and each piece is judged in the window where it is farthest
+    from an edge.
+
+    Source: Denil, Demiraj, de Freitas, "Extraction of Salient Sentences from Labelled Documents"
+    (2014), section 4; Li, Chen, Hovy, Jurafsky, "Visualizing and Understanding Neural Models in
+    NLP" (2016).
 
     Attributes:
         model: the network.
@@ -40,11 +44,11 @@ class Classifier:
 
     @property
     def name(self) -> str:
-        """What rows and statements call it."""
+        """The classifier's name in rows and statements."""
         return self.model.name
 
     def saliency(self, texts: Ragged) -> Floats:
-        """The saliency of each word, float32 [T], from 0 to 1.
+        """Computes the saliency of each word: float32 [T], 0 to 1.
 
         Scaled to 1 for the most salient word of each text; all 0 if no word affects the score.
 
@@ -54,9 +58,9 @@ class Classifier:
         pieces = Cut.of(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
         windows = Windows.over(pieces.documents, room, room // 4)
-        classes = self._classes(windows, pieces.ids, len(texts.documents) - 1)
+        classes = self._predict_classes(windows, pieces.ids, len(texts.documents) - 1)
         moved = np.zeros(len(pieces.ids), np.float64)
-        for which in self._batches(windows.lengths):
+        for which in self._yield_batches(windows.lengths):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
             norms = self.model.network.saliency(rows, lengths, classes[windows.documents[which]])
             seen = windows.lengths[which]
@@ -82,25 +86,28 @@ class Classifier:
         ).astype(np.float32)
         return found
 
-    def _classes(self, windows: Windows, ids: Ints, count: int) -> Ints:
-        """The class of each text, int64 [B]."""
+    def _predict_classes(self, windows: Windows, ids: Ints, count: int) -> Ints:
+        """Predicts the class of each text: int64 [B]."""
         scores = np.zeros((count, len(self.model.network.labels)))
-        for which in self._batches(windows.lengths):
+        for which in self._yield_batches(windows.lengths):
             rows, lengths = windows.rows(self.model, ids, which)
             found = self.model.network.run(rows, lengths).astype(np.float64)
             np.add.at(scores, windows.documents[which], found * windows.lengths[which][:, None])
         best: Ints = scores.argmax(axis=1)
         return best
 
-    def _batches(self, lengths: Ints) -> Iterator[Ints]:
-        """As `batches`, but one by one for a network without a padding piece, which cannot tell where one ends."""
+    def _yield_batches(self, lengths: Ints) -> Iterator[Ints]:
+        """Yields batches; single sequences without a padding piece.
+
+        A network without one cannot tell where a padded sequence ends.
+        """
         return batches(lengths, 1 if self.model.network.filler is None else self.batch)
 
 
 def load_classifier(
     source: str | Path, *, window: int = 128, batch: int = 2048, device: str = "cpu"
 ) -> Classifier:
-    """A classifier for saliency.
+    """Loads a classifier for saliency.
 
     Args:
         source: a folder or hub id of a transformers model for sequence classification.

@@ -23,7 +23,10 @@ from textveil.table import fast, fetch, minilm
 from textveil.text import check_texts
 
 LONGEST = 256
-"""Pieces per sequence of the bundled encoder: it was trained on no more."""
+"""The pieces per sequence of the bundled encoder.
+
+It was trained on no more.
+"""
 
 
 class SentenceEncoder(Protocol):
@@ -33,13 +36,18 @@ class SentenceEncoder(Protocol):
     dimension: int
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors float32 [B, d]; a text without words has the zero vector."""
+        """Encodes texts as unit vectors: float32 [B, d].
+
+        A text without words has the zero vector.
+        """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sentences:
-    """A sentence encoder: the bundled one, or a model of sentence-transformers. Load one with `load_sentences`.
+    """A sentence encoder: the bundled one, or one of sentence-transformers.
+
+    Load one with `load_sentences`.
 
     Attributes:
         name: what rows and statements call it.
@@ -47,8 +55,8 @@ class Sentences:
         network: what runs: the bundled encoder, or a `SentenceTransformer`.
         tokenizer: no truncation, no padding.
         vectors: encodes short texts as vectors of about unit length [n, d].
-        window: pieces it reads at once, without special tokens; a longer text is the length-weighted mean of its
-            parts.
+        window: pieces it reads at once, without special tokens; a longer text is the
+            length-weighted mean of its parts.
     """
 
     name: str
@@ -59,7 +67,9 @@ class Sentences:
     window: int
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors float32 [B, d]; a text without words has the zero vector.
+        """Encodes texts as unit vectors: float32 [B, d].
+
+        A text without words has the zero vector.
 
         Raises:
             InputError: `texts` is not a sequence of valid Unicode strings.
@@ -74,12 +84,16 @@ class Sentences:
         found = np.zeros((len(texts), self.dimension), np.float32)
         if parts:
             np.add.at(
-                found, owners, _unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None]
+                found,
+                owners,
+                _scale_to_unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None],
             )
-        return _unit(found)
+        return _scale_to_unit(found)
 
     def _parts(self, text: str) -> Iterator[tuple[str, int]]:
-        """A text whole, or split before words into parts that fit, with their piece counts.
+        """Yields a text, or parts of it that fit a window.
+
+        With their piece counts; it is split before words.
 
         Each part is tokenized again, because on its own it may have other pieces, and more of them.
         """
@@ -104,27 +118,27 @@ class Sentences:
 def load_sentences(
     source: str | Path | None = None, *, batch: int = 32, device: str = "cpu"
 ) -> Sentences:
-    """A sentence encoder.
+    """Loads a sentence encoder.
 
     Args:
-        source: None for the bundled encoder, or a folder or hub id of a sentence-transformers or transformers model
-            (for the latter, the mean over pieces).
+        source: None for the bundled encoder, or a folder or hub id of a sentence-transformers or
+            transformers model (for the latter, the mean over pieces).
         batch: texts per forward pass.
         device: "cpu", or a torch device.
 
     Raises:
         ConfigError: an option is out of range.
-        MissingExtra: torch or sentence-transformers is not installed, and this is not the bundled encoder on the
-            processor.
+        MissingExtra: torch or sentence-transformers is not installed, and this is not the bundled
+            encoder on the processor.
         ModelError: there is no such model.
     """
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
     check_device(device)
-    return _bundled(batch, device) if source is None else _foreign(source, batch, device)
+    return _load_bundled(batch, device) if source is None else _load_foreign(source, batch, device)
 
 
-def _bundled(batch: int, device: str) -> Sentences:
+def _load_bundled(batch: int, device: str) -> Sentences:
     network = load_bundled("sentences", None, device)
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
@@ -132,12 +146,12 @@ def _bundled(batch: int, device: str) -> Sentences:
     def vectors(parts: list[str]) -> Floats:
         pieces = [encoding.ids for encoding in tokenizer.encode_batch_fast(parts)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        found = np.empty((len(parts), bundled.WIDTH), np.float32)
+        result = np.empty((len(parts), bundled.WIDTH), np.float32)
         for which in batches(lengths, batch * LONGEST, alike=True):
-            found[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(
+            result[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(
                 axis=1
             )
-        return found
+        return result
 
     return Sentences(
         name=ENCODER,
@@ -149,7 +163,7 @@ def _bundled(batch: int, device: str) -> Sentences:
     )
 
 
-def _foreign(source: str | Path, batch: int, device: str) -> Sentences:
+def _load_foreign(source: str | Path, batch: int, device: str) -> Sentences:
     require("torch", "transformers", "sentence_transformers")
     from textveil.models import foreign
 
@@ -195,8 +209,8 @@ def _foreign(source: str | Path, batch: int, device: str) -> Sentences:
     )
 
 
-def _unit(vectors: Floats) -> Floats:
-    """Vectors [n, d] with unit length; a zero vector stays."""
+def _scale_to_unit(vectors: Floats) -> Floats:
+    """Scales vectors [n, d] to unit length; a zero vector stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit

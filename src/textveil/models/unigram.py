@@ -1,13 +1,16 @@
-"""Cuts words into the tagger's pieces as its tokenizer does, without making a tokenizer of them.
+"""A light unigram tokenizer: cuts words into the tagger's pieces.
+
+It cuts as the library's tokenizer does, without making one.
 
 In: the file of a unigram tokenizer, words. Out: the pieces of each word.
 Not here: which file that is (`e5`), and what is done with pieces (`ragged`).
 
-The library's tokenizer takes a third of a second and 100 MB to be made from 109,254 pieces, more than a short text
-needs altogether. Here the file stays as it is: a piece is found by a hash of its bytes, and compared. Of all ways to
-cut a word the likeliest counts, found from its beginning to its end, with the same sums in the same order, so that
-ties fall alike. A word with characters that came to Unicode late is given to the library, whose tables may be older or
-newer than those of this Python.
+The library's tokenizer takes a third of a second and 100 MB to be made from 109,254 pieces, more
+than a short text needs altogether. Here the file stays as it is: a piece is found by a hash of its
+bytes, and compared. Of all ways to cut a word the likeliest counts, found from its beginning to its
+end, with the same sums in the same order, so that ties fall alike. A word with characters that came
+to Unicode late is given to the library, whose tables may be older or newer than those of this
+Python.
 
 Source: Kudo, "Subword Regularization" (2018); encode_optimized of the package tokenizers.
 """
@@ -22,20 +25,29 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 SPACE = "\u2581".encode()
-"""How pieces show a space."""
+"""The character that marks a space in pieces, as bytes."""
 
 PENALTY = 10.0
-"""How much less likely than the least likely piece a character is that is none."""
+"""The log-probability penalty of unknown characters.
+
+They are less likely than the least likely piece by this much.
+"""
 
 FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
-"""Of the hash, mod 2^64. Hashes only find pieces; bytes are compared."""
+"""The factor of the hash, mod 2^64.
+
+Hashes only find pieces; bytes are compared.
+"""
 
 _PLAIN = bytes.maketrans(b'"\\\0\1\2', b"\1\2\0\0\0")
-"""Bytes of words as they stand in the pieces, whose quotes and backslashes are escaped in the file; 0 for none."""
+"""The translation of a word's bytes to those in the file.
+
+Quotes and backslashes are escaped there; 0 stands for bytes that no piece has.
+"""
 
 
 Hit = tuple[int, int, int, float]
-"""A piece in a text: its place, its bytes, its number, its log probability."""
+"""A piece in a text: place, bytes, number, log probability."""
 
 
 class CutWord(NamedTuple):
@@ -45,11 +57,14 @@ class CutWord(NamedTuple):
 
 
 class Unigram:
-    """The part of a tokenizer that cuts words. Thread-safe; pickles as where it came from.
+    """The part of a tokenizer that cuts words.
+
+    Thread-safe. A pickle holds its arguments alone, and reads the file again.
 
     Args:
-        read: reads the tokenizer's file, whose layout is that of the package `tokenizers`: a list of pieces with their
-            log probabilities behind `"vocab":`, normalization NFKC, and spaces that are a part of pieces.
+        read: reads the tokenizer's file, whose layout is that of the package `tokenizers`: a list
+            of pieces with their log probabilities behind `"vocab":`, normalization NFKC, and spaces
+            that are a part of pieces.
         make: makes the library's tokenizer of it.
         unknown: the number of the piece for what is none.
         least: the log probability of the least likely piece.
@@ -75,7 +90,7 @@ class Unigram:
         text = np.frombuffer(self._text, np.uint8)
         quotes = np.flatnonzero(text == ord('"')).astype(np.int32)
         self._begins, self._ends = quotes[::2] + 1, quotes[1::2]
-        hashes = _hashes(text, self._begins, self._ends)
+        hashes = _hash_parts(text, self._begins, self._ends)
         self._order = np.argsort(hashes, kind="stable").astype(np.int32)
         self._hashes = hashes[self._order]
         self._longest = int((self._ends - self._begins).max())
@@ -87,7 +102,7 @@ class Unigram:
     def encode_batch_fast(
         self, words: Sequence[str], add_special_tokens: bool = False
     ) -> list[CutWord]:
-        """The pieces of each word, none of an empty one.
+        """Cuts each word into pieces; an empty one has none.
 
         Args:
             words: each is cut on its own.
@@ -95,7 +110,7 @@ class Unigram:
         """
         if add_special_tokens:
             raise ValueError("no pieces are added to words")
-        plain = [_normalized(word) for word in words]
+        plain = [_normalize(word) for word in words]
         found = iter(self._cut([each for each in plain if each is not None]))
         late = [word for word, each in zip(words, plain, strict=True) if each is None]
         others = iter(
@@ -105,23 +120,25 @@ class Unigram:
 
     @cached_property
     def _library(self) -> Tokenizer:
-        made = self._make()
-        made.encode_special_tokens = True  # "</s>" in a text is just these letters
-        return made
+        result = self._make()
+        result.encode_special_tokens = True  # "</s>" in a text is just these letters
+        return result
 
     def _cut(self, words: Sequence[bytes]) -> Iterator[list[int]]:
-        """The pieces of words whose bytes are those of pieces."""
+        """Cuts words that are spelled in the bytes of pieces."""
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         ends = np.cumsum(lengths)
-        hits = self._pieces(b"".join(words), np.repeat(ends, lengths))
+        hits = self._find_pieces(b"".join(words), np.repeat(ends, lengths))
         at, begin = 0, 0
         for word in words:
-            found, at = self._likeliest(word, begin, hits, at)
+            found, at = self._find_likeliest(word, begin, hits, at)
             yield found
             begin += len(word)
 
-    def _pieces(self, text: bytes, ends: NDArray[np.int64]) -> list[Hit]:
-        """The pieces in a text, by place and size, and one that is none behind them.
+    def _find_pieces(self, text: bytes, ends: NDArray[np.int64]) -> list[Hit]:
+        """Finds the pieces in a text, by place and size.
+
+        One hit that is no piece comes last.
 
         Args:
             text: words.
@@ -155,10 +172,12 @@ class Unigram:
             if text[start : start + size] == self._text[begin : begin + size]
         ] + [(-1, 0, 0, 0.0)]
 
-    def _likeliest(
+    def _find_likeliest(
         self, word: bytes, begin: int, hits: Sequence[Hit], at: int
     ) -> tuple[list[int], int]:
-        """The pieces of the likeliest way to cut a word, and the first hit behind it.
+        """Finds the likeliest cut of a word, and the next hit.
+
+        The next hit is the first one behind the word.
 
         Args:
             word: its bytes.
@@ -172,7 +191,7 @@ class Unigram:
         while start < end:
             before = scores[start]
             assert before is not None, "each character is a step"
-            character = _size(word[start])
+            character = _count_bytes(word[start])
             alone = False
             while hits[at][0] == begin + start:
                 _, size, piece, score = hits[at]
@@ -197,7 +216,10 @@ class Unigram:
         return found[::-1], at
 
     def _score(self, pieces: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The log probabilities of pieces, each read when it is first met."""
+        """Returns the log probabilities of pieces.
+
+        Each is read when it is first met.
+        """
         new = np.unique(pieces[np.isnan(self._scores[pieces])])
         for piece, end in zip(new.tolist(), self._ends[new].tolist(), strict=True):
             begin = end + len('",')
@@ -211,27 +233,30 @@ def _again(
     return Unigram(read, make, unknown=unknown, least=least)
 
 
-def _size(first: int) -> int:
-    """Bytes of a character, from its first one."""
+def _count_bytes(first: int) -> int:
+    """Returns a character's number of bytes, from its first byte."""
     return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
 
-def _hashes(
+def _hash_parts(
     text: NDArray[np.uint8], begins: NDArray[np.int32], ends: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
-    """A hash of each part of a text."""
-    found = np.zeros(len(begins), np.uint64)
+    """Hashes each part of a text."""
+    result = np.zeros(len(begins), np.uint64)
     sizes = ends - begins
     by_size = np.argsort(-sizes, kind="stable")
     longer = np.searchsorted(-sizes[by_size], -np.arange(1, int(sizes.max(initial=0)) + 1), "right")
     for i, count in enumerate(longer.tolist()):  # so many have a byte i
         own = by_size[:count]
-        found[own] = found[own] * FACTOR + text[begins[own] + i]
-    return found
+        result[own] = result[own] * FACTOR + text[begins[own] + i]
+    return result
 
 
-def _normalized(word: str) -> bytes | None:
-    """A word as pieces are written; None where normalization may depend on the version of Unicode."""
+def _normalize(word: str) -> bytes | None:
+    """Normalizes a word to the bytes that pieces have.
+
+    None where normalization may depend on the version of Unicode.
+    """
     if not word.isascii():
         if not all(map(_is_settled, word)):
             return None
@@ -241,7 +266,10 @@ def _normalized(word: str) -> bytes | None:
 
 @lru_cache(maxsize=1 << 12)
 def _is_settled(char: str) -> bool:
-    """Whether all versions normalize a character alike: it was there in Unicode 3.2, or it is a plain picture."""
+    """Says whether all Unicode versions normalize a character alike.
+
+    It was there in Unicode 3.2, or it is a plain picture.
+    """
     if unicodedata.ucd_3_2_0.category(char) != "Cn":
         return True
     return 0x1F300 <= ord(char) < 0x1FB00 and not unicodedata.decomposition(char)

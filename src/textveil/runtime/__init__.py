@@ -1,4 +1,6 @@
-"""ONNX Runtime: graphs that are written at run time, sessions that run them, and how many threads they use.
+"""ONNX Runtime: graphs, sessions, and their number of threads.
+
+Graphs are written at run time.
 
 In: operations on named arrays, and weights. Out: sessions from arrays to arrays.
 Not here: what is computed (`table.nearest`, `models.bundled`), and torch.

@@ -1,10 +1,10 @@
 """ONNX graphs, written without the package `onnx`.
 
-In: operations on named arrays. Out: the bytes of a model, and the weights to be given to its session.
-Not here: running it (`session`).
+In: operations on named arrays. Out: the bytes of a model, and the weights to be given to its
+session. Not here: running it (`session`).
 
-A model is a protobuf message of a few kilobytes. Weights are not part of it: the model names them as external, and a
-session gets them as arrays, so that nothing is written or copied on the way.
+A model is a protobuf message of a few kilobytes. Weights are not part of it: the model names them
+as external, and a session gets them as arrays, so that nothing is written or copied on the way.
 
 Source: onnx.proto of the ONNX specification (github.com/onnx/onnx), IR version 9.
 """
@@ -18,7 +18,10 @@ from numpy.typing import DTypeLike, NDArray
 Array = NDArray[Any]
 
 IR, OPSET, CONTRIB = 9, 18, 1
-"""Versions of the format, of the standard operations and of ONNX Runtime's own: known to ONNX Runtime since 1.14."""
+"""Versions of the format, the standard operations and ONNX Runtime's own.
+
+Known to ONNX Runtime since 1.14.
+"""
 
 OWN = "com.microsoft"
 """The domain of ONNX Runtime's own operations."""
@@ -27,7 +30,7 @@ KINDS = {
     np.dtype(name): kind
     for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7), ("f2", 10))
 }
-"""TensorProto.DataType."""
+"""Codes of TensorProto.DataType, by NumPy type."""
 
 
 class Graph:
@@ -45,26 +48,29 @@ class Graph:
         self._outputs: list[bytes] = []
 
     def input(self, name: str, kind: DTypeLike, *shape: int | str) -> str:
-        """An input; a size that varies has a name."""
-        self._inputs.append(_value(name, kind, shape))
+        """Adds an input; a size that varies has a name."""
+        self._inputs.append(_encode_value(name, kind, shape))
         return name
 
     def output(self, name: str, kind: DTypeLike, *shape: int | str) -> None:
-        """Makes an array of the graph one of its outputs, in the order of the calls."""
-        self._outputs.append(_value(name, kind, shape))
+        """Makes an array one of the graph's outputs.
+
+        In the order of the calls.
+        """
+        self._outputs.append(_encode_value(name, kind, shape))
 
     def weight(self, name: str, array: Array) -> str:
-        """A large constant, given to the session."""
+        """Adds a large constant, which the session is given."""
         self.weights[name] = np.ascontiguousarray(array)
         return name
 
     def constant(self, array: Array | float) -> str:
-        """A small constant, part of the model."""
+        """Adds a small constant, which is part of the model."""
         values = np.asarray(array, np.float32) if isinstance(array, float) else np.asarray(array)
         name = f"constant {len(self._constants)}"
         self._constants.append(
-            _tensor(name, values)
-            + _field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
+            _encode_tensor(name, values)
+            + _encode_field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
         )
         return name
 
@@ -76,7 +82,7 @@ class Graph:
         own: bool = False,
         **attributes: Any,
     ) -> str:
-        """An operation's result.
+        """Adds an operation, and returns its result's name.
 
         Args:
             operation: an operation with one output.
@@ -86,81 +92,99 @@ class Graph:
             attributes: numbers, strings, or lists of whole numbers.
         """
         name = name or f"{operation} {len(self._nodes)}"
-        node = [*(_field(1, each) for each in inputs), _field(2, name), _field(4, operation)]
-        node += [_field(5, _attribute(key, value)) for key, value in attributes.items()]
-        self._nodes.append(b"".join([*node, _field(7, OWN if own else "")]))
+        node = [
+            *(_encode_field(1, each) for each in inputs),
+            _encode_field(2, name),
+            _encode_field(4, operation),
+        ]
+        node += [
+            _encode_field(5, _encode_attribute(key, value)) for key, value in attributes.items()
+        ]
+        self._nodes.append(b"".join([*node, _encode_field(7, OWN if own else "")]))
         return name
 
     def model(self) -> bytes:
-        """The model, without its weights."""
+        """Serializes the model, without its weights."""
         external = [
-            _tensor(name, array)
+            _encode_tensor(name, array)
             + b"".join(
-                _field(13, _field(1, key) + _field(2, value))
-                for key, value in _place(array).items()
+                _encode_field(13, _encode_field(1, key) + _encode_field(2, value))
+                for key, value in _name_location(array).items()
             )
-            + _field(14, 1)
+            + _encode_field(14, 1)
             for name, array in self.weights.items()
         ]
         graph = b"".join(
             [
-                *(_field(1, node) for node in self._nodes),
-                _field(2, "textveil"),
-                *(_field(5, tensor) for tensor in (*self._constants, *external)),
-                *(_field(11, value) for value in self._inputs),
-                *(_field(12, value) for value in self._outputs),
+                *(_encode_field(1, node) for node in self._nodes),
+                _encode_field(2, "textveil"),
+                *(_encode_field(5, tensor) for tensor in (*self._constants, *external)),
+                *(_encode_field(11, value) for value in self._inputs),
+                *(_encode_field(12, value) for value in self._outputs),
             ]
         )
-        versions = _field(8, _field(1, "") + _field(2, OPSET)) + _field(
-            8, _field(1, OWN) + _field(2, CONTRIB)
+        versions = _encode_field(8, _encode_field(1, "") + _encode_field(2, OPSET)) + _encode_field(
+            8, _encode_field(1, OWN) + _encode_field(2, CONTRIB)
         )
-        return _field(1, IR) + versions + _field(7, graph)
+        return _encode_field(1, IR) + versions + _encode_field(7, graph)
 
 
-def _place(array: Array) -> dict[str, str]:
-    """Where an external tensor would be in a file; the session replaces it before it is looked for."""
+def _name_location(array: Array) -> dict[str, str]:
+    """Returns the file location of an external tensor.
+
+    A placeholder: the session replaces it before it is looked for.
+    """
     return {"location": "given", "length": str(array.nbytes)}
 
 
-def _value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
-    """A ValueInfoProto."""
-    sizes = b"".join(_field(1, _field(1 if isinstance(size, int) else 2, size)) for size in shape)
-    return _field(1, name) + _field(
-        2, _field(1, _field(1, KINDS[np.dtype(kind)]) + _field(2, sizes))
+def _encode_value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
+    """Encodes a ValueInfoProto."""
+    sizes = b"".join(
+        _encode_field(1, _encode_field(1 if isinstance(size, int) else 2, size)) for size in shape
+    )
+    return _encode_field(1, name) + _encode_field(
+        2, _encode_field(1, _encode_field(1, KINDS[np.dtype(kind)]) + _encode_field(2, sizes))
     )
 
 
-def _tensor(name: str, array: Array) -> bytes:
-    """A TensorProto without its content."""
+def _encode_tensor(name: str, array: Array) -> bytes:
+    """Encodes a TensorProto without its content."""
     return (
-        b"".join(_field(1, size) for size in array.shape)
-        + _field(2, KINDS[array.dtype])
-        + _field(8, name)
+        b"".join(_encode_field(1, size) for size in array.shape)
+        + _encode_field(2, KINDS[array.dtype])
+        + _encode_field(8, name)
     )
 
 
-def _attribute(name: str, value: Any) -> bytes:
-    """An AttributeProto."""
+def _encode_attribute(name: str, value: Any) -> bytes:
+    """Encodes an AttributeProto."""
     if isinstance(value, float):
-        return _field(1, name) + _field(2, value) + _field(20, 1)
+        return _encode_field(1, name) + _encode_field(2, value) + _encode_field(20, 1)
     if isinstance(value, int):
-        return _field(1, name) + _field(3, value) + _field(20, 2)
+        return _encode_field(1, name) + _encode_field(3, value) + _encode_field(20, 2)
     if isinstance(value, str):
-        return _field(1, name) + _field(4, value) + _field(20, 3)
-    return _field(1, name) + b"".join(_field(8, each) for each in value) + _field(20, 7)
+        return _encode_field(1, name) + _encode_field(4, value) + _encode_field(20, 3)
+    return (
+        _encode_field(1, name)
+        + b"".join(_encode_field(8, each) for each in value)
+        + _encode_field(20, 7)
+    )
 
 
-def _field(number: int, value: float | str | bytes) -> bytes:
-    """A field of a protobuf message: a varint, a 32-bit float, or bytes with their length."""
+def _encode_field(number: int, value: float | str | bytes) -> bytes:
+    """Encodes a field of a protobuf message.
+
+    A varint, a 32-bit float, or bytes with their length.
+    """
     if isinstance(value, int):
-        return _varint(number << 3) + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
+        return _encode_varint(number << 3) + _encode_varint(value & 0xFFFF_FFFF_FFFF_FFFF)
     if isinstance(value, float):
-        return _varint(number << 3 | 5) + struct.pack("<f", value)
+        return _encode_varint(number << 3 | 5) + struct.pack("<f", value)
     content = value.encode() if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return _encode_varint(number << 3 | 2) + _encode_varint(len(content)) + content
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)

@@ -1,4 +1,6 @@
-"""Sessions of ONNX Runtime, opened on first use, and the number of threads they use.
+"""Sessions of ONNX Runtime, opened on first use.
+
+And the number of threads they use.
 
 In: a function that makes a graph. Out: a session from arrays to arrays.
 Not here: the graphs.
@@ -15,10 +17,13 @@ _limit: int | None = None
 
 
 def threads() -> int:
-    """How many threads a session uses.
+    """Returns the number of threads of a session.
 
-    What `limit_threads` said; else `OMP_NUM_THREADS`; else all cores that this process may use. One in a forked child:
-    its parent's threads are not there, and it would wait for them forever.
+    That of `limit_threads`; else `OMP_NUM_THREADS`; else all cores that this process may use. One
+    in a forked child: its parent's threads are not there, and it would wait for them forever.
+
+    What `limit_threads` said; else `OMP_NUM_THREADS`; else all cores that this process may use. One
+    in a forked child: its parent's threads are not there, and it would wait for them forever.
     """
     if _limit is not None:
         return _limit
@@ -29,7 +34,10 @@ def threads() -> int:
 
 
 def limit_threads(count: int) -> None:
-    """Sets how many threads sessions use that are opened from now on in this process, and torch where it is loaded."""
+    """Sets the number of threads of sessions opened later.
+
+    In this process; of torch, too, where it is loaded.
+    """
     import sys
 
     global _limit
@@ -45,8 +53,9 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
 class Runner:
     """A graph that runs. Thread-safe; pickles and forked children open it anew.
 
-    Nothing is made before the first use. Graphs run as they are written: ONNX Runtime changes nothing about them. A run
-    has all threads; one that begins while another is under way has one, which takes less of the processors.
+    Nothing is made before the first use. Graphs run as they are written: ONNX Runtime changes
+    nothing about them. A run has all threads; one that begins while another is under way has one,
+    which takes less of the processors.
 
     Args:
         make: makes the graph with its weights; called when the session is opened.
@@ -58,7 +67,7 @@ class Runner:
         self._lock, self._alone = Lock(), Lock()
 
     def run(self, **inputs: Array) -> list[Array]:
-        """The graph's outputs; they do not depend on what else runs."""
+        """Computes the graph's outputs, independent of what else runs."""
         alone = self._alone.acquire(blocking=False)
         try:
             found: list[Array] = self._session(threads() if alone else 1).run(None, inputs)

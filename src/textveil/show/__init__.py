@@ -1,4 +1,6 @@
-"""Shows releases to their owner, groups and risk in colour, and statements to everybody: on a terminal and as pages.
+"""Shows releases and risk to their owner, and statements to everybody.
+
+Releases come with their groups, in colour; all of it on a terminal and as pages.
 
 In: releases, their statement, their risk. Out: coloured text, HTML without scripts, Markdown.
 Not here: how words are grouped (`protect`), and how risk is assessed (`evaluate`).

@@ -1,4 +1,6 @@
-"""Shows findings: a text with what is hidden and what stays in colours, for its owner.
+"""Shows findings: a text with its hidden and visible parts.
+
+In colours, for its owner.
 
 In: texts with their findings. Out: a page. It holds the texts, and is as private.
 Not here: what is found (`protect`), and how groups of released words look (`groups`).
@@ -16,12 +18,12 @@ _STYLES = """.hidden { background: #fdae6b; }
 
 
 def page(found: Sequence[tuple[str, Sequence[Finding]]]) -> str:
-    """A page of its own, without scripts.
+    """Builds a page of findings, without scripts.
 
     Args:
         found: texts with their findings.
     """
-    texts = "\n".join(f'<p class="text">{_html(*each)}</p>' for each in found)
+    texts = "\n".join(f'<p class="text">{_to_html(*each)}</p>' for each in found)
     content = f"""<p class="keep">Keep this page to yourself: it holds the private text.</p>
 <ul class="legend"><li><span class="word hidden">word</span> hidden</li>\
 <li><span class="word stays">word</span> found, and stays</li></ul>
@@ -30,7 +32,7 @@ def page(found: Sequence[tuple[str, Sequence[Finding]]]) -> str:
     return pages.shell("What is private here, and what stays", content, styles=_STYLES)
 
 
-def _html(text: str, found: Sequence[Finding]) -> str:
+def _to_html(text: str, found: Sequence[Finding]) -> str:
     parts, at = list[str](), 0
     for each in found:
         kind = "hidden" if each.hidden else "stays"

@@ -1,8 +1,10 @@
-"""Shows groups: every released word in the colour of its group, for whoever sets the budgets.
+"""Shows groups: every released word in its group's colour.
 
-In: releases and their statement. Out: coloured text for a terminal, a page. Nothing secret is shown: the groups are
-released with the text.
-Not here: how words are grouped (`protect.grouping`), and what a group may spend (`protect.budget`).
+For whoever sets the budgets.
+
+In: releases and their statement. Out: coloured text for a terminal, a page. Nothing secret is
+shown: the groups are released with the text. Not here: how words are grouped (`protect.grouping`),
+and what a group may spend (`protect.budget`).
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,10 @@ from textveil.text import Item, Kind, Released
 
 
 class GroupStyle(NamedTuple):
-    """How the words of a group are shown: on a terminal, by a sign where there is no colour, and on a page."""
+    """The display of a group's words.
+
+    On a terminal, by a sign where there is no colour, and on a page.
+    """
 
     meaning: str
     style: str
@@ -52,11 +57,15 @@ LOOKS = {
     ),
     PUBLIC: GroupStyle("public", "dim", "", "color: #767676"),
 }
-"""Sensitive groups are orange, others blue; what matters to the task is darker, so lightness tells them apart too."""
+"""Styles of the groups and other kinds of items.
+
+Sensitive groups are orange, others blue; important ones are darker, so that lightness tells them
+apart, too.
+"""
 
 
 def look(item: Item) -> GroupStyle:
-    """How an item is shown."""
+    """Returns the style of an item."""
     if item.kind is Kind.PLACEHOLDER:
         return LOOKS["placeholder"]
     if item.kind is Kind.VERBATIM:
@@ -67,7 +76,7 @@ def look(item: Item) -> GroupStyle:
 
 
 def coloured(released: Released, *, marked: bool) -> Text:
-    """A release with every word in the colour of its group.
+    """Builds a release with words in their groups' colours.
 
     Args:
         released: one text.
@@ -83,13 +92,13 @@ def coloured(released: Released, *, marked: bool) -> Text:
 
 
 def seen(releases: Sequence[Released]) -> list[GroupStyle]:
-    """The styles that occur, in the order of `LOOKS`."""
+    """Returns the styles that occur, in the order of `LOOKS`."""
     found = {look(item).meaning for released in releases for item in released.items}
     return [shown for shown in LOOKS.values() if shown.meaning in found]
 
 
 def legend(releases: Sequence[Released], *, marked: bool) -> Text:
-    """What the colours or signs in these releases mean."""
+    """Builds the legend of the colours or signs in these releases."""
     text = Text("Groups:")
     for shown in seen(releases):
         if marked or shown.mark:
@@ -101,7 +110,9 @@ def legend(releases: Sequence[Released], *, marked: bool) -> Text:
 
 
 def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
-    """A page of its own: the releases in the colours of their groups, what each group spends, and the statement.
+    """Builds a page of releases in their groups' colours.
+
+    With what each group spends, and the statement; it loads nothing from elsewhere.
 
     Args:
         releases: of the texts.
@@ -118,7 +129,7 @@ def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
         f"<td>{number(group.epsilon)}</td></tr>"
         for group in sorted(guarantee.groups, key=lambda group: order.get(group.label, len(order)))
     )
-    texts = "\n".join(f'<p class="text">{_html(released)}</p>' for released in releases)
+    texts = "\n".join(f'<p class="text">{_to_html(released)}</p>' for released in releases)
     content = f"""<p class="how">The groups are released with the text: whoever reads the text may know them.</p>
 <ul class="legend">{meanings}</ul>
 {texts}
@@ -128,7 +139,7 @@ def page(releases: Sequence[Released], guarantee: Guarantee) -> str:
     return pages.page("Which words are in which group", content, guarantee, styles=_STYLES)
 
 
-def _html(released: Released) -> str:
+def _to_html(released: Released) -> str:
     parts = []
     names = {id(shown): name for name, shown in LOOKS.items()}
     for gap, item in zip(released.gaps[:-1], released.items, strict=True):

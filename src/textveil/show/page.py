@@ -12,7 +12,9 @@ from textveil.guarantee import Guarantee
 
 
 def page(title: str, content: str, guarantee: Guarantee, *, styles: str) -> str:
-    """A page that shows releases, with their statement at the end.
+    """Builds a page that shows releases and their statement.
+
+    The statement is at the end.
 
     Args:
         title: a sentence, which is also the first heading.
@@ -26,6 +28,9 @@ def page(title: str, content: str, guarantee: Guarantee, *, styles: str) -> str:
 
 
 def shell(title: str, content: str, *, styles: str) -> str:
-    """A page without a statement; the arguments are those of `page`."""
+    """Builds a page without a statement.
+
+    The arguments are those of `page`.
+    """
     template = Template((files("textveil") / "data" / "page.html").read_text(encoding="utf-8"))
     return template.substitute(title=escape(title), content=content, styles=styles)

@@ -1,8 +1,8 @@
-"""Shows risk: every private word in a colour for how likely an attacker finds it.
+"""Shows risk: each private word coloured by its probability of discovery.
 
-In: risks of releases. Out: coloured text for a terminal, a page. Both are for the owner alone: they tell which guesses
-are right.
-Not here: how risk is assessed (`evaluate.risk`), and the statement about a release (`guarantee`).
+In: risks of releases. Out: coloured text for a terminal, a page. Both are for the owner alone: they
+tell which guesses are right. Not here: how risk is assessed (`evaluate.risk`), and the statement
+about a release (`guarantee`).
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,14 @@ from textveil.guarantee import Guarantee
 from textveil.show import page as pages
 
 NAMED = "*"
-"""Marks a word that the attacker guesses right, where nothing can be underlined."""
+"""The sign for a word that the attacker guesses right.
+
+Where nothing can be underlined.
+"""
 
 
 class Level(NamedTuple):
-    """A range of probabilities, up to `most`, and how it is shown."""
+    """A range of probabilities, up to `most`, with its display."""
 
     most: float
     meaning: str
@@ -36,7 +39,11 @@ LEVELS = (
     Level(0.9, "50% to 90%", "bold white on #a63603", "³"),
     Level(1.0, "more than 90%", "bold white on #5a1e02", "⁴"),
 )
-"""Steps of one hue from light to dark, so that they also differ for people who see no colours; else signs."""
+"""The levels of risk, from low to high.
+
+Their colours are steps of one hue from light to dark, so that they also differ for people who see
+no colours; else signs.
+"""
 
 
 STYLES = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; }
@@ -46,16 +53,16 @@ STYLES = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; 
   .level4 { background: #5a1e02; color: #fff; font-weight: 700; }
   .named { text-decoration: underline; text-underline-offset: .12em; text-decoration-thickness: 1px;
     padding-bottom: .15rem; }"""
-"""The same levels on a page."""
+"""The style sheet of the levels on a page."""
 
 
 def level(probability: float) -> Level:
-    """The level of a probability."""
+    """Returns the level of a probability."""
     return next(step for step in LEVELS if probability <= step.most or step is LEVELS[-1])
 
 
 def coloured(risk: Risk, *, marked: bool) -> Text:
-    """The release with every private word in the colour of its risk.
+    """Builds a release with private words in their risk's colour.
 
     Args:
         risk: of one text.
@@ -79,7 +86,7 @@ def coloured(risk: Risk, *, marked: bool) -> Text:
 
 
 def legend(*, marked: bool) -> Text:
-    """What the colours or signs mean."""
+    """Builds the legend of the colours or signs."""
     text = Text("How likely the attacker finds the private word: ")
     for step in LEVELS:
         if marked or step.mark:
@@ -93,7 +100,9 @@ def legend(*, marked: bool) -> Text:
 
 
 def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
-    """A page of its own, without scripts: the releases in the colours of their risk, then the statement.
+    """Builds a page of releases in their risk's colours.
+
+    Without scripts; the statement follows.
 
     Args:
         risks: of the texts.
@@ -112,7 +121,7 @@ def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
         f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
         for number, step in enumerate(LEVELS)
     )
-    texts = "\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks)
+    texts = "\n".join(f'<p class="text">{_to_html(risk)}</p>' for risk in risks)
     content = f"""<p class="how">{escape(how)}Point at a word to read its probability.</p>
 {f'<p class="how">{escape(beside)}</p>' if beside else ""}
 <p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.\
@@ -124,7 +133,7 @@ def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
     return pages.page(sentence(risks), content, guarantee, styles=STYLES)
 
 
-def _html(risk: Risk) -> str:
+def _to_html(risk: Risk) -> str:
     parts = []
     rows = zip(
         risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True

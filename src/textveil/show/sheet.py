@@ -1,6 +1,8 @@
-"""A sheet: what is said of something, by parts, as a page, as Markdown and as data, which say the same.
+"""A sheet: a text in sections, as page, Markdown and data.
 
-In: sentences, numbers, tables. Out: a `Sheet`; nothing stands in one of its three forms only.
+All three say the same.
+
+In: sentences, numbers, tables. Out: a `Sheet`; all three forms have the same contents.
 Not here: what is said (`corpus.statement`), and the frame of a page (`page`).
 """
 
@@ -14,7 +16,10 @@ from typing import Any
 from textveil.show import page as pages
 
 SHADES = ("#0072b2", "#e69f00", "#c4c4c4")
-"""Of the parts of a bar, in order: they differ in lightness too."""
+"""Colours of the parts of a bar, in order.
+
+They differ in lightness, too.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +56,12 @@ class SheetSection:
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """What is said of something.
+    """A titled text of facts and sections.
 
     Attributes:
         title: what the sheet is.
         facts: names and values that come first.
-        sections: what is said.
+        sections: the sections of the text.
     """
 
     title: str
@@ -64,7 +69,7 @@ class Sheet:
     sections: Sequence[SheetSection]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Returns the sheet as plain data."""
         return {
             "title": self.title,
             "facts": dict(self.facts),
@@ -83,18 +88,18 @@ class Sheet:
         }
 
     def markdown(self) -> str:
-        """As Markdown."""
-        made = [f"# {_escaped(self.title)}", _table(("", ""), self.facts)]
+        """Returns the sheet as Markdown."""
+        made = [f"# {_escape(self.title)}", _to_markdown(("", ""), self.facts)]
         for section in self.sections:
-            made += [f"## {_escaped(section.heading)}", *map(_escaped, section.said)]
-            made += [_table(table.head, table.rows) for table in section.tables]
+            made += [f"## {_escape(section.heading)}", *map(_escape, section.said)]
+            made += [_to_markdown(table.head, table.rows) for table in section.tables]
             if section.exact:
                 fence = "`" * max(3, 1 + max(map(len, re.findall("`+", section.exact)), default=0))
                 made.append(f"{fence}text\n{section.exact}\n{fence}")
         return "\n\n".join(made) + "\n"
 
     def html(self) -> str:
-        """As a page."""
+        """Returns the sheet as a page."""
         facts = "".join(
             f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
             for name, value in self.facts
@@ -106,31 +111,34 @@ class Sheet:
                 *(f"<p>{escape(each)}</p>" for each in section.said),
             ]
             for table in section.tables:
-                made += [_bar(table), _html(table)]
+                made += [_draw_bar(table), _to_html(table)]
             if section.exact:
                 made.append(f"<pre>{escape(section.exact)}</pre>")
         return pages.shell(self.title, "\n".join(filter(None, made)), styles=_STYLES)
 
 
 def plain(name: str) -> str:
-    """A name that somebody gave, without what does not show or would turn the text around it."""
+    """Cleans a user's name for display.
+
+    Without what does not show or would turn the text around it.
+    """
     return "".join(char if char.isprintable() else " " for char in name)
 
 
 _MARKS = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)")
 
 
-def _escaped(text: str) -> str:
-    """A text as Markdown that shows it as it is."""
+def _escape(text: str) -> str:
+    """Escapes a text so that Markdown shows it unchanged."""
     return _MARKS.sub(r"\\\g<0>", text)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(map(_escaped, row))} |" for row in (head, *rows)]
+def _to_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(map(_escape, row))} |" for row in (head, *rows)]
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
-def _html(table: SheetTable) -> str:
+def _to_html(table: SheetTable) -> str:
     head = "".join(f"<th>{escape(each)}</th>" for each in table.head)
     marks = (
         [f'<i style="background: {shade}"></i> ' for shade in SHADES]
@@ -146,8 +154,11 @@ def _html(table: SheetTable) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>"
 
 
-def _bar(table: SheetTable) -> str:
-    """How large the parts are, beside each other; the table under it says the same."""
+def _draw_bar(table: SheetTable) -> str:
+    """Builds a bar of the parts' sizes.
+
+    The table under it says the same.
+    """
     if not (whole := sum(table.bar)):
         return ""
     ends = [720 * end / whole for end in accumulate(table.bar)]

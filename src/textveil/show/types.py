@@ -1,4 +1,6 @@
-"""Types of placeholders: which belong together, and the colours of each family, on light and on dark paper.
+"""Families of placeholder types, and their colours.
+
+On light and on dark paper.
 
 In: a type, "EMAIL". Out: its family; rules of CSS.
 Not here: what types are called (`guarantee`), and the colours of groups (`groups`).
@@ -73,16 +75,19 @@ FAMILIES = {
     ),
     "others": TypeFamily("anything else", (), ("#34343a", "#ebebee"), ("#d9d9df", "#313137")),
 }
-"""The families of types, in the order in which they are explained. Ink on paper has a contrast of 7 or more."""
+"""The families of types, in the order of explanation.
+
+Ink on paper has a contrast of 7 or more.
+"""
 
 
 def family(type_: str) -> str:
-    """The name of a type's family."""
+    """Returns the name of a type's family."""
     return next((name for name, each in FAMILIES.items() if type_ in each.types), "others")
 
 
 def styles(*, dark: bool) -> str:
-    """Rules of CSS: the colours of the class `type-FAMILY` of every family."""
+    """Returns CSS rules for the class `type-FAMILY` of every family."""
     shown = {name: each.dark if dark else each.light for name, each in FAMILIES.items()}
     return "\n".join(
         f".type-{name} {{ color: {ink}; background: {paper}; }}"

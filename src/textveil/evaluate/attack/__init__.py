@@ -1,4 +1,4 @@
-"""Attackers who know the program: what they get from releases.
+"""Attackers who know the program, and the success of their guesses.
 
 In: a case, that is releases and their originals, and attackers with options. Out: outcomes.
 Not here: other attackers, and reports of what all of them found (`textveil_bench.attack`).

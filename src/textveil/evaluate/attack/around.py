@@ -1,8 +1,8 @@
-"""What stands around a released word, and what that says of the private one.
+"""Context features: how likely a word is beside the words around it.
 
-In: releases, what public text teaches. Out: how likely each word is beside its neighbours, as far as these are known.
-Not here: what public text teaches (`knowledge`), which words are candidates (`candidates`), and how much weight each
-neighbour has (`learned`).
+In: releases, what public text teaches. Out: how likely each word is beside its neighbours, as far
+as these are known. Not here: what public text teaches (`knowledge`), which words are candidates
+(`candidates`), and how much weight each neighbour has (`learned`).
 """
 
 from collections.abc import Iterator
@@ -19,27 +19,33 @@ from textveil.evaluate.logs import highest
 from textveil.randomness import Flags, Floats, Ids, Values
 
 BELIEVED = 16
-"""Of so many candidates of a neighbour it is weighed what they would say of a word."""
+"""Likeliest candidates of an unseen neighbour that its message sums over."""
 
 TOGETHER = 1 << 14
-"""Cells that are looked at together."""
+"""Cells that are worked on together."""
 
 BLOCK = 256
-"""Lines that are summed together: few, so that they stay in the cache."""
+"""Lines that are summed together.
+
+Few, so that they stay in the cache.
+"""
 
 TEXTS = 64
-"""Texts whose topics are looked at together: for each all U words are held."""
+"""Texts whose topics are worked on together.
+
+For each of them all U words are held in memory.
+"""
 
 FEATURES = (*(f"beside {side}" for side in SIDES), "topic", "mean topic", "again", "surely again")
-"""What stands around, as numbers; see `features`."""
+"""Names of the context features; see `features`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Around:
-    """Which words stand around the words to be guessed.
+    """The words around the words to be guessed.
 
-    m cells are guessed: a cell is one protected position, or several that have the same word. The cells are in the
-    order of their texts. There are S sides, in the order of `SIDES`.
+    m cells are guessed: a cell is one protected position, or several that have the same word. The
+    cells are in the order of their texts. There are S sides, in the order of `SIDES`.
 
     Attributes:
         known: what public text teaches.
@@ -48,8 +54,8 @@ class Around:
         text: int64 [m], the text of each cell.
         documents: int64 [B + 1], where each text starts among the T words of all texts.
         passed: int64 [T], the number of each word that passed; -1 for all others.
-        told: int64 [n, S], the row of `known.told` that the neighbour at each side has; the last one, which is empty,
-            where it did not pass.
+        told: int64 [n, S], the row of `known.told` that the neighbour at each side has; the last
+            one, which is empty, where it did not pass.
         beside: int64 [n, S], the cell of the neighbour at each side; -1 where it is none.
     """
 
@@ -64,7 +70,9 @@ class Around:
 
     @classmethod
     def look(cls, view: View, known: Knowledge, of: Ids) -> "Around":
-        """What stands around in releases; nothing that was drawn is looked at.
+        """Builds the context from the words that passed.
+
+        The drawn words are not used.
 
         Args:
             view: the releases.
@@ -89,7 +97,7 @@ class Around:
         return cls(
             known=known,
             of=of,
-            members=_sparse(np.ones(len(of)), of, np.arange(len(of)), (cells, len(of))),
+            members=_build_sparse(np.ones(len(of)), of, np.arange(len(of)), (cells, len(of))),
             text=text,
             documents=layout.documents,
             passed=passed,
@@ -100,13 +108,13 @@ class Around:
         )
 
     def close(self, cells: Ids, sides: int) -> Floats:
-        """ln of how much likelier each word is for neighbours that passed, but for a constant: float32 [c, U].
+        """Returns log likelihood ratios of all words from neighbours that passed.
 
-        What several positions of a cell say is added up.
+        float32 [c, U], up to a constant. The ratios of all positions of a cell are added up.
 
         Args:
             cells: int64 [c].
-            sides: how many sides are looked at, the closest ones.
+            sides: the number of sides that are used, the closest first.
         """
         with needed():
             from scipy import sparse
@@ -121,19 +129,21 @@ class Around:
         return found
 
     def passing(self, candidates: Ids) -> Floats:
-        """The same at each side, of each candidate alone: float32 [m, K, S].
+        """Returns the log likelihood ratio of each candidate at each side.
+
+        float32 [m, K, S], from neighbours that passed.
 
         Args:
             candidates: int64 [m, K], numbers of words.
         """
         told = self.known.told
         found = np.empty((*candidates.shape, len(SIDES)), np.float32)
-        for cells, position, side in self._parts(self.told < told.shape[0] - 1):
+        for cells, position, side in self._slice_cells(self.told < told.shape[0] - 1):
             row = self.told[position, side]
-            weights = _sparse(
+            weights = _build_sparse(
                 np.ones(len(row)), np.arange(len(row)), row, (len(row), told.shape[0])
             )
-            found[cells] = self._summed(
+            found[cells] = self._sum_by_cell(
                 cells, position, side, asked(weights, told, candidates[self.of[position]])
             )
         return found
@@ -141,23 +151,25 @@ class Around:
     def features(
         self, candidates: Ids, probability: Values, passing: Floats, report: Report = quiet
     ) -> Floats:
-        """What stands around says of each candidate, when words are what is believed so far: float32 [m, K, F].
+        """Returns the context features of each candidate: float32 [m, K, F].
 
-        Neighbours at each side and distance; the words that are in one text with it, by the sum and the mean of their
-        pointwise mutual information; and whether it is in the text again. A neighbour that did not pass is summed over:
-        sum_w q(w) P(x | w) / P(x).
+        The candidates of hidden neighbours are weighted by their current probabilities.
+
+        Neighbours at each side and distance; the words that are in one text with it, by the sum and
+        the mean of their pointwise mutual information; and whether it is in the text again. A
+        neighbour that did not pass is summed over: sum_w q(w) P(x | w) / P(x).
 
         Args:
             candidates: int64 [m, K], numbers of words.
             probability: [m, K].
             passing: what neighbours that passed say of each.
-            report: told of progress.
+            report: callback for progress.
         """
         known, sides, words = self.known, len(SIDES), len(self.known) + 1
         m, k = candidates.shape
         best = highest(probability, min(BELIEVED, k))
         likely = np.take_along_axis(probability, best, axis=1)
-        held = _sparse(
+        held = _build_sparse(
             likely,
             np.repeat(np.arange(m), best.shape[1]),
             np.take_along_axis(candidates, best, axis=1),
@@ -167,32 +179,37 @@ class Around:
         found = np.empty((m, k, len(FEATURES)), np.float32)
         found[:, :, :sides] = passing
         topic = np.empty((m, k), np.float32)
-        for cells, position, side in self._parts(self.beside >= 0):
+        for cells, position, side in self._slice_cells(self.beside >= 0):
             cell, own = self.beside[position, side], np.arange(m)[cells]
             columns = candidates[np.append(self.of[position], own)]
             columns += (np.append(side, np.full(len(own), sides)) * words)[:, None]
             said = asked(held[np.append(cell, own)], known.ratios, columns)
             topic[cells] = said[len(cell) :]
             said = np.log1p(said[: len(cell)] / usual[cell, side].astype(np.float32)[:, None])
-            found[cells, :, :sides] += self._summed(cells, position, side, said)
+            found[cells, :, :sides] += self._sum_by_cell(cells, position, side, said)
             report("what stands around", cells.stop, m)
         times = np.diff(self.members.indptr).astype(np.float32)[:, None]
         again = np.zeros((m, k), np.float32)
         np.put_along_axis(again, best, likely.astype(np.float32), axis=1)
-        self._texts(held, candidates, times * topic, times * again, found[:, :, sides:])
+        self._fill_text_features(
+            held, candidates, times * topic, times * again, found[:, :, sides:]
+        )
         return found
 
-    def _texts(
+    def _fill_text_features(
         self, held: Sparse, candidates: Ids, topic: Floats, again: Floats, found: Floats
     ) -> None:
-        """Fills in what the text as a whole says, less what the cell itself does: `topic` and `again`."""
+        """Fills in the features of whole texts: topics and repeated words.
+
+        The cell's own shares, `topic` and `again`, are subtracted.
+        """
         texts = len(self.documents) - 1
         shown = np.flatnonzero(self.passed >= 0)
         shape = (texts, held.shape[1])
         document = np.searchsorted(self.documents, shown, side="right") - 1
-        bags = _sparse(np.ones(len(shown)), document, self.passed[shown], shape)
+        bags = _build_sparse(np.ones(len(shown)), document, self.passed[shown], shape)
         bags += (
-            _sparse(
+            _build_sparse(
                 np.diff(self.members.indptr),
                 self.text,
                 np.arange(len(self.text)),
@@ -212,8 +229,11 @@ class Around:
             found[own, :, 2] = np.clip(there, 0, 1)
             found[own, :, 3] = there > 0.5
 
-    def _parts(self, which: Flags) -> Iterator[tuple[slice, Ids, Ids]]:
-        """Some cells at a time, and of their positions and sides those that are wanted, of [n, S]."""
+    def _slice_cells(self, which: Flags) -> Iterator[tuple[slice, Ids, Ids]]:
+        """Yields slices of cells with the selected positions and sides.
+
+        `which` selects from [n, S].
+        """
         m = len(self.text)
         for start in range(0, m, TOGETHER):
             cells = slice(start, min(start + TOGETHER, m))
@@ -221,20 +241,24 @@ class Around:
             position, side = np.nonzero(which & inside[:, None])
             yield cells, position, side
 
-    def _summed(self, cells: slice, position: Ids, side: Ids, said: Floats) -> Floats:
-        """What was said [r, K] at some sides of some positions, summed up by cell: float32 [c, K, S]."""
+    def _sum_by_cell(self, cells: slice, position: Ids, side: Ids, said: Floats) -> Floats:
+        """Sums values [r, K] by cell and side: float32 [c, K, S]."""
         count, sides = cells.stop - cells.start, len(SIDES)
         rows = (self.of[position] - cells.start) * sides + side
         total = (
-            _sparse(np.ones(len(rows)), rows, np.arange(len(rows)), (count * sides, len(rows)))
+            _build_sparse(
+                np.ones(len(rows)), rows, np.arange(len(rows)), (count * sides, len(rows))
+            )
             @ said
         )
-        found: Floats = total.reshape(count, sides, said.shape[1]).transpose(0, 2, 1)
-        return found
+        result: Floats = total.reshape(count, sides, said.shape[1]).transpose(0, 2, 1)
+        return result
 
 
 def asked(weights: Sparse, rows: Sparse, columns: Ids) -> Floats:
-    """`weights @ rows` in some columns of each line, float32 [r, K]; no other is computed.
+    """Multiplies `weights @ rows` in the requested columns only.
+
+    float32 [r, K].
 
     Args:
         weights: [r, W]; no line has two entries in one column.
@@ -258,7 +282,7 @@ def asked(weights: Sparse, rows: Sparse, columns: Ids) -> Floats:
     return found
 
 
-def _sparse(values: Any, rows: Ids, columns: Ids, shape: tuple[int, int]) -> Sparse:
+def _build_sparse(values: Any, rows: Ids, columns: Ids, shape: tuple[int, int]) -> Sparse:
     with needed():
         from scipy import sparse
 

@@ -1,7 +1,10 @@
-"""The Bayes attacker: the best guess of someone who knows the mechanism, and what is usually written (MAP).
+"""The Bayes attacker: guesses the word of highest posterior probability (MAP).
 
-In: a case. Out: how often the private row is the likeliest, and among the k likeliest, under each prior.
-Not here: the posterior itself (`posterior`), and guesses of several words together (`joint`).
+The attacker knows the mechanism and a prior of words.
+
+In: a case. Out: how often the private row is the likeliest, and among the k likeliest, under each
+prior. Not here: the posterior itself (`posterior`), and guesses of several words together
+(`joint`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +30,10 @@ JOINTLY = "a lower bound: words that were mixed are guessed together, approximat
 
 ANEW = "drawn anew"
 ONCE = "drawn once"
-"""Whether each of several releases was a draw of its own, or memory gave the first of them again."""
+"""Values of the setting `memory`.
+
+Every release is drawn anew, or the first of them is given again.
+"""
 
 Setting = Mapping[str, str | int | float]
 
@@ -66,16 +72,20 @@ class Bayes:
             )
 
     def refusal(self, view: View) -> str:
-        """Where nothing is protected, or the mechanism's law is unknown, or no prior can be had."""
+        """Returns why no guess can be made, or "".
+
+        That is where nothing is protected, the mechanism's law is unknown, or no prior can be had.
+        """
         if not len(view.drawn):
             return NOTHING_PROTECTED
         reasons = [refusal(view, prior) for prior in self.priors]
         return reasons[0] if all(reasons) else ""
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
-        """top-1, top-k and the attacker's own probability of being right, under each prior that can be had.
+        """Yields top-1, top-k and stated success under each available prior.
 
-        Of several releases after some of them, and after all where memory gave the first of them every time.
+        Of several releases after some of them, and after all where memory gave the first of them
+        every time.
         """
         check(case)
         view, releases = case.view, len(case.view.others) + 1
@@ -114,17 +124,17 @@ class Bayes:
         )
         note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
         note = view.of_drawn(JOINTLY if mixes(view) else note)
-        yield self._outcome("top-1", setting, right[:, 0], note, blind)
-        yield self._outcome(f"top-{right.shape[1]}", setting, right.any(axis=1), note)
+        yield self._build_outcome("top-1", setting, right[:, 0], note, blind)
+        yield self._build_outcome(f"top-{right.shape[1]}", setting, right.any(axis=1), note)
         stated = np.exp(found.log_probability[:, 0])
         says = view.of_drawn("the probability that the attacker gives the first guess")
-        yield self._outcome("stated top-1", setting, stated, says)
+        yield self._build_outcome("stated top-1", setting, stated, says)
         brier = np.square(stated - right[:, 0])
-        yield self._outcome(
+        yield self._build_outcome(
             "Brier score", setting, brier, view.of_drawn("of that probability; 0 is best")
         )
 
-    def _outcome(
+    def _build_outcome(
         self,
         metric: str,
         setting: Setting,
@@ -145,7 +155,10 @@ class Bayes:
 
 
 def steps(releases: int) -> list[int]:
-    """After how many of the releases the attack is judged: 1, 2, 3, 5, 8, 13, ..., and after all."""
+    """Returns the numbers of releases after which the attack is judged.
+
+    1, 2, 3, 5, 8, 13, ... (Fibonacci), and all of them.
+    """
     found, after_it = [1], 2
     while after_it < releases:
         found.append(after_it)

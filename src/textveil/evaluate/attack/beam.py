@@ -1,8 +1,8 @@
-"""Beam search over whole texts: words that go on well with those before them, under a trigram model of public texts.
+"""Beam search over whole texts under a trigram model of public texts.
 
-In: what is known of the candidates of each word, what public text teaches. Out: how likely each candidate is, over
-whole texts.
-Not here: which words are candidates (`candidates`), and what stands around a word (`around`).
+In: what is known of the candidates of each word, what public text teaches. Out: how likely each
+candidate is, over whole texts. Not here: which words are candidates (`candidates`), and what stands
+around a word (`around`).
 """
 
 from collections.abc import Iterator
@@ -18,28 +18,34 @@ from textveil.evaluate.logs import highest
 from textveil.randomness import Ids, Values
 
 LIKELIEST = 24
-"""So many candidates of each word go into texts."""
+"""Candidates of each word that enter the beam search."""
 
 WEIGHED = 0.5
-"""The power of what the trigram model says: half, because the neighbours were looked at before."""
+"""The power of the trigram model's ratios.
+
+Half, because the neighbours were already weighed before.
+"""
 
 LEAST = 1e-5
-"""No candidate is taken to be less likely."""
+"""The lowest probability that a candidate is given."""
 
 CELLS = 1 << 23
-"""Probabilities that are held at once: 64 MiB."""
+"""Probabilities that are in memory at once: 64 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trigrams:
-    """How much likelier a word is behind two others than anywhere: P(c | u, v) / P(c), u before v before c.
+    """Trigram likelihood ratios P(c | u, v) / P(c).
 
-    Words are numbers below U, U is the edge of a text, and -1 a word that is not known, which tells nothing: the last
-    line and column of every array.
+    Of word c behind v, which is behind u.
+
+    Words are numbers below U, U is the edge of a text, and -1 a word that is not known, which tells
+    nothing: the last line and column of every array.
 
     Attributes:
         one: of one word before: P(c | v) / P(c) = base[v] + ratio[v, c], both [U + 2, ...].
-        pair: int64 [U + 2, U + 2], the number of each two words that stood side by side, from 1; 0 for all others.
+        pair: int64 [U + 2, U + 2], the number of each two words that stood side by side, from 1; 0
+            for all others.
         two: of a pair before: P(c | u, v) / P(c) = base[pair] P(c | v) / P(c) + ratio[pair, c].
     """
 
@@ -49,7 +55,7 @@ class Trigrams:
 
     @classmethod
     def count(cls, known: Knowledge) -> Self:
-        """What stands side by side in public texts."""
+        """Counts the bigrams and trigrams of public texts."""
         with needed():
             from scipy import sparse
 
@@ -72,29 +78,32 @@ class Trigrams:
 
     @property
     def edge(self) -> int:
-        """U."""
+        """U, the number that marks the edge of a text."""
         return len(self.one.base) - 2
 
     def ratios(self, u: Ids, v: Ids, c: Ids) -> Values:
-        """P(c | u, v) / P(c) of words u, v, c side by side: float64, of the shape to which the three are broadcast."""
-        pair = _entries(self.pair, u, v)
-        held = self.two.base[pair] * (self.one.base[v] + _entries(self.one.ratio, v, c))
-        return np.where(c < 0, 1.0, held + _entries(self.two.ratio, pair, c))
+        """Returns the ratios P(c | u, v) / P(c) of adjacent words.
+
+        float64, of the shape to which u, v and c are broadcast.
+        """
+        pair = _read_entries(self.pair, u, v)
+        held = self.two.base[pair] * (self.one.base[v] + _read_entries(self.one.ratio, v, c))
+        return np.where(c < 0, 1.0, held + _read_entries(self.two.ratio, pair, c))
 
 
-def _entries(table: Sparse, rows: Ids, columns: Ids) -> Any:
-    """Single entries of a sparse array."""
+def _read_entries(table: Sparse, rows: Ids, columns: Ids) -> Any:
+    """Returns single entries of a sparse array."""
     rows, columns = np.broadcast_arrays(rows, columns)
     return table[rows.ravel(), columns.ravel()].reshape(rows.shape)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Beam:
-    """Texts are as likely as their words are by themselves, times what the trigram model says of them.
+    """The beam search: unigram probabilities times powers of trigram ratios.
 
     Attributes:
         trigrams: what goes on well.
-        width: so many texts are kept at each word, 1 or more.
+        width: the number of texts that are kept at each word, 1 or more.
         weight: the power of what the trigram model says, 0 or more.
     """
 
@@ -105,7 +114,9 @@ class Beam:
     def scores(
         self, around: Around, candidates: Ids, probability: Values, positions: Ids
     ) -> Values:
-        """ln of the probability of each candidate over all texts that were kept, float64 [m, K].
+        """Returns the log probability of each candidate over the kept texts.
+
+        float64 [m, K].
 
         Args:
             around: the cells.
@@ -128,11 +139,14 @@ class Beam:
         return found
 
     def decode(self, words: Ids, likely: Values, documents: Ids) -> Values:
-        """The probability of each of C words at each of T places: float64 [T, C].
+        """Returns the probability of each candidate at each place.
 
-        Texts are written from left to right, many at once. Those that share their last two words go on alike, so they
-        are one: `width` such pairs are kept at each word, the likeliest. From right to left each pair then learns how
-        all that goes on from it fares (Baum and others, Annals of Mathematical Statistics 41, 1970).
+        float64 [T, C], for C candidates at T places.
+
+        Texts are written from left to right, many at once. Those that share their last two words go
+        on alike, so they are one: `width` such pairs are kept at each word, the likeliest. From
+        right to left each pair then learns how all that goes on from it fares (Baum and others,
+        Annals of Mathematical Statistics 41, 1970).
 
         Args:
             words: int64 [T, C], -1 for those that are not known.
@@ -153,12 +167,17 @@ class Beam:
             start += len(some)
             place, size = np.arange(longest), sizes[some][:, None]
             at = np.where(place < size, documents[some][:, None] + place, t + (place > size))
-            for which, each in self._posterior(words, likely, at):
+            for which, each in self._yield_posteriors(words, likely, at):
                 found[which] = each
         return found[:t]
 
-    def _posterior(self, words: Ids, likely: Values, at: Ids) -> Iterator[tuple[Ids, Values]]:
-        """Of the words `at` [R, L] of R texts, from the last to the first, the places and the probabilities [R, C]."""
+    def _yield_posteriors(
+        self, words: Ids, likely: Values, at: Ids
+    ) -> Iterator[tuple[Ids, Values]]:
+        """Yields places and posterior probabilities [R, C], from last to first.
+
+        The beam runs forward, then backward, over the words `at` [R, L] of R texts.
+        """
         r, c = len(at), words.shape[1]
         text = np.arange(r)[:, None]
         # pairs: C times the first, and the second

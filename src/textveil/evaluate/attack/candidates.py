@@ -1,7 +1,10 @@
-"""Candidates: the words that a released one can have been, by the mechanism's law, public text, and words that passed.
+"""Candidates: the words that may be behind a released word.
+
+They follow from the mechanism's law, public text, and words that passed.
 
 In: releases, what public text teaches. Out: `Shortlist`, some dozens for every word to be guessed.
-Not here: the law of released rows (`channel`), and how candidates are weighed by what stands around (`learned`).
+Not here: the law of released rows (`channel`), and how candidates are weighed by what stands around
+(`learned`).
 """
 
 from collections.abc import Iterator
@@ -21,38 +24,57 @@ from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Floats, Ids, Randomness
 
 TRUST = 0.7
-"""How much the two words before and behind count in the choice of candidates, where they passed."""
+"""The weight of the nearest words in the choice of candidates.
+
+These are the two before and the two behind, where they passed.
+"""
 
 CLOSE = 4
-"""These are so many sides."""
+"""The number of sides that count as near."""
 
 TOGETHER = 64
-"""Cells whose candidates are chosen together: for each all U words are held."""
+"""Cells whose candidates are chosen together.
+
+For each of them all U words are held in memory.
+"""
 
 LEAST = np.float32(-40.0)
-"""ln of the law of a word is not taken to be further below that of the likeliest."""
+"""The lowest log likelihood of a candidate, relative to the likeliest."""
 
 ELSEWHERE = 0.05
-"""The share of words in a group of which the word alone says that they are in another."""
+"""The share of words whose group their context changes.
+
+Alone, the word would be in another group.
+"""
 
 LARGER = 20
-"""In tables with so many times more rows than there are candidates, laws in context are worked out for these alone."""
+"""The table size above which context laws are computed for candidates alone.
+
+In multiples of the number of candidates.
+"""
 
 NEAR = np.float32(100.0)
-"""What being near the released row counts in the choice of candidates: more than anything else."""
+"""The score of rows near the released row in choosing candidates.
+
+It outweighs everything else.
+"""
 
 FEATURES = ("prior", "usual", "law", "own")
-"""ln of the share in public text, and in the general word list; ln of the law; whether the table has the word."""
+"""Names of the features of a candidate.
+
+ln of its share in public text and in the general word list, ln of the law, and whether the table
+has the word.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shortlist:
-    """Words that may stand in m cells.
+    """The candidate words of m cells, with their features.
 
     Attributes:
-        around: the cells, and what stands around.
+        around: the cells, and their context.
         words: int64 [m, K], numbers of words.
-        features: float32 [m, K, F], what is known of each but for what stands around.
+        features: float32 [m, K, F], the features of each without its context.
         passing: float32 [m, K, S], what neighbours that passed say of each, at each side.
         evidence: whether the law was written down or estimated.
     """
@@ -65,7 +87,10 @@ class Shortlist:
 
 
 def alike(view: View) -> Ids:
-    """A number for each position [n], the same where the same row was drawn in a text, and in one group."""
+    """Numbers positions [n], the same number for equal draws.
+
+    Draws are equal where they are the same row in one text and one group.
+    """
     n = len(view.drawn)
     alone = np.where(view.drawn == PLACEHOLDER, np.arange(n) + 1, 0)
     key = np.stack([view.text, view.group, alone, *view.draws.T])
@@ -84,32 +109,33 @@ def find(
     rng: Randomness,
     report: Report = quiet,
 ) -> Shortlist:
-    """The candidates of every cell.
+    """Finds the candidates of every cell.
 
     Args:
         view: the releases.
         known: what public text teaches.
         of: int64 [n], the cell of each position.
         k: candidates for each.
-        releases: how many releases are looked at; 0 for an attacker who sees nothing that was drawn.
+        releases: how many releases are used; 0 for an attacker who sees nothing that was
+            drawn.
         draws: noisy vectors per released row, where the law has to be estimated.
         estimate: takes the place of the law, where words were mixed.
         rng: for draws.
-        report: told of progress.
+        report: callback for progress.
     """
     around = Around.look(view, known, of)
     m, k = len(around.text), min(k, int(known.candidate.sum()))
     words, features = np.zeros((m, k), np.int64), np.zeros((m, k, len(FEATURES)), np.float32)
     _, first = np.unique(of, return_index=True)
-    expected = known.log_prior.astype(np.float32) + _elsewhere(view, known)
+    expected = known.log_prior.astype(np.float32) + _correct_for_groups(view, known)
     evidence: Evidence = "exact"
     done = 0
-    later = releases > 0 and _later(view, k)
-    laws = _laws(view, known, first, 0 if later else releases, draws, rng, report)
+    later = releases > 0 and _is_law_deferred(view, k)
+    laws = _yield_laws(view, known, first, 0 if later else releases, draws, rng, report)
     if estimate is not None:
-        laws = _estimated(view, known, first, estimate)
+        laws = _yield_estimates(view, known, first, estimate)
     elif later:
-        laws = _nearest(view, known, first, releases, k // 2)
+        laws = _yield_nearest(view, known, first, releases, k // 2)
     for cells, which, lines, how in laws:
         evidence = how if how == "estimated" else evidence
         peak = lines.max(axis=1, keepdims=True)
@@ -127,7 +153,7 @@ def find(
         done += len(cells)
         report("candidates", done, m)
     if later:
-        features[:, :, 2] = _in_context(view, known, first, releases, words, report)
+        features[:, :, 2] = _compute_context_law(view, known, first, releases, words, report)
         evidence = "estimated" if context.approximation(view) else "exact"
     return Shortlist(
         around=around,
@@ -138,16 +164,19 @@ def find(
     )
 
 
-def _elsewhere(view: View, known: Knowledge) -> Floats:
-    """What is added to ln of the prior of each word in each group, float32 [G, U]."""
-    found = np.zeros((len(view.groups), len(known)), np.float32)
+def _correct_for_groups(view: View, known: Knowledge) -> Floats:
+    """Returns the correction of the log prior by group: float32 [G, U].
+
+    Words that alone would be in another group lose ln of `ELSEWHERE`.
+    """
+    result = np.zeros((len(view.groups), len(known)), np.float32)
     if view.row_group is not None and len(view.row_group) == int(known.own.sum()):
         for number in range(len(view.groups)):
-            found[number, : len(view.row_group)][view.row_group != number] = np.log(ELSEWHERE)
-    return found
+            result[number, : len(view.row_group)][view.row_group != number] = np.log(ELSEWHERE)
+    return result
 
 
-def _laws(
+def _yield_laws(
     view: View,
     known: Knowledge,
     first: Ids,
@@ -156,7 +185,10 @@ def _laws(
     rng: Randomness,
     report: Report,
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """Some cells at a time, the line of each, and of each line ln of the law of all words but for a constant [l, U]."""
+    """Yields cells, the law line of each, and the lines [l, U].
+
+    A line is ln of the law of all words, up to a constant.
+    """
     if releases == 0:
         for start in range(0, len(first), TOGETHER):
             cells = np.arange(start, min(start + TOGETHER, len(first)))
@@ -178,10 +210,13 @@ def _laws(
             yield cell[part.positions[own[some]]], line, of_words, part.evidence
 
 
-def _estimated(
+def _yield_estimates(
     view: View, known: Knowledge, first: Ids, estimate: WordEstimate
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """As `_laws`: scores by an estimate of mixed words, a line for each cell."""
+    """Yields scores by an estimate of mixed words, one line per cell.
+
+    The same format as `_yield_laws`.
+    """
     around = unmixing.MixedEvidence.of(view)
     estimated = estimate.vectors(around)[first]
     for start in range(0, len(first), TOGETHER):
@@ -191,16 +226,22 @@ def _estimated(
         yield cells, np.arange(len(cells)), of_words, "estimated"
 
 
-def _later(view: View, k: int) -> bool:
-    """Whether the law is worked out when candidates are chosen: where a context makes it another at each position."""
+def _is_law_deferred(view: View, k: int) -> bool:
+    """Says whether the law is computed only after candidates are chosen.
+
+    That is so where a context gives each position a separate law, and the table is large.
+    """
     one = view.table is view.origin
     return one and context.looks(view.mechanism, view.table) and len(view.table) > LARGER * k
 
 
-def _nearest(
+def _yield_nearest(
     view: View, known: Knowledge, first: Ids, releases: int, near: int
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
-    """As `_laws`: of each cell the rows nearest to those released, in place of the law."""
+    """Yields scores of the rows nearest to the released rows.
+
+    They take the place of the law, in the format of `_yield_laws`.
+    """
     for start in range(0, len(first), TOGETHER):
         cells = np.arange(start, min(start + TOGETHER, len(first)))
         lines = np.zeros((len(cells), len(view.table)), np.float32)
@@ -212,13 +253,16 @@ def _nearest(
         yield cells, np.arange(len(cells)), np.where(known.own, lines[:, known.row], 0), "exact"
 
 
-def _in_context(
+def _compute_context_law(
     view: View, known: Knowledge, first: Ids, releases: int, words: Ids, report: Report
 ) -> Floats:
-    """ln of the law of each candidate [m, K], but for a constant of the cell."""
+    """Returns ln of the law of each candidate [m, K].
+
+    Up to a constant of the cell.
+    """
     law = np.zeros(words.shape, np.float32)
     order = np.argsort(first, kind="stable")
     for each in (view, *view.others)[:releases]:
         law[order] += context.of_candidates(each, first[order], known.row[words[order]], report)
-    found: Floats = np.maximum(law - law.max(axis=1, keepdims=True), LEAST)
-    return found
+    result: Floats = np.maximum(law - law.max(axis=1, keepdims=True), LEAST)
+    return result

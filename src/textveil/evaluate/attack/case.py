@@ -1,4 +1,4 @@
-"""What an attacker sees, and what the guesses are judged by.
+"""Input of an attack: the attacker's view, and the truth.
 
 In: a privatizer and texts. Out: `View` (public), `Truth` (secret), and both as a `Case`.
 Not here: the guesses (the modules beside this one), and how rates are summed up (`report`).
@@ -34,7 +34,8 @@ class NamedItems:
     Attributes:
         names: the lists, and how one is drawn from each.
         items: int64 [m], their numbers, counted over all texts.
-        labels: the list that each was drawn from. Equal words are drawn once, from the list of the first of them.
+        labels: the list that each was drawn from. Equal words are drawn once, from the list of the
+            first of them.
         drawn: int64 [m], rows of the whole table of words.
     """
 
@@ -46,9 +47,14 @@ class NamedItems:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """All that an attacker sees of B releases: the texts, and the program with its options. Public.
+    """The attacker's view of B releases. Public.
 
-    T positions, n of them protected. In the unit word a position is a word, in the unit wordpiece a piece.
+    It has the texts, and the program with its options.
+
+    All of it is public.
+
+    T positions, n of them protected. In the unit word a position is a word, in the unit wordpiece a
+    piece.
 
     Attributes:
         released: the B releases.
@@ -56,23 +62,28 @@ class View:
         table: that the mechanism runs over; public, like everything here. Its rows may be codes.
         words: how text became words.
         layout: roles and texts of the T positions.
-        drawn: int64 [n], the row that the mechanism drew for every protected position, -1 for a placeholder. Whoever
-            knows the mechanism is given it also where words were re-ranked, though it is then not seen: it tells at
-            least as much as what is, so that no attacker on the release alone does better.
-        shown_words: int64 [n], the row in `origin` of the word that is shown, -1 for a placeholder: that of `drawn` but
-            where words were re-ranked.
+        drawn: int64 [n], the row that the mechanism drew for every protected position, -1 for a
+            placeholder. Whoever knows the mechanism is given it also where words were re-ranked,
+            though it is then not seen: it tells at least as much as what is, so that no attacker on
+            the release alone does better.
+        shown_words: int64 [n], the row in `origin` of the word that is shown, -1 for a placeholder:
+            that of `drawn` but where words were re-ranked.
         parameter: float64 [n], the mechanism's parameter there.
         passed: int64 [T], the row of a word that passed, in `table`, -1 where none did.
         groups: names of the budget groups.
         group: int64 [n], the number of each protected position's group.
-        budget: the rule that gave every word its epsilon; None where the mechanism's own parameter did.
-        row_group: int64 [V], the number of the group that each word of `origin` has, -1 for one that no text has there;
-            None where the group of a word does not follow from the word alone. Public, as the lists and the task are.
+        budget: the rule that gave every word its epsilon; None where the mechanism's own parameter
+            did.
+        row_group: int64 [V], the number of the group that each word of `origin` has, -1 for one
+            that no text has there; None where the group of a word does not follow from the word
+            alone. Public, as the lists and the task are.
         named: names that were drawn from lists; they are no positions. None where no name is drawn.
-        out_of: where the table is a list of names: the table of all words, and the rows that the names have there.
-        others: further releases of the same texts, each drawn anew; they differ from this one in what was drawn alone.
-        program: what made the releases, with options and budgets, and draws of its own: whoever has it can release
-            other texts in the same way. None where it is not known.
+        out_of: where the table is a list of names: the table of all words, and the rows that the
+            names have there.
+        others: further releases of the same texts, each drawn anew; they differ from this one in
+            what was drawn alone.
+        program: what made the releases, with options and budgets, and separate draws: whoever has
+            it can release other texts in the same way. None where it is not known.
     """
 
     released: tuple[Released, ...]
@@ -93,40 +104,59 @@ class View:
     others: tuple["View", ...] = field(default=(), repr=False)
     program: Privatizer | None = field(default=None, repr=False)
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
-    """What several attacks compute from the view; it lives as long as the view."""
+    """Results that several attacks share; they live as long as the view."""
 
     @property
     def vocabulary(self) -> EmbeddingTable:
-        """The table of all words, of which a list of names is a part; else `origin`."""
+        """The table of all words, of which a list may be part.
+
+        Without a list of names it is `origin`.
+        """
         return self.origin if self.out_of is None else self.out_of[0]
 
     def kept(self, values: NDArray[_Number]) -> NDArray[_Number]:
-        """What is known of all words [..., V'], for the V rows of `origin`."""
+        """Restricts values of all words to the rows of `origin`.
+
+        From [..., V'] to [..., V].
+        """
         return values if self.out_of is None else values[..., self.out_of[1]]
 
     @property
     def untold(self) -> str:
-        """Why nobody can release other texts in the same way, in words that go on "not run: "; empty if one can."""
+        """The reason why nobody can release other texts in the same way.
+
+        In words that go on "not run: "; empty if one can.
+        """
         if self.program is None:
             return "the program that made the releases is not known"
         return (
-            "each text has a query of its own, which is not known" if _queried(self.program) else ""
+            "each text has a query of its own, which is not known"
+            if _has_text_queries(self.program)
+            else ""
         )
 
     def of_drawn(self, note: str) -> str:
-        """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
+        """Returns the note, and says so where words were re-ranked.
+
+        It is the note of an attacker who uses `drawn`.
+        """
         if np.array_equal(self.drawn, self.shown):
             return note
         return "; ".join(filter(None, (note, BEFORE)))
 
     @property
     def origin(self) -> EmbeddingTable:
-        """The table of words that private words are guessed in; `table` itself, but where that has codes for rows."""
+        """The table of words in which private words are guessed.
+
+        It is `table` itself, unless its rows are codes.
+        """
         return self.table.origin
 
     @cached_property
     def shown(self) -> Ids:
-        """int64 [n], the row in `table` of the word that is shown: `drawn` but where words were re-ranked.
+        """The row in `table` of the shown word: int64 [n].
+
+        It is `drawn` unless words were re-ranked.
 
         Of a code that is spelled by any of its words it is the code, so `drawn`.
         """
@@ -134,24 +164,33 @@ class View:
 
     @cached_property
     def draws(self) -> Ids:
-        """What each release drew for every protected position, `drawn` first, int64 [n, r]."""
+        """The rows of all releases at each protected position: int64 [n, r].
+
+        Those of `drawn` come first.
+        """
         return np.stack([each.drawn for each in (self, *self.others)], axis=1)
 
     @cached_property
     def text(self) -> Ids:
-        """The number of the text that each protected position is in, int64 [n]."""
+        """The number of the text of each protected position: int64 [n]."""
         layout = self.layout
         found: Ids = np.searchsorted(layout.documents, layout.positions, side="right") - 1
         return found
 
     @cached_property
     def item(self) -> Ids:
-        """The number of the item, counted over all texts, that each protected position is in, int64 [n]."""
+        """The number of the item of each protected position: int64 [n].
+
+        Items are counted over all texts.
+        """
         return self.layout.words
 
     @property
     def names(self) -> int:
-        """How many names were drawn from lists: they are no positions."""
+        """The number of names drawn from lists.
+
+        They are no positions.
+        """
         return 0 if self.named is None else len(self.named.items)
 
     @cached_property
@@ -163,13 +202,19 @@ class View:
 
     @cached_property
     def unprotected(self) -> int:
-        """How many private words passed as they were (infinite budget, `words.oov=keep`): they are no positions."""
+        """The number of private words that passed unchanged; they are no positions.
+
+        Their budget was infinite, or they were unknown under `words.oov=keep`.
+        """
         items = (item for released in self.released for item in released.items)
         return sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in items)
 
     @cached_property
     def hidden(self) -> int:
-        """How many private words became placeholders by their budget or as unknown words: they are no positions."""
+        """The number of private words that became placeholders without being positions.
+
+        By their budget, or as unknown words.
+        """
         items = (item for released in self.released for item in released.items)
         return sum(item.kind is Kind.PLACEHOLDER for item in items) - len(
             np.unique(self.item[self.drawn == PLACEHOLDER])
@@ -177,12 +222,15 @@ class View:
 
     @cached_property
     def items(self) -> tuple[str, ...]:
-        """The strings of all items of all texts, N of them."""
+        """The N strings of all items of all texts."""
         return tuple(item.text for released in self.released for item in released.items)
 
     @cached_property
     def documents(self) -> Ids:
-        """int64 [B + 1], text b has the items documents[b] up to documents[b + 1]."""
+        """The first item of each text: int64 [B + 1].
+
+        Text b has the items documents[b] up to documents[b + 1].
+        """
         return np.cumsum([0, *(len(released.items) for released in self.released)], dtype=np.int64)
 
 
@@ -192,11 +240,11 @@ class Truth:
 
     Attributes:
         texts: the B texts.
-        words: their N words, as they stand there.
+        words: their N words, as written.
         rows: int64 [n], the row of every protected position, in the table of words (`View.origin`).
         coded: int64 [n], the same in the table that the mechanism runs over (`View.table`).
-        names: int64 [m], for every name that was drawn the row, on its list, of the name that stands for the private
-            one.
+        names: int64 [m], for every name that was drawn the row, on its list, of the name that
+            stands for the private one.
     """
 
     texts: tuple[str, ...] = field(repr=False)
@@ -230,11 +278,14 @@ class Case:
             texts: any number of texts.
             releases: how often each text is released; the attacker sees all its releases.
             session: what the releases have in common; without one each is drawn anew.
-            names: without effect: names that are drawn from lists are judged by the laws of their lists.
+            names: without effect: names that are drawn from lists are judged by the laws of their
+                lists.
 
         Raises:
-            InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
-            ConfigError: a paper's own rule takes words out of the mechanism's hands, or `releases` is below 1.
+            InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is
+                `error`.
+            ConfigError: a paper's own rule takes words out of the mechanism's hands, or `releases`
+                is below 1.
         """
         judged(privatizer, names=names)
         if releases < 1:
@@ -251,7 +302,7 @@ class Case:
 
     @classmethod
     def after(cls, privatizer: Privatizer, rehearsal: Rehearsal, *, names: bool = False) -> "Case":
-        """Both sides of what a privatizer has released.
+        """Builds both sides from an existing release.
 
         Args:
             privatizer: made the release.
@@ -277,8 +328,8 @@ class Case:
             groups=rehearsal.protection.labels,
             group=rehearsal.protection.group[layout.words].astype(np.int64),
             budget=privatizer.budget,
-            row_group=_row_group(privatizer, rehearsal.protection.labels),
-            named=_named(privatizer, rehearsal),
+            row_group=_assign_row_groups(privatizer, rehearsal.protection.labels),
+            named=_collect_names(privatizer, rehearsal),
             program=privatizer.with_parts(
                 randomness=SystemRandomness()
             ),  # a seed is the owner's secret
@@ -290,41 +341,50 @@ class Case:
             words=rehearsal.words,
             rows=originals[layout.positions],
             coded=block.secret,
-            names=_stand_ins(view.named, originals),
+            names=_find_stand_ins(view.named, originals),
         )
         return cls(view=view, truth=truth)
 
     @cached_property
     def lists(self) -> tuple["Case", ...]:
-        """The names that were drawn from each list, as a case of its own: the list is its table, its law is known.
+        """The names drawn from each list, as separate cases.
+
+        The list is the table, and its law is known. The truth is the name on the list that stands
+        for the private one.
 
         What stands for a private name on the list is the truth there.
         """
         named = self.view.named
         labels = () if named is None else tuple(dict.fromkeys(named.labels))
-        return tuple(self._of_list(label) for label in labels)
+        return tuple(self._build_list_case(label) for label in labels)
 
-    def _of_list(self, label: str) -> "Case":
+    def _build_list_case(self, label: str) -> "Case":
         assert self.view.named is not None, "or there would be no label"
         own = np.flatnonzero([each == label for each in self.view.named.labels])
-        first, *others = (_list_view(view, label, own) for view in (self.view, *self.view.others))
+        first, *others = (
+            _restrict_to_list(view, label, own) for view in (self.view, *self.view.others)
+        )
         rows = self.truth.names[own]
         truth = replace(self.truth, rows=rows, coded=rows, names=rows[:0])
         return Case(view=replace(first, others=tuple(others)), truth=truth)
 
     @cached_property
     def secret_words(self) -> tuple[str, ...]:
-        """The word that each protected position belongs to, n of them."""
+        """The word of each protected position, n of them."""
         return tuple(self.truth.words[i] for i in self.view.item.tolist())
 
     @cached_property
     def lengths(self) -> Ids:
-        """Words of every text, int64 [B]."""
+        """The number of words of each text: int64 [B]."""
         return np.diff(self.view.documents)
 
 
-def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
-    """See `View.named`. What a session drew earlier may be from another list of its type: the shortest that has it."""
+def _collect_names(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
+    """Returns the names that were drawn from lists; see `View.named`.
+
+    A name drawn earlier in a session may be from another list of its type: the shortest that has
+    it.
+    """
     names, protection = privatizer.names, rehearsal.protection
     if names is None:
         return None
@@ -343,8 +403,11 @@ def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
     return NamedItems(names=names, items=items, labels=tuple(found), drawn=rehearsal.named)
 
 
-def _list_view(view: View, label: str, own: Ids) -> View:
-    """What is seen of the names that were drawn from one list; `own` of all names."""
+def _restrict_to_list(view: View, label: str, own: Ids) -> View:
+    """Returns the view restricted to the names of one list.
+
+    `own` selects them among all names.
+    """
     named = view.named
     assert named is not None, "or there would be no label"
     listing, items = named.names.lists[label], named.items[own]
@@ -372,18 +435,21 @@ def _list_view(view: View, label: str, own: Ids) -> View:
     )
 
 
-def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
-    """See `Truth.names`; `rows` are those of all words, for names are drawn in whole words only."""
-    found = np.empty(0 if named is None else len(named.items), np.int64)
+def _find_stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
+    """Returns the rows of the stand-ins of names; see `Truth.names`.
+
+    `rows` has all words, for names are drawn in whole words only.
+    """
+    result = np.empty(0 if named is None else len(named.items), np.int64)
     for label in dict.fromkeys(named.labels if named is not None else ()):
         assert named is not None
         own = np.array([each == label for each in named.labels])
-        found[own] = named.names.nearest(label, rows[named.items[own]])
-    return found
+        result[own] = named.names.nearest(label, rows[named.items[own]])
+    return result
 
 
-def _queried(privatizer: Privatizer) -> bool:
-    """Whether every text has a query of its own, which says what is important in it."""
+def _has_text_queries(privatizer: Privatizer) -> bool:
+    """Says whether each text has a query that rates its own words."""
     grouping = privatizer.grouping
     return (
         grouping is not None
@@ -392,26 +458,32 @@ def _queried(privatizer: Privatizer) -> bool:
     )
 
 
-def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
-    """See `View.row_group`: every word of the table is grouped as a text of its own."""
+def _assign_row_groups(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
+    """Returns the group of each row of the table; see `View.row_group`.
+
+    Every word of the table is grouped as a text by itself.
+    """
     grouping = privatizer.grouping
     if (
         grouping is None
         or not grouping.context_free
         or privatizer.table.holds_pieces
-        or _queried(privatizer)
+        or _has_text_queries(privatizer)
     ):
         return None
-    own, groups = _grouped(grouping.options, privatizer.table.origin, privatizer.words)
+    own, groups = _group_rows(grouping.options, privatizer.table.origin, privatizer.words)
     number = {label: i for i, label in enumerate(labels)}
     return np.array([number.get(label, -1) for label in own], np.int64)[groups]
 
 
 @lru_cache(maxsize=8)
-def _grouped(
+def _group_rows(
     options: ProtectOptions, table: EmbeddingTable, words: WordsOptions
 ) -> tuple[tuple[str, ...], Ids]:
-    """The labels of groups, and the number of each row's, by its first word where it has several."""
+    """Returns the group labels, and the group number of each row.
+
+    A row of several words is grouped by its first.
+    """
     grouping = Grouping.of(options, NameOptions())
     assert grouping is not None, "the options make groups"
     tokens = tokenize(table.words)
@@ -420,7 +492,9 @@ def _grouped(
 
 
 def judged(privatizer: Privatizer, *, names: bool = False) -> None:
-    """Refuses releases in which words are neither drawn by the mechanism, nor pass, nor are placeholders.
+    """Refuses releases with words that no attack can judge.
+
+    Every word must be drawn by the mechanism, pass, or become a placeholder.
 
     Args:
         privatizer: will make them.
@@ -438,7 +512,7 @@ def judged(privatizer: Privatizer, *, names: bool = False) -> None:
 
 
 def check(words: WordsOptions, *, randomised: bool) -> None:
-    """Refuses what no attack is judged on, from the options alone.
+    """Refuses options under which no attack can be judged.
 
     Args:
         words: how text becomes words.

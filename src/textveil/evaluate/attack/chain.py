@@ -1,7 +1,7 @@
-"""Words of a text side by side, and what their released rows say of them together.
+"""Windowed mechanisms: joint inference over neighbouring words of a text.
 
-In: released rows, a window, a noise. Out: for every word a few candidates, and what speaks for each of them.
-Not here: where the fit comes from, and how candidates become a posterior (`joint`).
+In: released rows, a window, a noise. Out: for every word a few candidates, and what speaks for each
+of them. Not here: where the fit comes from, and how candidates become a posterior (`joint`).
 """
 
 from collections.abc import Iterator
@@ -18,41 +18,56 @@ from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
 STATES = {1: 64, 2: 32, 3: 14}
-"""Rows that a word may be, by how many words are weighed jointly: a table of 64 to 2,744 combinations."""
+"""States of a word, by the number of words weighed jointly.
+
+A table then has 64 to 2,744 combinations.
+"""
 
 STRATA = 5
-"""Of these states, how many stand for all rows that are no candidates."""
+"""States that stand for all rows that are no candidates."""
 
 SAMPLE = 512
 """Rows drawn from the prior, among which those stand-ins are found."""
 
 JOINT = 0.25
-"""Neighbours of at least this share of the top weight are weighed jointly, at most three words."""
+"""The least share of the top weight for joint weighing.
+
+Neighbours of a smaller weight are not weighed jointly; at most three words are.
+"""
 
 MESSAGES = 12
-"""Neighbours tell each other so many times what they believe: a word hears of so many words on each side."""
+"""Rounds of messages between neighbours.
+
+A word hears of as many words on each side.
+"""
 
 SLICE, ROWS = 4096, 32
-"""Words that are guessed together, about 150 MB in all; and tables that are made at once, which stay in the cache."""
+"""Words that are guessed together, and tables that are computed together.
+
+About 150 MB in all; the tables stay in the cache.
+"""
 
 CELLS = 1 << 24
-"""Scores that are held at once: 64 MiB."""
+"""Scores that are in memory at once: 64 MiB."""
 
 LEVELS = 4
-"""Parts of equal size that rows of unlike parameters are split into, each with a softness of its own."""
+"""Quantile groups of unlike parameters, each fitted with its own softness."""
 
 LARGE = 700.0
-"""e^709 is the largest that float64 holds."""
+"""The largest exponent that is used; float64 overflows above e^709."""
 
 SOFTNESS = (0.005, 5.0)
-"""Between these multiples of a row's mean square the softness is searched."""
+"""Bounds of the softness, in multiples of a row's mean square."""
 
 
-# ---- words side by side ----------------------------------------------------------------------------
+# ---- words side by side --------------------------------------------------------------------------
 
 
 def neighbour(text: Ids, offset: int) -> tuple[Ids, Flags]:
-    """The place `offset` further on, and whether it is in the same text."""
+    """Returns each word's place `offset` further on, and whether it is inside.
+
+    Inside means in the same text.
+    """
     place = np.arange(len(text)) + offset
     inside = (place >= 0) & (place < len(text))
     place = np.where(inside, place, 0)
@@ -82,7 +97,7 @@ class Chain:
     parameter: Values
 
     def part(self, chosen: slice) -> Self:
-        """Some words in a row."""
+        """Returns the chain of some adjacent words."""
         return replace(
             self,
             place=self.place[chosen],
@@ -94,14 +109,20 @@ class Chain:
         )
 
     def at(self, offset: int) -> tuple[Ids, Floats, Flags]:
-        """For every window: which word stands at an offset, its weight float32 [M], and whether there is one."""
+        """Returns the word at an offset of each window.
+
+        And its weight float32 [M], and whether there is one.
+        """
         place, inside = neighbour(self.text, offset)
         weight = np.where(inside, self.weights[:, self.offsets.index(offset)], 0.0)
         return place, weight.astype(np.float32), inside
 
     @cached_property
     def joint(self) -> tuple[int, ...]:
-        """The offsets weighed jointly: at most three in a row, the word's own among them, of the largest weights."""
+        """The offsets that are weighed jointly: at most three adjacent ones.
+
+        The word itself is among them; they have the largest weights.
+        """
         share = self.weights.sum(axis=0)
         size = min(3, int((share >= JOINT * share.max()).sum()))
         starts = [i for i in range(len(share) - size + 1) if 0 in self.offsets[i : i + size]]
@@ -112,7 +133,7 @@ class Chain:
 def chain_of(
     mechanism: Windowed, layout: Layout, drawn: Ids, passed: Ids, parameter: Values
 ) -> Chain:
-    """The words of a layout that windows of a mechanism range over.
+    """Builds the chain of words that a mechanism's windows range over.
 
     Args:
         mechanism: a window with any noise, or none.
@@ -146,16 +167,17 @@ def chain_of(
     )
 
 
-# ---- what is known of a word -----------------------------------------------------------------------
+# ---- what is known of a word ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WindowChannel:
-    """From words to released rows, as fitted to a rehearsal.
+    """The channel from words to released rows, fitted to a rehearsal.
 
     Attributes:
         rows: float32 [V, d].
-        offset: float32 [V], taken off a row's products for its score: half its square for Euclidean tables.
+        offset: float32 [V], taken off a row's products for its score: half its square for Euclidean
+            tables.
         log_prior: float32 [V].
         sample: int64 [SAMPLE], rows drawn from the prior.
         exclude: whether a word's own row is never released.
@@ -208,7 +230,7 @@ class WindowChannel:
             scores -= offset
             if exclude:
                 scores[np.arange(len(group)), secret[group]] = -np.inf
-            softness = _softness(scores, chain.drawn[group], low, high)
+            softness = _fit_softness(scores, chain.drawn[group], low, high)
             np.put_along_axis(scores, highest(scores, near), -np.inf, axis=1)
             scores /= softness
             found[float(level[group].mean())] = (
@@ -227,15 +249,18 @@ class WindowChannel:
             rest=np.array([found[at][1] for at in levels]),
         )
 
-    def _at(self, chain: Chain, values: Values) -> Floats:
+    def _interpolate(self, chain: Chain, values: Values) -> Floats:
         level = np.nan_to_num(np.log(chain.parameter), posinf=0.0)
-        found: Floats = np.interp(level, self.levels, values).astype(np.float32)
-        return found
+        result: Floats = np.interp(level, self.levels, values).astype(np.float32)
+        return result
 
     def beliefs(self, chain: Chain, report: Report, step: str) -> Iterator[tuple[Values, Ids]]:
-        """Features [m, c + 1, F] of c candidates and of "none of them", and the candidates [m, c], for protected words.
+        """Yields features and candidates of protected words.
 
-        Features: log-posterior; whether the candidate is the output before, at, or after the word; whether it is none.
+        Features [m, c + 1, F] of c candidates and of "none of them", and the candidates [m, c].
+
+        Features: log-posterior; whether the candidate is the output before, at, or after the word;
+        whether it is none.
         """
         total = len(chain.place)
         for start in range(0, total, SLICE):
@@ -254,13 +279,16 @@ class WindowChannel:
             yield features[own], candidates[own]
 
     def _infer(self, chain: Chain) -> tuple[Ids, Floats]:
-        """Candidates [M, c] and their probabilities with that of all other rows, [M, c + 1]."""
-        states, log_prior = self._states(chain)
+        """Infers candidates [M, c] and their probabilities [M, c + 1].
+
+        The last column is the probability of all other rows.
+        """
+        states, log_prior = self._choose_states(chain)
         candidates = states[:, :-STRATA]
         known = chain.passed >= 0
         expected = np.zeros((len(states), self.rows.shape[1]), np.float32)
         expected[known] = self.rows[chain.passed[known]]
-        belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
+        belief = _run_sum_product(self._compute_tables(chain, states, log_prior, expected), chain)
         # once more, knowing what to expect of words of small weight
         if len(chain.joint) < len(chain.offsets):
             for start in range(0, len(states), ROWS):
@@ -268,17 +296,22 @@ class WindowChannel:
                 expected[part] = np.matmul(
                     belief[part, None, :-STRATA], self.rows[candidates[part]]
                 )[:, 0]
-            belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
+            belief = _run_sum_product(
+                self._compute_tables(chain, states, log_prior, expected), chain
+            )
         rest = belief[:, -STRATA:].sum(axis=1, keepdims=True)
         return candidates, np.concatenate([belief[:, :-STRATA], rest], axis=1)
 
-    def _states(self, chain: Chain) -> tuple[Ids, Floats]:
-        """Rows that each word may be [M, m], and their log-prior; the last `STRATA` stand for all other rows.
+    def _choose_states(self, chain: Chain) -> tuple[Ids, Floats]:
+        """Returns candidate rows [M, m] of each word and their log priors.
 
-        A candidate's score is the numerator of the likelihood, sum_i f_ij s(y_i) / tau, times its prior.
+        The last `STRATA` of them stand for all other rows.
+
+        A candidate's score is the numerator of the likelihood, sum_i f_ij s(y_i) / tau, times its
+        prior.
         """
         size = min(STATES[len(chain.joint)] - STRATA, len(self.rows))
-        softness = self._at(chain, self.softness)
+        softness = self._interpolate(chain, self.softness)
         pull = np.zeros((len(chain.place), self.rows.shape[1]), np.float32)
         share = np.zeros(len(chain.place), np.float32)
         forced = []
@@ -306,7 +339,7 @@ class WindowChannel:
                 np.put_along_axis(scores, output[part, None], np.inf, axis=1)
             best = highest(scores, size)
             least = np.take_along_axis(scores, best[:, -1:], axis=1)
-            others, mass = self._stand_ins(scores[:, self.sample], least)
+            others, mass = self._choose_stand_ins(scores[:, self.sample], least)
             log_prior = self.log_prior[best]
             left = np.maximum(
                 1 - np.exp(log_prior, dtype=np.float64).sum(axis=1, keepdims=True), 1e-12
@@ -316,11 +349,15 @@ class WindowChannel:
                 prior[part, :size], prior[part, size:] = log_prior, np.log(left * mass)
         passed = chain.passed[:, None]
         return np.where(passed >= 0, passed, state), np.where(
-            passed >= 0, _only_first(prior), prior
+            passed >= 0, _choose_first(prior), prior
         )
 
-    def _stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
-        """Rows of the sample [b, STRATA] for all rows that score below `least` [b, 1], and their shares of the rest."""
+    def _choose_stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
+        """Picks sample rows [b, STRATA] that stand for all lower-scoring rows.
+
+        For all rows that score below `least` [b, 1]; returned with them are their shares of the
+        rest.
+        """
         below = scores < least
         order = np.argsort(
             np.where(below, self.log_prior[self.sample] - scores, np.inf), axis=1, kind="stable"
@@ -332,9 +369,17 @@ class WindowChannel:
         chosen = np.take_along_axis(order, (middle * count).astype(np.int64), axis=1)
         return self.sample[chosen], np.where(count > 0, np.diff(edges), 0.0).astype(np.float32)
 
-    def _tables(self, chain: Chain, states: Ids, log_prior: Floats, expected: Floats) -> Floats:
-        """P(released row | words weighed jointly) P(own word), scaled to at most 1: float32 [M, m, ...]."""
-        softness, rest = self._at(chain, self.softness), self._at(chain, self.rest)
+    def _compute_tables(
+        self, chain: Chain, states: Ids, log_prior: Floats, expected: Floats
+    ) -> Floats:
+        """Computes likelihood tables of the jointly weighed words: float32 [M, m, ...].
+
+        P(released row | words weighed jointly) P(own word), scaled to at most 1.
+        """
+        softness, rest = (
+            self._interpolate(chain, self.softness),
+            self._interpolate(chain, self.rest),
+        )
         slots = {offset: chain.at(offset) for offset in chain.offsets}
         joint, m = len(chain.joint), states.shape[1]
         tables = np.empty((len(states), *[m] * joint), np.float32)
@@ -346,42 +391,48 @@ class WindowChannel:
                 if offset not in chain.joint:
                     place, weight, _ = slots[offset]
                     tail += expected[place[part]] * weight[part, None]
-            # all states of the window are rivals of the released row, each once; the released row is the last
+            # all states of the window are rivals of the released row, each once; the released row
+            # is the last
             rival = np.concatenate(
                 [states[slots[offset][0][part]] for offset in chain.joint], axis=1
             )
             inside = np.stack([slots[offset][2][part] for offset in chain.joint], axis=1)
-            once = _first_of_each(np.where(np.repeat(inside, m, axis=1), rival, -1))
+            once = _mark_first(np.where(np.repeat(inside, m, axis=1), rival, -1))
             rows = np.concatenate([rival, output.clip(min=0)], axis=1)
             vectors = self.rows[rows]
             base = (np.matmul(vectors, tail[:, :, None])[:, :, 0] - self.offset[rows]) / tau
             base[:, :-1][~once] = -np.inf
-            numerator, terms = _axis(base[:, -1:].astype(np.float64), joint, None), []
+            numerator, terms = _align_axis(base[:, -1:].astype(np.float64), joint, None), []
             for axis, offset in enumerate(chain.joint):
                 own = slice(axis * m, (axis + 1) * m)
                 products = np.matmul(vectors[:, own], vectors.transpose(0, 2, 1))
                 products *= (slots[offset][1][part, None] / tau)[:, None]
                 if self.exclude and offset == 0:
                     products[rival[:, own, None] == rows[:, None]] = -np.inf
-                numerator = numerator + _axis(products[:, :, -1], joint, axis)
+                numerator = numerator + _align_axis(products[:, :, -1], joint, axis)
                 terms.append(products[:, :, :-1].astype(np.float64))
-            log = numerator - _log_sums(base[:, :-1].astype(np.float64), terms, rest[part, None])
+            log = numerator - _compute_log_sums(
+                base[:, :-1].astype(np.float64), terms, rest[part, None]
+            )
             log[output[:, 0] < 0] = 0.0
             for axis, offset in enumerate(chain.joint):
                 flat = np.zeros((len(tau), m), np.float32)
                 unary = np.where(
                     inside[:, axis, None],
                     log_prior[part] if offset == 0 else flat,
-                    _only_first(flat),
+                    _choose_first(flat),
                 )
-                log += _axis(unary, joint, axis)
+                log += _align_axis(unary, joint, axis)
             log -= log.max(axis=tuple(range(1, joint + 1)), keepdims=True)
             tables[part] = np.exp(log, out=log)
         return tables
 
 
-def _softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
-    """The tau of greatest likelihood of drawn rows [b] given scores [b, V]: the likelihood is concave in 1 / tau."""
+def _fit_softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
+    """Fits the softness tau of greatest likelihood to drawn rows [b].
+
+    By bisection, given scores [b, V]: the likelihood is concave in 1 / tau.
+    """
     reached = scores[np.arange(len(drawn)), drawn].mean()
     finite = np.maximum(scores, -1e30)
     for _ in range(12):
@@ -391,15 +442,18 @@ def _softness(scores: Floats, drawn: Ids, low: float, high: float) -> float:
     return high
 
 
-def _only_first(prior: Floats) -> Floats:
-    """Certainty of the first state: for words that passed, and where a text has ended."""
+def _choose_first(prior: Floats) -> Floats:
+    """Returns a log prior that is certain of the first state.
+
+    For words that passed, and beyond the end of a text.
+    """
     certain = np.full_like(prior, -np.inf)
     certain[:, 0] = 0
     return certain
 
 
-def _first_of_each(rows: Ids) -> Flags:
-    """Whether an entry [b, r] is not negative and the first of its kind in its line."""
+def _mark_first(rows: Ids) -> Flags:
+    """Marks the first of each non-negative entry [b, r] per line."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     found = np.empty(rows.shape, bool)
@@ -407,16 +461,21 @@ def _first_of_each(rows: Ids) -> Flags:
     return found & (rows >= 0)
 
 
-def _axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Floats:
-    """Values [b, m] along one of the axes of tables [b, m, ...]; [b, 1] along none."""
+def _align_axis(values: Values | Floats, joint: int, axis: int | None) -> Values | Floats:
+    """Reshapes values [b, m] to lie along one axis of the tables.
+
+    The tables are [b, m, ...]; [b, 1] lies along none of their axes.
+    """
     shape = [1] * joint
     if axis is not None:
         shape[axis] = values.shape[1]
     return values.reshape(-1, *shape)
 
 
-def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
-    """ln(e^rest + sum_v exp(base_v + sum_k terms_k[state_k, v])) for all combinations of states: a product of matrices.
+def _compute_log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
+    """Computes log normalizers for all combinations of states by matrix products.
+
+    ln(e^rest + sum_v exp(base_v + sum_k terms_k[state_k, v])).
 
     Args:
         base: float64 [b, r].
@@ -425,16 +484,16 @@ def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
     """
     joint, peak = len(terms), base.max(axis=1, keepdims=True)
     total = np.exp(base - peak)[:, None]
-    scale = _axis(peak, joint, None)
+    scale = _align_axis(peak, joint, None)
     for axis, term in enumerate(terms):
         top = term.max(axis=2)
-        scale = scale + _axis(top, joint, axis)
+        scale = scale + _align_axis(top, joint, axis)
         factor = np.exp(term - top[:, :, None])
         if axis < joint - 1:
             total = (total[:, :, None] * factor[:, None]).reshape(len(base), -1, base.shape[1])
         else:
             total = np.matmul(total, factor.transpose(0, 2, 1))
-    gap = _axis(rest, joint, None) - scale
+    gap = _align_axis(rest, joint, None) - scale
     sums: Values = total.reshape(gap.shape)
     sums += np.exp(np.minimum(gap, LARGE))  # where e^gap would overflow, the sum is e^rest
     np.log(np.maximum(sums, 1e-300, out=sums), out=sums)
@@ -442,14 +501,17 @@ def _log_sums(base: Values, terms: list[Values], rest: Floats) -> Values:
     return sums
 
 
-def _sum_product(tables: Floats, chain: Chain) -> Floats:
-    """The marginals of all words [M, m], from messages along the texts, all at once, `MESSAGES` times.
+def _run_sum_product(tables: Floats, chain: Chain) -> Floats:
+    """Computes the marginals [M, m] of all words by message passing.
 
-    A message is about the words that two neighbouring tables share, as in a hidden Markov model of higher order.
+    All messages along the texts are sent at once, `MESSAGES` times.
+
+    A message is about the words that two neighbouring tables share, as in a hidden Markov model of
+    higher order.
     """
     count, m = tables.shape[:2]
     if tables.ndim == 2:
-        return _normalized(tables)
+        return _normalize(tables)
     shared = tables[0].size // m
     whole = tables.reshape(count, m, shared // m, m)  # first word, those between, last word
     by_middle = whole.transpose(0, 2, 1, 3)
@@ -460,16 +522,16 @@ def _sum_product(tables: Floats, chain: Chain) -> Floats:
         passed = np.matmul(first, by_middle).reshape(count, shared)[:-1]
         last = left.reshape(count, -1, m)[..., None]
         back = np.matmul(by_middle, last)[..., 0].transpose(0, 2, 1).reshape(count, shared)[1:]
-        right[1:] = np.where(linked, _normalized(passed), 1.0)
-        left[:-1] = np.where(linked, _normalized(back), 1.0)
+        right[1:] = np.where(linked, _normalize(passed), 1.0)
+        left[:-1] = np.where(linked, _normalize(back), 1.0)
     whole = whole * right.reshape(count, m, -1, 1)
     whole *= left.reshape(count, 1, -1, m)
     others = tuple(axis + 1 for axis, offset in enumerate(chain.joint) if offset != 0)
-    return _normalized(whole.reshape(tables.shape).sum(axis=others))
+    return _normalize(whole.reshape(tables.shape).sum(axis=others))
 
 
-def _normalized(values: Floats) -> Floats:
-    found: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(
+def _normalize(values: Floats) -> Floats:
+    result: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(
         1e-30
     )
-    return found
+    return result

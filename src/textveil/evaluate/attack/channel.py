@@ -1,7 +1,7 @@
 """The channel: how probable a released row is for every private row.
 
-In: a mechanism with its options, released rows. Out: ln P(released row | private row); the exact best guesses.
-Not here: what is known before a release (`prior`), and both together (`posterior`).
+In: a mechanism with its options, released rows. Out: ln P(released row | private row); the exact
+best guesses. Not here: what is known before a release (`prior`), and both together (`posterior`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,34 +23,53 @@ from textveil.table import EmbeddingTable, shares
 Evidence = Literal["exact", "estimated"]
 
 CANDIDATES = 64
-"""Private rows whose law is written down at once: few, so that what lies between two steps stays in the cache."""
+"""Private rows whose law is computed at once.
+
+Few, so that intermediate results stay in the cache.
+"""
 
 CELLS = 1 << 27
-"""Log-probabilities that are held at once: 512 MiB."""
+"""Log-probabilities that are in memory at once: 512 MiB."""
 
 SMALLER = 4
-"""So many times fewer of them where each position has a line and logits of its own."""
+"""Divides `CELLS` where each position has a line and logits by itself."""
 
 DRAWN = 4096
 """Noisy vectors that are drawn and decoded at once."""
 
 HELD = 16
-"""So many times as many are held and put in order: 100 MB at d = 384."""
+"""Blocks of draws that are held and sorted together.
+
+100 MB at d = 384.
+"""
 
 WEIGHED = 256
-"""Draws whose densities around all rows are held at once: 22 MB for 21,719 rows."""
+"""Draws whose densities around all rows are held at once.
+
+22 MB for 21,719 rows.
+"""
 
 OWN = 0.8
-"""The share of draws around the released rows themselves; all others see to it that no weight is large."""
+"""The share of draws around the released rows themselves.
+
+The other draws keep any single weight from being large.
+"""
 
 ENOUGH = 3
-"""Of all draws that became a row no more are weighed than this part of the draws for each row: the first ones."""
+"""Divides the draws that are weighed for one row.
+
+Of all draws that became a row, at most the mean number per row divided by this is weighed: the
+first.
+"""
 
 HARDER = 8
-"""Rows that no draw hit get this many times the draws."""
+"""Multiplies the draws for rows that no draw hit."""
 
 FLOOR = -80.0
-"""Densities below e^-80 of a draw's largest one count as that much: float32 has no smaller ones at full speed."""
+"""The lowest log density, relative to the draw's largest.
+
+float32 has no smaller numbers at full speed.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +79,8 @@ class Likelihoods:
     Attributes:
         positions: int64 [p], protected positions.
         which: int64 [p, r], the line of what each of r releases drew at each position.
-        lines: float32 [m, V], ln P(released row | each private row); where estimated, but for a constant of the line.
+        lines: float32 [m, V], ln P(released row | each private row); where estimated, but for a
+            constant of the line.
         evidence: whether the law was written down or estimated.
     """
 
@@ -71,20 +91,26 @@ class Likelihoods:
 
 
 def refusal(view: View) -> str:
-    """Why the channel of single words cannot be had, in words that go on "not run: "; empty if it can."""
+    """Returns why the channel of single words cannot be had, or "".
+
+    In words that go on "not run: ".
+    """
     if not (view.drawn != PLACEHOLDER).any():
         return ""
     if context.looks(view.mechanism, view.table):
         return context.refusal(view)
     if not view.mechanism.claim(view.table).alone:
         return "the law of a released word may depend on other words than its own"
-    if not isinstance(view.mechanism, Noisy) and not _written(view):
+    if not isinstance(view.mechanism, Noisy) and not _has_explicit_law(view):
         return "the law of the mechanism is not known: it has no log_probs, and no noise that could be drawn anew"
     return ""
 
 
-def _written(view: View) -> bool:
-    """Whether the law of a word alone is written down, tried on one of them."""
+def _has_explicit_law(view: View) -> bool:
+    """Says whether the mechanism has an explicit law for a single word.
+
+    It is tried on one of the released words.
+    """
     if not isinstance(view.mechanism, Law):
         return False
     first = int(np.flatnonzero(view.drawn != PLACEHOLDER)[0])
@@ -93,7 +119,9 @@ def _written(view: View) -> bool:
 
 
 def check(case: Case) -> None:
-    """Refuses releases that the law rules out: no guess from it would be worth anything.
+    """Refuses releases that are impossible under the law.
+
+    No guess from such a law would be worth anything.
 
     Args:
         case: releases; nothing is checked where the law of a word alone is not written down.
@@ -106,7 +134,7 @@ def check(case: Case) -> None:
         "fits" in view.memo
         or not len(own)
         or not view.mechanism.claim(view.table).alone
-        or not _written(view)
+        or not _has_explicit_law(view)
     ):
         return
     assert isinstance(view.mechanism, Law), "its law is written down"
@@ -125,7 +153,7 @@ def check(case: Case) -> None:
 
 
 def estimated(view: View, draws: int) -> str:
-    """What is said of an attack where the channel is not exact."""
+    """Returns the note of an attack whose channel is not exact."""
     looks = context.looks(view.mechanism, view.table)
     how = context.approximation(view) if looks else f"from {draws} draws for each released word"
     return f"a lower bound: the law was estimated {how}"
@@ -134,28 +162,31 @@ def estimated(view: View, draws: int) -> str:
 def likelihoods(
     view: View, *, draws: int, rng: Randomness, report: Report = quiet
 ) -> Iterator[Likelihoods]:
-    """The channel at all protected positions of a view, part by part; kept in the view's memo where it is one part.
+    """Yields the channel at all protected positions, part by part.
 
-    Equal released rows with equal parameters share a line. A part has one parameter, and at most `CELLS` numbers.
+    A channel of one part is kept in the view's memo.
+
+    Equal released rows with equal parameters share a line. A part has one parameter, and at most
+    `CELLS` numbers.
 
     Args:
         view: of a mechanism that does not mix words.
         draws: noisy vectors per line, where the law has to be estimated.
         rng: for these.
-        report: told of progress.
+        report: callback for progress.
     """
     if context.looks(view.mechanism, view.table):
-        yield from _in_context(view, report)
+        yield from _yield_in_context(view, report)
         return
     for key in ("law", ("likelihoods", draws)):
         held = view.memo.get(key)
         if isinstance(held, Likelihoods):
             yield held
             return
-    parts = list(_parts(view))
+    parts = list(_yield_parts(view))
     for positions in parts:
         rows, which = np.unique(view.draws[positions], return_inverse=True)
-        lines, evidence = _lines(
+        lines, evidence = _compute_lines(
             view, rows, float(view.parameter[positions[0]]), draws, rng, report
         )
         which = which.reshape(len(positions), -1)
@@ -166,14 +197,17 @@ def likelihoods(
 
 
 def share(views: Sequence[View], report: Report = quiet) -> None:
-    """Computes what the channels of several views have in common once, and keeps it in their memos.
+    """Computes the common part of several views' channels once.
 
-    Of mechanisms that look at a context that is the distances of the table above all. Of others it is the whole law of
-    the rows that are released in any view, where it is exact, has one parameter, and can be held.
+    It is kept in their memos.
+
+    Of mechanisms that look at a context that is the distances of the table above all. Of others it
+    is the whole law of the rows that are released in any view, where it is exact, has one
+    parameter, and can be held.
 
     Args:
         views: on one table; of one mechanism, if it looks at each word alone.
-        report: told of progress.
+        report: callback for progress.
     """
     if not context.looks(views[0].mechanism, views[0].table):
         _share_law(views, report)
@@ -182,10 +216,10 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
     found = iter(context.lines([(view, np.arange(len(view.drawn))) for view in every], report))
     for view in views:
         own = [next(found) for _ in (view, *view.others)]
-        view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), own)
+        view.memo["in context"] = _build_per_position(view, np.arange(len(view.drawn)), own)
 
 
-def _by_same_law(view: View, other: View) -> bool:
+def _has_same_law(view: View, other: View) -> bool:
     return view.mechanism == other.mechanism and view.table is other.table
 
 
@@ -194,7 +228,7 @@ def _share_law(views: Sequence[View], report: Report) -> None:
     # a law that is estimated is estimated for each
     if isinstance(first.mechanism, Noisy) or refusal(first):
         return
-    if not all(map(partial(_by_same_law, first), views)):
+    if not all(map(partial(_has_same_law, first), views)):
         return
     pairs = [(view, view.draws != PLACEHOLDER) for view in views]
     rows = np.unique(np.concatenate([view.draws[own] for view, own in pairs]))
@@ -214,8 +248,8 @@ def _share_law(views: Sequence[View], report: Report) -> None:
         )
 
 
-def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
-    """The channel of a mechanism that looks at a context: a line for each position."""
+def _yield_in_context(view: View, report: Report) -> Iterator[Likelihoods]:
+    """Yields the channel of a context mechanism, one line for each position."""
     held = view.memo.get("in context")
     if isinstance(held, Likelihoods):
         yield held
@@ -224,7 +258,7 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
     limit = max(1, CELLS // (SMALLER * len(view.table) * len(every)))
     for start in range(0, len(view.drawn), limit):
         positions = np.arange(start, min(start + limit, len(view.drawn)))
-        found = _per_position(
+        found = _build_per_position(
             view, positions, context.lines([(each, positions) for each in every], report)
         )
         if len(positions) == len(view.drawn):
@@ -232,15 +266,15 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
         yield found
 
 
-def _per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likelihoods:
+def _build_per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likelihoods:
     evidence: Evidence = "estimated" if context.approximation(view) else "exact"
     which = np.arange(len(lines) * len(positions)).reshape(len(lines), -1).T
     joined = lines[0] if len(lines) == 1 else np.concatenate(lines)
     return Likelihoods(positions=positions, which=which, lines=joined, evidence=evidence)
 
 
-def _parts(view: View) -> Iterator[Ids]:
-    """Positions of one parameter, and of as many distinct released rows as can be held."""
+def _yield_parts(view: View) -> Iterator[Ids]:
+    """Yields positions of one parameter whose distinct released rows fit in memory."""
     limit = max(1, CELLS // len(view.table))
     _, group = np.unique(
         np.where(view.drawn == PLACEHOLDER, 0.0, view.parameter), return_inverse=True
@@ -258,10 +292,13 @@ def _parts(view: View) -> Iterator[Ids]:
                 yield own[(line.ravel() >= start) & (line.ravel() < start + limit)]
 
 
-def _lines(
+def _compute_lines(
     view: View, rows: Ids, parameter: float, draws: int, rng: Randomness, report: Report
 ) -> tuple[Floats, Evidence]:
-    """Lines [m, V] of distinct released rows; a placeholder, always the first, is as probable for every row."""
+    """Returns the lines [m, V] of distinct released rows.
+
+    A placeholder, always the first, is as probable for every row.
+    """
     hidden = int(rows[0] == PLACEHOLDER)
     even = np.zeros((hidden, len(view.table)), np.float32)
     if hidden == len(rows):
@@ -283,15 +320,17 @@ def _lines(
     return np.concatenate([even, lines]) if hidden else lines, evidence
 
 
-# ---- laws that can be written down -----------------------------------------------------------------
+# ---- laws that can be written down ---------------------------------------------------------------
 
 
 def laws(
     mechanism: Mechanism, table: EmbeddingTable, parameter: float, report: Report = quiet
 ) -> Iterator[tuple[int, Values]]:
-    """ln P(y | x) [m, V] of some private rows x at a time, with the first of them; nothing where there is no law.
+    """Yields ln P(y | x) [m, V] of consecutive private rows x.
 
-    Every row stands alone in a text.
+    With the first of the rows; nothing where there is no law.
+
+    Every row is a text by itself.
     """
     if not isinstance(mechanism, Law):
         return
@@ -308,7 +347,10 @@ def laws(
 def exact(
     mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
 ) -> Floats | None:
-    """ln P(row | x) of released rows [m] for all x, float32 [m, V]; None where there is no law."""
+    """Returns ln P(row | x) of released rows, if exact.
+
+    For all x, float32 [m, V]; None where there is no law.
+    """
     if (
         isinstance(mechanism, Backward)
         and (read := mechanism.log_likelihoods(table, rows, parameter)) is not None
@@ -329,17 +371,17 @@ def exact_map(
     *,
     report: Report = quiet,
 ) -> tuple[Ids, float]:
-    """The best guess for every released row, and how often it is right.
+    """Finds the best guess for every released row, and its success rate.
 
-    With the uniform prior, ln(V * success) = ln sum_y max_x P(y | x) is a certified lower bound on the epsilon of
-    local DP.
+    With the uniform prior, ln(V * success) = ln sum_y max_x P(y | x) is a certified lower bound on
+    the epsilon of local DP.
 
     Args:
         mechanism: has a law.
         table: its V rows are what can be private, and released.
         parameter: the mechanism's own, the same for all rows.
         log_prior: ln of the probability of each private row, float64 [V].
-        report: told of progress.
+        report: callback for progress.
 
     Returns:
         guesses int64 [V], and sum_y max_x prior(x) P(y | x).
@@ -361,7 +403,7 @@ def exact_map(
     return guess, float(np.exp(best).sum())
 
 
-# ---- laws that have to be estimated ----------------------------------------------------------------
+# ---- laws that have to be estimated --------------------------------------------------------------
 
 
 def estimate(
@@ -374,18 +416,23 @@ def estimate(
     rng: Randomness,
     report: Report = quiet,
 ) -> Floats:
-    """ln P(row | x) of distinct released rows [m] for all x, but for a constant of the row: float32 [m, V].
+    """Estimates ln P(row | x) of released rows by importance sampling.
 
-    Noisy vectors z are drawn around rows x', most of them around the released rows, a tenth around all rows, a tenth
-    around rows as frequent as in public text, and decoded. With m_x' of them around x', the sum of f(z | x) /
-    sum_x' m_x' f(z | x') over those that became y estimates P(y | x) without bias, for all x at once: the balance
-    heuristic over the pooled draws. A row that none became is drawn around once more, and harder; if none becomes it
-    then, its line is the density at its own vector, which orders rows by their distance to it.
+    float32 [m, V] for distinct released rows and all x, up to a constant of the row.
 
-    Where a word's own row is never released, z counts for its nearest row y and all x but y, and for its second nearest
-    and x = y alone; some draw is around every row then, and all draws are weighed.
+    Noisy vectors z are drawn around rows x', most of them around the released rows, a tenth around
+    all rows, a tenth around rows as frequent as in public text, and decoded. With m_x' of them
+    around x', the sum of f(z | x) / sum_x' m_x' f(z | x') over those that became y estimates P(y |
+    x) without bias, for all x at once: the balance heuristic over the pooled draws. A row that none
+    became is drawn around once more, and harder; if none becomes it then, its line is the density
+    at its own vector, which orders rows by their distance to it.
 
-    Source: Veach and Guibas, "Optimally combining sampling techniques for Monte Carlo rendering", SIGGRAPH 1995.
+    Where a word's own row is never released, z counts for its nearest row y and all x but y, and
+    for its second nearest and x = y alone; some draw is around every row then, and all draws are
+    weighed.
+
+    Source: Veach and Guibas, "Optimally combining sampling techniques for Monte Carlo rendering",
+    SIGGRAPH 1995.
 
     Args:
         mechanism: adds noise, and mixes no words.
@@ -394,14 +441,14 @@ def estimate(
         parameter: the noise's.
         draws: for each released row.
         rng: for the draws.
-        report: told of progress.
+        report: callback for progress.
     """
     view = mechanism.view(table)
     pool = _Pool(
         mechanism=mechanism, table=table, view=view, parameter=parameter, rng=rng, report=report
     )
     budget = draws * len(rows)
-    around = _proposals(table, rows, budget, rng)
+    around = _draw_proposals(table, rows, budget, rng)
     # with little noise, a row is released for those that it is the nearest to
     if mechanism.exclude_original:
         around = np.concatenate([around, np.arange(len(table))])
@@ -417,8 +464,8 @@ def estimate(
     return lines
 
 
-def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
-    """The rows to draw around."""
+def _draw_proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
+    """Draws the rows around which noisy vectors are sampled."""
     share = max(1, int(OWN * budget) // len(rows))
     rest = budget - share * len(rows)
     cumulated = np.cumsum((1 / len(table) + shares(table)) / 2)
@@ -427,8 +474,8 @@ def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -
     return np.concatenate([np.repeat(rows, share), *others])
 
 
-def _shuffled(size: int, rng: Randomness) -> Ids:
-    """A random order, so that the first draws are as good as any."""
+def _shuffle_order(size: int, rng: Randomness) -> Ids:
+    """Returns a random order, in which any first draws are representative."""
     order: Ids = np.concatenate(
         [draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]
     ).argsort()
@@ -436,7 +483,10 @@ def _shuffled(size: int, rng: Randomness) -> Ids:
 
 
 def weigh(log_density: Floats, counts: Floats) -> Floats:
-    """f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V]; in place."""
+    """Computes balance-heuristic weights of draws, in place.
+
+    f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V].
+    """
     for part in runs(log_density):
         weights = log_density[part]
         weights -= weights.max(axis=1, keepdims=True)
@@ -447,7 +497,7 @@ def weigh(log_density: Floats, counts: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Pool:
-    """Draws around many rows, weighed for all rows."""
+    """A pool of draws around many rows, weighed for all rows."""
 
     mechanism: Noisy
     table: EmbeddingTable
@@ -457,7 +507,11 @@ class _Pool:
     report: Report
 
     def lines(self, rows: Ids, around: Ids) -> tuple[Floats, Flags]:
-        """Estimates float32 [m, V], from one draw around each of some rows [D]; and whether any draw became the row."""
+        """Estimates lines [m, V] from pooled draws.
+
+        float32, from one draw around each of the rows [D]. Returns also whether any draw became the
+        row.
+        """
         size = len(self.view)
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
@@ -468,7 +522,7 @@ class _Pool:
             else -(-len(around) // (ENOUGH * len(rows)))
         )
         sums, hits = np.zeros((len(rows), size), np.float32), np.zeros(len(rows), np.int64)
-        for noisy, line, only in self._draw(around[_shuffled(len(around), self.rng)], line_of):
+        for noisy, line, only in self._draw(around[_shuffle_order(len(around), self.rng)], line_of):
             order = np.argsort(line, kind="stable")  # draws that became one row stand together
             number = (
                 hits[line[order]]
@@ -495,14 +549,18 @@ class _Pool:
         return sums, hits > 0
 
     def log_density(self, noisy: Floats) -> Floats:
-        """ln f [m, V] at noisy vectors [m, d] around every row, but for a constant."""
+        """Returns ln f [m, V] of noisy vectors around every row.
+
+        Up to a constant.
+        """
         return self.mechanism.log_density(self.table, noisy, self.parameter)
 
     def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[Floats, Ids, Ids]]:
-        """Noisy vectors that became one of the rows asked for, many at a time.
+        """Yields the noisy vectors that became one of the requested rows.
 
         Yields:
-            the vectors float32 [h, d], the lines of these rows [h], and the private row for which alone each became
+            the vectors float32 [h, d], the lines of these rows [h], and the private row for which
+                alone each became
             its row [h], -1 where for all.
         """
         held: list[tuple[Floats, Ids, Ids]] = []

@@ -1,7 +1,10 @@
-"""How often the best guess of a private word is right, over all draws: from the mechanism's law, not from one release.
+"""Expected success of the best guess, over all draws.
 
-In: private rows, the law that they are drawn by, priors. Out: probabilities of right guesses.
-Not here: the guesses of one release (`posterior`), and their mean over all words of a table (`mechanism.guess`).
+It follows from the mechanism's law, not from one release.
+
+In: private rows, the law that they are drawn by, priors. Out: probabilities of right guesses. Not
+here: the guesses of one release (`posterior`), and their mean over all words of a table
+(`mechanism.guess`).
 """
 
 from collections.abc import Sequence
@@ -18,22 +21,32 @@ from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
 LIKELIEST, OTHERS = 112, 16
-"""Released rows that are looked at for each private row: the likeliest, and some others that stand for all the rest."""
+"""Released rows that are evaluated for each private row.
+
+The likeliest ones, and some that represent all the rest.
+"""
 
 Expected = Sequence[tuple[Ids, Values]]
-"""Some cells, and ln of what is expected there of all rows, [m, V] or [1, V]."""
+"""Pairs of cells and log priors over all rows.
+
+[m, V] or [1, V].
+"""
 
 
 def of_words(
     case: Case, again: Case | None, prior: PriorName, report: Report = quiet
 ) -> Values | None:
-    """How likely the best guess at each protected position is right, float64 [n]; None where no such law is known.
+    """Computes the success probability of the best guess at each position.
+
+    float64 [n]; None where no such law is known.
 
     Args:
-        case: says how each word is drawn. What was drawn counts for nothing but what the prior makes of words around.
-        again: the same texts, released any number of times more, for other words around; the mean is taken.
+        case: says how each word is drawn. What was drawn counts for nothing but what the prior
+            makes of words around.
+        again: the same texts, released any number of times more, for other words around; the mean
+            is taken.
         prior: what the attacker expects before looking.
-        report: told of progress.
+        report: callback for progress.
     """
     view, truth = case.view, case.truth
     if not view.mechanism.claim(view.table).alone:
@@ -70,24 +83,27 @@ def success(
     expected: Expected,
     report: Report = quiet,
 ) -> Values | None:
-    """The probability that the best guess of each cell is right, the mean over what is expected there: float64 [n].
+    """Computes the probability that the best guess of each cell is right.
 
-    It is the share, under the law, of the released rows whose best guess is the private one. The likeliest are looked
-    at one by one, and of all others as many as stand for equal parts of the rest. Where no row is released, what is
-    expected is the guess.
+    float64 [n], the mean over the cell's priors.
+
+    It is the share, under the law, of the released rows whose best guess is the private one. The
+    likeliest are looked at one by one, and of all others as many as stand for equal parts of the
+    rest. Where no row is released, what is expected is the guess.
 
     Args:
         mechanism: draws each word alone.
         table: that it runs over.
         parameter: the mechanism's own.
-        secret: int64 [n] twice: the private row of each cell in the table's origin, and in the table.
+        secret: int64 [n] twice: the private row of each cell in the table's origin, and in the
+            table.
         expected: what an attacker expects before looking.
-        report: told of progress.
+        report: callback for progress.
     """
     rows, coded = secret
     found = np.zeros(len(rows))
     distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
-    asked = _asked(expected, which, len(distinct))
+    asked = _group_cells(expected, which, len(distinct))
     step = max(1, channel.CELLS // (len(table) * (LIKELIEST + OTHERS)))
     for start in range(0, len(distinct), step):
         some = coded[first[start : start + step]]
@@ -104,16 +120,21 @@ def success(
         for word, (seen, share) in enumerate(outputs, start):
             told = table.spread(lines[np.searchsorted(released, seen)])
             for alike, log_prior in asked[word].values():
-                np.add.at(found, alike, _hits(told, share, log_prior, int(distinct[word])))
+                np.add.at(
+                    found, alike, _compute_hit_rate(told, share, log_prior, int(distinct[word]))
+                )
     # of each cell as often as of every other
     times = sum(len(cells) for cells, _ in expected) // len(rows)
     return found / times
 
 
-def _asked(
+def _group_cells(
     expected: Expected, which: Ids, distinct: int
 ) -> list[dict[int, tuple[list[int], Values]]]:
-    """For each distinct row what is expected in its cells, each once, with these cells: it is often the same."""
+    """Groups cells of each distinct row by their log prior.
+
+    The priors are often the same, and each is evaluated once.
+    """
     asked: list[dict[int, tuple[list[int], Values]]] = [{} for _ in range(distinct)]
     for cells, log_prior in expected:
         for place, cell in enumerate(cells.tolist()):
@@ -122,15 +143,18 @@ def _asked(
     return asked
 
 
-def _hits(told: Floats | Values, share: Values, log_prior: Values, row: int) -> float:
-    """How often a row is guessed right, when these rows are seen so often and tell this of it."""
+def _compute_hit_rate(told: Floats | Values, share: Values, log_prior: Values, row: int) -> float:
+    """Returns the probability that the best guess is a given row.
+
+    `share` has the probability of each released row, `told` its log likelihoods.
+    """
     guess = (told + log_prior.astype(np.float32)).argmax(axis=1)
     blind = log_prior.argmax() == row
     return float(share[guess == row].sum() + blind * max(0.0, 1 - share.sum()))
 
 
 def _outputs(share: Values) -> tuple[Ids, Values]:
-    """Rows that may be released, and the probability of each, or that of those it stands for."""
+    """Picks representative released rows and the probability each stands for."""
     order = np.argsort(-share, kind="stable")[: np.count_nonzero(share)]
     if len(order) <= LIKELIEST + OTHERS:
         return order, share[order]

@@ -1,7 +1,10 @@
-"""The joint posterior where a mechanism mixes neighbours: all words of a text are guessed together.
+"""The joint posterior where a mechanism mixes neighbouring words of a text.
 
-In: released rows, the mechanism with its parameters, a public prior. Out: ranked rows with log-posteriors.
-Not here: the words side by side (`chain`), and mechanisms that change each word by itself (`channel`).
+All words of a text are guessed together.
+
+In: released rows, the mechanism with its parameters, a public prior. Out: ranked rows with
+log-posteriors. Not here: the words side by side (`chain`), and mechanisms that change each word by
+itself (`channel`).
 """
 
 import numpy as np
@@ -15,13 +18,16 @@ from textveil.randomness import Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
 REHEARSED = 2048
-"""Words that the mechanism is tried on, at least."""
+"""The least number of words in the rehearsal."""
 
 CAUTION = 1e-4
-"""What leaving the model's own posterior costs the calibration, per square of a weight."""
+"""The ridge penalty of the calibration, per square of a weight.
+
+It holds the weights near the model's own posterior.
+"""
 
 STEPS, SETTLED = 50, 1e-12
-"""Steps of the calibration at most, and the gain of a step, nearly, that is too small to be made."""
+"""The most calibration steps, and the gain at which they stop."""
 
 
 def decode(
@@ -37,20 +43,24 @@ def decode(
     rng: Randomness,
     report: Report = quiet,
 ) -> tuple[Ids, Values]:
-    """The k most probable rows of every protected word, given all released rows of its text.
+    """Finds the k likeliest rows of every protected word.
 
-    The model: word j has a row x_j of the public prior, released row y_i is the nearest to r_i = sum_j f_ij e(x_j) plus
-    noise. Approximations, each fitted to the mechanism itself on words drawn from the prior (a rehearsal):
+    All released rows of its text count.
 
-    - P(y | r) = exp(s_y / tau) / sum_v exp(s_v / tau), s_v the score of row v before noise: noise on scores as if it
-      were independent of Gumbel's law. tau by maximum likelihood. Of the sum, the candidates of the window are taken
-      one by one and all other rows as a constant.
-    - A word is one of few candidates, or something else; that is a handful of rows drawn from the prior, stratified
-      by score, which carry the rest of its mass.
-    - Up to three neighbouring words are weighed jointly: sums and products over all combinations, passed along the
-      text as in a hidden Markov model. Words of small weight in a window enter by their expected vectors.
-    - The result is calibrated: logits are a multiple of log-posteriors, plus a constant for each output that a
-      candidate is, fitted to the words of the rehearsal.
+    The model: word j has a row x_j of the public prior, released row y_i is the nearest to r_i =
+    sum_j f_ij e(x_j) plus noise. Approximations, each fitted to the mechanism itself on words drawn
+    from the prior (a rehearsal):
+
+    - P(y | r) = exp(s_y / tau) / sum_v exp(s_v / tau), s_v the score of row v before noise: noise
+      on scores as if it were independent of Gumbel's law. tau by maximum likelihood. Of the sum,
+      the candidates of the window are taken one by one and all other rows as a constant.
+    - A word is one of few candidates, or something else; that is a handful of rows drawn from the
+      prior, stratified by score, which carry the rest of its mass.
+    - Up to three neighbouring words are weighed jointly: sums and products over all combinations,
+      passed along the text as in a hidden Markov model. Words of small weight in a window enter by
+      their expected vectors.
+    - The result is calibrated: logits are a multiple of log-posteriors, plus a constant for each
+      output that a candidate is, fitted to the words of the rehearsal.
 
     Args:
         mechanism: a window with any noise, or none.
@@ -62,7 +72,7 @@ def decode(
         prior: probability of every row [V], positive.
         k: guesses per word, at most 9 (and at most V).
         rng: for the rehearsal.
-        report: told of progress.
+        report: callback for progress.
 
     Returns:
         rows int64 [n, k], the most probable first, and their log-posteriors float64 [n, k].
@@ -76,7 +86,7 @@ def decode(
         raise ConfigError(f"k must be 1 to {most}")
     if not len(drawn):
         return np.zeros((0, k), np.int64), np.zeros((0, k))
-    own, own_passed, numbers = _copies(layout, passed)
+    own, own_passed, numbers = _copy_texts(layout, passed)
     rows = own_passed.copy()
     rows[own.positions] = secret = _pick(prior, len(own.positions), rng)
     output = mechanism.privatize(table, Block(layout=own, rows=rows), parameter[numbers], rng=rng)
@@ -97,19 +107,23 @@ def decode(
     return np.concatenate(guesses), np.concatenate(posteriors)
 
 
-# ---- the rehearsal ---------------------------------------------------------------------------------
+# ---- the rehearsal -------------------------------------------------------------------------------
 
 
 def _pick(prior: Values, count: int, rng: Randomness) -> Ids:
-    """Rows drawn from the prior [count]."""
+    """Draws rows from the prior [count]."""
     edges = np.cumsum(prior)
     drawn = [draws.uniform(1)[:, 0] for _, draws in rng.open([count]).chunks(SLICE)]
     picked: Ids = np.searchsorted(edges, np.concatenate(drawn) * edges[-1], side="right")
     return np.minimum(picked, len(prior) - 1)
 
 
-def _copies(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
-    """The first texts of a layout, or copies of it, for the rehearsal; their `passed`; the numbers of their words."""
+def _copy_texts(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
+    """Copies the first texts of a layout for the rehearsal.
+
+    As often as `REHEARSED` words need. Returns the layout, its `passed`, and the numbers of its
+    words.
+    """
     reached = int(np.searchsorted(np.cumsum(layout.sizes), REHEARSED)) + 1
     documents = layout.documents[: reached + 1]
     end = int(documents[-1])
@@ -125,7 +139,9 @@ def _copies(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
 
 
 def _calibrate(features: Values, candidates: Ids, secret: Ids) -> Values:
-    """Weights of the features [F] that make the rehearsed words most likely, nearly 1, 0, 0, ... if all is well.
+    """Fits feature weights [F] that make the rehearsed words most likely.
+
+    They are nearly 1, 0, 0, ... if the model's posterior is well calibrated.
 
     Newton's method: what is minimised is convex.
     """

@@ -1,4 +1,4 @@
-"""What public text teaches an attacker: which words there are, how frequent they are, and what stands beside what.
+"""Language statistics of public text: vocabulary, frequencies and co-occurrence.
 
 In: texts that anybody may read, a table. Out: `Knowledge`.
 Not here: what a release tells (`channel`), and both together (`rerank`).
@@ -19,26 +19,34 @@ from textveil.table import EmbeddingTable
 from textveil.text import counts, is_public, tokenize
 
 REACH = 3
-"""Neighbours up to this many words away are counted by their distance."""
+"""The largest distance at which neighbours are counted."""
 
 SIDES = tuple(side for distance in range(1, REACH + 1) for side in (-distance, distance))
-"""Neighbours by side and distance, the closest first: -2 is the second word before."""
+"""Offsets of neighbours, the closest first: -2 is the second word before."""
 
 OUTSIDE = 50_000
-"""At most so many words outside the table are known, the most frequent ones."""
+"""The most frequent words outside the table that are known, at most."""
 
 WEIGHT = 10.0
-"""What a neighbour says is held against what is usual, which counts as this many sightings and one for each word that
-was ever seen beside it (Witten and Bell)."""
+"""The pseudo-count of the unigram prior beside neighbour counts.
+
+One more is added for each distinct word that was seen beside the neighbour (Witten and Bell).
+"""
 
 GENERAL = (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5)
-"""Sizes, in words, that the general word list may count as beside the public text; the likeliest is taken."""
+"""Candidate sizes, in words, of the general word list.
+
+It is weighed beside the public text at the likeliest of these sizes.
+"""
 
 SEGMENT = 100
-"""Longer texts are cut into parts of so many words, to count which words one text has."""
+"""The length in words of the parts of longer texts.
+
+Co-occurrence is counted within a part.
+"""
 
 SEEN = 2
-"""Words that met in fewer texts are not taken to belong together."""
+"""The fewest shared text parts for two words to be associated."""
 
 Sparse = Any
 """A scipy sparse array in rows."""
@@ -46,11 +54,14 @@ Sparse = Any
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neighbours:
-    """How much likelier a word is beside another one: P(c | w) / P(c) = base[w] + ratio[w, c], both [U + 1, ...].
+    """Likelihood ratios of words beside a neighbour: P(c | w) / P(c).
+
+    They are base[w] + ratio[w, c], both [U + 1, ...].
 
     Word U is the edge of a text.
 
-    Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991).
+    Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory
+    37 (1991).
     """
 
     ratio: Sparse = field(repr=False)
@@ -58,7 +69,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, count: Sparse, shares: Values) -> Self:
-        """From how often each word was seen beside each other one, and the shares [U] of words."""
+        """Builds the ratios from co-occurrence counts and word shares [U]."""
         kinds, seen = np.diff(count.indptr), np.asarray(count.sum(axis=1)).ravel()
         held, share = kinds + WEIGHT, np.append(shares, 1.0)
         ratio = count.copy()
@@ -70,21 +81,24 @@ class Neighbours:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Knowledge:
-    """U words, and what is usual about them. Public.
+    """The U known words with their public statistics.
 
     Attributes:
-        words: those of the table, then those that public text has besides. As they stand in the table, else in small
-            letters.
+        words: those of the table, then those that public text has besides. As they stand in the
+            table, else in small letters.
         row: int64 [U], the row that stands for each, in the table of words.
         own: bool [U], whether that row is the word itself.
-        candidate: bool [U], whether it can be a private word: words of the public list cannot, where these always pass.
+        candidate: bool [U], whether it can be a private word: words of the public list cannot,
+            where these always pass.
         share: float64 [U], the share of each among all words.
         log_prior: float64 [U], ln of the share of each among private words, -inf for no candidates.
         log_usual: float64 [U], the same from the general word list alone.
-        beside: by distance and side (-1 is the word before), how much likelier words are beside each.
-        together: pointwise mutual information of words in one text, where positive: sparse [U + 1, U + 1].
-        line: int64, the words of all public texts in their order, with edges around each text; -1 for a word that is
-            not known.
+        beside: by distance and side (-1 is the word before), how much likelier words are beside
+            each.
+        together: pointwise mutual information of words in one text, where positive: sparse [U + 1,
+            U + 1].
+        line: int64, the words of all public texts in their order, with edges around each text; -1
+            for a word that is not known.
     """
 
     words: tuple[str, ...] = field(repr=False)
@@ -105,9 +119,12 @@ class Knowledge:
 
     @cached_property
     def told(self) -> Sparse:
-        """What neighbours that are known tell: ln of P(c | w) / P(c) but for a constant, [S (U + 1) + 1, U + 1].
+        """Log likelihood ratios of words beside visible neighbours.
 
-        The sides lie one below the other, in the order of `SIDES`; the last row is empty, for those that tell nothing.
+        ln of P(c | w) / P(c), up to a constant: [S (U + 1) + 1, U + 1].
+
+        The sides lie one below the other, in the order of `SIDES`; the last row is empty, for
+        neighbours that tell nothing.
         """
         with needed():
             from scipy import sparse
@@ -126,7 +143,10 @@ class Knowledge:
 
     @cached_property
     def ratios(self) -> Sparse:
-        """`ratio` at all sides, in the order of `SIDES`, and `together`, side by side: [U + 1, (S + 1) (U + 1)]."""
+        """The ratios of all sides, and `together`, joined.
+
+        [U + 1, (S + 1) (U + 1)], in the order of `SIDES`.
+        """
         with needed():
             from scipy import sparse
 
@@ -136,34 +156,40 @@ class Knowledge:
 
     @cached_property
     def bases(self) -> Values:
-        """`base` at all sides, in the order of `SIDES`: float64 [U + 1, S]."""
+        """The bases of all sides: float64 [U + 1, S].
+
+        In the order of `SIDES`.
+        """
         return np.stack([self.beside[side].base for side in SIDES], axis=1)
 
     def __len__(self) -> int:
-        """U."""
+        """Returns U, the number of known words."""
         return len(self.words)
 
     def ids(self, table: EmbeddingTable, words: Sequence[str]) -> Ids:
-        """The number of each word, as it stands in a text: int64 [n]; -1 for one that is not known."""
-        return _numbers(table, words, self.number)
+        """Returns the number of each word of a text: int64 [n].
+
+        -1 for a word that is not known.
+        """
+        return _number_words(table, words, self.number)
 
 
 def learn(
     table: EmbeddingTable, options: WordsOptions, texts: Sequence[str], protected: float = 0.0
 ) -> Knowledge:
-    """What can be learned from public texts.
+    """Learns word statistics from public texts.
 
     Args:
         table: of the releases.
         options: how texts become words there.
         texts: public texts.
-        protected: where words of the public list pass, the share of them that is protected all the same, as a part of
-            a name.
+        protected: where words of the public list pass, the share of them that is protected all the
+            same, as a part of a name.
     """
     tokens = tokenize(texts)
     origin = table.origin
     count = Counter(tokens.words)
-    spelled = dict(zip(count, _spelled(table, list(count)), strict=True))
+    spelled = dict(zip(count, _normalize_words(table, list(count)), strict=True))
     total: Counter[str] = Counter()
     for word, times in count.items():
         total[spelled[word]] += times
@@ -183,7 +209,7 @@ def learn(
     general = np.array([listed.get(word.lower(), 0) for word in words]) + 0.5
     everything = smoothed(often, general)
     prior, usual = everything * weight, general * weight
-    line = _line(sequence, tokens.documents, len(words))
+    line = _join_texts(sequence, tokens.documents, len(words))
     with np.errstate(divide="ignore"):
         log_prior, log_usual = np.log(prior / prior.sum()), np.log(usual / usual.sum())
     return Knowledge(
@@ -194,16 +220,17 @@ def learn(
         share=everything,
         log_prior=log_prior,
         log_usual=log_usual,
-        beside=_beside(line, everything),
-        together=_together(sequence, tokens.documents, len(words)),
+        beside=_count_neighbours(line, everything),
+        together=_associate_words(sequence, tokens.documents, len(words)),
         line=line,
     )
 
 
 def smoothed(often: Values, general: Values) -> Values:
-    """Shares [U] of words that were counted `often`, and are usual in proportion to `general`.
+    """Smooths word counts [U] with general frequencies, and returns shares.
 
-    The general list counts as a text of the length under which each word is the likeliest given all others.
+    The general list counts as a text of the length under which each word is the likeliest given all
+    others.
     """
     usual = general / general.sum()
     seen, total = often > 0, often.sum()
@@ -220,8 +247,11 @@ def smoothed(often: Values, general: Values) -> Values:
     return found
 
 
-def _spelled(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
-    """Each word as the mechanism takes it: that of its row, or in small letters where it is outside the table."""
+def _normalize_words(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
+    """Normalizes words as the mechanism does.
+
+    To the word of the row, or to small letters where the word is outside the table.
+    """
     rows = table.origin.find(words)
     own = table.origin.words
     return [
@@ -230,17 +260,17 @@ def _spelled(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
     ]
 
 
-def _numbers(table: EmbeddingTable, words: Sequence[str], number: Mapping[str, int]) -> Ids:
+def _number_words(table: EmbeddingTable, words: Sequence[str], number: Mapping[str, int]) -> Ids:
     distinct = list(dict.fromkeys(words))
     found = {
         word: number.get(as_taken, -1)
-        for word, as_taken in zip(distinct, _spelled(table, distinct), strict=True)
+        for word, as_taken in zip(distinct, _normalize_words(table, distinct), strict=True)
     }
     return np.fromiter((found[word] for word in words), np.int64, len(words))
 
 
-def _line(sequence: Ids, documents: Ids, edge: int) -> Ids:
-    """Texts one behind the other, with so many edges before, between and behind them that no neighbour is beyond."""
+def _join_texts(sequence: Ids, documents: Ids, edge: int) -> Ids:
+    """Concatenates texts, padded with edges so that neighbours never cross texts."""
     sizes = np.diff(documents)
     line = np.full(len(sequence) + REACH * (len(sizes) + 1), edge)
     line[np.arange(len(sequence)) + REACH * (1 + np.repeat(np.arange(len(sizes)), sizes))] = (
@@ -249,27 +279,30 @@ def _line(sequence: Ids, documents: Ids, edge: int) -> Ids:
     return line
 
 
-def _beside(line: Ids, shares: Values) -> dict[int, Neighbours]:
-    """What stands how far before and behind what; beyond the edge of a text stands the edge."""
+def _count_neighbours(line: Ids, shares: Values) -> dict[int, Neighbours]:
+    """Counts word pairs at each distance before and behind.
+
+    Beyond the end of a text the neighbour is the edge.
+    """
     with needed():
         from scipy import sparse
 
     edge = len(shares)
-    found = {}
+    result = {}
     for distance in range(1, REACH + 1):
         before, behind = line[:-distance], line[distance:]
         kept = (before >= 0) & (behind >= 0) & ~((before == edge) & (behind == edge))
         count = sparse.coo_array(
             (np.ones(int(kept.sum())), (before[kept], behind[kept])), shape=(edge + 1, edge + 1)
         ).tocsr()
-        found[-distance], found[distance] = (
+        result[-distance], result[distance] = (
             Neighbours.of(table, shares) for table in (count, count.T.tocsr())
         )
-    return found
+    return result
 
 
-def _together(sequence: Ids, documents: Ids, words: int) -> Sparse:
-    """Positive pointwise mutual information of two words being in one text."""
+def _associate_words(sequence: Ids, documents: Ids, words: int) -> Sparse:
+    """Computes positive pointwise mutual information of words within texts."""
     with needed():
         from scipy import sparse
 

@@ -1,8 +1,8 @@
-"""An attacker who has learned from public texts of the same kind, and tried the mechanism on them.
+"""An attacker trained on public texts, on which the mechanism was tried.
 
-In: a case, public texts. Out: how often the private word is the best guess, among the first, and at which rank.
-Not here: what public texts teach (`knowledge`), which words come into question (`candidates`), and what stands around
-a word (`around`).
+In: a case, public texts. Out: how often the private word is the best guess, among the first, and at
+which rank. Not here: what public texts teach (`knowledge`), which words come into question
+(`candidates`), and the context of a word (`around`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,25 +37,37 @@ from textveil.randomness import Flags, Floats, Ids, Randomness, Values
 from textveil.text import check_texts, is_public, ranks
 
 FEWEST = 10
-"""Public texts below which nothing is learned."""
+"""The least number of public texts to learn from."""
 
 RARE = 5000
-"""A word is rare from this rank of the general word list on."""
+"""The frequency rank from which a word counts as rare.
+
+Of the general word list.
+"""
 
 SURE = 0.9
-"""Positions of one text with one release are one word, where the simulation finds it in so many of them."""
+"""The agreement from which equal releases count as one word.
+
+Measured in the simulation, as a share of the positions of one text with one release.
+"""
 
 LIKELIER = 32
-"""Of so many candidates of each word a trigram model is asked."""
+"""The likeliest candidates of each word that a trigram model rates."""
 
 KEPT = 8
-"""So many results of counting, and of guesses from what stands around alone, are kept for the next releases."""
+"""Memo entries that are kept for the next releases.
+
+Counts, and guesses from context alone.
+"""
 
 SEEN = 0.5
-"""Added to how often a word of the public list was protected: what was never seen may happen (Jeffreys' prior)."""
+"""The pseudo-count of protected words of the public list.
+
+Events that were never seen may happen (Jeffreys' prior).
+"""
 
 SIMULATION = 2**121
-"""Tells the draws of the simulation from all others under one seed."""
+"""The random stream of the simulation, apart from all others."""
 
 LOWER = (
     "a lower bound: others may learn more, "
@@ -71,23 +83,26 @@ _Made = TypeVar("_Made")
 Language = Literal["none", "masked", "causal", "trigram"]
 
 KINDS: Mapping[Language, ContextKind] = {"masked": "masked-lm", "causal": "causal-lm"}
-"""Which language models are networks."""
+"""The kinds of language models that are networks."""
 
 Setting = Mapping[str, str | int | float]
 
 Look = Callable[[Shortlist, Values], Floats]
-"""What gives features [m, K, F] of candidates from their probabilities [m, K] so far."""
+"""Computes features [m, K, F] of candidates from current probabilities [m, K]."""
 
 
-def _texts(public: object) -> object:
-    """The public texts, if they are texts; a message does not repeat them."""
+def _check_public_texts(public: object) -> object:
+    """Checks that public texts are texts, and returns them.
+
+    Its message does not repeat them.
+    """
     check_texts(public, what="public text")  # type: ignore[arg-type]
     return public
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Guesses:
-    """What the attacker takes the n protected words to be.
+    """The attacker's guesses of the n protected words.
 
     Attributes:
         words: int64 [n, K], numbers of words of `known`, best first.
@@ -141,7 +156,9 @@ class Learned:
     name: ClassVar[str] = "learned"
     averages: ClassVar[Literal[True]] = True
     on_request: ClassVar[Literal[True]] = True
-    public: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(default=(), repr=False)
+    public: Annotated[tuple[str, ...], BeforeValidator(_check_public_texts)] = Field(
+        default=(), repr=False
+    )
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 10
     candidates: Annotated[int, Field(ge=50, le=1000, strict=True)] = 100
     simulated: Annotated[int, Field(ge=100, strict=True)] = 20_000
@@ -158,7 +175,11 @@ class Learned:
             )
 
     def refusal(self, view: View) -> str:
-        """Where nothing is protected, there are no public texts, or the law of single words is not known."""
+        """Returns why no guess can be made, or "".
+
+        That is where nothing is protected, there are no public texts, or the law of single words is
+        not known.
+        """
         if not self.public:
             return "it learns from public texts of the same kind: name a file of them with --public"
         # of phrases of one text, none would be left to try the mechanism on
@@ -175,9 +196,10 @@ class Learned:
         return view.untold or ("" if mixes(view) else channel.refusal(view))
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
-        """top-1, top-k, the mean reciprocal rank, and top-1 of rare words.
+        """Yields top-1, top-k, mean reciprocal rank, and top-1 of rare words.
 
-        Of several releases after some of them, and after all where memory gave the first of them every time.
+        Of several releases after some of them, and after all where memory gave the first of them
+        every time.
 
         Raises:
             ConfigError: a private text is among the public ones.
@@ -195,7 +217,9 @@ class Learned:
         yield from self._outcomes(case, found[0], blind, {"releases": releases, "memory": ONCE})
 
     def check(self, case: Case) -> None:
-        """Refuses to learn from what is attacked: no guess would be worth anything.
+        """Refuses public texts that contain a text under attack.
+
+        No guess would be worth anything.
 
         Raises:
             ConfigError: a private text is among the public ones.
@@ -209,13 +233,13 @@ class Learned:
     def guess(
         self, view: View, seen: Sequence[int], *, rng: Randomness, report: Report = quiet
     ) -> list[Guesses]:
-        """What the private words are taken to be after each number of releases.
+        """Guesses the private words after each given number of releases.
 
         Args:
             view: the releases.
-            seen: numbers of releases; 0 is a guess from what stands around alone.
+            seen: numbers of releases; 0 is a guess from context alone.
             rng: for the choice of texts to try, their releases, and laws that have to be estimated.
-            report: told of progress.
+            report: callback for progress.
 
         Raises:
             MissingExtra: `language` is `trigram`, and PocketSphinx is not installed.
@@ -232,8 +256,10 @@ class Learned:
         program = view.program.with_parts(randomness=rng.part(SIMULATION))
         report("simulated releases", 0, len(tried))
         simulated = Case.of(program, tried, releases=len(view.others) + 1, names=True)
-        protected = _protected(simulated)
-        part, everything = (self._knowledge(view, texts, protected) for texts in (counted, public))
+        protected = _estimate_protected_share(simulated)
+        part, everything = (
+            self._learn_knowledge(view, texts, protected) for texts in (counted, public)
+        )
         truth = part.ids(view.table, simulated.secret_words)
         mixed = mixes(view)
         if mixed and not len(simulated.view.drawn):
@@ -247,11 +273,13 @@ class Learned:
             law = first if releases else None
             estimates: list[WordEstimate] | None = None if law is None else []
             trial = self._find(simulated.view, part, releases, merged, law, rng, report)
-            looks = self._looks(simulated.view, part, estimates, simulated.truth.coded, report)
+            looks = self._build_looks(
+                simulated.view, part, estimates, simulated.truth.coded, report
+            )
             weights = _fit(trial, truth, looks)
             own = self._find(view, everything, releases, merged, law, rng, report)
-            looks = self._looks(view, everything, estimates, None, report)
-            return _guesses(own, _weighed(own, weights, looks), everything)
+            looks = self._build_looks(view, everything, estimates, None, report)
+            return _build_guesses(own, _compute_probabilities(own, weights, looks), everything)
 
         blind = (
             "blind",
@@ -262,7 +290,8 @@ class Learned:
             _mask(view),
         )
         return [
-            told(releases) if releases else self._kept(blind, partial(told, 0)) for releases in seen
+            told(releases) if releases else self._memoize(blind, partial(told, 0))
+            for releases in seen
         ]
 
     @cached_property
@@ -274,20 +303,23 @@ class Learned:
     def _memo(self) -> dict[object, Any]:
         return {}
 
-    def _kept(self, key: object, make: Callable[[], _Made]) -> _Made:
-        """What was made for a key, kept until so many others were asked for."""
-        made: _Made = self._memo.pop(key) if key in self._memo else make()
-        self._memo[key] = made
+    def _memoize(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """Returns a memoized result; only the last `KEPT` used keys are kept."""
+        result: _Made = self._memo.pop(key) if key in self._memo else make()
+        self._memo[key] = result
         for old in list(self._memo)[:-KEPT]:
             del self._memo[old]
-        return made
+        return result
 
-    def _knowledge(self, view: View, texts: Sequence[str], protected: float) -> Knowledge:
-        """What public texts teach, counted once for all books of a table."""
+    def _learn_knowledge(self, view: View, texts: Sequence[str], protected: float) -> Knowledge:
+        """Returns the statistics of public texts, counted once per table.
+
+        All books of a table share them.
+        """
         key = _learnable(view), _digest(texts), protected
-        return self._kept(key, partial(learn, view.origin, view.words, texts, protected))
+        return self._memoize(key, partial(learn, view.origin, view.words, texts, protected))
 
-    def _looks(
+    def _build_looks(
         self,
         view: View,
         known: Knowledge,
@@ -295,21 +327,22 @@ class Learned:
         truth: Ids | None,
         report: Report,
     ) -> Sequence[Look]:
-        """What is looked at in each pass.
+        """Returns the feature functions of each pass.
 
         Args:
             view: the releases.
             known: what public text teaches.
-            estimates: where words were mixed, one for each pass: made where `truth` is known, and else used.
+            estimates: where words were mixed, one for each pass: made where `truth` is known, and
+                else used.
             truth: int64 [n], the rows of the words that are guessed.
-            report: told of progress.
+            report: callback for progress.
         """
-        around = partial(_around, report=report)
+        around = partial(_add_context, report=report)
         looks: list[Look] = [around] * self.passes
         if estimates is not None:
             looks = [
                 partial(
-                    _unmixed,
+                    _add_unmixing,
                     view=view,
                     known=known,
                     estimates=estimates,
@@ -323,16 +356,20 @@ class Learned:
         if kind := KINDS.get(self.language):
             language = language_model(view.origin, self.model, kind)
             models.append(
-                partial(_network, view=view, known=known, language=language, report=report)
+                partial(_score_by_network, view=view, known=known, language=language, report=report)
             )
         elif self.language == "trigram":
-            models.append(partial(_trigram, view=view, known=known, report=report))
+            models.append(partial(_score_by_trigrams, view=view, known=known, report=report))
         if self.beam:
             search = Beam(trigrams=Trigrams.count(known), width=self.beam)
             models.append(
-                partial(_searched, beam=search, positions=view.layout.positions, report=report)
+                partial(_score_by_beam, beam=search, positions=view.layout.positions, report=report)
             )
-        return [*looks, partial(_asked, models=models, report=report)] if models else looks
+        return (
+            [*looks, partial(_add_language_models, models=models, report=report)]
+            if models
+            else looks
+        )
 
     def _find(
         self,
@@ -361,7 +398,7 @@ class Learned:
     ) -> Iterator[Outcome]:
         view, words = case.view, case.secret_words
         where = np.arange(len(words))
-        rank, before = (_ranks(each, view, words) for each in (found, blind))
+        rank, before = (_rank_secrets(each, view, words) for each in (found, blind))
         how = LINEAR if mixes(view) else estimated(view, self.draws)
         note = LOWER if found.evidence == "exact" else f"{LOWER}; {how}"
         k = min(self.k, found.words.shape[1])
@@ -387,14 +424,20 @@ class Learned:
                 )
 
 
-def _ranks(found: Guesses, view: View, words: Sequence[str]) -> Values:
-    """The rank of each private word among the guesses, float64 [n]; infinite for one that is no candidate."""
+def _rank_secrets(found: Guesses, view: View, words: Sequence[str]) -> Values:
+    """Returns the rank of each private word among the guesses: float64 [n].
+
+    Infinite for a word that is no candidate.
+    """
     here = found.words == found.known.ids(view.table, words)[:, None]
     return np.where(here.any(axis=1), here.argmax(axis=1) + 1.0, np.inf)
 
 
-def _protected(simulated: Case) -> float:
-    """The share of words of the public list that detectors protect, as parts of names: what the simulation says."""
+def _estimate_protected_share(simulated: Case) -> float:
+    """Returns the simulated share of public-list words that detectors protect.
+
+    They are protected as parts of names.
+    """
     if simulated.view.program is None or simulated.view.program.grouping is None:
         return 0.0
     private = sum(map(is_public, simulated.secret_words))
@@ -402,7 +445,10 @@ def _protected(simulated: Case) -> float:
 
 
 def _tells(view: View, truth: Ids) -> bool:
-    """Whether words of a text that were released alike are one word: what the simulation says."""
+    """Says whether equal releases in a text mean equal words.
+
+    It is judged from the simulation.
+    """
     of = alike(view)
     _, first = np.unique(of, return_index=True)
     further = np.ones(len(of), bool)
@@ -410,11 +456,11 @@ def _tells(view: View, truth: Ids) -> bool:
     return bool(further.any() and (truth[further] == truth[first[of[further]]]).mean() >= SURE)
 
 
-# ---- what is kept ----------------------------------------------------------------------------------
+# ---- what is kept --------------------------------------------------------------------------------
 
 
 def _learnable(view: View) -> tuple[str, WordsOptions]:
-    """What it depends on, apart from the texts, what public texts teach."""
+    """Returns the memo key of public statistics, apart from the texts."""
     return view.origin.digest, view.words
 
 
@@ -423,7 +469,7 @@ def _digest(texts: Sequence[str]) -> bytes:
 
 
 def _mask(view: View) -> bytes:
-    """A digest of all that is seen of releases but for what was drawn."""
+    """Returns a digest of the visible release without the drawn words."""
     items = list(view.items)
     for item in view.item.tolist():
         items[item] = ""
@@ -442,11 +488,14 @@ def _mask(view: View) -> bytes:
     return found.digest()
 
 
-# ---- weights ---------------------------------------------------------------------------------------
+# ---- weights -------------------------------------------------------------------------------------
 
 
 def _fit(found: Shortlist, truth: Ids, looks: Sequence[Look]) -> list[Values]:
-    """Weights of the features, at first and for every pass: what makes the right words the likeliest."""
+    """Fits feature weights of the first guess and of every pass.
+
+    They make the right words the likeliest.
+    """
     _, first = np.unique(found.around.of, return_index=True)
     here = found.words == truth[first][:, None]
     known = np.flatnonzero(here.any(axis=1))
@@ -458,8 +507,10 @@ def _fit(found: Shortlist, truth: Ids, looks: Sequence[Look]) -> list[Values]:
     return weights
 
 
-def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look]) -> Values:
-    """The probability of every candidate [m, K]."""
+def _compute_probabilities(
+    found: Shortlist, weights: Sequence[Values], looks: Sequence[Look]
+) -> Values:
+    """Computes the probability of every candidate [m, K] over all passes."""
     first, *further = weights
     probability = shares(found.features, first)
     for look, each in zip(looks, further, strict=True):
@@ -467,33 +518,35 @@ def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look])
     return probability
 
 
-def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
-    """All features, if words are what is believed so far."""
+def _add_context(found: Shortlist, probability: Values, *, report: Report) -> Floats:
+    """Adds the context features under current probabilities to the others."""
     around = found.around.features(found.words, probability, found.passing, report)
     return np.concatenate([found.features, around], axis=2)
 
 
-def _asked(
+def _add_language_models(
     found: Shortlist, probability: Values, *, models: Sequence[Look], report: Report
 ) -> Floats:
-    """All features, and what language models say besides."""
+    """Adds the features of language models to all others."""
     said = [model(found, probability) for model in models]
-    return np.concatenate([_around(found, probability, report=report), *said], axis=2)
+    return np.concatenate([_add_context(found, probability, report=report), *said], axis=2)
 
 
 def _estimate(simulated: Case, known: Knowledge) -> WordEstimate:
-    """How words that were mixed are estimated, before anything is believed of their neighbours."""
+    """Fits the first estimate of mixed words, without beliefs about neighbours."""
     return WordEstimate.fit(
-        MixedEvidence.of(simulated.view), simulated.truth.coded, _table_prior(simulated.view, known)
+        MixedEvidence.of(simulated.view),
+        simulated.truth.coded,
+        _slice_table_prior(simulated.view, known),
     )
 
 
-def _table_prior(view: View, known: Knowledge) -> Values:
-    """ln of the share of each row of the table among private words, float64 [V]."""
+def _slice_table_prior(view: View, known: Knowledge) -> Values:
+    """Returns the log prior of each row of the table: float64 [V]."""
     return known.log_prior[: len(view.origin)]
 
 
-def _unmixed(
+def _add_unmixing(
     found: Shortlist,
     probability: Values,
     *,
@@ -504,7 +557,9 @@ def _unmixed(
     truth: Ids | None,
     report: Report,
 ) -> Floats:
-    """All features, and how near a candidate is to what is estimated if the words around are what is believed so far.
+    """Adds to all features the closeness to the estimated vector.
+
+    The estimate assumes the current beliefs about the words around.
 
     An estimate is fitted where the `truth` is known, and kept for the releases that are attacked.
     """
@@ -513,14 +568,16 @@ def _unmixed(
     table = view.mechanism.view(view.table)
     evidence = MixedEvidence.of(view, expected(table, rows, probability)[of])
     if truth is not None:
-        estimates[step:] = [WordEstimate.fit(evidence, truth, _table_prior(view, known))]
+        estimates[step:] = [WordEstimate.fit(evidence, truth, _slice_table_prior(view, known))]
     estimate = estimates[step]
     said = estimate.scores(table, estimate.vectors(evidence), rows[of])
     said -= said.mean(axis=1, keepdims=True)
-    return np.concatenate([_around(found, probability, report=report), said[:, :, None]], axis=2)
+    return np.concatenate(
+        [_add_context(found, probability, report=report), said[:, :, None]], axis=2
+    )
 
 
-def _network(
+def _score_by_network(
     found: Shortlist,
     probability: Values,
     *,
@@ -529,11 +586,13 @@ def _network(
     language: LanguageModel,
     report: Report,
 ) -> Floats:
-    """ln of what a language model expects between, or after, the likeliest words, float32 [m, K, 1].
+    """Returns a language model's log scores of candidates: float32 [m, K, 1].
+
+    The model reads between, or after, the likeliest words.
 
     Of a word outside the table it says nothing; it then has the mean of the other candidates.
     """
-    words, first = _likeliest(found, probability, view, known)
+    words, first = _fill_likeliest(found, probability, view, known)
     limited = replace(language, batch=max(1, min(language.batch, CELLS // len(view.origin))))
     said = np.empty((*found.words.shape, 1), np.float32)
     done = 0
@@ -547,11 +606,14 @@ def _network(
     return said
 
 
-def _trigram(
+def _score_by_trigrams(
     found: Shortlist, probability: Values, *, view: View, known: Knowledge, report: Report
 ) -> Floats:
-    """ln of what a trigram model expects between the likeliest words, of the likelier candidates: float32 [m, K, F]."""
-    words, first = _likeliest(found, probability, view, known)
+    """Returns a trigram model's log scores of candidates: float32 [m, K, F].
+
+    Only the likelier candidates are rated, between the likeliest words.
+    """
+    words, first = _fill_likeliest(found, probability, view, known)
     best = highest(probability, min(LIKELIER, probability.shape[1]))
     choices = np.take_along_axis(found.words, best, axis=1).tolist()
     items, order = np.unique(view.item[first], return_index=True)
@@ -562,20 +624,26 @@ def _trigram(
     return said
 
 
-def _searched(
+def _score_by_beam(
     found: Shortlist, probability: Values, *, beam: Beam, positions: Ids, report: Report
 ) -> Floats:
-    """ln of the probability of each candidate over the likeliest texts, float32 [m, K, 1]."""
+    """Returns log probabilities of candidates from the beam search.
+
+    float32 [m, K, 1].
+    """
     report("beam search", 0, len(found.words))
     return beam.scores(found.around, found.words, probability, positions)[:, :, None].astype(
         np.float32
     )
 
 
-def _likeliest(
+def _fill_likeliest(
     found: Shortlist, probability: Values, view: View, known: Knowledge
 ) -> tuple[list[str], Ids]:
-    """The words of all items, the likeliest ones where some were drawn; and the first position of each cell."""
+    """Returns all items with drawn words replaced by their likeliest guess.
+
+    And the first position of each cell.
+    """
     best = found.words[np.arange(len(probability)), probability.argmax(axis=1)]
     words = list(view.items)
     for item, word in zip(view.item.tolist(), best[found.around.of].tolist(), strict=True):
@@ -583,7 +651,7 @@ def _likeliest(
     return words, np.unique(found.around.of, return_index=True)[1]
 
 
-def _guesses(found: Shortlist, probability: Values, known: Knowledge) -> Guesses:
+def _build_guesses(found: Shortlist, probability: Values, known: Knowledge) -> Guesses:
     order = np.argsort(-probability, axis=1, kind="stable")
     of = found.around.of
     words = np.take_along_axis(found.words, order, axis=1)[of]

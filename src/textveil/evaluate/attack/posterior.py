@@ -1,4 +1,4 @@
-"""The posterior: which rows a released word can have been, after Bayes.
+"""The posterior: probabilities of private rows given a released word (Bayes).
 
 In: a view, a prior. Out: `Ranking`, the likeliest private rows of every protected position.
 Not here: the parts (`prior`, `channel`, `joint`), and how guesses are judged (`bayes`).
@@ -25,10 +25,13 @@ DRAWS = 64
 """Noisy vectors per released row, where the channel has to be estimated."""
 
 MOST = 9
-"""Candidates per position, where mixed words are guessed together."""
+"""The most candidates per position where mixed words are guessed together."""
 
 RANKED = 64
-"""Positions whose rows are ranked at once: few, so that they stay in the cache."""
+"""Positions whose rows are ranked at once.
+
+Few, so that they stay in the cache.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,8 +42,8 @@ class Ranking:
         candidates: int64 [n, k], best first.
         log_probability: float64 [n, k], ln of the posterior probability, normalised over all rows.
         blind: int64 [n], the best guess of the prior alone.
-        evidence: whether the channel was exact, or estimated from draws or, of mixed words, by an approximation; then
-            success is a lower bound of the best attacker's.
+        evidence: whether the channel was exact, or estimated from draws or, of mixed words, by an
+            approximation; then success is a lower bound of the best attacker's.
     """
 
     candidates: Ids = field(repr=False)
@@ -49,7 +52,7 @@ class Ranking:
     evidence: Evidence
 
     def first(self, k: int) -> "Ranking":
-        """The first k candidates."""
+        """Returns the ranking cut to the first k candidates."""
         return Ranking(
             candidates=self.candidates[:, :k],
             log_probability=self.log_probability[:, :k],
@@ -59,12 +62,18 @@ class Ranking:
 
 
 def mixes(view: View) -> bool:
-    """Whether the mechanism mixes neighbouring words, so that they have to be guessed together."""
+    """Says whether the mechanism mixes neighbouring words.
+
+    They then have to be guessed together.
+    """
     return isinstance(view.mechanism, Windowed) and view.mechanism.mix.L > 1
 
 
 def refusal(view: View, name: PriorName) -> str:
-    """Why a view has no such posterior, in words that go on "not run: "; empty if it has."""
+    """Returns why a view has no such posterior, or "".
+
+    In words that go on "not run: ".
+    """
     if mixes(view) and view.others:
         return "words that were mixed are guessed together, from one release"
     if mixes(view) and view.table.root.book is not None:
@@ -86,19 +95,22 @@ def posterior(
     rng: Randomness,
     report: Report = quiet,
 ) -> Ranking:
-    """The k likeliest private rows of every protected position, under a prior and the mechanism's law.
+    """Returns the k likeliest private rows of every protected position.
 
-    Of several releases all are weighed, see `after`. Computed once per view, prior, model and number of draws. A
-    mechanism that mixes words is decoded jointly.
+    Under a prior and the mechanism's law.
+
+    Of several releases all are weighed, see `after`. Computed once per view, prior, model and
+    number of draws. A mechanism that mixes words is decoded jointly.
 
     Args:
         view: what the attacker sees.
         prior: what is expected before.
-        k: candidates per position; no more than the table has rows are given, and of mixed words no more than 9.
+        k: candidates per position; no more than the table has rows are given, and of mixed words no
+            more than 9.
         draws: noisy vectors per released row, where the channel has to be estimated.
         model: of the prior `context`; None is the bundled one.
         rng: for the draws.
-        report: told of progress.
+        report: callback for progress.
 
     Raises:
         ConfigError: such a view has no posterior; `refusal` says why.
@@ -107,8 +119,8 @@ def posterior(
     return after(view, seen, prior=prior, k=k, draws=draws, model=model, rng=rng, report=report)[0]
 
 
-def _held(view: View, keys: Sequence[object], k: int) -> Iterator[Ranking]:
-    """What is kept of these, with so many candidates."""
+def _find_memoized(view: View, keys: Sequence[object], k: int) -> Iterator[Ranking]:
+    """Yields memoized rankings that have at least k candidates."""
     for each in map(view.memo.get, keys):
         if isinstance(each, Ranking) and each.candidates.shape[1] >= k:
             yield each
@@ -125,10 +137,10 @@ def after(
     rng: Randomness,
     report: Report = quiet,
 ) -> tuple[Ranking, ...]:
-    """The posterior of an attacker who has seen the first of several releases, for each number of them asked for.
+    """Returns the posterior after each requested number of releases.
 
-    What is drawn anew is independent given the private row, so that each release adds its log-likelihood. The prior
-    `context` is that of the words around in the first release.
+    What is drawn anew is independent given the private row, so that each release adds its
+    log-likelihood. The prior `context` is that of the words around in the first release.
 
     Args:
         view: what the attacker sees.
@@ -138,7 +150,7 @@ def after(
         draws: noisy vectors.
         model: of the prior `context`.
         rng: for the draws.
-        report: told of progress.
+        report: callback for progress.
 
     Raises:
         ConfigError: such a view has no posterior; `refusal` says why.
@@ -150,17 +162,17 @@ def after(
     looked = min(MOST, len(view.origin)) if mixes(view) else k
     key = ("posterior", prior, draws, model if prior == "context" else None)
     keys = [(*key, number) for number in seen]
-    found = tuple(_held(view, keys, k))
+    found = tuple(_find_memoized(view, keys, k))
     if len(found) < len(keys):
         if mixes(view):
-            found = (_jointly(view, prior, looked, rng, report),)
+            found = (_rank_jointly(view, prior, looked, rng, report),)
         else:
-            found = _singly(view, prior, looked, seen, draws, model, rng, report)
+            found = _rank_singly(view, prior, looked, seen, draws, model, rng, report)
         view.memo.update(zip(keys, found, strict=True))
     return tuple(each.first(k) for each in found)
 
 
-def _singly(
+def _rank_singly(
     view: View,
     name: PriorName,
     k: int,
@@ -200,7 +212,10 @@ def _singly(
 def priors(
     view: View, name: PriorName, positions: Ids, model: str | None = None
 ) -> Iterator[tuple[Ids, Values]]:
-    """Which of some positions, and ln of the prior there, [m, V] or [1, V]; a part of them at a time."""
+    """Yields positions and their log priors, [m, V] or [1, V].
+
+    A part of them at a time.
+    """
     group = view.group[positions]
     if name != "context":
         same = prior.usual(view, name)[None]
@@ -217,7 +232,7 @@ def priors(
                 yield which[some], prior.within(view, found[some].astype(np.float64), number)
 
 
-def _jointly(view: View, name: PriorName, k: int, rng: Randomness, report: Report) -> Ranking:
+def _rank_jointly(view: View, name: PriorName, k: int, rng: Randomness, report: Report) -> Ranking:
     assert isinstance(view.mechanism, Windowed)
     static = prior.static(view.table, cast(StaticName, name), view.words.stopwords)
     candidates, scores = decode(

@@ -1,7 +1,7 @@
-"""The prior: what an attacker expects at a position before looking at the released word there.
+"""The prior: the attacker's expectation before looking at the released word.
 
-In: a table, and for the language model the released words around. Out: ln of probabilities of private rows.
-Not here: what the released word tells (`channel`), and both together (`posterior`).
+In: a table, and for the language model the released words around. Out: ln of probabilities of
+private rows. Not here: what the released word tells (`channel`), and both together (`posterior`).
 """
 
 from collections.abc import Iterator
@@ -24,28 +24,40 @@ PriorName = Literal["uniform", "unigram", "context"]
 PRIORS: tuple[PriorName, ...] = get_args(PriorName)
 
 CELLS = 1 << 26
-"""Logits that are held at once: 256 MiB."""
+"""Logits that are in memory at once: 256 MiB."""
 
 EVEN = 0.5
-"""The share of the uniform prior in the unigram prior: texts at hand are not the text that was counted."""
+"""The share of the uniform prior in the unigram prior.
+
+The attacked texts are not the text that was counted.
+"""
 
 OUTSIDE = 0.05
-"""Of the prior in a group, the share of words outside the table, of which nobody knows which row stands for them."""
+"""The prior share of words outside the table within a group.
+
+Nobody knows which row stands for them.
+"""
 
 USUAL, TEMPER = 0.3, 0.7
-"""Of the language model's prior, the share of the unigram prior, and the factor of the logits: what the model reads is
-noisy, and it is too sure. Found on sentences of SST-2's training set, under the exponential mechanism."""
+"""The unigram share and logit factor of the language model's prior.
+
+The model reads noisy text, and is too sure. Found on sentences of SST-2's training set, under the
+exponential mechanism.
+"""
 
 
 def static(
     table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "protect"] = "pass"
 ) -> Values:
-    """ln of the probability of every row, the same at all positions: float64 [V].
+    """Returns the log prior of every row, the same at all positions.
+
+    float64 [V].
 
     Args:
         table: whose rows they are.
         name: uniform, or the frequency of words in public text.
-        stopwords: whether words of the public list pass, or are protected and to be expected like all others.
+        stopwords: whether words of the public list pass, or are protected and to be expected like
+            all others.
     """
     even = np.full(len(table), 1 / len(table))
     share = (
@@ -57,16 +69,23 @@ def static(
 
 
 def usual(view: View, name: StaticName) -> Values:
-    """ln of the prior of every row of a view's words, the same at all positions: float64 [V]."""
+    """Returns the log prior of every row of a view's words.
+
+    The same at all positions: float64 [V].
+    """
     found = view.kept(static(view.vocabulary, name, view.words.stopwords))
     return found if view.out_of is None else found - log_sum(found[None])
 
 
 def within(view: View, log_prior: Values, group: int) -> Values:
-    """The prior [m, V] of a position whose group is seen: rows whose words have another group are expected no more.
+    """Restricts a log prior [m, V] to rows of one group.
 
-    A share stays with all rows, which stand for words outside the table, too. The same prior where the group of a word
-    does not follow from the word alone, or no row has this one.
+    The group is visible: rows whose words have another group are expected no more.
+
+    Rows whose words have another group are expected no more.
+
+    A share stays with all rows, which stand for words outside the table, too. The same prior where
+    the group of a word does not follow from the word alone, or no row has this one.
     """
     if view.row_group is None or not (own := view.row_group == group).any():
         return log_prior
@@ -78,7 +97,7 @@ def within(view: View, log_prior: Values, group: int) -> Values:
 
 
 def checked(name: str) -> PriorName:
-    """A prior's name as one.
+    """Checks a prior's name, and returns it.
 
     Raises:
         UnknownName: there is no prior of that name.
@@ -90,16 +109,22 @@ def checked(name: str) -> PriorName:
 
 
 def refusal(view: View, name: PriorName) -> str:
-    """Why a view has no such prior, in words that go on "not run: "; empty if it has."""
+    """Returns why a view has no such prior, or "".
+
+    In words that go on "not run: ".
+    """
     if name == "context" and view.words.unit == "wordpiece":
         return "a language model is asked for whole words, not for pieces"
     return ""
 
 
 def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[Ids, Floats]]:
-    """What a masked language model expects in the place of some items, given the released words around each.
+    """Yields a masked language model's log prior for some items.
 
-    The item itself is hidden. The probabilities are tempered, and mixed with those of the unigram prior.
+    The model reads the released words around each.
+
+    The item itself is hidden. The probabilities are tempered, and mixed with those of the unigram
+    prior.
 
     Args:
         view: the releases.
@@ -120,16 +145,19 @@ def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[
 
 
 def expect(view: View, logits: Floats) -> Floats:
-    """Probabilities of private rows, float32 [m, V], from a language model's logits of all words.
+    """Converts a language model's logits of all words to probabilities.
 
-    Where words of the public list pass, what is private is none of them. Their rows then stand for words outside the
-    table, of which the model says nothing: each has the share of public text that falls on it.
+    float32 [m, V], of private rows.
+
+    Where words of the public list pass, what is private is none of them. Their rows then stand for
+    words outside the table, of which the model says nothing: each has the share of public text that
+    falls on it.
     """
     if view.out_of is not None:
         return softmax(view.kept(logits))
     if view.words.stopwords == "protect":
         return softmax(logits)
-    listed = _listed(view.origin)
+    listed = _mark_listed(view.origin)
     falls = shares(view.origin)[listed].astype(np.float32)
     expected = softmax(np.where(listed, np.float32(-np.inf), logits))
     expected *= 1 - falls.sum()
@@ -138,8 +166,8 @@ def expect(view: View, logits: Floats) -> Floats:
 
 
 @lru_cache(maxsize=16)
-def _listed(table: EmbeddingTable) -> Flags:
-    """Which rows are words of the public list, bool [V]."""
+def _mark_listed(table: EmbeddingTable) -> Flags:
+    """Marks the rows whose words are on the public list: bool [V]."""
     return np.array([is_public(word) for word in table.words])
 
 
@@ -147,7 +175,9 @@ def _listed(table: EmbeddingTable) -> Flags:
 def language_model(
     table: EmbeddingTable, model: str | None, kind: ContextKind = "masked-lm"
 ) -> LanguageModel:
-    """A language model over a table's words, kept for the next texts: a sweep asks it in every cell.
+    """Loads a language model over a table's words, and caches it.
+
+    A sweep asks for it in every cell.
 
     Args:
         table: its words are the candidates.
@@ -161,5 +191,8 @@ def language_model(
 
 
 def seen(view: View) -> Ragged:
-    """The released words as a language model sees them: it has no word for a placeholder."""
+    """Returns the released words as input of a language model.
+
+    It has no word for a placeholder.
+    """
     return Ragged.released(view.released)

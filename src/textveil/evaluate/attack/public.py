@@ -1,4 +1,6 @@
-"""Public texts for an attacker who learns: without repetitions, and in two parts that have little in common.
+"""Public texts of the learning attacker: deduplicated, and split in two.
+
+The parts have little in common.
 
 In: texts that anybody may read. Out: those to count words in, and those to try the mechanism on.
 Not here: what is counted (`knowledge`).
@@ -13,16 +15,22 @@ from textveil.randomness import Flags, Ids, Randomness
 from textveil.text import tokenize
 
 RUN = 5
-"""Texts are compared by runs of so many words, or by all their words, where they have fewer."""
+"""The run length in words for finding texts inside others.
+
+Shorter texts are compared as a whole.
+"""
 
 COMMON = 3
-"""The two parts are compared by runs of so many words."""
+"""The run length in words for comparing the two parts."""
 
 SHARED = 0.3
-"""A text that shares more of its runs than this with those that are tried is not counted, unless most do."""
+"""The share of runs in common at which a text is dropped.
+
+A text that shares more of its runs with the tried texts is not counted, unless most do.
+"""
 
 TRIED = 1 / 3
-"""At most so much of the texts is tried."""
+"""The largest share of the texts that is tried."""
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
@@ -30,25 +38,31 @@ Hashes = NDArray[np.uint64]
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
-    """The texts but for those whose words another one holds in the same order; the longest first.
+    """Drops texts whose words another text contains in the same order.
 
-    Treebanks list a sentence, and then each phrase of it again: whoever counts words in both counts them twice.
+    The longest come first.
+
+    Treebanks list a sentence, and then each phrase of it again: whoever counts words in both counts
+    them twice.
     """
     ordered = sorted(dict.fromkeys(texts), key=len, reverse=True)
-    sequence, documents = _numbered(ordered)
+    sequence, documents = _number_words(ordered)
     sizes = np.diff(documents)
     held = sizes == 0
     for length in range(1, RUN):
-        held |= _repeats(sequence, documents, length)[0] & (sizes == length)
-    repeats, run, text = _repeats(sequence, documents, RUN)
+        held |= _find_repeats(sequence, documents, length)[0] & (sizes == length)
+    repeats, run, text = _find_repeats(sequence, documents, RUN)
     asked = np.flatnonzero(repeats & (sizes >= RUN))
-    held[asked] = _inside(sequence, documents, run, text, asked)
+    held[asked] = _find_contained(sequence, documents, run, text, asked)
     return [each for each, known in zip(ordered, held.tolist(), strict=True) if not known]
 
 
-def _repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Ids]:
-    """Which texts have only runs that stand in earlier ones; the number of each run, and the text that it is in."""
-    runs, text = _runs(sequence, documents, length)
+def _find_repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Ids]:
+    """Finds texts whose runs all occur in earlier texts.
+
+    Returns also the number of each run, and the text that it is in.
+    """
+    runs, text = _hash_runs(sequence, documents, length)
     _, run = np.unique(runs, return_inverse=True)
     texts = len(documents) - 1
     first = np.full(int(run.max(initial=-1)) + 1, texts)
@@ -58,31 +72,36 @@ def _repeats(sequence: Ids, documents: Ids, length: int) -> tuple[Flags, Ids, Id
     return repeats, run, text
 
 
-def _inside(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: Ids) -> list[bool]:
-    """Whether the words of some texts stand in one before them, which their rarest run leads to."""
+def _find_contained(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: Ids) -> list[bool]:
+    """Says of each text whether an earlier one contains all its words.
+
+    Candidates are found by the text's rarest run.
+    """
     order = np.argsort(run, kind="stable")
     starts = np.append(0, np.cumsum(np.bincount(run)))
     begins = np.searchsorted(text, asked)
     words = sequence.astype(np.int32)
-    found = []
+    result = []
     for number, begin in zip(asked.tolist(), begins.tolist(), strict=True):
         size = documents[number + 1] - documents[number]
         own = run[begin : begin + size - RUN + 1]
         rarest = own[np.argmin(starts[own + 1] - starts[own])]
         spelled = words[documents[number] : documents[number + 1]].tobytes()
         others = dict.fromkeys(text[order[starts[rarest] : starts[rarest + 1]]].tolist())
-        found.append(
+        result.append(
             any(
                 spelled in words[documents[i] : documents[i + 1]].tobytes()
                 for i in others
                 if i < number
             )
         )
-    return found
+    return result
 
 
 def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str], list[str]]:
-    """Texts to count in, and texts to try the mechanism on, which were not counted.
+    """Splits texts into those to count and those to try.
+
+    The mechanism is tried on texts that were not counted.
 
     Args:
         texts: without repetitions.
@@ -93,9 +112,9 @@ def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str],
     for part, draws in rng.open([len(texts)]).chunks(max(1, len(texts))):
         keys[part] = draws.uniform(1)[:, 0]
     ordered = [texts[i] for i in np.argsort(keys, kind="stable").tolist()]
-    sequence, documents = _numbered(ordered)
+    sequence, documents = _number_words(ordered)
     tried = min(int(np.searchsorted(documents, words)), int(len(texts) * TRIED))
-    runs, text = _runs(sequence, documents, COMMON)
+    runs, text = _hash_runs(sequence, documents, COMMON)
     seen = np.isin(runs, runs[text < tried])
     shared = np.bincount(text, seen, minlength=len(texts)) / np.maximum(
         1, np.bincount(text, minlength=len(texts))
@@ -109,16 +128,16 @@ def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str],
     return apart, ordered[:tried]
 
 
-def _numbered(texts: Sequence[str]) -> tuple[Ids, Ids]:
-    """The words of texts as numbers, in small letters, and where each text starts."""
+def _number_words(texts: Sequence[str]) -> tuple[Ids, Ids]:
+    """Numbers the lowercased words of texts, and returns where texts start."""
     tokens = tokenize(texts)
     number: dict[str, int] = {}
     found = [number.setdefault(word.lower(), len(number)) for word in tokens.words]
     return np.array(found, np.int64), tokens.documents
 
 
-def _runs(sequence: Ids, documents: Ids, length: int) -> tuple[Hashes, Ids]:
-    """A hash of every run of so many words, and the text that it is in."""
+def _hash_runs(sequence: Ids, documents: Ids, length: int) -> tuple[Hashes, Ids]:
+    """Hashes every run of a given length, and returns its text."""
     text = np.repeat(np.arange(len(documents) - 1), np.diff(documents))
     starts = np.flatnonzero(np.arange(len(sequence)) + length <= documents[1:][text])
     found = np.zeros(len(starts), np.uint64)

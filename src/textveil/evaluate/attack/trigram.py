@@ -1,4 +1,4 @@
-"""What a trigram model of general English expects between words: the one that comes with PocketSphinx.
+"""Word scores of a general English trigram model, which comes with PocketSphinx.
 
 In: words of texts, and candidates for some of them. Out: ln of how likely each candidate is there.
 Not here: which words are candidates (`candidates`), and how much this counts (`learned`).
@@ -16,18 +16,21 @@ from textveil.config.extras import library
 from textveil.randomness import Floats, Ids
 
 UNIT = math.log(1.0001)
-"""What one of the model's logarithms is."""
+"""The natural logarithm of the base of the model's logarithms."""
 
 UNKNOWN = -(1 << 29)
-"""What it says of a word that it does not know."""
+"""The log score below which a word is unknown to the model."""
 
 FEATURES = ("behind two", "before one", "before two")
-"""ln of the probability of the word itself, of the next one, and of the one after that, each after up to two words."""
+"""Names of the scores: the word, the next, the one after.
+
+ln of the probability of each, after up to two words.
+"""
 
 
 @cache
 def load() -> Any:
-    """The model; it takes a tenth of a second.
+    """Loads the model, which takes a tenth of a second.
 
     Raises:
         MissingExtra: PocketSphinx is not installed.
@@ -39,10 +42,12 @@ def load() -> Any:
 def expected(
     words: Sequence[str], documents: Ids, items: Ids, choices: Sequence[Sequence[str]]
 ) -> Floats:
-    """How likely choices are in the place of some words, less the mean of those that the model knows: [m, K, F].
+    """Scores choices in place of some words: [m, K, F].
 
-    Signs are left out. A word that the model does not know tells nothing: as a choice it gets 0, as a neighbour the
-    words up to it are all that is looked at.
+    Log probabilities, centred on the mean of the known choices.
+
+    Signs are left out. A word that the model does not know tells nothing: as a choice it gets 0, as
+    a neighbour the words up to it are all that is looked at.
 
     Args:
         words: the T words of all texts.
@@ -55,7 +60,7 @@ def expected(
     found = np.zeros(
         (len(items), len(choices[0]) if len(choices) else 0, len(FEATURES)), np.float32
     )
-    for number, (before, behind) in enumerate(_neighbours(words, documents, items, knows)):
+    for number, (before, behind) in enumerate(_yield_neighbours(words, documents, items, knows)):
         parts = [([], before), *((behind[i::-1], before[: 1 - i]) for i in range(len(behind)))]
         # the latest word first
         questions = [(len(first), [*first, "", *last]) for first, last in parts]
@@ -72,10 +77,13 @@ def expected(
     return found
 
 
-def _neighbours(
+def _yield_neighbours(
     words: Sequence[str], documents: Ids, items: Ids, knows: Any
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Of each item up to two words before it, the closest first, and up to two behind it, as far as all are known."""
+    """Yields up to two known words before and behind each item.
+
+    The closest come first.
+    """
     asked = set(items.tolist())
     for start, end in pairwise(documents.tolist()):
         kept = [i for i in range(start, end) if i in asked or any(map(str.isalnum, words[i]))]
@@ -83,10 +91,10 @@ def _neighbours(
         for place, item in enumerate(kept, 1):
             if item in asked:
                 yield (
-                    _known(reversed(spelled[max(0, place - 2) : place]), knows),
-                    _known(iter(spelled[place + 1 : place + 3]), knows),
+                    _take_known(reversed(spelled[max(0, place - 2) : place]), knows),
+                    _take_known(iter(spelled[place + 1 : place + 3]), knows),
                 )
 
 
-def _known(words: Iterator[str], knows: Any) -> list[str]:
+def _take_known(words: Iterator[str], knows: Any) -> list[str]:
     return list(takewhile(knows, words))

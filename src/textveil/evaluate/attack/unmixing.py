@@ -1,12 +1,15 @@
-"""What a release says of a word where the mechanism mixes neighbours: a linear estimate, learned from a simulation.
+"""A linear estimate of words that a mechanism mixes with their neighbours.
 
-In: releases of a window, what is believed of the words around. Out: a score of every row for every position.
-Not here: all words of a text weighed together (`joint`), and mechanisms that change each word by itself (`channel`).
+It is learned from a simulation.
 
-A released row is near a weighted mean of several words. So the vector of one of them is estimated by a weighted sum of
-the rows released around it, of words that passed, and of what its neighbours are taken to be. The weights are those of
-least squares on releases that the attacker made (Wiener's filter); how much a distance from the estimate counts is
-fitted there, too.
+In: releases of a window, what is believed of the words around. Out: a score of every row for every
+position. Not here: all words of a text weighed together (`joint`), and mechanisms that change each
+word by itself (`channel`).
+
+A released row is near a weighted mean of several words. So the vector of one of them is estimated
+by a weighted sum of the rows released around it, of words that passed, and of what its neighbours
+are taken to be. The weights are those of least squares on releases that the attacker made (Wiener's
+filter); how much a distance from the estimate counts is fitted there, too.
 """
 
 from collections.abc import Iterator
@@ -23,24 +26,31 @@ from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
 REACH = 6
-"""Words further away are not looked at."""
+"""The largest distance of words that are used."""
 
 TOGETHER = 256
-"""Positions whose vectors are held at once: 100 MB for a window of 13 words, d = 384 and two kinds of evidence."""
+"""Positions whose vectors are held at once.
+
+100 MB for a window of 13 words, d = 384 and two kinds of evidence.
+"""
 
 TRIED = 400
-"""Positions on which it is fitted how much a distance counts; all rows are weighed for each."""
+"""Positions on which the weight of the distance is fitted.
+
+All rows are weighed for each.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixedEvidence:
-    """What stands around n protected positions, as rows of a table and as expected vectors.
+    """The evidence around n protected positions, as rows and expected vectors.
 
     Attributes:
         vectors: the table that the mechanism takes vectors from.
         rows: int64 [n, F], rows released or passed at each offset, -1 for none.
         beside: int64 [n, G], protected positions at each offset but 0, -1 for none.
-        expected: float32 [n, d], what each position is taken to be; None if nothing is believed yet.
+        expected: float32 [n, d], the expected vector of each position; None if nothing is believed
+            yet.
     """
 
     vectors: EmbeddingTable
@@ -50,7 +60,7 @@ class MixedEvidence:
 
     @classmethod
     def of(cls, view: View, expected: Floats | None = None) -> Self:
-        """What stands around in releases of a window.
+        """Collects the evidence around each position of windowed releases.
 
         Args:
             view: the releases.
@@ -78,7 +88,10 @@ class MixedEvidence:
         )
 
     def parts(self, centre: Floats) -> Iterator[tuple[slice, Floats]]:
-        """Some positions at a time, and all vectors that stand around each [p, F', d]: `centre` is one of them."""
+        """Yields slices of positions with their evidence vectors [p, F', d].
+
+        `centre` is one of the vectors.
+        """
         for start in range(0, len(self.rows), TOGETHER):
             some = slice(start, start + TOGETHER)
             found = [
@@ -94,12 +107,13 @@ class MixedEvidence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WordEstimate:
-    """How a word is estimated from what stands around it.
+    """A linear estimate of a word's vector from those around it.
 
     Attributes:
         weights: float64 [F'], of the vectors around.
         centre: float32 [d], the mean of private words.
-        scale: by how much ln of the probability falls where half the squared distance from the estimate rises by 1.
+        scale: by how much ln of the probability falls where half the squared distance from the
+            estimate rises by 1.
     """
 
     weights: Values
@@ -108,10 +122,10 @@ class WordEstimate:
 
     @classmethod
     def fit(cls, evidence: MixedEvidence, truth: Ids, log_prior: Values) -> Self:
-        """The estimate that does best on releases whose words are known.
+        """Fits the least-squares estimate on releases whose words are known.
 
         Args:
-            evidence: what stands around n positions, n > 0.
+            evidence: the evidence around n positions, n > 0.
             truth: int64 [n], the rows of the words there.
             log_prior: float64 [V], ln of the share of each row among private words.
         """
@@ -138,7 +152,7 @@ class WordEstimate:
         return cls(weights=found, centre=centre, scale=weight / spread)
 
     def vectors(self, evidence: MixedEvidence) -> Floats:
-        """The vector that each position is estimated to have, float32 [n, d]."""
+        """Estimates the vector of each position: float32 [n, d]."""
         found = np.empty((len(evidence.rows), len(self.centre)), np.float32)
         for some, around in evidence.parts(self.centre):
             found[some] = np.einsum(
@@ -147,7 +161,10 @@ class WordEstimate:
         return found
 
     def lines(self, table: EmbeddingTable, estimated: Floats) -> Floats:
-        """The score of every row at positions with these estimates [p, d]: float32 [p, V]."""
+        """Returns the score of every row: float32 [p, V].
+
+        For positions with the estimates [p, d].
+        """
         found = [
             self.scale * (estimated @ rows.T - np.square(rows).sum(axis=1) / 2)
             for rows in table.slabs()
@@ -155,7 +172,10 @@ class WordEstimate:
         return np.concatenate(found, axis=1).astype(np.float32, copy=False)
 
     def scores(self, table: EmbeddingTable, estimated: Floats, rows: Ids) -> Floats:
-        """The scores of some rows [n, K] of each position, float32 [n, K]."""
+        """Returns the scores of given rows [n, K] of each position.
+
+        float32 [n, K].
+        """
         found = np.empty(rows.shape, np.float32)
         for start in range(0, len(rows), TOGETHER):
             some = slice(start, start + TOGETHER)
@@ -166,7 +186,10 @@ class WordEstimate:
 
 
 def expected(table: EmbeddingTable, rows: Ids, probability: Values) -> Floats:
-    """The mean vector of K rows [n, K] under probabilities: float32 [n, d]."""
+    """Computes the mean vector of rows [n, K] under probabilities.
+
+    float32 [n, d].
+    """
     found = np.empty((len(rows), table.dimension), np.float32)
     for start in range(0, len(rows), TOGETHER):
         some = slice(start, start + TOGETHER)

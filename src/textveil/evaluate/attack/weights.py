@@ -1,4 +1,4 @@
-"""How much each of several pieces of evidence counts: conditional logistic regression over candidates.
+"""Feature weights by conditional logistic regression over candidates.
 
 In: features of candidates, and which is right. Out: weights; probabilities of candidates.
 Not here: what the features are (`candidates`, `around`, `unmixing`).
@@ -10,27 +10,35 @@ from textveil.evaluate.logs import log_sum
 from textveil.randomness import Floats, Ids, Values
 
 RIDGE = 1e-3
-"""What a square of a weight costs, against the mean loss of a word."""
+"""The ridge penalty per square of a weight, against the mean loss."""
 
 SAMPLED = 2000
-"""Weights are first looked for on about so many words."""
+"""The sample of words on which weights are fitted first, about."""
 
 TOGETHER = 64
-"""Words whose candidates are weighed together: few, so that they stay in the cache."""
+"""Words whose candidates are weighed together.
+
+Few, so that they stay in the cache.
+"""
 
 CLOSE = 1e-7
-"""Weights are found where the loss would fall by no more."""
+"""The fall of the loss at which the fit stops."""
 
 
 def shares(features: Floats, weights: Values) -> Values:
-    """The probabilities of K candidates with features [m, K, F]: float64 [m, K]."""
+    """Computes probabilities of K candidates with features [m, K, F].
+
+    float64 [m, K].
+    """
     logits = (features @ weights.astype(np.float32)).astype(np.float64)
     found: Values = np.exp(logits - log_sum(logits)[:, None])
     return found
 
 
 def logistic(features: Floats, right: Ids) -> Values:
-    """Weights under which the right one of K candidates is the likeliest: conditional logistic regression.
+    """Fits weights that make the right candidates the likeliest.
+
+    By conditional logistic regression.
 
     Source: McFadden, "Conditional logit analysis of qualitative choice behavior", 1974.
 
@@ -48,16 +56,19 @@ def logistic(features: Floats, right: Ids) -> Values:
     chosen = features[np.arange(len(right)), right]
     weights = start
     for step in (max(1, len(right) // SAMPLED), 1):  # what is found on a sample is a good start
-        weights = _newton(features[::step], chosen[::step], start, weights)
+        weights = _minimize_loss(features[::step], chosen[::step], start, weights)
     return weights
 
 
-def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) -> Values:
-    """Weights of the least loss, by Newton's method from some weights on; steps that lead up are halved."""
-    loss, gradient, curvature = _loss(features, chosen, start, weights)
+def _minimize_loss(features: Floats, chosen: Floats, start: Values, weights: Values) -> Values:
+    """Minimizes the loss by Newton's method from given weights.
+
+    Steps that increase it are halved.
+    """
+    loss, gradient, curvature = _compute_loss(features, chosen, start, weights)
     step = np.linalg.solve(curvature, gradient)
     while gradient @ step > CLOSE:
-        tried = _loss(features, chosen, start, weights - step)
+        tried = _compute_loss(features, chosen, start, weights - step)
         if tried[0] < loss:
             weights, (loss, gradient, curvature) = weights - step, tried
             step = np.linalg.solve(curvature, gradient)
@@ -66,10 +77,10 @@ def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) ->
     return weights
 
 
-def _loss(
+def _compute_loss(
     features: Floats, chosen: Floats, start: Values, weights: Values
 ) -> tuple[float, Values, Values]:
-    """The mean loss with what the weights themselves cost, its gradient [F], and its curvature [F, F]."""
+    """Computes the penalized mean loss, its gradient [F], and curvature [F, F]."""
     m, _, f = features.shape
     loss, gradient, curvature = 0.0, np.zeros(f), np.zeros((f, f))
     for at in range(0, m, TOGETHER):
