@@ -146,8 +146,7 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
-_CHOSEN = re.compile(r"(<!-- choose( \w+)? -->\n).*?(<!-- end of choose -->)", re.DOTALL)
-_ALL_PUBLIC = re.compile(r"(<!-- all public -->\n).*?(<!-- end of all public -->)", re.DOTALL)
+_KEPT = re.compile(r"(<!-- kept -->\n).*?(<!-- end of kept -->)", re.DOTALL)
 _DATA = re.compile(r"(<!-- profile data -->\n).*?(<!-- end of profile data -->)", re.DOTALL)
 
 
@@ -159,11 +158,33 @@ def choices(part: str = "") -> "list[Choice]":
     return choose.choices(choose.read(CHOOSE / part))
 
 
-def chosen(part: str = "") -> str:
-    """All mechanisms, as Markdown."""
-    from textveil_bench import choose
+def kept() -> str:
+    """What mechanisms keep at equal risk, as Markdown: a line for each, a column for each data set.
 
-    return "\n".join(choose.markdown(choices(part)))
+    A data set stands at the lowest level that any mechanism reaches there.
+    """
+    lowest: dict[str, Choice] = {}
+    for part in ("", "pairs", "answers", "tasks"):
+        for choice in choices(part):
+            if choice.kept:
+                lowest.setdefault(choice.data, choice)
+    cells: dict[str, dict[str, str]] = {}
+    for data, choice in lowest.items():
+        shown = [each for each in choice.baselines if each.family not in ("identity", "mask")]
+        for each in (*shown, *choice.kept):
+            ends = each.share.interval
+            spelled = f"{ends.value:.2f} [{ends.low:.2f}, {ends.high:.2f}]"
+            cells.setdefault(each.family, {})[data] = spelled.replace("-0.00", "0.00")
+    for data, choice in lowest.items():
+        for family in choice.missing:
+            cells.setdefault(family, {})[data] = "not reached"
+    named = [f"{data} at {choice.level:g}" for data, choice in lowest.items()]
+    lines = [f"| mechanism | {' | '.join(named)} |", "|---" * (1 + len(named)) + "|"]
+    lines += [
+        f"| {family} | {' | '.join(by_data.get(data, '') for data in lowest)} |"
+        for family, by_data in cells.items()
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def kept_by_data() -> str:
@@ -179,13 +200,6 @@ def kept_by_data() -> str:
         f"the way from what passes to the originals, as judges of topics read it; an attacker who learned names "
         f"{shares[1]} of the private words, and {shares[2]} from what passes alone.\n"
     )
-
-
-def all_public() -> str:
-    """What one names who learned from all public texts, from the rows of `textveil bench choose --all-public`."""
-    from textveil_bench import choose
-
-    return "\n".join(choose.all_public(choose.read(CHOOSE)))
 
 
 def draw(path: Path = PICTURE) -> None:
@@ -457,16 +471,13 @@ def compared(text: str) -> str:
         (_DATA, kept_by_data),
         (_LEAD, lead),
         (_REPRODUCED, reproduced),
-        (_ALL_PUBLIC, all_public),
+        (_KEPT, kept),
     ):
         if mark.search(text):
             filling = made()
             text = mark.sub(
                 lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text
             )
-    text = _CHOSEN.sub(
-        lambda match: f"{match[1]}\n{chosen((match[2] or '').strip())}\n{match[3]}", text
-    )
     text = _PROMPTS.sub(
         lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text
     )
