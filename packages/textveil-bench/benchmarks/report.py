@@ -255,8 +255,8 @@ def slices() -> "dict[str, list[Series]]":
     return found
 
 
-def domains(title: str) -> str:
-    """A metric of every release in every domain as Markdown, with 95% intervals over texts.
+def domains(*titles: str) -> str:
+    """Metrics of every release in every domain as Markdown, beside each other in a cell.
 
     Raises:
         ValueError: no row has such a metric.
@@ -264,25 +264,28 @@ def domains(title: str) -> str:
     from textveil_bench.report.markup import budget
 
     values: dict[str, dict[str, str]] = {}
-    texts: dict[str, int] = {}
+    texts: dict[str, str] = {}
     for domain, each in slices().items():
         for cell in (cell for one in each for cell in one.cells):
             release = ", ".join(filter(None, (cell.row["series"], budget(cell.row["budget"]))))
-            metric = _titled(cell, title)
-            found = "" if metric is None else _rate(asdict(cell.estimates[metric].interval))
-            values.setdefault(release, {})[domain] = found
-            if metric is not None:
-                texts[domain] = int((cell.scores[metric].sample.sizes > 0).sum())
+            metrics = [_titled(cell, title) for title in titles]
+            found = [
+                metric and f"{cell.estimates[metric].interval.value:.3f}" for metric in metrics
+            ]
+            values.setdefault(release, {})[domain] = "/".join(each or "" for each in found)
+            if all(metrics):
+                counts = [
+                    (cell.scores[metric].sample.sizes > 0).sum() for metric in metrics if metric
+                ]
+                texts[domain] = "/".join(map(str, counts))
     if not texts:
-        raise ValueError(f"no row of a domain has the metric {title!r}")
+        raise ValueError(f"no row of a domain has the metric {' and '.join(titles)!r}")
     lines = [f"| release | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
     lines += [
         f"| {release} | {' | '.join(by_domain.get(domain, '') for domain in slices())} |"
         for release, by_domain in values.items()
     ]
-    lines += [
-        f"| *texts that were looked at* | {' | '.join(str(texts.get(domain, 0)) for domain in slices())} |"
-    ]
+    lines += [f"| *texts* | {' | '.join(texts.get(domain, '') for domain in slices())} |"]
     return "\n".join(lines) + "\n"
 
 
@@ -481,7 +484,9 @@ def compared(text: str) -> str:
     text = _PROMPTS.sub(
         lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text
     )
-    return _DOMAINS.sub(lambda match: f"{match[1]}\n{domains(match[2].strip())}\n{match[3]}", text)
+    return _DOMAINS.sub(
+        lambda match: f"{match[1]}\n{domains(*_columns(match[2]))}\n{match[3]}", text
+    )
 
 
 def stored() -> list[dict[str, Any]]:
