@@ -359,8 +359,7 @@ def reproduced(folder: Path = REPRODUCED) -> str:
         for path in sorted(folder.glob("*.json"), key=_numbered)
     ]
     again = repeated(found)
-    targets = (line for each in found for line in _target(each, again))
-    return "\n".join([*_cost(folder), *_counts(found, again), *targets])
+    return "\n".join([*_cost(folder), *_counts(found, again), *_claims(found, again)])
 
 
 def _cost(folder: Path) -> Iterator[str]:
@@ -404,63 +403,40 @@ def _numbered(path: Path) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
 
 
-def _target(found: dict[str, Any], again: Again) -> Iterator[str]:
-    """A figure or table: data, claims, values beside the paper's, tables, what was not run, and what is wrong."""
-    from textveil_bench.reproduce.page import plainly
+def _claims(found: list[dict[str, Any]], again: Again) -> Iterator[str]:
+    """A table for each paper: a line for each claim of a figure or table, with what became of it on each data set.
 
-    yield from (
-        f"## {found['title']}",
-        "",
-        f"`textveil reproduce {found['target']}`. {found['shows'].strip()}",
-        "",
-    )
-    examples = {cell["data"]: cell["examples"] for cell in found["cells"]}
-    if examples:
-        yield from (
-            f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.",
-            "",
-        )
-    elif found["tables"]:  # rows have their own
-        made = found["circumstances"]
-        yield from (
-            f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.",
-            "",
-        )
-    if found["claims"]:
-        yield from ("| claim | source | data | metric | | what our rows say |", "|---" * 6 + "|")
-        for i, each in enumerate(found["claims"]):
-            answer, says = f"**{each['answer']}**", each["says"]
-            if (first := again.get((found["target"], i))) is not None:
-                says += f"; the comparison of `{first}`, which counts there"
-            cells = each["claim"], each["source"], each["data"], each["metric"], answer, says
-            yield f"| {' | '.join(map(_cell, cells))} |"
+    A claim whose comparison counts elsewhere is left out.
+    """
+    for paper in dict.fromkeys(each["paper"] for each in found if each["claims"]):
+        yield from (f"### {paper}", "", "| target | claim | what we found |", "|---|---|---|")
+        for each in (each for each in found if each["paper"] == paper):
+            by_claim: dict[str, list[dict[str, Any]]] = {}
+            for i, claim in enumerate(each["claims"]):
+                if (each["target"], i) not in again:
+                    by_claim.setdefault(claim["claim"], []).append(claim)
+            for claim, own in by_claim.items():
+                yield f"| `{each['target']}` | {_cell(claim)} | {_cell(_became(own))} |"
         yield ""
-    if published := [each for each in found["published"] if each["value"] is not None]:
-        yield from ("| beside the paper | metric | paper | ours | source |", "|---" * 5 + "|")
-        for each in published:
-            cells = (
-                each["series"],
-                each["metric"],
-                f"{each['published']:.4g}",
-                _rate(each),
-                each["source"],
-            )
-            yield f"| {' | '.join(map(_cell, cells))} |"
-        yield ""
-    for each in found["tables"]:
-        yield from (f"{each['title']}:", "", f"| {' | '.join(map(_cell, each['columns']))} |")
-        yield "|---" * len(each["columns"]) + "|"
-        for row in each["rows"]:
-            yield f"| {' | '.join(_cell(plainly(value)) for value in row)} |"
-        yield from ("", *(f"- {note}" for note in each["notes"]), *[""] * bool(each["notes"]))
-    if found["not_run"]:
-        yield from (*(f"- {panel}: not run: {why}." for panel, why in found["not_run"].items()), "")
-    for title, told in (
-        ("What differs", found["differs"]),
-        ("Where the paper is wrong, or cannot be right as it stands", found["contradicts"]),
-    ):
-        if told:
-            yield from (f"{title}:", "", *(f"- {each}" for each in told), "")
+
+
+def _became(claims: list[dict[str, Any]]) -> str:
+    """The answers of a claim, each with its data sets and mean differences; all that is said where it does not hold."""
+    told = []
+    for answer in ANSWERS:
+        places = []
+        for each in (each for each in claims if each["answer"] == answer):
+            means = " / ".join(f"{gap['value']:+.3f}" for gap in each["gaps"])
+            says = each["says"].replace("; ", ", ") if answer == "does not hold" else means
+            places.append(f"{_data(each['data'])} {says}".strip())
+        if places:
+            told.append(f"**{answer}**: {' and '.join(places)}")
+    return "; ".join(told)
+
+
+def _data(name: str) -> str:
+    """A data set as the page names it: `sst2, Gemma 3 270M` is sst2 judged by Gemma."""
+    return name.replace(", Gemma 3 270M", " by Gemma")
 
 
 def _cell(text: str) -> str:
