@@ -559,9 +559,10 @@ def _cell(row: dict[str, Any], example: Example) -> str:
     )
     if row["left"]:
         told.append(f"left: {', '.join(row['left'])}")
-    told.append(
-        f"altered: {' '.join(row['altered'])}" if row["altered"] else "nothing else altered"
-    )
+    if row["altered"]:
+        told.append(f"altered: {' '.join(row['altered'])}")
+    elif not told:
+        told.append("nothing altered")
     return "; ".join(told)
 
 
@@ -609,34 +610,13 @@ def way_back(rows: Rows) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shown(rows: Rows, tool: str, things: str) -> str:
-    """Releases and answers of a tool as they are stored, a line each, in a fence."""
-    lines = []
-    for what in things.split("; "):
-        row = rows[tool, what]
-        said = row.get("release", row.get("answer"))
-        lines.append(f"{what}: {' / '.join([said] if isinstance(said, str) else said)}")
-    return "```text\n" + "\n".join(lines) + "\n```\n"
-
-
-_MARKED = re.compile(
-    r"(<!-- compare ([a-z]+)(?: ([a-z-]+): ([^>\n]+?))? -->\n).*?(<!-- end of compare -->)",
-    re.DOTALL,
-)
+_MARKED = re.compile(r"(<!-- compare ([a-z]+) -->\n).*?(<!-- end of compare -->)", re.DOTALL)
 
 
 def fill(text: str, rows: Rows) -> str:
-    """The page with what the rows say between its marks.
-
-    `<!-- compare found -->` is a table; `<!-- compare shown litellm: turns -->` is what a tool released.
-    """
+    """The page with the tables of the rows between its marks, which are like `<!-- compare found -->`."""
     tables = {"found": found, "cost": cost, "back": way_back}
-
-    def filled(match: re.Match[str]) -> str:
-        own = shown(rows, match[3], match[4]) if match[2] == "shown" else tables[match[2]](rows)
-        return f"{match[1]}\n{own}\n{match[5]}"
-
-    return _MARKED.sub(filled, text)
+    return _MARKED.sub(lambda match: f"{match[1]}\n{tables[match[2]](rows)}\n{match[3]}", text)
 
 
 def main() -> None:

@@ -146,8 +146,7 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
-_CHOSEN = re.compile(r"(<!-- choose( \w+)? -->\n).*?(<!-- end of choose -->)", re.DOTALL)
-_ALL_PUBLIC = re.compile(r"(<!-- all public -->\n).*?(<!-- end of all public -->)", re.DOTALL)
+_KEPT = re.compile(r"(<!-- kept -->\n).*?(<!-- end of kept -->)", re.DOTALL)
 _DATA = re.compile(r"(<!-- profile data -->\n).*?(<!-- end of profile data -->)", re.DOTALL)
 
 
@@ -159,11 +158,33 @@ def choices(part: str = "") -> "list[Choice]":
     return choose.choices(choose.read(CHOOSE / part))
 
 
-def chosen(part: str = "") -> str:
-    """All mechanisms, as Markdown."""
-    from textveil_bench import choose
+def kept() -> str:
+    """What mechanisms keep at equal risk, as Markdown: a line for each, a column for each data set.
 
-    return "\n".join(choose.markdown(choices(part)))
+    A data set stands at the lowest level that any mechanism reaches there.
+    """
+    lowest: dict[str, Choice] = {}
+    for part in ("", "pairs", "answers", "tasks"):
+        for choice in choices(part):
+            if choice.kept:
+                lowest.setdefault(choice.data, choice)
+    cells: dict[str, dict[str, str]] = {}
+    for data, choice in lowest.items():
+        shown = [each for each in choice.baselines if each.family not in ("identity", "mask")]
+        for each in (*shown, *choice.kept):
+            ends = each.share.interval
+            spelled = f"{ends.value:.2f} [{ends.low:.2f}, {ends.high:.2f}]"
+            cells.setdefault(each.family, {})[data] = spelled.replace("-0.00", "0.00")
+    for data, choice in lowest.items():
+        for family in choice.missing:
+            cells.setdefault(family, {})[data] = "not reached"
+    named = [f"{data} at {choice.level:g}" for data, choice in lowest.items()]
+    lines = [f"| mechanism | {' | '.join(named)} |", "|---" * (1 + len(named)) + "|"]
+    lines += [
+        f"| {family} | {' | '.join(by_data.get(data, '') for data in lowest)} |"
+        for family, by_data in cells.items()
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def kept_by_data() -> str:
@@ -179,13 +200,6 @@ def kept_by_data() -> str:
         f"the way from what passes to the originals, as judges of topics read it; an attacker who learned names "
         f"{shares[1]} of the private words, and {shares[2]} from what passes alone.\n"
     )
-
-
-def all_public() -> str:
-    """What one names who learned from all public texts, from the rows of `textveil bench choose --all-public`."""
-    from textveil_bench import choose
-
-    return "\n".join(choose.all_public(choose.read(CHOOSE)))
 
 
 def draw(path: Path = PICTURE) -> None:
@@ -241,8 +255,8 @@ def slices() -> "dict[str, list[Series]]":
     return found
 
 
-def domains(title: str) -> str:
-    """A metric of every release in every domain as Markdown, with 95% intervals over texts.
+def domains(*titles: str) -> str:
+    """Metrics of every release in every domain as Markdown, beside each other in a cell.
 
     Raises:
         ValueError: no row has such a metric.
@@ -250,25 +264,28 @@ def domains(title: str) -> str:
     from textveil_bench.report.markup import budget
 
     values: dict[str, dict[str, str]] = {}
-    texts: dict[str, int] = {}
+    texts: dict[str, str] = {}
     for domain, each in slices().items():
         for cell in (cell for one in each for cell in one.cells):
             release = ", ".join(filter(None, (cell.row["series"], budget(cell.row["budget"]))))
-            metric = _titled(cell, title)
-            found = "" if metric is None else _rate(asdict(cell.estimates[metric].interval))
-            values.setdefault(release, {})[domain] = found
-            if metric is not None:
-                texts[domain] = int((cell.scores[metric].sample.sizes > 0).sum())
+            metrics = [_titled(cell, title) for title in titles]
+            found = [
+                metric and f"{cell.estimates[metric].interval.value:.3f}" for metric in metrics
+            ]
+            values.setdefault(release, {})[domain] = "/".join(each or "" for each in found)
+            if all(metrics):
+                counts = [
+                    (cell.scores[metric].sample.sizes > 0).sum() for metric in metrics if metric
+                ]
+                texts[domain] = "/".join(map(str, counts))
     if not texts:
-        raise ValueError(f"no row of a domain has the metric {title!r}")
+        raise ValueError(f"no row of a domain has the metric {' and '.join(titles)!r}")
     lines = [f"| release | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
     lines += [
         f"| {release} | {' | '.join(by_domain.get(domain, '') for domain in slices())} |"
         for release, by_domain in values.items()
     ]
-    lines += [
-        f"| *texts that were looked at* | {' | '.join(str(texts.get(domain, 0)) for domain in slices())} |"
-    ]
+    lines += [f"| *texts* | {' | '.join(texts.get(domain, '') for domain in slices())} |"]
     return "\n".join(lines) + "\n"
 
 
@@ -342,8 +359,7 @@ def reproduced(folder: Path = REPRODUCED) -> str:
         for path in sorted(folder.glob("*.json"), key=_numbered)
     ]
     again = repeated(found)
-    targets = (line for each in found for line in _target(each, again))
-    return "\n".join([*_cost(folder), *_counts(found, again), *targets])
+    return "\n".join([*_cost(folder), *_counts(found, again), *_claims(found, again)])
 
 
 def _cost(folder: Path) -> Iterator[str]:
@@ -387,63 +403,40 @@ def _numbered(path: Path) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
 
 
-def _target(found: dict[str, Any], again: Again) -> Iterator[str]:
-    """A figure or table: data, claims, values beside the paper's, tables, what was not run, and what is wrong."""
-    from textveil_bench.reproduce.page import plainly
+def _claims(found: list[dict[str, Any]], again: Again) -> Iterator[str]:
+    """A table for each paper: a line for each claim of a figure or table, with what became of it on each data set.
 
-    yield from (
-        f"## {found['title']}",
-        "",
-        f"`textveil reproduce {found['target']}`. {found['shows'].strip()}",
-        "",
-    )
-    examples = {cell["data"]: cell["examples"] for cell in found["cells"]}
-    if examples:
-        yield from (
-            f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.",
-            "",
-        )
-    elif found["tables"]:  # rows have their own
-        made = found["circumstances"]
-        yield from (
-            f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.",
-            "",
-        )
-    if found["claims"]:
-        yield from ("| claim | source | data | metric | | what our rows say |", "|---" * 6 + "|")
-        for i, each in enumerate(found["claims"]):
-            answer, says = f"**{each['answer']}**", each["says"]
-            if (first := again.get((found["target"], i))) is not None:
-                says += f"; the comparison of `{first}`, which counts there"
-            cells = each["claim"], each["source"], each["data"], each["metric"], answer, says
-            yield f"| {' | '.join(map(_cell, cells))} |"
+    A claim whose comparison counts elsewhere is left out.
+    """
+    for paper in dict.fromkeys(each["paper"] for each in found if each["claims"]):
+        yield from (f"### {paper}", "", "| target | claim | what we found |", "|---|---|---|")
+        for each in (each for each in found if each["paper"] == paper):
+            by_claim: dict[str, list[dict[str, Any]]] = {}
+            for i, claim in enumerate(each["claims"]):
+                if (each["target"], i) not in again:
+                    by_claim.setdefault(claim["claim"], []).append(claim)
+            for claim, own in by_claim.items():
+                yield f"| `{each['target']}` | {_cell(claim)} | {_cell(_became(own))} |"
         yield ""
-    if published := [each for each in found["published"] if each["value"] is not None]:
-        yield from ("| beside the paper | metric | paper | ours | source |", "|---" * 5 + "|")
-        for each in published:
-            cells = (
-                each["series"],
-                each["metric"],
-                f"{each['published']:.4g}",
-                _rate(each),
-                each["source"],
-            )
-            yield f"| {' | '.join(map(_cell, cells))} |"
-        yield ""
-    for each in found["tables"]:
-        yield from (f"{each['title']}:", "", f"| {' | '.join(map(_cell, each['columns']))} |")
-        yield "|---" * len(each["columns"]) + "|"
-        for row in each["rows"]:
-            yield f"| {' | '.join(_cell(plainly(value)) for value in row)} |"
-        yield from ("", *(f"- {note}" for note in each["notes"]), *[""] * bool(each["notes"]))
-    if found["not_run"]:
-        yield from (*(f"- {panel}: not run: {why}." for panel, why in found["not_run"].items()), "")
-    for title, told in (
-        ("What differs", found["differs"]),
-        ("Where the paper is wrong, or cannot be right as it stands", found["contradicts"]),
-    ):
-        if told:
-            yield from (f"{title}:", "", *(f"- {each}" for each in told), "")
+
+
+def _became(claims: list[dict[str, Any]]) -> str:
+    """The answers of a claim, each with its data sets and mean differences; all that is said where it does not hold."""
+    told = []
+    for answer in ANSWERS:
+        places = []
+        for each in (each for each in claims if each["answer"] == answer):
+            means = " / ".join(f"{gap['value']:+.3f}" for gap in each["gaps"])
+            says = each["says"].replace("; ", ", ") if answer == "does not hold" else means
+            places.append(f"{_data(each['data'])} {says}".strip())
+        if places:
+            told.append(f"**{answer}**: {' and '.join(places)}")
+    return "; ".join(told)
+
+
+def _data(name: str) -> str:
+    """A data set as the page names it: `sst2, Gemma 3 270M` is sst2 judged by Gemma."""
+    return name.replace(", Gemma 3 270M", " by Gemma")
 
 
 def _cell(text: str) -> str:
@@ -457,20 +450,19 @@ def compared(text: str) -> str:
         (_DATA, kept_by_data),
         (_LEAD, lead),
         (_REPRODUCED, reproduced),
-        (_ALL_PUBLIC, all_public),
+        (_KEPT, kept),
     ):
         if mark.search(text):
             filling = made()
             text = mark.sub(
                 lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text
             )
-    text = _CHOSEN.sub(
-        lambda match: f"{match[1]}\n{chosen((match[2] or '').strip())}\n{match[3]}", text
-    )
     text = _PROMPTS.sub(
         lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text
     )
-    return _DOMAINS.sub(lambda match: f"{match[1]}\n{domains(match[2].strip())}\n{match[3]}", text)
+    return _DOMAINS.sub(
+        lambda match: f"{match[1]}\n{domains(*_columns(match[2]))}\n{match[3]}", text
+    )
 
 
 def stored() -> list[dict[str, Any]]:
