@@ -1,7 +1,7 @@
 """Claims: what a mechanism promises on a table, apart from any text.
 
 In: what a mechanism knows of itself. Out: `Claim`, and `Restricted` for promises between some words only.
-Not here: the statement about a released text (`guarantee`), and the proofs (docs/understand/guarantees.md).
+Not here: the statement about a released text (`guarantee`), and the proofs (docs/understand/proofs.md).
 """
 
 import math

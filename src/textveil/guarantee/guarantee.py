@@ -2,7 +2,7 @@
 
 In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`.
 Not here: how numbers and things are called (`wording`), composition over releases and texts (`accounting`), and the
-proofs (docs/understand/guarantees.md).
+proofs (docs/understand/proofs.md).
 """
 
 import math
