@@ -2,7 +2,7 @@
 
 In: a mechanism's properties. Out: `Claim`, and `Restricted` for promises between some words only.
 Not here: the statement about a released text (`guarantee`), and the proofs
-(docs/understand/guarantees.md).
+(docs/understand/proofs.md).
 """
 
 import math

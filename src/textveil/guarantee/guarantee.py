@@ -1,8 +1,8 @@
 """Statements about a released text: as data, JSON, and words.
 
-In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`. Not
-here: the names of numbers and things (`wording`), composition over releases and texts
-(`accounting`), and the proofs (docs/understand/guarantees.md).
+In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`.
+Not here: the names of numbers and things (`wording`), composition over releases and texts
+(`accounting`), and the proofs (docs/understand/proofs.md).
 """
 
 import math
