@@ -26,7 +26,7 @@ from training.cli import with_corpora
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "measured.json"
-DOCUMENTS = HERE / "README.md", HERE.parent / "docs" / "lookup" / "models.md"
+DOCUMENTS = (HERE / "README.md",)
 RESAMPLES = 2000
 """Bootstrap samples behind every interval (95%)."""
 
@@ -271,7 +271,7 @@ def fill(text: str, rows: list[Row]) -> str:
 
 
 def main() -> None:
-    """Measures what is requested, keeps the other rows, and writes both files."""
+    """Measures what is requested, keeps the other rows, and writes the file and the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("adapters", nargs="*", default=["masked-lm", "tagger", "reader"])
     parser.add_argument("--device", default="cpu")

@@ -33,7 +33,7 @@ def passing(rule: LeafRule, path: str = "") -> Iterator[tuple[str, str | None]]:
 
 
 def tables() -> str:
-    """All of them as Markdown: of each route a line for each form."""
+    """All of them as Markdown: a line for each form, of all routes that begin alike."""
     headers = dict.fromkeys(name for operation in operations() for name in operation.forwards)
     lines = [
         "## Headers",
@@ -41,25 +41,19 @@ def tables() -> str:
         f"{', '.join(f'`{name}`' for name in headers)}; each where its API has it.",
         "",
     ]
-    seen: dict[str, str] = {}
+    rooms: dict[str, dict[str | None, set[str]]] = {}
     for operation in operations():
         if operation.name.startswith("litellm"):
             continue  # they send nothing on
-        by_form: dict[str | None, set[str]] = {}
+        by_form = rooms.setdefault(operation.path.split("/")[1], {})
         for path, form in passing(operation.request):
             by_form.setdefault(form, set()).add(".".join(path.split(".")[-2:]))
+    for room, by_form in rooms.items():
         shown = [
             f"| `{_cell(form)}` | {', '.join(f'`{each}`' for each in sorted(own))} |"
             for form, own in by_form.items()
         ]
-        same = seen.setdefault("\n".join(shown), operation.name)
-        lines += [f"## {operation.method} {operation.path.replace(':path', '')}", ""]
-        if not shown:
-            lines += ["Nothing.", ""]
-        elif same != operation.name:
-            lines += [f"As `{same}`.", ""]
-        else:
-            lines += ["| form | where |", "|---|---|", *shown, ""]
+        lines += [f"## {room}", "", "| form | where |", "|---|---|", *shown, ""]
     return "\n".join(lines)
 
 
