@@ -1,7 +1,8 @@
 """The command `textveil`: its verbs are imported when they run.
 
-In: nothing. Out: the command, which `shell` runs. Not here: the verbs (the modules beside this one;
-the registry says which), errors and exit codes (`shell`).
+In: nothing. Out: the command, which `shell` runs.
+Not here: the verbs (the modules beside this one; the registry says which), errors and exit codes
+(`shell`).
 """
 
 from contextlib import suppress

@@ -1,8 +1,9 @@
 """The verb `table calibrate`.
 
 In: public texts, a table and a language model. Out: the largest logit, which is Cape's clipping
-bound, and quantiles. Not here: how logits are measured (`models.calibration`), and the picture of
-them (`textveil_bench.pictures`).
+bound, and quantiles.
+Not here: how logits are measured (`models.calibration`), and the picture of them
+(`textveil_bench.pictures`).
 """
 
 import math

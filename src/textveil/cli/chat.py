@@ -1,8 +1,8 @@
 """The verb `chat`.
 
 In: prompts as an argument, from a pipe or line by line. Out: restored answers on standard output;
-what was sent, and its statement, on standard error. Not here: the conversation
-(`gateway.conversation`), and the model (`models.endpoint`).
+what was sent, and its statement, on standard error.
+Not here: the conversation (`gateway.conversation`), and the model (`models.endpoint`).
 """
 
 import os

@@ -1,7 +1,8 @@
 """The verbs `table codes` and `table books`, and descriptions of books.
 
 In: public texts, a table and a number of codes; an epsilon and books. Out: the file of a book, and
-what it hides. Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
+what it hides.
+Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
 """
 
 import json

@@ -1,7 +1,8 @@
 """The verb `corpus`: run, verify, finish.
 
 In: files of texts, or a release. Out: a release in a folder, with its statement; what of one was
-changed. Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`files`).
+changed.
+Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`files`).
 """
 
 import json

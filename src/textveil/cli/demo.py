@@ -1,7 +1,8 @@
 """The demonstration: a prompt, a letter, and mechanisms side by side.
 
 In: a console. Out: what is sent and released, with what is said of it. Also any text beside its
-release. Not here: how a text is privatized (`pipeline`), and the command itself (`cli.names`).
+release.
+Not here: how a text is privatized (`pipeline`), and the command itself (`cli.names`).
 """
 
 import re

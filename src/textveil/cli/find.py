@@ -1,7 +1,8 @@
 """The verb `find`.
 
 In: a prompt. Out: what is private in it and what stays, each with its place and the reason: lines,
-JSON, a page. Not here: what is found (`textveil.protect`), and how it is hidden (`protect`).
+JSON, a page.
+Not here: what is found (`textveil.protect`), and how it is hidden (`protect`).
 """
 
 from itertools import tee

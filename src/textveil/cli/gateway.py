@@ -1,8 +1,8 @@
 """The verb `gateway`, and the verbs under it.
 
 In: an upstream and how to privatize, or a policy. Out: a server on this machine, and a line on
-standard error that says where; keys; what is wrong with a policy. Not here: what it does
-(`gateway`).
+standard error that says where; keys; what is wrong with a policy.
+Not here: what it does (`gateway`).
 """
 
 import json

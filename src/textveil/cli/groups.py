@@ -1,7 +1,8 @@
 """The verb `groups`.
 
 In: a text, or several. Out: releases with every word in the colour of its group, on a terminal and
-as a page. Not here: how words are grouped (`protect`), and how groups look (`show`).
+as a page.
+Not here: how words are grouped (`protect`), and how groups look (`show`).
 """
 
 from typing import TYPE_CHECKING

@@ -3,8 +3,9 @@
 Also those that are fields of what verbs run.
 
 In: what was typed for them. Out: `Typed`, and the configuration that it amounts to together with
-the environment. Not here: what the options mean (`textveil.config`, and the classes that have the
-fields), and how a verb gets them (`verbs`).
+the environment.
+Not here: what the options mean (`textveil.config`, and the classes that have the fields), and how a
+verb gets them (`verbs`).
 """
 
 import os

@@ -4,7 +4,8 @@ Bars on a terminal, elsewhere a line every few seconds.
 
 In: results as they come, or counts of what is done. Out: the same results; how far the work is, and
 the time left. Nothing is shown of work that takes less than two seconds, or where TEXTVEIL_PROGRESS
-is 0. Not here: the work, and who asks for it (`cli`).
+is 0.
+Not here: the work, and who asks for it (`cli`).
 """
 
 import os

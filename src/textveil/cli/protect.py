@@ -1,7 +1,8 @@
 """The verb `protect`.
 
 In: a prompt. Out: the prompt with what is private in it hidden; what was hidden, by type and
-number. Not here: what is found (`textveil.protect`), and how answers are restored (`restore`).
+number.
+Not here: what is found (`textveil.protect`), and how answers are restored (`restore`).
 """
 
 from enum import StrEnum

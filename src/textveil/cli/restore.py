@@ -1,7 +1,8 @@
 """The verbs `restore`, for answers, and `repair`, for releases.
 
-In: arguments. Out: texts on standard output. Not here: what is put back (`session.restore`), the
-session's file (`session`), what a model is asked (`models`).
+In: arguments. Out: texts on standard output.
+Not here: what is put back (`session.restore`), the session's file (`session`), what a model is
+asked (`models`).
 """
 
 from contextlib import ExitStack

@@ -1,8 +1,8 @@
 """The verb `risk`.
 
 In: a text, or several. Out: releases with every private word in the colour of its risk, on a
-terminal and as a page; for their owner alone. Not here: how risk is assessed (`evaluate.risk`), and
-how it looks (`show`).
+terminal and as a page; for their owner alone.
+Not here: how risk is assessed (`evaluate.risk`), and how it looks (`show`).
 """
 
 from contextlib import nullcontext

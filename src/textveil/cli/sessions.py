@@ -1,7 +1,8 @@
 """The verbs of `session`: listing, showing and forgetting sessions.
 
-In: the URL of a store, names of sessions. Out: lists, counts, session files. Not here: what a store
-does (`textveil.session`), and how the verbs that release open sessions (`stored`).
+In: the URL of a store, names of sessions. Out: lists, counts, session files.
+Not here: what a store does (`textveil.session`), and how the verbs that release open sessions
+(`stored`).
 """
 
 import json

@@ -3,7 +3,8 @@
 Warnings and errors have one line each.
 
 In: the commands and their arguments. Out: an exit code; what is said on standard output and
-standard error. Not here: the verbs (`cli`), and the files that they read and write (`files`).
+standard error.
+Not here: the verbs (`cli`), and the files that they read and write (`files`).
 """
 
 import os

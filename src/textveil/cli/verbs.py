@@ -1,8 +1,8 @@
 """Writing a verb: a function with a decorator for shared options.
 
 In: a function with typer's annotations. Out: the same with the shared options in its signature,
-called with the configuration that they amount to; a command that typer runs. Not here: the shared
-options (`options`), and which verbs there are (`textveil.config.registry`).
+called with the configuration that they amount to; a command that typer runs.
+Not here: the shared options (`options`), and which verbs there are (`textveil.config.registry`).
 """
 
 import inspect

@@ -1,7 +1,8 @@
 """The options of a run, their layers, and the registry of names.
 
 In: profiles, files, the environment, values by dotted path. Out: one frozen `Config`; the callable
-behind a name. Not here: what the options do; each section is read by the room it belongs to.
+behind a name.
+Not here: what the options do; each section is read by the room it belongs to.
 
 Names are imported when they are first used, because a list of names (`registry`) needs none of
 them.

@@ -1,8 +1,9 @@
 """The registry: names of tables, mechanisms, detectors, and their implementations.
 
 In: a kind and a name. Out: its entry, its callable, and that callable's options. Nothing is
-imported before `load`, so listing names is cheap. Not here: the implementations, each in the room
-of its kind; profiles and option values (`sources`, `layers`).
+imported before `load`, so listing names is cheap.
+Not here: the implementations, each in the room of its kind; profiles and option values (`sources`,
+`layers`).
 
 To add one, write it and add a line to the table of its kind below. Other packages add theirs
 through an entry point in the group of the kind, such as `textveil.detectors`.

@@ -1,7 +1,8 @@
 """The options of a run, and the frozen `Config` that holds them.
 
-In: option values. Out: `Config` with sections for words, table, mechanism and the rest. Not here:
-how sources are read (`sources`) and merged (`layers`); mechanisms check their own options.
+In: option values. Out: `Config` with sections for words, table, mechanism and the rest.
+Not here: how sources are read (`sources`) and merged (`layers`); mechanisms check their own
+options.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Sources of options: profiles, YAML files, the environment, the command line.
 
 In: a name, a path, variables, strings. Out: a `Layer` per source, values by dotted path; a string
-as a typed value. Not here: which options exist and their types (`sections`), and which layer wins
-(`layers`).
+as a typed value.
+Not here: which options exist and their types (`sections`), and which layer wins (`layers`).
 """
 
 import math

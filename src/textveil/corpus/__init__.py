@@ -4,8 +4,8 @@ No machine needs to hold all of the texts at once. Runs can be resumed, and seve
 them.
 
 In: files of texts, here or in an object store. Out: parts of released texts, a statement, a
-manifest. Not here: how one text is released (`pipeline`), and where texts stand in a file
-(`files`).
+manifest.
+Not here: how one text is released (`pipeline`), and where texts stand in a file (`files`).
 """
 
 from textveil.corpus.executors import Executor, Local

@@ -1,8 +1,8 @@
 """Loss histograms of documents and subjects, without saying which lost what.
 
 In: statements of texts. Out: `Amounts`, which add up in any order, so that their size does not grow
-with the texts. Not here: the statement of a corpus (`statement`), and what one text loses
-(`guarantee`).
+with the texts.
+Not here: the statement of a corpus (`statement`), and what one text loses (`guarantee`).
 """
 
 import math

@@ -3,8 +3,8 @@
 A part that is drawn again is the same part.
 
 In: a part of a file; resolved options; a release key. Out: a file of the output, and a record of
-what is in it. Not here: which parts there are (`survey`, `plan`), and which process draws them
-(`executors`).
+what is in it.
+Not here: which parts there are (`survey`, `plan`), and which process draws them (`executors`).
 
 Draws follow from the release key, the options, the table, a row's id, its field and its text. So it
 does no harm that two processes draw the same part, or that one goes on which is thought dead: both

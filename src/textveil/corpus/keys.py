@@ -3,8 +3,9 @@
 The draws of a release follow from its key.
 
 In: the operating system's entropy, or a seed. Out: a key in a file of its owner; digests that only
-the owner can check. Not here: draws (`randomness`), and how an executor carries a key to its
-workers (`executors`, `ray`, `spark`).
+the owner can check.
+Not here: draws (`randomness`), and how an executor carries a key to its workers (`executors`,
+`ray`, `spark`).
 """
 
 from contextlib import suppress

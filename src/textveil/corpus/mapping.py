@@ -3,8 +3,8 @@
 It is kept in a store, in a session of each subject.
 
 In: placeholders of released texts, by subject. Out: sessions that restore answers about these
-texts. Not here: how placeholders are named (`session.naming`), and what a store is
-(`session.stores`).
+texts.
+Not here: how placeholders are named (`session.naming`), and what a store is (`session.stores`).
 
 A part that is drawn again has the same placeholders for the same values, so to keep them again
 changes nothing.

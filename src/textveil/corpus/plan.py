@@ -1,8 +1,8 @@
 """The plan of a run: its inputs, finished parts, and resumption.
 
 In: options and an output folder. Out: the release key's place; the parts; records of those that are
-done. Not here: how files are cut (`survey`), drawn (`drawing`), and what is said at the end
-(`release`).
+done.
+Not here: how files are cut (`survey`), drawn (`drawing`), and what is said at the end (`release`).
 """
 
 import json

@@ -1,7 +1,8 @@
 """A finished release: its manifest, its verification, and its end.
 
 In: a run whose parts are all done. Out: the manifest and the statement beside the parts; findings
-about a release. Not here: the drawing (`drawing`), and what the statement says (`statement`).
+about a release.
+Not here: the drawing (`drawing`), and what the statement says (`statement`).
 """
 
 import fnmatch

@@ -3,9 +3,10 @@
 The attacker knows the program, and sees one release.
 
 In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner
-alone: they tell which guesses are right. Not here: the attacker (`attack.posterior`), how often he
-is right over all draws (`attack.expected`), how risk is shown (`show.risk`), and the statement
-about a release (`guarantee`).
+alone: they tell which guesses are right.
+Not here: the attacker (`attack.posterior`), how often he is right over all draws
+(`attack.expected`), how risk is shown (`show.risk`), and the statement about a release
+(`guarantee`).
 
 The attacker sees one release, and knows the program with all its options, the public lists and the
 prior, but no seed. Drawn words and names are guessed by Bayes' rule: the prior times the law of the

@@ -1,8 +1,9 @@
 """The contract of file formats.
 
 In: nothing. Out: the protocols `Format` and `Batch`, and `TextColumns`, which fields of a file are
-asked for. Not here: the formats (a module each), how one is found by a file's name (`formats`), and
-what formats of lines share (`pieces`).
+asked for.
+Not here: the formats (a module each), how one is found by a file's name (`formats`), and what
+formats of lines share (`pieces`).
 
 A format is registered by the end of a file's name without its dot, `csv`. What stands behind the
 name is called without arguments, or with the options of the format that a user set and that its

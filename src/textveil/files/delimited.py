@@ -3,7 +3,8 @@
 One of the columns has the texts.
 
 In: a file and which column of it. Out: its texts; the file with others, byte for byte the same
-around them. Not here: how files are opened and found (`formats`).
+around them.
+Not here: how files are opened and found (`formats`).
 """
 
 import re

@@ -3,7 +3,8 @@
 Where a format knows what its fields can hold.
 
 In: what each field can hold. Out: the field with the texts; `UnknownField`, which names one and
-those that are there. Not here: how a format finds out what a field can hold (`jsonl`, `parquet`).
+those that are there.
+Not here: how a format finds out what a field can hold (`jsonl`, `parquet`).
 """
 
 import re

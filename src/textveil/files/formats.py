@@ -1,9 +1,10 @@
 """Files of texts by name: format, compression and text field.
 
 In: a file, by its path or by a URI that fsspec knows, and which field of it. Out: its texts in
-order; rows, and the same rows with other texts; whole rows. Not here: the formats (`text`, `jsonl`,
-`delimited`, `parquet`, and those of other packages, by the registry), what is done to the texts
-(`pipeline`), and the run over many files and processes (`corpus`).
+order; rows, and the same rows with other texts; whole rows.
+Not here: the formats (`text`, `jsonl`, `delimited`, `parquet`, and those of other packages, by the
+registry), what is done to the texts (`pipeline`), and the run over many files and processes
+(`corpus`).
 """
 
 import bz2

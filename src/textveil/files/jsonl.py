@@ -3,7 +3,8 @@
 One of its fields is the text.
 
 In: a file and which field of it. Out: its texts; the file with others, byte for byte the same
-around them. Not here: how files are opened and found (`formats`).
+around them.
+Not here: how files are opened and found (`formats`).
 """
 
 import json

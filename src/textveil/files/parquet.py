@@ -3,7 +3,8 @@
 It needs pyarrow, the extra `files`.
 
 In: a file and which column of it. Out: its texts; a file with others, of the same columns, without
-metadata. Not here: how files are opened and found (`formats`).
+metadata.
+Not here: how files are opened and found (`formats`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,8 @@
 Here or in an object store.
 
 In: paths, folders, patterns and URIs. Out: the files that they mean; a folder whose files appear
-when they are whole. Not here: the lock of a folder on this machine (`work`), and what is in the
-files (`formats`).
+when they are whole.
+Not here: the lock of a folder on this machine (`work`), and what is in the files (`formats`).
 """
 
 import os

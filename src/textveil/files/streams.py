@@ -1,8 +1,9 @@
 """Texts in, results out: standard streams and files, lines and bytes.
 
 In: what a user gave as input and output. Out: decoded texts; a place to write that appears only
-when it is whole. Not here: what is done to the texts (`pipeline`), the commands (`cli`), and errors
-as a user sees them (`shell`).
+when it is whole.
+Not here: what is done to the texts (`pipeline`), the commands (`cli`), and errors as a user sees
+them (`shell`).
 """
 
 import json

@@ -1,7 +1,8 @@
 """Work folders: locked by one process, for their owner only.
 
 In: the folder's path. Out: a lock that goes when the process ends, however it ends; a file that is
-overwritten. Not here: what is in the folder, and what a run does with it (`corpus`).
+overwritten.
+Not here: what is in the folder, and what a run does with it (`corpus`).
 """
 
 import os

@@ -1,7 +1,8 @@
 """Composition: one statement about some releases of a text, or some texts.
 
-In: guarantees. Out: one guarantee, or an error where their sum would not be true. Not here: the
-statement about one release (`guarantee`), and where totals are kept over time (`session`).
+In: guarantees. Out: one guarantee, or an error where their sum would not be true.
+Not here: the statement about one release (`guarantee`), and where totals are kept over time
+(`session`).
 """
 
 import json

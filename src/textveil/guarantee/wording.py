@@ -1,7 +1,8 @@
 """Names of numbers and things, and a sentence about a prompt.
 
 In: bounds, counts, types, released texts. Out: English for people, also about what was hidden in a
-prompt. Not here: how statements read (`guarantee`).
+prompt.
+Not here: how statements read (`guarantee`).
 """
 
 import math

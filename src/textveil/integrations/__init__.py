@@ -3,8 +3,9 @@
 One file for each tool, imported only where it is wanted.
 
 In: texts, rows, documents, messages and streams of a host. Out: the same, protected or privatized;
-answers restored. Not here: how text is released (`pipeline`), and what a gateway does for programs
-that speak HTTP (`gateway`).
+answers restored.
+Not here: how text is released (`pipeline`), and what a gateway does for programs that speak HTTP
+(`gateway`).
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Data frames of pandas and polars: columns of texts, released at once.
 
 In: a frame, a privatizer. Out: a new frame with released columns, and one statement for all of
-them. Not here: datasets whose rows are asked for again (`datasets`), and runs over files
-(`corpus`).
+them.
+Not here: datasets whose rows are asked for again (`datasets`), and runs over files (`corpus`).
 """
 
 from collections.abc import Iterable, Sequence

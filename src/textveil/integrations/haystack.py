@@ -3,7 +3,8 @@
 The generator sees released text only.
 
 In: chat messages, tools, documents. Out: replies and tool calls with the originals; released
-documents. Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+documents.
+Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
 (`gateway.leaves`).
 """
 

@@ -3,7 +3,8 @@
 The model sees released text only; the middleware puts it into agents.
 
 In: messages, tool results, settings. Out: answers and tool calls with the originals, whole or
-streamed. Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+streamed.
+Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
 (`gateway.leaves`).
 """
 

@@ -3,8 +3,9 @@
 The model sees released text only; the nodes are retrieved ones.
 
 In: messages, prompts, tools, nodes. Out: answers and tool calls with the originals, whole or
-streamed; released nodes. Not here: how a request is released (`gateway.inprocess`), and what
-becomes of its leaves (`gateway.leaves`).
+streamed; released nodes.
+Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
+(`gateway.leaves`).
 """
 
 import asyncio

@@ -3,8 +3,9 @@
 They see nothing else.
 
 In: all that Open WebUI asks such a model: chats, titles, tags, search queries, tools. Out: answers
-with the originals. Not here: a gateway as its connection (`gateway`); a filter function, which does
-not see all that is asked.
+with the originals.
+Not here: a gateway as its connection (`gateway`); a filter function, which does not see all that is
+asked.
 """
 
 import asyncio

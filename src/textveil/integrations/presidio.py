@@ -3,7 +3,8 @@
 The recognizer finds what textveil would hide; the operators replace and restore it.
 
 In: texts for an analyzer; spans for an anonymizer. Out: results of a recognizer; placeholders of a
-session, or draws. Not here: Presidio as a detector (`detect.adapters`).
+session, or draws.
+Not here: Presidio as a detector (`detect.adapters`).
 """
 
 import re

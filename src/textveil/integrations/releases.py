@@ -3,8 +3,8 @@
 Also where a host asks for it again, in any process.
 
 In: a privatizer; columns of rows with their ids. Out: released texts and their statements, the same
-whenever asked. Not here: the hosts (`datasets`, `frames`, `datatrove` and so on), and runs over
-files (`corpus`).
+whenever asked.
+Not here: the hosts (`datasets`, `frames`, `datatrove` and so on), and runs over files (`corpus`).
 
 The key of a release lies in a file that only its owner can read, and ends with the process that
 began the release, or with `finish`. What is pickled on its way to a worker, or hashed by a cache,

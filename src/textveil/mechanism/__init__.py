@@ -1,8 +1,8 @@
 """Mechanisms: the only room that randomizes words and spends epsilon.
 
 In: a block of table rows, budgets, a source of randomness. Out: released rows, and the epsilon
-really spent. Not here: what passes or is replaced (`protect`, `budget`), and how statements read
-(`guarantee`).
+really spent.
+Not here: what passes or is replaced (`protect`, `budget`), and how statements read (`guarantee`).
 """
 
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role

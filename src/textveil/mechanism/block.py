@@ -1,8 +1,8 @@
 """A batch of texts for mechanisms: one ragged run of table rows.
 
 In: rows and roles of every position. Out: `Layout`, which is public, and `Block`, which also holds
-the secret rows. Not here: where rows come from (`table.lookup`) and who decides the roles
-(`protect`, `budget`).
+the secret rows.
+Not here: where rows come from (`table.lookup`) and who decides the roles (`protect`, `budget`).
 """
 
 from dataclasses import dataclass, field

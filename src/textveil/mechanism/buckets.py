@@ -1,8 +1,8 @@
 """The bucketized exponential rule of Cape: draws a bucket, then a candidate.
 
 In: scores, the nominal epsilon per position. Out: one candidate; the law; its true loss. A bucket
-is drawn by its mean score, and all candidates of it are equally likely. Not here: where scores come
-from (`utility`).
+is drawn by its mean score, and all candidates of it are equally likely.
+Not here: where scores come from (`utility`).
 
 The paper's bound, epsilon + ln(max|B| / min|B|), misses that words have different numbers of
 non-empty buckets, and that these sizes differ from word to word. True, for a fixed context: with N

@@ -1,8 +1,9 @@
 """Law of selecting rules given a language model's logits at a position.
 
 In: a rule, a utility, the logits at a position. Out: ln P(released row | private row) for many
-private words at once, as `Contextual` has it. Not here: the law of one private word, and draws
-(`select`), and who knows the logits (`evaluate.attack.context`).
+private words at once, as `Contextual` has it.
+Not here: the law of one private word, and draws (`select`), and who knows the logits
+(`evaluate.attack.context`).
 
 The logits are the same for all private rows; only the distance depends on the private row.
 """

@@ -1,9 +1,9 @@
 """Mechanisms whose candidates depend on the word.
 
-Each word has its list of candidates, so an output rules words out. In: a block, a parameter per
-protected word, randomness. Out: released rows; the law; the claim, which is none for all words, and
-a restricted one where the list allows it. Not here: mechanisms that draw from the whole vocabulary
-(`select`).
+Each word has its list of candidates, so an output rules words out.
+In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim,
+which is none for all words, and a restricted one where the list allows it.
+Not here: mechanisms that draw from the whole vocabulary (`select`).
 """
 
 from functools import lru_cache

@@ -1,8 +1,8 @@
 """Context: the visible words of a text, and a language model's logits.
 
 In: a block, and the words released so far. Out: the order in which positions are released; logits
-over the table. Not here: the language model (`encoder.context`), and how a utility uses its logits
-(`utility`).
+over the table.
+Not here: the language model (`encoder.context`), and how a utility uses its logits (`utility`).
 
 Words of placeholders are hidden in every mode, and so is the word at the position itself.
 """

@@ -18,8 +18,8 @@ whole numbers: integer weights and `weighted_choice`, or `Draws.integers` and `D
 law is the one that is written down, and no word has probability 0 because of rounding. One that
 decides by floating-point values, as noise on vectors does, has `guarantee.FLOATING_POINT` among its
 claim's assumptions. A mechanism that promises nothing may draw as it likes: the radius of `rantext`
-is floating point. A contract test holds every registered mechanism to this. Not here: any mechanism
-(`perturb`, `select`), and the names (`papers`).
+is floating point. A contract test holds every registered mechanism to this.
+Not here: any mechanism (`perturb`, `select`), and the names (`papers`).
 """
 
 from collections.abc import Hashable

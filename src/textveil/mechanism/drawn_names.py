@@ -1,9 +1,10 @@
 """Typed names: a name is replaced by a name of its type.
 
-A person's name becomes another person's, a place a place, an organization an organization. In:
-words that are names, by their type, as rows of the table. Out: rows of public lists, and the loss
-of each word. Not here: the detection of names (`protect`), the lists (`text.name_lists`), and how a
-release shows them (`release`).
+A person's name becomes another person's, a place a place, an organization an organization.
+In: words that are names, by their type, as rows of the table. Out: rows of public lists, and the
+loss of each word.
+Not here: the detection of names (`protect`), the lists (`text.name_lists`), and how a release shows
+them (`release`).
 """
 
 from dataclasses import dataclass, field

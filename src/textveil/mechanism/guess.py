@@ -1,8 +1,10 @@
 """Guessing: the success rate of the best guess of a private word.
 
-It follows from a mechanism's law and a public prior. In: a mechanism, a table, the prior of private
-words. Out: the expected share of right guesses, exactly. Not here: guesses of the words of a
-release (`evaluate`), and the search for a budget (`pipeline.found`).
+It follows from a mechanism's law and a public prior.
+In: a mechanism, a table, the prior of private words. Out: the expected share of right guesses,
+exactly.
+Not here: guesses of the words of a release (`evaluate`), and the search for a budget
+(`pipeline.found`).
 """
 
 from collections.abc import Callable

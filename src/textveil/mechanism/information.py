@@ -1,8 +1,9 @@
 """Information: bits that a released code gives about a private word.
 
-The code is released by randomised response. In: the shares of codes in public text, and epsilon.
-Out: the mutual information, exactly, and the bound for any rule. Not here: how often a word is
-guessed from a code (`guess`), and what a book is (`table.book`).
+The code is released by randomised response.
+In: the shares of codes in public text, and epsilon. Out: the mutual information, exactly, and the
+bound for any rule.
+Not here: how often a word is guessed from a code (`guess`), and what a book is (`table.book`).
 """
 
 import numpy as np

@@ -1,8 +1,10 @@
 """Moved figures: dates, ages and amounts with discrete Laplace noise.
 
-The law is exact. In: figures by their type; the loss for each day, year or unit. Out: the number
-added to each, and its promise. Not here: how figures are read and written (`detect.quantities`),
-which of them are equal (`pipeline.consistent`).
+The law is exact.
+In: figures by their type; the loss for each day, year or unit. Out: the number added to each, and
+its promise.
+Not here: how figures are read and written (`detect.quantities`), which of them are equal
+(`pipeline.consistent`).
 """
 
 import math

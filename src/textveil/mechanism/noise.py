@@ -1,8 +1,9 @@
 """Noise on vectors: the draws, and their cost per unit of distance.
 
 In: centres [m, d], a parameter per row, a stream of draws. Out: noisy vectors, their densities;
-rates of epsilon. Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum
-over a window (`Mixing.spend`).
+rates of epsilon.
+Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum over a window
+(`Mixing.spend`).
 """
 
 from typing import Annotated, ClassVar, Literal, Protocol

@@ -1,8 +1,10 @@
 """The papers' rules for words outside the table.
 
-Such words are drawn evenly, dropped, or moved up as numbers. In: words, which of them are outside
-the table, the options. Out: a `WordRule` per word, its draw, its cost. Not here: the house rule, by
-which such a word gets a row as any other (`table`), and how releases show it (`release`).
+Such words are drawn evenly, dropped, or moved up as numbers.
+In: words, which of them are outside the table, the options. Out: a `WordRule` per word, its draw,
+its cost.
+Not here: the house rule, by which such a word gets a row as any other (`table`), and how releases
+show it (`release`).
 """
 
 import re

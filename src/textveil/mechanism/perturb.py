@@ -1,7 +1,8 @@
 """The perturbing family: mix rows, add noise, release the nearest word.
 
 In: a block, a parameter per protected word, randomness. Out: released rows; the claim of the
-composition. Not here: the parts (`window`, `noise`) and their names in the papers (`papers`).
+composition.
+Not here: the parts (`window`, `noise`) and their names in the papers (`papers`).
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Law of the length of Laplace noise on many coordinates, for RANTEXT.
 
-It lies on a grid. In: the scale of each coordinate. Out: radii and their probabilities. Not here:
-what is drawn within a radius (`confined`).
+It lies on a grid.
+In: the scale of each coordinate. Out: radii and their probabilities.
+Not here: what is drawn within a radius (`confined`).
 """
 
 import numpy as np

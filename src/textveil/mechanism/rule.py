@@ -1,8 +1,9 @@
 """The exponential rule: its parameter from epsilon, and its exact draw.
 
 In: private rows of a table, or distances [m, V], and a parameter per row. Out: drawn rows, integer
-weights, the law. Not here: distances and their bounds (`table`, `pairs`), constants (`constants`),
-draws by given weights (`samplers`).
+weights, the law.
+Not here: distances and their bounds (`table`, `pairs`), constants (`constants`), draws by given
+weights (`samplers`).
 """
 
 import math

@@ -1,8 +1,8 @@
 """The selecting family: score candidates, draw one of the whole vocabulary.
 
-In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim. Not
-here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`), candidates that depend
-on the word (`confined`), and the names in the papers (`papers`).
+In: a block, a parameter per protected word, randomness. Out: released rows; the law; the claim.
+Not here: scores (`utility`), how one is drawn (`rule`, `buckets`, `staircase`), candidates that
+depend on the word (`confined`), and the names in the papers (`papers`).
 """
 
 import numpy as np

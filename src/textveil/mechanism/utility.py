@@ -1,7 +1,8 @@
 """Utilities: scores of candidates as replacements of a word.
 
 In: a block, positions, the words released so far. Out: `Scores` of all candidates, larger is
-better. Not here: how one candidate is drawn from its score (`rule`, `buckets`, `staircase`).
+better.
+Not here: how one candidate is drawn from its score (`rule`, `buckets`, `staircase`).
 """
 
 import math

@@ -1,7 +1,7 @@
 """The window: mixes the rows of neighbouring words before noise.
 
-In: a public layout. Out: `Mixing`, a row-stochastic matrix with at most L entries a row. Not here:
-the noise and its cost (`noise`), and the mixing of secret vectors (`perturb`).
+In: a public layout. Out: `Mixing`, a row-stochastic matrix with at most L entries a row.
+Not here: the noise and its cost (`noise`), and the mixing of secret vectors (`perturb`).
 """
 
 from typing import Annotated, Literal

@@ -3,7 +3,8 @@
 The jobs are context, entities, reading and sentence vectors.
 
 In: texts, or their words. Out: logits over a table's words or of labels, entity spans, answers,
-unit vectors. Not here: anything random, and what is done with the answers.
+unit vectors.
+Not here: anything random, and what is done with the answers.
 """
 
 from textveil.models.calibration import (

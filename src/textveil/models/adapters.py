@@ -3,8 +3,9 @@
 Their files are verified.
 
 In: an adapter's manifest and files in `data/adapters`. Out: the weights of a whole network, each
-merged when asked for. Not here: networks and tokenizers (`networks`), and how adapters are trained
-(`training/` of the repository).
+merged when asked for.
+Not here: networks and tokenizers (`networks`), and how adapters are trained (`training/` of the
+repository).
 
 A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight
 NAME: their product is added when it is asked for, so that running costs nothing extra. A tensor

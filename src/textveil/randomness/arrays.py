@@ -1,7 +1,8 @@
 """Names for the numpy arrays that rooms pass to each other.
 
-In: nothing. Out: one name per type of array and its meaning. Not here: how numbers are drawn
-(`streams`, `samplers`). The names are in this room because all other rooms import it.
+In: nothing. Out: one name per type of array and its meaning.
+Not here: how numbers are drawn (`streams`, `samplers`). The names are in this room because all
+other rooms import it.
 """
 
 import numpy as np

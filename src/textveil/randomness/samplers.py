@@ -1,8 +1,9 @@
 """Samplers: noise, directions and exact choices, for all rows at once.
 
 In: `Draws` of m rows and a parameter for each. Out: values [m, d], integers or columns [m]. Noise
-is on vectors and integers, directions are on the sphere, choices are by weight. Not here: where the
-draws come from (`streams`), and the parameter that a budget allows (`mechanism.noise`).
+is on vectors and integers, directions are on the sphere, choices are by weight.
+Not here: where the draws come from (`streams`), and the parameter that a budget allows
+(`mechanism.noise`).
 """
 
 from collections.abc import Sequence

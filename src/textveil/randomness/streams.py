@@ -1,8 +1,8 @@
 """The only source of randomness: AES-CTR streams, one per document.
 
 In: the operating system's entropy (or a seed, or a key) and the documents' sizes of a call. Out:
-draws, whose rows are words. Not here: non-standard distributions (`samplers`), and what is
-guaranteed (`guarantee`).
+draws, whose rows are words.
+Not here: non-standard distributions (`samplers`), and what is guaranteed (`guarantee`).
 """
 
 import os

@@ -1,7 +1,8 @@
 """ONNX graphs, written without the package `onnx`.
 
 In: operations on named arrays. Out: the bytes of a model, and the weights to be given to its
-session. Not here: running it (`session`).
+session.
+Not here: running it (`session`).
 
 A model is a protobuf message of a few kilobytes. Weights are not part of it: the model names them
 as external, and a session gets them as arrays, so that nothing is written or copied on the way.

@@ -3,8 +3,8 @@
 For whoever sets the budgets.
 
 In: releases and their statement. Out: coloured text for a terminal, a page. Nothing secret is
-shown: the groups are released with the text. Not here: how words are grouped (`protect.grouping`),
-and what a group may spend (`protect.budget`).
+shown: the groups are released with the text.
+Not here: how words are grouped (`protect.grouping`), and what a group may spend (`protect.budget`).
 """
 
 from collections.abc import Sequence

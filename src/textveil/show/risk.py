@@ -1,8 +1,8 @@
 """Shows risk: each private word coloured by its probability of discovery.
 
 In: risks of releases. Out: coloured text for a terminal, a page. Both are for the owner alone: they
-tell which guesses are right. Not here: how risk is assessed (`evaluate.risk`), and the statement
-about a release (`guarantee`).
+tell which guesses are right.
+Not here: how risk is assessed (`evaluate.risk`), and the statement about a release (`guarantee`).
 """
 
 from collections.abc import Sequence

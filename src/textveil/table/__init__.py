@@ -1,7 +1,8 @@
 """Tables: the public vocabulary, its vectors, and exact computations on them.
 
 In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric constants, word pieces
-and frequencies. Not here: draws (`mechanism`), and running networks (`models`).
+and frequencies.
+Not here: draws (`mechanism`), and running networks (`models`).
 """
 
 from textveil.table.book import (

@@ -1,7 +1,8 @@
 """Books of codes: public maps from a table's words to few codes.
 
-In: a map with what it was made from, or the file of one. Out: `Book`, and its file. Not here: the
-coarse view itself (`embedding`), and how a book is made from public texts (`bookmaking`).
+In: a map with what it was made from, or the file of one. Out: `Book`, and its file.
+Not here: the coarse view itself (`embedding`), and how a book is made from public texts
+(`bookmaking`).
 
 All words of one code are one value to every mechanism that runs over the coarse view, so that
 nobody tells them apart. A book must be public: made from public texts, by a public rule. It names

@@ -1,8 +1,9 @@
 """Low-precision rows and queries with their rounding errors, for the exact search.
 
 In: the stored rows, and queries in float64. Out: scores that are quickly computed, and bounds on
-their errors. Not here: the search that these bounds make exact (`nearest`), products of integers
-(`engine`), rows that become integers as they are read (`streamed`), GPUs (`cuda`).
+their errors.
+Not here: the search that these bounds make exact (`nearest`), products of integers (`engine`), rows
+that become integers as they are read (`streamed`), GPUs (`cuda`).
 """
 
 import math

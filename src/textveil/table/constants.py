@@ -1,7 +1,7 @@
 """Public constants of a table: distances, ranges and the exponential mechanism's constant.
 
-In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or conservative. Not
-here: which table or mechanism they serve (`embedding`, `mechanism`), and how the files are made
+In: rows [V, d] (float32; unit rows for the chord metric). Out: numbers, exact or conservative.
+Not here: which table or mechanism they serve (`embedding`, `mechanism`), and how the files are made
 (benchmarks/).
 
 All functions work on blocks of rows in float64 and never hold a V x V matrix; besides the rows they

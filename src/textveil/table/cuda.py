@@ -1,8 +1,8 @@
 """First scores of the exact search on a GPU, in bfloat16.
 
 In: the rows of a table and queries, as numpy arrays. Out: scores on the device, of which only those
-that reach a bound come back. Not here: the search itself (`nearest`), which scores the few
-candidates again in float64.
+that reach a bound come back.
+Not here: the search itself (`nearest`), which scores the few candidates again in float64.
 
 Needs the extra `torch`. Any device of torch will do; on the CPU it is slow, and there for tests.
 """

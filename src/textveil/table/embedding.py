@@ -1,8 +1,9 @@
 """The embedding table: words, their vectors, and lookups on them.
 
 In: words and vectors of a public model. Out: rows of words, nearest rows, distances; public views
-of it: projections into few axes, and coarse views by few codes. Not here: where the default table
-comes from (`minilm`), its constants (`constants`), and anything random.
+of it: projections into few axes, and coarse views by few codes.
+Not here: where the default table comes from (`minilm`), its constants (`constants`), and anything
+random.
 """
 
 import hashlib

@@ -1,8 +1,9 @@
 """Public models from a folder or a hub, online or offline.
 
 In: a folder, or a repository and a file name. Out: a file's local path; whatever a caller loads
-from there. Not here: what is in the files (`minilm`, `wordpiece`, `inputs`). Only the names are
-sent, nothing of the user's.
+from there.
+Not here: what is in the files (`minilm`, `wordpiece`, `inputs`). Only the names are sent, nothing
+of the user's.
 """
 
 import logging

@@ -2,8 +2,8 @@
 
 In: the model's files in `data/minilm`, which the build puts there. Out: `EmbeddingTable`s by name,
 and the model's weights as they are stored: word rows in float16, other matrices in int8 with a
-scale for each 32 numbers of a row. Not here: what a table can do (`embedding`), and the model's
-other layers (`models.bundled`).
+scale for each 32 numbers of a row.
+Not here: what a table can do (`embedding`), and the model's other layers (`models.bundled`).
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """Distances between the rows of a table: cheap bounds, then exact ones.
 
 In: row numbers. Out: lower bounds on their distances to all rows, distances of pairs, the nearest
-neighbours. Exact distances are computed for the few pairs that matter. Not here: the row nearest to
-any vector (`nearest`), and cached neighbour lists (`embedding`).
+neighbours. Exact distances are computed for the few pairs that matter.
+Not here: the row nearest to any vector (`nearest`), and cached neighbour lists (`embedding`).
 
 Let x and y be two rows about a common centre, x = |x| (u x' + e) with integers x' of at most 127.
 Then

@@ -1,7 +1,8 @@
 """Tables as folders: converted once, verified by checksum, memory-mapped.
 
 In: vectors from a source, or such a folder. Out: the folder; an `EmbeddingTable`; a description of
-one. Not here: the formats of published vectors (`vectors`), what a table can do (`embedding`), its
+one.
+Not here: the formats of published vectors (`vectors`), what a table can do (`embedding`), its
 constants (`constants`).
 
 A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, if they were

@@ -1,8 +1,9 @@
 """First int8 scores of the exact search, for very large tables.
 
 In: the stored rows, perhaps mapped from disk, and queries. Out: scores of a batch of queries, with
-bounds. Not here: the search itself (`nearest`), the bound and rows that are kept as integers
-(`codes`), the product (`engine`).
+bounds.
+Not here: the search itself (`nearest`), the bound and rows that are kept as integers (`codes`), the
+product (`engine`).
 
 Rows become integers as they are read. They stay in their order and are not rotated, as that would
 take longer than it saves. The rounding error is measured when a group of rows is first read: only

@@ -1,7 +1,8 @@
 """Word pieces: a Hugging Face tokenizer's vocabulary as the units of release.
 
-In: words. Out: the table rows of their pieces, and released pieces as words again. Not here: which
-words are split (`pipeline`); words outside a table of whole words are composed in `embedding`.
+In: words. Out: the table rows of their pieces, and released pieces as words again.
+Not here: which words are split (`pipeline`); words outside a table of whole words are composed in
+`embedding`.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Text: words with their positions, released texts, casing, and public words.
 
-In: texts. Out: `Tokens`, which are secret; `Released`, which is public, with its mask. Not here:
-which words are protected (`protect`), and their rows in a table (`table`).
+In: texts. Out: `Tokens`, which are secret; `Released`, which is public, with its mask.
+Not here: which words are protected (`protect`), and their rows in a table (`table`).
 """
 
 from textveil.text import lexicon, vocabulary

@@ -1,7 +1,7 @@
 """The casing of words: read from one word, applied to another.
 
-In: a word. Out: its casing, the word in a given casing, or its lookup form without casing. Not
-here: when casing is copied (`pipeline.release`).
+In: a word. Out: its casing, the word in a given casing, or its lookup form without casing.
+Not here: when casing is copied (`pipeline.release`).
 """
 
 import unicodedata

@@ -1,7 +1,7 @@
 """Regular expressions that are compiled on first use.
 
-In: the source of an expression. Out: the methods of a compiled one. Not here: the expressions
-themselves; each is where it is used.
+In: the source of an expression. Out: the methods of a compiled one.
+Not here: the expressions themselves; each is where it is used.
 
 The package `regex` compiles in Python: some hundred expressions take longer than the whole work on
 a short text, and most texts need few of them.

@@ -1,7 +1,7 @@
 """Frequencies of words in public text.
 
-In: the package's list of counts. Out: counts and ranks of words, and the ordinary words. Not here:
-how the list was made (`training/frequencies.py`), and counts for rows of a table
+In: the package's list of counts. Out: counts and ranks of words, and the ordinary words.
+Not here: how the list was made (`training/frequencies.py`), and counts for rows of a table
 (`table.frequency`).
 """
 

@@ -1,8 +1,9 @@
 """The lexicon: lists of names, places, publicly known and ordinary words.
 
 In: words of texts. Out: a mark for each word, which the bundled tagger reads beside the word's
-pieces and casing. Not here: how the tagger uses it (`textveil.models.entities`), and how the lists
-are made (`training/lexicon.py` of the repository).
+pieces and casing.
+Not here: how the tagger uses it (`textveil.models.entities`), and how the lists are made
+(`training/lexicon.py` of the repository).
 
 No list decides anything by itself: many people are called Paris, and many streets after somebody
 famous.

@@ -1,8 +1,9 @@
 """Name lists: well-known names that replace those in a text.
 
-They are of persons, locations and organizations. In: a type of names. Out: `NameList`: public words
-and the kind of each. Not here: how a name is drawn, how the lists were made (`training/names.py`),
-and the detectors of names in a text.
+They are of persons, locations and organizations.
+In: a type of names. Out: `NameList`: public words and the kind of each.
+Not here: how a name is drawn, how the lists were made (`training/names.py`), and the detectors of
+names in a text.
 """
 
 from dataclasses import dataclass

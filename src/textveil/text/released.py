@@ -1,7 +1,8 @@
 """Released texts: items, gaps, and the mask of all else.
 
 In: items, gaps, a mask. Out: `Released`, which is public: everything that later stages, attacks and
-measures may see. Not here: the private words (`tokens`), and how a release is made (`pipeline`).
+measures may see.
+Not here: the private words (`tokens`), and how a release is made (`pipeline`).
 """
 
 from dataclasses import dataclass, replace

@@ -1,9 +1,9 @@
 """Vocabulary: word lists of many languages, by which text is read.
 
-They are titles, greetings, months, keys of forms. In: the name of a list. Out: its words, of all
-languages or of some. Not here: the words, a file for each language (`data/vocabulary`, where
-`keys.yaml` says what each list is for), names of people and places (`lexicon`), and how often words
-occur (`frequency`).
+They are titles, greetings, months, keys of forms.
+In: the name of a list. Out: its words, of all languages or of some.
+Not here: the words, a file for each language (`data/vocabulary`, where `keys.yaml` says what each
+list is for), names of people and places (`lexicon`), and how often words occur (`frequency`).
 """
 
 from collections import defaultdict

@@ -1,8 +1,9 @@
 """Context features: how likely a word is beside the words around it.
 
 In: releases, what public text teaches. Out: how likely each word is beside its neighbours, as far
-as these are known. Not here: what public text teaches (`knowledge`), which words are candidates
-(`candidates`), and how much weight each neighbour has (`learned`).
+as these are known.
+Not here: what public text teaches (`knowledge`), which words are candidates (`candidates`), and how
+much weight each neighbour has (`learned`).
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,8 @@
 The attacker knows the mechanism and a prior of words.
 
 In: a case. Out: how often the private row is the likeliest, and among the k likeliest, under each
-prior. Not here: the posterior itself (`posterior`), and guesses of several words together
-(`joint`).
+prior.
+Not here: the posterior itself (`posterior`), and guesses of several words together (`joint`).
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """Beam search over whole texts under a trigram model of public texts.
 
 In: what is known of the candidates of each word, what public text teaches. Out: how likely each
-candidate is, over whole texts. Not here: which words are candidates (`candidates`), and what stands
-around a word (`around`).
+candidate is, over whole texts.
+Not here: which words are candidates (`candidates`), and what stands around a word (`around`).
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Windowed mechanisms: joint inference over neighbouring words of a text.
 
 In: released rows, a window, a noise. Out: for every word a few candidates, and what speaks for each
-of them. Not here: where the fit comes from, and how candidates become a posterior (`joint`).
+of them.
+Not here: where the fit comes from, and how candidates become a posterior (`joint`).
 """
 
 from collections.abc import Iterator

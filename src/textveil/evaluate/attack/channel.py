@@ -1,7 +1,8 @@
 """The channel: how probable a released row is for every private row.
 
 In: a mechanism with its options, released rows. Out: ln P(released row | private row); the exact
-best guesses. Not here: what is known before a release (`prior`), and both together (`posterior`).
+best guesses.
+Not here: what is known before a release (`prior`), and both together (`posterior`).
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,8 +2,8 @@
 
 It follows from the mechanism's law, not from one release.
 
-In: private rows, the law that they are drawn by, priors. Out: probabilities of right guesses. Not
-here: the guesses of one release (`posterior`), and their mean over all words of a table
+In: private rows, the law that they are drawn by, priors. Out: probabilities of right guesses.
+Not here: the guesses of one release (`posterior`), and their mean over all words of a table
 (`mechanism.guess`).
 """
 

@@ -3,8 +3,9 @@
 All words of a text are guessed together.
 
 In: released rows, the mechanism with its parameters, a public prior. Out: ranked rows with
-log-posteriors. Not here: the words side by side (`chain`), and mechanisms that change each word by
-itself (`channel`).
+log-posteriors.
+Not here: the words side by side (`chain`), and mechanisms that change each word by itself
+(`channel`).
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
 """An attacker trained on public texts, on which the mechanism was tried.
 
 In: a case, public texts. Out: how often the private word is the best guess, among the first, and at
-which rank. Not here: what public texts teach (`knowledge`), which words come into question
-(`candidates`), and the context of a word (`around`).
+which rank.
+Not here: what public texts teach (`knowledge`), which words come into question (`candidates`), and
+the context of a word (`around`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 """The prior: the attacker's expectation before looking at the released word.
 
 In: a table, and for the language model the released words around. Out: ln of probabilities of
-private rows. Not here: what the released word tells (`channel`), and both together (`posterior`).
+private rows.
+Not here: what the released word tells (`channel`), and both together (`posterior`).
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,9 @@
 It is learned from a simulation.
 
 In: releases of a window, what is believed of the words around. Out: a score of every row for every
-position. Not here: all words of a text weighed together (`joint`), and mechanisms that change each
-word by itself (`channel`).
+position.
+Not here: all words of a text weighed together (`joint`), and mechanisms that change each word by
+itself (`channel`).
 
 A released row is near a weighted mean of several words. So the vector of one of them is estimated
 by a weighted sum of the rows released around it, of words that passed, and of what its neighbours
