@@ -108,6 +108,7 @@ lint: $(VENV)/dev.stamp ## format check and lint
 	@echo "== format, lint"
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/python lint/plain_words.py
 
 types: $(VENV)/dev.stamp ## mypy, strict
 	@echo "== types"

@@ -1,0 +1,134 @@
+"""Checks that names and docstrings are plain words: `make lint`.
+
+In: the source of the package and of the bench; `plain_words.json`, the figures of rooms that do not keep a limit yet.
+Out: a line for each limit that a room exceeds, and exit status 1. `--write` stores the present figures, unless one is
+higher than the stored one: a room becomes better and never worse.
+Not here: everything that ruff checks.
+"""
+
+import ast
+import json
+import math
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[1]
+RIDDLES = re.compile(r"(What|Whether|Who|Whose|Where|Which|How|When|The same)\b")
+STOPGAPS = {
+    *[
+        "found",
+        "made",
+        "said",
+        "told",
+        "own",
+        "each",
+        "known",
+        "given",
+        "kept",
+        "came",
+        "news",
+        "besides",
+    ]
+}
+PARTICIPLES = re.compile(
+    r"(?!(?:feed|embed|need|seed|speed|exceed)$)\w+ed$|(?:found|said|told|made|given|kept|held|begun|known|left|seen|sent|"
+    r"drawn|written|spelt|taken|shown|built|hidden|lost|gone|came|meant|bound|chosen)$"
+)
+PREPOSITIONS = {
+    *[
+        "at",
+        "in",
+        "of",
+        "with",
+        "within",
+        "around",
+        "beside",
+        "besides",
+        "behind",
+        "before",
+        "after",
+        "near",
+        "inside",
+    ]
+}
+PREPOSITIONS |= {
+    *[
+        "outside",
+        "between",
+        "across",
+        "upon",
+        "under",
+        "over",
+        "by",
+        "from",
+        "to",
+        "for",
+        "into",
+        "since",
+        "until",
+    ]
+}
+
+LIMITS = {
+    "docstrings that begin with a riddle, %": 1,
+    "words of a docstring's first line, median": 12,
+    "functions named by a participle or a preposition, %": 4,
+    "stopgap names, of 1,000 assigned": 5,
+}
+"""For each room."""
+
+OPEN = Path(__file__).with_suffix(".json")
+
+
+def read_rooms() -> dict[str, list[ast.AST]]:
+    """Parses the modules of each room."""
+    rooms = defaultdict(list)
+    for path in sorted([*ROOT.glob("src/**/*.py"), *ROOT.glob("packages/*/src/**/*.py")]):
+        parts = path.relative_to(ROOT).parts
+        room = "bench" if parts[0] == "packages" else parts[2].removesuffix(".py")
+        rooms[room].extend(ast.walk(ast.parse(path.read_bytes())))
+    return rooms
+
+
+def measure(nodes: list[ast.AST]) -> Iterator[float]:
+    """Yields the figure for each limit, in their order."""
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    described = [*functions, *(n for n in nodes if isinstance(n, ast.ClassDef))]
+    lines = [text.split("\n")[0] for n in described if (text := ast.get_docstring(n))]
+    yield 100 * sum(map(bool, map(RIDDLES.match, lines))) / max(1, len(lines))
+    yield median([len(line.split()) for line in lines] or [0])
+    firsts = [
+        n.name.strip("_").split("_")[0]
+        for n in functions
+        if not n.name.startswith("__")
+        and not any("property" in ast.unparse(each) for each in n.decorator_list)
+    ]
+    odd = [word for word in firsts if word in PREPOSITIONS or PARTICIPLES.match(word)]
+    yield 100 * len(odd) / max(1, len(firsts))
+    assigned = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    yield 1000 * sum(name in STOPGAPS for name in assigned) / max(1, len(assigned))
+
+
+def main() -> int:
+    """Prints the limits that rooms exceed; stores lower figures with `--write`."""
+    held = json.loads(OPEN.read_text()) if OPEN.exists() else {}
+    exceeded, present = 0, {}
+    for room, nodes in sorted(read_rooms().items()):
+        for (what, limit), figure in zip(LIMITS.items(), measure(nodes), strict=True):
+            allowed = max(limit, held.get(room, {}).get(what, limit if held else math.inf))
+            if figure > allowed:
+                exceeded += 1
+                print(f"{room}: {figure:.1f} {what} (at most {allowed:g})")
+            elif figure > limit:
+                present.setdefault(room, {})[what] = math.ceil(10 * figure) / 10
+    if "--write" in sys.argv and not exceeded:
+        OPEN.write_text(json.dumps(present, indent=1) + "\n")
+    return min(exceeded, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
