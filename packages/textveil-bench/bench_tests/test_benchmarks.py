@@ -69,7 +69,12 @@ def _lines(svg):
 def test_the_claims_of_a_paper_stand_with_what_became_of_them(tmp_path):
     gap = {"value": -0.1, "low": -0.2, "high": -0.05}
     says = "-0.100 (-0.200 to -0.050), 2 places; surely so"
-    claim: dict[str, Any] = {"claim": "a|b", "source": "figure 2", "data": "sst2", "metric": "accuracy"}
+    claim: dict[str, Any] = {
+        "claim": "a|b",
+        "source": "figure 2",
+        "data": "sst2",
+        "metric": "accuracy",
+    }
     claim |= {"answer": "does not hold", "says": says, "gaps": [gap], "comparison": "0123"}
     held = {**claim, "data": "qnli, Gemma 3 270M", "answer": "holds", "comparison": "89ab"}
     held |= {"gaps": [gap, {**gap, "value": 0.02}]}
