@@ -86,7 +86,7 @@ OPEN = Path(__file__).with_suffix(".json")
 
 def read_rooms() -> dict[str, list[ast.AST]]:
     """Parses the modules of each room."""
-    rooms = defaultdict(list)
+    rooms: dict[str, list[ast.AST]] = defaultdict(list)
     for path in sorted([*ROOT.glob("src/**/*.py"), *ROOT.glob("packages/*/src/**/*.py")]):
         parts = path.relative_to(ROOT).parts
         room = "bench" if parts[0] == "packages" else parts[2].removesuffix(".py")
@@ -116,7 +116,8 @@ def measure(nodes: list[ast.AST]) -> Iterator[float]:
 def main() -> int:
     """Prints the limits that rooms exceed; stores lower figures with `--write`."""
     held = json.loads(OPEN.read_text()) if OPEN.exists() else {}
-    exceeded, present = 0, {}
+    exceeded = 0
+    present: dict[str, dict[str, float]] = {}
     for room, nodes in sorted(read_rooms().items()):
         for (what, limit), figure in zip(LIMITS.items(), measure(nodes), strict=True):
             allowed = max(limit, held.get(room, {}).get(what, limit if held else math.inf))
