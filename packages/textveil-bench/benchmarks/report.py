@@ -196,9 +196,9 @@ def kept_by_data() -> str:
     floor = next(each for each in choice.baselines if each.family == "mask")
     shares = [each and _rate(asdict(each.interval)) for each in (own.share, own.first, floor.first)]
     return (
-        f"On {choice.texts[0]:,} texts of AG News, with local DP 4 for each drawn word, it keeps {shares[0]} of "
-        f"the way from what passes to the originals, as judges of topics read it; an attacker who learned names "
-        f"{shares[1]} of the private words, and {shares[2]} from what passes alone.\n"
+        f"On {choice.texts[0]:,} texts of AG News, at local DP 4 per drawn word, it keeps {shares[0]} of what the "
+        f"private words tell a judge of the topic (0: only the words that pass are left; 1: the original). An "
+        f"attacker who learned names {shares[1]} of the private words, and {shares[2]} without the drawn words.\n"
     )
 
 
