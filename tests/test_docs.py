@@ -301,6 +301,11 @@ def test_the_navigation_holds_every_page():
     )
 
 
+def test_all_pages_together_can_be_read():
+    pages = (ROOT / "docs").rglob("*.md")
+    assert sum(len(path.read_text("utf-8").split()) for path in pages) <= 54_000
+
+
 def test_every_command_has_a_line():
     text = (ROOT / "docs" / "lookup" / "commands.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE) == registry.names("command")
