@@ -235,7 +235,7 @@ def test_a_context_that_reads_the_right_side_is_caught(
     table: EmbeddingTable, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: words that are not yet released are shown as they are."""
-    shown = Context._shown
+    shown = Context._show
 
     def reading(
         self: Context, table: EmbeddingTable, block: Block, released: Ids, place: Ids
@@ -244,7 +244,7 @@ def test_a_context_that_reads_the_right_side_is_caught(
             self, table, block, np.where(released == PLACEHOLDER, block.secret, released), place
         )
 
-    monkeypatch.setattr(Context, "_shown", reading)
+    monkeypatch.setattr(Context, "_show", reading)
     block, released = texts(4, 60)
     moved = others(build("rankcape", "released", model, k=3), table, block, released)
     assert (moved[:, 0] > 1e-3).mean() > 0.5  # the positions before the changed word see it
@@ -284,7 +284,7 @@ def test_words_of_placeholders_never_count_and_words_that_pass_do(
 def test_a_context_that_shows_placeholders_is_caught(
     table: EmbeddingTable, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = Context._shown
+    shown = Context._show
 
     def open_(self: Context, table: EmbeddingTable, block: Block, released: Ids, place: Ids) -> Any:
         words, hidden = shown(self, table, block, released, place)
@@ -294,7 +294,7 @@ def test_a_context_that_shows_placeholders_is_caught(
             for word, hole, at in zip(words, holes, place.tolist(), strict=True)
         ], hidden & ~holes
 
-    monkeypatch.setattr(Context, "_shown", open_)
+    monkeypatch.setattr(Context, "_show", open_)
     with pytest.raises(AssertionError):
         test_words_of_placeholders_never_count_and_words_that_pass_do("public", table, model)
 

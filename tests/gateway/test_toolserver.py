@@ -87,6 +87,7 @@ class Stage:
 
     def __init__(self, client: Client, notes: Path) -> None:
         self.client, self._notes, self.seen = client, notes, ""
+        notes.write_text("")  # of earlier tests
 
     async def call(self, name: str, **arguments: Any) -> Any:
         made = await self.client.call_tool(name, arguments)

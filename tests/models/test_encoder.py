@@ -224,7 +224,7 @@ def test_a_network_that_pads_is_told_apart():
 class OneScale(bundled.Layers):
     """The broken twin: states of all texts of a batch share a scale, as in ONNX Runtime's dynamic quantization."""
 
-    def _rows(self, states: str) -> tuple[str, str]:
+    def _quantize_rows(self, states: str) -> tuple[str, str]:
         graph = self.graph
         largest = graph.apply("ReduceMax", graph.apply("Abs", states), keepdims=0)
         scale = graph.apply("Mul", largest, graph.constant(1 / 127))

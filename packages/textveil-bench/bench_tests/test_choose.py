@@ -460,6 +460,7 @@ def test_each_level_has_a_row_and_a_budget_of_its_own(comparison, folder, rows, 
     assert [choice.level for choice in choices(made)] == [0.3, 0.5]
 
 
+@pytest.mark.slow
 def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(
     comparison, folder, rows, monkeypatch
 ):
