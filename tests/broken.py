@@ -139,7 +139,7 @@ class Vickrey(Perturb):
     ) -> Any:
         view = self.view(table)
         released = np.empty(len(block.secret), np.int64)
-        for chunk, noisy in self._noisy(view, block, parameter, rng):
+        for chunk, noisy in self._add_noise(view, block, parameter, rng):
             first = view.nearest(noisy)
             second = view.nearest(noisy, exclude=first)
             released[chunk] = np.where(first == block.secret[chunk], second, first)
