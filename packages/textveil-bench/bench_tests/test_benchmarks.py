@@ -207,3 +207,13 @@ def test_a_row_takes_the_place_of_the_older_one(tmp_path, name):
     before = path.read_bytes()
     rowfiles.keep(path, rowfiles.read(path))
     assert path.read_bytes() == before
+
+
+def test_the_readme_says_what_it_costs_as_the_rows_do():
+    rows = {row["what"]: row["value"] for row in report.stored() if row["what"].startswith("s")}
+    one = "startup, protect, one sentence"
+    assert (
+        f"{rows[f'{one}, time']:.1f} s of processor time, {rows[f'{one}, memory']:.0f} MB of memory"
+        f" · wheel {rows['size, wheel']:.0f} MB, "
+        f"installed {rows['size, core installed, pip included']:.0f} MB"
+    ) in (report.ROOT / "README.md").read_text(encoding="utf-8")
