@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -280,12 +281,36 @@ def test_every_mechanism_has_a_page(name):
     assert read(path).examples
 
 
-def test_the_navigation_holds_every_page():
+def site() -> dict[str, Any]:
+    """The settings of the site."""
+
     class Loader(yaml.SafeLoader):
         """mkdocs.yml may hold tags of its own."""
 
     Loader.add_multi_constructor("", lambda loader, suffix, node: None)
-    nav = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader)["nav"]
+    found: dict[str, Any] = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("csv", "do/files.md"),
+        ("parquet", "do/files.md"),
+        ("docker", "do/integrations/docker.md"),
+        ("gdpr", "do/comments.md"),
+        ("jupyter", "do/integrations/jupyter.md"),
+    ],
+)
+def test_the_search_of_the_site_finds(word, page):
+    """It splits pages into words at the separator of mkdocs.yml: `.csv` must hold the word csv."""
+    (search,) = (each["search"] for each in site()["plugins"] if "search" in each)
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").lower()
+    assert word in re.split(search["separator"], text)
+
+
+def test_the_navigation_holds_every_page():
+    nav = site()["nav"]
 
     def pages(entry):
         if isinstance(entry, str):
