@@ -15,7 +15,7 @@ from textveil.errors import BudgetError
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import (
     Block,
-    Bucketized,
+    BucketRule,
     Exponential,
     Hybrid,
     Layout,
@@ -38,7 +38,7 @@ from textveil.mechanism.papers import (
 )
 from textveil.pipeline.privatizer import Privatizer
 from textveil.pipeline.results import Result
-from textveil.randomness.samplers import weighted_choice
+from textveil.randomness.samplers import choose_weighted
 from textveil.randomness.streams import Randomness, SeededRandomness
 from textveil.table.embedding import EmbeddingTable
 from textveil.text.released import Item, Mask, Released
@@ -101,18 +101,18 @@ class AllWeights(Exponential):
     """Draws from all weights of a row, whatever they are."""
 
     def draw(self, draws: Any, table: EmbeddingTable, rows: Any, c: Any, among: Any = None) -> Any:
-        return weighted_choice(draws, self.weights(table.distances(rows), c))
+        return choose_weighted(draws, self.compute_weights(table.distances(rows), c))
 
 
 class TopK(AllWeights):
     """Only the nearest ten candidates have a weight."""
 
-    def weights(self, distances: Any, c: Any) -> Any:
+    def compute_weights(self, distances: Any, c: Any) -> Any:
         limit = np.sort(distances, axis=1)[:, [min(10, distances.shape[1] - 2)]]
-        return np.where(distances <= limit, super().weights(distances, c), 0)
+        return np.where(distances <= limit, super().compute_weights(distances, c), 0)
 
     def log_probs(self, distances: Any, c: Any) -> Any:
-        return _law(self.weights(distances, c))
+        return _law(self.compute_weights(distances, c))
 
 
 class TopKUnwritten(Select):
@@ -124,11 +124,11 @@ class TopKUnwritten(Select):
 class FloorOfOne(AllWeights):
     """Small integer weights, rounded, at least 1."""
 
-    def weights(self, distances: Any, c: Any) -> Any:
+    def compute_weights(self, distances: Any, c: Any) -> Any:
         return np.maximum(1, np.rint(2.0**10 * np.exp(-c[:, None] * distances))).astype(np.int64)
 
     def log_probs(self, distances: Any, c: Any) -> Any:
-        return _law(self.weights(distances, c))
+        return _law(self.compute_weights(distances, c))
 
 
 class Vickrey(Perturb):
@@ -137,7 +137,7 @@ class Vickrey(Perturb):
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
-        view = self.view(table)
+        view = self.get_view(table)
         released = np.empty(len(block.secret), np.int64)
         for chunk, noisy in self._add_noise(view, block, parameter, rng):
             first = view.nearest(noisy)
@@ -230,10 +230,10 @@ class TextsRunOn(Perturb):
 class SteeperStairs(Staircase):
     """The first level has a quarter more weight than it may."""
 
-    def weights(self, epsilon: Any) -> Any:
-        return super().weights(epsilon + 0.25)
+    def compute_weights(self, epsilon: Any) -> Any:
+        return super().compute_weights(epsilon + 0.25)
 
-    def constant(self, epsilon: Any) -> Any:
+    def compute_loss(self, epsilon: Any) -> Any:
         return epsilon
 
 
@@ -253,7 +253,7 @@ class RareWordsTooOften(Select):
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
         released = super().privatize(table, block, parameter, rng=rng)
-        (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
+        (_, draws), *_ = rng.open(block.layout.sizes).split_rows(1 << 20)
         return np.where(
             draws.uniform(1)[:, 0] < 0.1, np.arange(len(released)) % len(table), released
         )
@@ -298,10 +298,10 @@ class ColumnSums(Perturb):
     """eta_j C_j is charged where budgets differ."""
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
-        return epsilon / self.mix.matrix(layout).column_sums()[layout.positions]
+        return epsilon / self.mix.get_matrix(layout).sum_columns()[layout.positions]
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
-        return parameter * self.mix.matrix(layout).column_sums()[layout.positions]
+        return parameter * self.mix.get_matrix(layout).sum_columns()[layout.positions]
 
 
 class CosineDistance(Perturb):
@@ -324,7 +324,7 @@ class Gumbel32(Select):
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
         released = np.empty(len(parameter), np.int64)
-        for chunk, draws in rng.open(block.layout.sizes).chunks(1024):
+        for chunk, draws in rng.open(block.layout.sizes).split_rows(1024):
             uniform = (draws.uniform(len(table)) * 2**24).astype(np.int64).clip(
                 1, 2**24 - 1
             ) / np.float32(2**24)
@@ -344,7 +344,7 @@ class Gumbel64(Gumbel32):
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
         released = np.empty(len(parameter), np.int64)
-        for chunk, draws in rng.open(block.layout.sizes).chunks(1024):
+        for chunk, draws in rng.open(block.layout.sizes).split_rows(1024):
             gumbel = -np.log(-np.log(draws.uniform(len(table)).clip(2.0**-53)))
             released[chunk] = (
                 -parameter[chunk, None] * table.distances(block.secret[chunk]) + gumbel
@@ -393,7 +393,7 @@ class SameDrawForAll(Select):
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
         one = super().privatize(
-            table, Block(layout=Layout.of(1), rows=block.secret[:1]), parameter[:1], rng=rng
+            table, Block(layout=Layout.build(1), rows=block.secret[:1]), parameter[:1], rng=rng
         )
         return np.repeat(one, len(parameter))
 
@@ -436,11 +436,11 @@ class FirstColumn(Select):
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
-        (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
+        (_, draws), *_ = rng.open(block.layout.sizes).split_rows(1 << 20)
         assert isinstance(self.rule, Exponential)
-        weights = self.rule.weights(table.distances(block.secret), parameter)
+        weights = self.rule.compute_weights(table.distances(block.secret), parameter)
         weights[:, : len(table) // 2] += weights[:, : len(table) // 2] >> 2
-        return weighted_choice(draws, np.minimum(weights, 2**50))
+        return choose_weighted(draws, np.minimum(weights, 2**50))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -472,7 +472,7 @@ class Ranked:
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
         return parameter / self.overdone
 
-    def published(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+    def build_paper_claim(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
         return (self.claim(table), parameter) if self.from_paper else None
 
     def weights(
@@ -500,8 +500,8 @@ class Ranked:
             weights = self.weights(self.drawn or self.sees, table, block, parameter, released)[
                 positions
             ]
-            for chunk, draws in rng.open((sizes > wave).astype(np.int64)).chunks(4096):
-                released[positions[chunk]] = weighted_choice(draws, weights[chunk])
+            for chunk, draws in rng.open((sizes > wave).astype(np.int64)).split_rows(4096):
+                released[positions[chunk]] = choose_weighted(draws, weights[chunk])
         return released
 
     def log_probs(
@@ -540,14 +540,16 @@ class Groups:
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
         return np.full(len(parameter), np.inf)
 
-    def within(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+    def compute_restricted_epsilon(
+        self, table: EmbeddingTable, layout: Layout, parameter: Any
+    ) -> Any:
         return parameter
 
-    def pairs(self, table: EmbeddingTable, rows: Any) -> Any:
+    def mark_restricted_pairs(self, table: EmbeddingTable, rows: Any) -> Any:
         group = rows // self.width
         return group[:, None] == group
 
-    def published(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+    def build_paper_claim(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
         return Claim(mechanism="groups", kind="ldp", table=table.name), parameter
 
     def weights(self, table: EmbeddingTable, rows: Any, parameter: Any) -> Any:
@@ -560,8 +562,8 @@ class Groups:
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
         released = np.empty(len(parameter), np.int64)
-        for chunk, draws in rng.open(block.layout.sizes).chunks(4096):
-            released[chunk] = weighted_choice(
+        for chunk, draws in rng.open(block.layout.sizes).split_rows(4096):
+            released[chunk] = choose_weighted(
                 draws, self.weights(table, block.secret[chunk], parameter[chunk])
             )
         return released
@@ -670,7 +672,7 @@ class PrintsHalfWithin(Privatizer):
 
     def _draw(self, protection: Any, plan: Any) -> Any:
         release = super()._draw(protection, plan)
-        return replace(release, within=release.within / 2)
+        return replace(release, restricted_epsilon=release.restricted_epsilon / 2)
 
 
 class TrueWordOnError(Privatizer):
@@ -757,7 +759,7 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "texts that run into one another": lambda: _perturbing(TextsRunOn, mix=Window(L=3, sigma=1.25)),
     "cape": cape,
     "nominal epsilon printed": lambda: HalfForgotten(
-        name="twin", utility=Hybrid(), rule=Bucketized()
+        name="twin", utility=Hybrid(), rule=BucketRule()
     ),
     "rankcape": lambda: rankcape(k=5),
     "stairs too steep": lambda: Select(name="twin", rule=SteeperStairs(sizes=(5,))),

@@ -31,9 +31,9 @@ from tests.postgres import postgres as server
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.randomness import Floats, Values
-from textveil.table.book import Book, digest_of, fingerprints
+from textveil.table.codebook import Book, compute_fingerprints, hash_words
 from textveil.table.embedding import EmbeddingTable, PieceVectors, load_table
-from textveil.table.frequency import shares
+from textveil.table.frequency import compute_shares
 
 if (
     signal.getsignal(signal.SIGINT) == signal.SIG_IGN
@@ -61,7 +61,7 @@ def gaussian_rows(count: int, dimension: int, seed: int) -> Floats:
 
 def book_of(table: EmbeddingTable, many: int = 6, **changes: Any) -> Book:
     """A book for a table: row r has the code r modulo their number. In its own texts all words are equally frequent."""
-    code, prior = changes.get("codes", np.arange(len(table)) % many), shares(table)
+    code, prior = changes.get("codes", np.arange(len(table)) % many), compute_shares(table)
     size = max(many, int(code.max()) + 1)
     sizes, masses, heads = (
         np.bincount(code, minlength=size),
@@ -74,20 +74,20 @@ def book_of(table: EmbeddingTable, many: int = 6, **changes: Any) -> Book:
         "kind": "domain",
         "source": "twelve letters that nobody sent",
         "table": table.name,
-        "words": digest_of(table.words),
+        "words": hash_words(table.words),
         "codes": code.astype(np.uint16),
         "spelling": np.arange(many),
         "masses": masses.astype(np.float32),
         "heads": (heads / masses).astype(np.float32),
         "domain_heads": (1 / sizes).astype(np.float32),
-        "texts": fingerprints(["A public text.", "Another public text."]),
+        "texts": compute_fingerprints(["A public text.", "Another public text."]),
     }
     return Book(**{**made, **changes})
 
 
 def fit(mechanism: str, table: EmbeddingTable) -> EmbeddingTable:
     """The table for a mechanism: one that draws among codes gets a coarse view of it."""
-    return table.coarse(book_of(table)) if mechanism == "codebook" else table
+    return table.coarsen(book_of(table)) if mechanism == "codebook" else table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -97,7 +97,7 @@ class Server(ThreadingHTTPServer):
         self.under_way = Counter[
             str
         ]()  # by message: what a client gave up on is still under way here
-        self.together = threading.Barrier(4)
+        self.associations = threading.Barrier(4)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -155,7 +155,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(float(first) if re.fullmatch(r"[\d.]+", first) else 1)
         if model == "together":
             try:
-                self.server.together.wait(timeout=5)
+                self.server.associations.wait(timeout=5)
             except threading.BrokenBarrierError:
                 return self.complain(500, message)
         if model in REWRITES:

@@ -17,7 +17,8 @@ from textveil.config import registry
 HERE = Path(__file__).parent / "another"
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
 ADDED = {
-    kind: next(iter(PROJECT["entry-points"][group])) for kind, group in registry.GROUPS.items()
+    kind: next(iter(PROJECT["entry-points"][group]))
+    for kind, group in registry.ENTRY_POINT_GROUPS.items()
 }
 
 SAID = {

@@ -276,7 +276,7 @@ def test_every_mechanism_has_a_page(name):
     text = path.read_text(encoding="utf-8")
     for heading in ("Idea", "Formula", "Statement", "Options", "Caveats", "Source", "Example"):
         assert f"\n## {heading}\n" in text, f"{path.name}: no part {heading}"
-    for option in registry.signature(registry.load("mechanism", name)).known.values():
+    for option in registry.read_options(registry.load("mechanism", name)).keywords.values():
         assert f"`{option.name}`" in text, f"{path.name}: option {option.name} is not explained"
     assert read(path).examples
 
@@ -333,7 +333,7 @@ def test_all_pages_together_can_be_read():
 
 def test_every_command_has_a_line():
     text = (ROOT / "docs" / "lookup" / "commands.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE) == registry.names("command")
+    assert re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE) == registry.list_names("command")
 
 
 def test_every_error_is_explained():

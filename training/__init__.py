@@ -1,1 +1,4 @@
-"""How the package's adapters were made: data, recipes, measurements. Not part of the installed package."""
+"""How the package's adapters were made: data, recipes, measurements.
+
+Not part of the installed package.
+"""

@@ -1,12 +1,18 @@
 """Switches off each part of detection in turn, and counts what changes: `make ablation`.
 
-In: detection as it is installed, and written texts with labels. Out: a line for each part, and `ablation.json`.
-Not here: how often detection errs (`benchmarks/prompts.py`), and how parts are chosen; people do that.
+In: detection as it is installed, and written texts with labels. Out: a line for each part, and
+`ablation.json`.
+Not here: how often detection errs (`benchmarks/prompts.py`), and how parts are chosen; people do
+that.
 
-A part is a detector, a reader of a detector, a rule of the patterns, or a stage. It earns its place if it hides private
-spans, or keeps what is public or ordinary, in texts that it was not written from; or it is a guard, with its reason.
-What is decided, is decided on the written texts that the tagger did not see (`held_out`: a fifth of those that train,
-and the files `-odds`), one part at a time: of two parts that cover each other both show 0, and only one may go.
+A part is a detector, a reader of a detector, a rule of the patterns, or a stage. It earns its place
+if it hides private
+spans, or keeps what is public or ordinary, in texts that it was not written from; or it is a guard,
+with its reason.
+What is decided, is decided on the written texts that the tagger did not see (`held_out`: a fifth of
+those that train,
+and the files `-odds`), one part at a time: of two parts that cover each other both show 0, and only
+one may go.
 `--measure` reads the texts that measure; do so once, after all decisions.
 
 Answers of the tagger are kept in `training/work`, so that a run takes seconds.
@@ -134,7 +140,7 @@ def telling(text: str, start: int, end: int, kind: str) -> list[int]:
     """The letters and figures of a label that tell whom or what it is: no titles, no units of an age."""
     value = text[start:end]
     if kind == "PERSON":
-        first, last = name_bounds.bounds("PERSON", value)
+        first, last = name_bounds.find_name_bounds("PERSON", value)
         start, end = start + first, start + last
     told = [i for i in range(start, end) if text[i].isalnum()]
     figures = [i for i in told if text[i].isdigit()] if kind in ("AGE", "DATE") else []
@@ -217,7 +223,7 @@ class Ruler:
             i: count(text, spans[b]) for b, (i, text) in enumerate(zip(which, texts, strict=True))
         }
 
-    def without(self, part: Part, base: Mapping[int, Counts]) -> dict[str, Counts]:
+    def remove_listed(self, part: Part, base: Mapping[int, Counts]) -> dict[str, Counts]:
         """What changes, by language, where a part is switched off."""
         which = [*base] if part.texts is None else sorted(part.texts)
         changed: dict[str, Counts] = defaultdict(Counts)
@@ -294,7 +300,7 @@ def name_of(rule: rules.Rule) -> str:
     told = repr(
         (
             rule.pattern.source,
-            rule.context and rule.context.listed,
+            rule.context and rule.context.words,
             rule.check and rule.check.__name__,
         )
     )
@@ -339,7 +345,7 @@ def measured(use: str, only: Sequence[str], console: Console) -> list[dict[str, 
         by_language[text.language] += base[i]
     rows = [{"part": "all", "use": use, "texts": len(texts), "counts": _plain(by_language)}]
     for part in track(_placed(texts, only or [""]), "parts", console=console, transient=True):
-        changed = ruler.without(part, base)
+        changed = ruler.remove_listed(part, base)
         rows.append(
             {
                 "part": part.name,

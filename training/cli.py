@@ -79,6 +79,7 @@ def with_corpora(parser: argparse.ArgumentParser) -> argparse.Namespace:
     given = parser.parse_args()
     if given.data is None or not given.data.is_dir():
         parser.error(
-            "name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see training/README.md)"
+            "name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see "
+            "training/README.md)"
         )
     return given

@@ -1,10 +1,13 @@
 """Chooses the thresholds of the bundled tagger: `python -m training.cuts`.
 
-In: the shipped adapter, and the texts labelled with what is private that are held out of its training (a fifth of those
-for training). Out: values, one constant after the other, for `textveil.models.entities`, where they are typed in.
+In: the shipped adapter, and the texts labelled with what is private that are held out of its
+training (a fifth of those
+for training). Out: values, one constant after the other, for `textveil.models.entities`, where they
+are typed in.
 Not here: texts that measure, on which nothing is chosen.
 
-What is hidden for nothing costs half as much again as a private part that stays: patterns and lists find many of those
+What is hidden for nothing costs half as much again as a private part that stays: patterns and lists
+find many of those
 parts, too, and nobody takes back what the tagger hides.
 """
 
@@ -25,7 +28,7 @@ from textveil.text.tokens import tokenize
 from training import cli, data
 
 FOUND, NEAR = (0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98), (0.15, 0.3, 0.45, 0.6, 0.8, 0.95)
-"""What is tried for each value of `SURE` and `DETAIL`, and of `BESIDE` and `BESIDE_DETAIL`, of
+"""What is tried for each value of `SURE` and `DETAIL`, and of `BESIDE` and `NEIGHBOUR_DETAIL_THRESHOLDS`, of
 `textveil.models.entities`, the others being the best found so far."""
 
 CUTS = (0.3, 0.4, 0.5, 0.6)
@@ -38,7 +41,8 @@ ROUNDS, NEEDLESS = 2, 1.5
 def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[str, str]]:
     """Each private part that stays, `("missed", type)`, each that goes, `("gone", type)`, and others that go.
 
-    Others are `("public", type)` and `("ordinary", type)`, by the type that the tagger gave. What is of unknown
+    Others are `("public", type)` and `("ordinary", type)`, by the type that the tagger gave. What
+    is of unknown
     standing, and what is private but of no type of the tagger, counts nowhere.
     """
     tokens = tokenize([text.text for text in texts])
@@ -54,7 +58,7 @@ def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[
         own = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
         for mention in text.mentions:
             inside = (tokens.starts[own] < mention.end) & (tokens.ends[own] > mention.start)
-            if mention.kind in (*NAMES, *entities.DETAILS) and mention.standing == "private":
+            if mention.kind in (*NAMES, *entities.DETAIL_TYPES) and mention.standing == "private":
                 words = [
                     own.start + i
                     for i in np.flatnonzero(inside)
@@ -78,7 +82,7 @@ class Choice(NamedTuple):
 
 def choices() -> Iterator[Choice]:
     """All values to choose, which are those of `textveil.models.entities` at first."""
-    yield Choice("CUT", CUTS, lambda: entities.CUT, partial(setattr, entities, "CUT"))
+    yield Choice("CUT", CUTS, lambda: entities.PRIVATE_CUT, partial(setattr, entities, "CUT"))
     for name, tried in (("SURE", FOUND), ("BESIDE", NEAR)):
         table = {look: list(values) for look, values in getattr(entities, name).items()}
         setattr(entities, name, table)
@@ -106,15 +110,15 @@ def main() -> None:
     )
     given = cli.with_corpora(parser)
     texts = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
-    words = Ragged.of(tokenize([text.text for text in texts]))
+    words = Ragged.build(tokenize([text.text for text in texts]))
     tagger = load_tagger()
-    found = tagger.probabilities(words)
-    marks = lexicon.marks(words.words, words.documents)
-    setattr(lexicon, "marks", lambda *_: marks)  # noqa: B010 (they are the same every time)
+    found = tagger.compute_label_probabilities(words)
+    marks = lexicon.mark_words(words.words, words.documents)
+    setattr(lexicon, "mark_words", lambda *_: marks)  # noqa: B010 (they are the same every time)
     console = Console(width=160)
 
     def counted() -> Counter[str]:
-        spans = replace(tagger, cut=entities.CUT).spans(words, found)
+        spans = replace(tagger, cut=entities.PRIVATE_CUT).build_entities(words, found)
         return Counter(what for what, _ in judged(texts, spans))
 
     def cost(choice: Choice, value: float) -> float:
@@ -132,7 +136,8 @@ def main() -> None:
         n = counted()
         total = n["gone"] + n["missed"]
         console.print(
-            f"{n['gone']} of {total} private parts gone; hidden: {n['public']} public, {n['ordinary']} ordinary"
+            f"{n['gone']} of {total} private parts gone; hidden: {n['public']} public, "
+            f"{n['ordinary']} ordinary"
         )
     for name in ("CUT", "SURE", "BESIDE", "DETAIL", "BESIDE_DETAIL"):
         console.print(f"{name} = {getattr(entities, name)}")

@@ -1,7 +1,8 @@
 """The data for training and measuring adapters, read from a folder of corpora.
 
 In: the folder (layout in training/README.md). Out: articles, tagged sentences, questions.
-Not here: how a job makes batches of them (one script per adapter), and benchmark data (`benchmarks`).
+Not here: how a job makes batches of them (one script per adapter), and benchmark data
+(`benchmarks`).
 """
 
 import gzip
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textveil.detect.spans import NAMES
-from textveil.models.entities import DETAILS
+from textveil.models.entities import DETAIL_TYPES
 from textveil.text.tokens import tokenize
 from training import labels
 from training.lists import countries
@@ -42,8 +43,10 @@ FORMED = {
 class Tagged(NamedTuple):
     """A sentence: words as split by the corpus, each with a label, and whether whitespace precedes it.
 
-    Labels are `O`, `B-TYPE` and `I-TYPE`, the last two also with the standing of what is named (`B-PERSON private`);
-    `?` where nothing is known; `~private` or `~public` where it is only known that a word is part of no name of the
+    Labels are `O`, `B-TYPE` and `I-TYPE`, the last two also with the standing of what is named
+    (`B-PERSON private`);
+    `?` where nothing is known; `~private` or `~public` where it is only known that a word is part
+    of no name of the
     other standing.
     """
 
@@ -53,7 +56,7 @@ class Tagged(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """A labelled span of a text: first character, one past the last, type and standing (see `training.labels`)."""
+    """A labelled span of a text: first character, one past the last, type and standing."""
 
     start: int
     end: int
@@ -203,7 +206,7 @@ def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
                 labels[i] = f"{prefix}-{TYPES[kind]} {standing}".strip()
             else:
                 labels[i] = f"{prefix}-{FORMED[kind]} private" if kind in FORMED else "?"
-    return Tagged(tokens.words, labels, tokens.spaced.tolist())
+    return Tagged(tokens.words, labels, tokens.space_flags.tolist())
 
 
 COUNTRIES = frozenset(countries())
@@ -242,7 +245,8 @@ def _texts(path: Path, key: str) -> dict[str, str]:
 def tagged(marked: Marked) -> Tagged:
     """A labelled text as words with labels.
 
-    Street addresses are places, and cards accounts. Invented people, and what is on the border, are of unknown
+    Street addresses are places, and cards accounts. Invented people, and what is on the border, are
+    of unknown
     standing.
     """
     tokens = tokenize([marked.text])
@@ -256,11 +260,11 @@ def tagged(marked: Marked) -> Tagged:
         )
         inside = np.flatnonzero((tokens.starts < end) & (tokens.ends > start)).tolist()
         for i in inside:
-            if type_ in NAMES or (type_ in DETAILS and known == "private"):
+            if type_ in NAMES or (type_ in DETAIL_TYPES and known == "private"):
                 found[i] = f"{'B' if i == inside[0] else 'I'}-{type_} {known}".strip()
             else:
                 found[i] = f"~{known}" if known else "?"
-    return Tagged(tokens.words, found, tokens.spaced.tolist())
+    return Tagged(tokens.words, found, tokens.space_flags.tolist())
 
 
 def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
@@ -289,7 +293,9 @@ def public_texts(data: Path) -> list[Tagged]:
     found = []
     for text in (*questions, *news, *reviews, *exams):
         tokens = tokenize([text])
-        found.append(Tagged(tokens.words, ["~public"] * len(tokens.words), tokens.spaced.tolist()))
+        found.append(
+            Tagged(tokens.words, ["~public"] * len(tokens.words), tokens.space_flags.tolist())
+        )
     return found
 
 

@@ -1,8 +1,10 @@
 """The public frequency list: how often each word occurs in public text.
 
-In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, which of its words are
+In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, which
+of its words are
 ordinary, and the number of words for each row of the packaged tables.
-Not here: what the list is used for (`textveil.table`), and how texts are split into words (`textveil.text`).
+Not here: what the list is used for (`textveil.table`), and how texts are split into words
+(`textveil.text`).
 """
 
 import argparse
@@ -77,7 +79,7 @@ def pack(content: bytes) -> bytes:
 def on_rows(name: str) -> bytes:
     """How many words of the package's list map to each row of a packaged table, in NumPy's format."""
     buffer = io.BytesIO()
-    np.save(buffer, frequency.fall(load_table(name)).astype(np.uint32))
+    np.save(buffer, frequency.count_by_row(load_table(name)).astype(np.uint32))
     return buffer.getvalue()
 
 

@@ -1,6 +1,7 @@
 """Generated sentences: templates filled with the names of private people and of what is public.
 
-In: `templates.txt`, `requests.txt` and `alone.txt`, Faker's names of many countries, famous people, entities of public
+In: `templates.txt`, `requests.txt` and `alone.txt`, Faker's names of many countries, famous people,
+entities of public
 text. Out: labelled texts (`data.Marked`).
 Not here: corpora (`data`), and what trains on them (`tagger`).
 """
@@ -14,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import regex
 
-from textveil.models.entities import DETAILS
-from textveil.text import folded
-from textveil.text.lexicon import lists
+from textveil.models.entities import DETAIL_TYPES
+from textveil.text import fold_word
+from textveil.text.lexicon import read_lists
 from training import gazetteers, lexicon
 from training.data import Marked, Mention, Tagged
 from training.lists import countries
@@ -341,8 +342,8 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
             locale = names.locale(language)
             people[number] = (*names.person(locale), locale)
         given, family, locale = people[number]
-        plain = re.sub(r"[^a-z]", "", folded(family)) or "user"
-        first = re.sub(r"[^a-z]", "", folded(given)) or "x"
+        plain = re.sub(r"[^a-z]", "", fold_word(family)) or "user"
+        first = re.sub(r"[^a-z]", "", fold_word(given)) or "x"
         if slot == "m":
             return f"{first}{names.pick(['.', '_', ''])}{plain}@{names.pick(WORDS.split()).lower()}.example"
         if slot == "u":
@@ -399,7 +400,8 @@ UNCASED = ("ru", "uk", "zh", "ja", "ko", "ar", "hi")
 def renamed(marked: Marked, names: Names) -> Marked:
     """A text whose private people have other names, each word of a name always the same other one, in its casing.
 
-    Names are those of countries of the text's language, in languages in Latin letters of others, too. Some private
+    Names are those of countries of the text's language, in languages in Latin letters of others,
+    too. Some private
     places and organizations change as well.
     """
     rng = names.rng
@@ -413,7 +415,7 @@ def renamed(marked: Marked, names: Names) -> Marked:
         value = marked.text[mention.start : mention.end]
         if mention.kind == "PERSON" and mention.standing in ("private", "invented"):
             value = _other_name(value, other, locale, names)
-        elif mention.kind in DETAILS and rng.random() < SWAPPED:
+        elif mention.kind in DETAIL_TYPES and rng.random() < SWAPPED:
             value = _other_figures(value, mention.kind, rng)
         elif mention.standing == "private" and (value.istitle() or not latin):
             if mention.kind == "LOCATION" and rng.random() < 0.5:
@@ -477,9 +479,9 @@ def _famous() -> list[str]:
 @cache
 def _namesakes() -> list[str]:
     """Those whose given and family name others have, too."""
-    names, _, _ = lists()
+    names, _, _ = read_lists()
     pairs = [name.split() for name in _famous() if name.count(" ") == 1]
-    return [" ".join(pair) for pair in pairs if {*map(folded, pair)} <= names]
+    return [" ".join(pair) for pair in pairs if {*map(fold_word, pair)} <= names]
 
 
 def _other_figures(value: str, kind: str, rng: np.random.Generator) -> str:

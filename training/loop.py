@@ -1,9 +1,11 @@
 """The training loop of all adapters: steps, schedule, checkpoints, log.
 
-In: a model with its trainable parts, and a function from a step's number to its loss. Out: a trained model.
+In: a model with its trainable parts, and a function from a step's number to its loss. Out: a
+trained model.
 Not here: what is trained on what (one script per adapter), and what an adapter is (`lowrank`).
 
-A run may be stopped and restarted at any time: all randomness of a step depends on the seed and the step's number, and
+A run may be stopped and restarted at any time: all randomness of a step depends on the seed and the
+step's number, and
 checkpoints are written atomically.
 """
 
@@ -28,16 +30,17 @@ class Run:
     Attributes:
         folder: for the checkpoint and the log.
         rate: the highest learning rate.
-        schedule: (step, share of the rate), interpolated linearly; the last step is the end.
+        yield_waves: (step, share of the rate), interpolated linearly; the last step is the end.
         every: steps between checkpoints, each with a measurement.
         device: a torch device.
-        shares: (part of a name, share of the rate): each parameter has that of the first that is in its name. By
+        shares: (part of a name, share of the rate): each parameter has that of the first that is in
+            its name. By
             default low-rank parts have the whole, and everything else half of it.
     """
 
     folder: Path
     rate: float
-    schedule: tuple[tuple[int, float], ...]
+    yield_waves: tuple[tuple[int, float], ...]
     every: int
     device: str
     shares: tuple[tuple[str, float], ...] = ((".up", 1.0), (".down", 1.0), ("", 0.5))
@@ -45,11 +48,11 @@ class Run:
     @property
     def steps(self) -> int:
         """Total number of optimizer steps."""
-        return self.schedule[-1][0]
+        return self.yield_waves[-1][0]
 
     def factor(self, step: int) -> float:
         """The learning rate of a step, as a share of `rate`."""
-        steps, shares = zip(*self.schedule, strict=True)
+        steps, shares = zip(*self.yield_waves, strict=True)
         return float(np.interp(step + 1, steps, shares))
 
 

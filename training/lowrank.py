@@ -1,7 +1,9 @@
 """Low-rank adapters of the small encoder: training them, and writing them to files.
 
-In: the encoder as its authors made it. Out: the same encoder with a trainable low-rank change in its linear layers, and
-the tensors of that change. Not here: how adapters are loaded and merged (`textveil.models.adapters`).
+In: the encoder as its authors made it. Out: the same encoder with a trainable low-rank change in
+its linear layers, and
+the tensors of that change. Not here: how adapters are loaded and merged
+(`textveil.models.adapters`).
 """
 
 import hashlib
@@ -44,7 +46,8 @@ def attach(
     Args:
         model: a transformers model over a BERT encoder.
         rank: of the changes.
-        train: further parameters to train in full, by prefix of their names (heads, small embeddings).
+        train: further parameters to train in full, by prefix of their names (heads, small
+            embeddings).
         seed: for the initial values of the changes.
         dropout: of all dropout layers.
     """
@@ -90,7 +93,7 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for name, value in sorted(tensors.items()):
         if BLOCKS in name and value.ndim == 2:
-            numbers, scale = bundled.integers(value.float().numpy())
+            numbers, scale = bundled.quantize_weight(value.float().numpy())
             found[name], found[f"{name}.scale"] = torch.from_numpy(numbers), torch.from_numpy(scale)
         else:
             found[name] = value.to(torch.float16)

@@ -3,8 +3,10 @@
 In: the articles of wikipedia_en. Out: the adapter `masked-lm`.
 Not here: how it is used (`textveil.models.context`) and measured (`measure`).
 
-A hidden word is one [MASK], and only single-piece words are hidden. Words not on the public list are hidden more often
-than those on it: function words are learned anyway. The output layer is tied to the input embeddings and, during
+A hidden word is one [MASK], and only single-piece words are hidden. Words not on the public list
+are hidden more often
+than those on it: function words are learned anyway. The output layer is tied to the input
+embeddings and, during
 training, restricted to pieces that are whole words.
 """
 
@@ -17,8 +19,8 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from textveil.models.bundled import bundled_folder
-from textveil.models.foreign import backbone
+from textveil.models.bundled import find_encoder_folder
+from textveil.models.torch_networks import build_backbone
 from textveil.randomness import Ints, Values
 from textveil.table import minilm
 from textveil.text.public import is_public
@@ -84,7 +86,7 @@ class Stream:
         self.size = sum(map(len, articles)) + len(articles)
         self.passed, self.flat = -1, np.zeros(0, np.int64)
 
-    def sequences(self, step: int) -> Ints:
+    def build_sequences(self, step: int) -> Ints:
         """The sequences [n, L] of a step, without special tokens, and one more piece at the end of each row."""
         rng = np.random.default_rng([SEED, step, 1])
         pieces = SMALL if step < GROWS else LARGE
@@ -148,7 +150,7 @@ class MaskedLM(nn.Module):
 def main() -> None:
     """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
-    tokenizer = minilm.read_tokenizer(bundled_folder())
+    tokenizer = minilm.read_tokenizer(find_encoder_folder())
     vocabulary = Vocabulary(tokenizer)
 
     def cut(articles: list[str]) -> list[Ints]:
@@ -159,7 +161,7 @@ def main() -> None:
 
     stream = Stream(cut(data.wikipedia(where.data)), vocabulary)
     counts = np.bincount(np.concatenate(stream.articles), minlength=len(vocabulary.place))
-    network = backbone("masked-lm", None, **cli.SLOW_BACKWARD)
+    network = build_backbone("masked-lm", None, **cli.SLOW_BACKWARD)
     lowrank.attach(
         network, RANK, train=("cls.predictions.transform.", "cls.predictions.bias"), seed=SEED
     )
@@ -176,7 +178,7 @@ def main() -> None:
     def loss_of(step: int) -> Tensor:
         rng = np.random.default_rng([SEED, step])
         rate = vocabulary.rate if step < LATER else vocabulary.rate_later
-        return cross_entropy(*logits_of(stream.sequences(step), rate, rng))
+        return cross_entropy(*logits_of(stream.build_sequences(step), rate, rng))
 
     flat = np.concatenate(
         [np.append(each, vocabulary.end) for each in cut(data.wikitext(where.data, "valid_tokens"))]
@@ -201,13 +203,15 @@ def main() -> None:
     run = Run(
         folder=where.work / "masked-lm",
         rate=RATE,
-        schedule=SCHEDULE,
+        yield_waves=SCHEDULE,
         every=250,
         device=where.device,
     )
     fit(model, run, loss_of, measure)
     lowrank.shorten(network, SHORT)
-    short = replace(run, folder=where.work / "masked-lm-short", schedule=SHORT_SCHEDULE, every=100)
+    short = replace(
+        run, folder=where.work / "masked-lm-short", yield_waves=SHORT_SCHEDULE, every=100
+    )
     fit(model, short, lambda step: loss_of(run.steps + step), measure)
     about = {"config": {}, "base": minilm.SHA256["model.safetensors"], "rank": SHORT}
     lowrank.write(where.out, "masked-lm", lowrank.changes(network), about)

@@ -1,6 +1,7 @@
 """Measures the packaged adapters: `make measure-adapters`.
 
-In: the installed adapters and held-out data. Out: training/measured.json, and the tables of training/README.md.
+In: the installed adapters and held-out data. Out: training/measured.json, and the tables of
+training/README.md.
 Not here: training. It measures the product: textveil's words, its windows, its decoding.
 """
 
@@ -15,12 +16,12 @@ import numpy as np
 from rich.console import Console
 
 from textveil.models import LanguageModel, Ragged, load_context, load_reader, load_tagger
-from textveil.models.adapters import manifest
+from textveil.models.adapters import read_manifest
 from textveil.randomness import Flags, Ints
 from textveil.table.embedding import EmbeddingTable, load_table
 from textveil.text.public import is_public
 from textveil.text.tokens import tokenize
-from textveil_bench.tasks.answers import exact, token_f1
+from textveil_bench.tasks.answers import score_exact_match, score_token_f1
 from training import data
 from training.cli import with_corpora
 
@@ -78,7 +79,7 @@ def masked_lm(root: Path, device: str) -> list[Row]:
     )
     frequency = np.array([counts[word] for word in whole], float)
     public = np.array([is_public(word) for word in whole])
-    found = _ranks(context, Ragged.of(tokens), asked, target, allowed)
+    found = _ranks(context, Ragged.build(tokens), asked, target, allowed)
     rows: list[Row] = []
     for name, own in allowed.items():
         for words_of, kept, candidates in (
@@ -117,7 +118,7 @@ def _ranks(
 ) -> dict[str, Ints]:
     """For each set of candidates, how many have a larger logit than the right word."""
     ranks = {name: np.zeros(len(asked), np.int64) for name in allowed}
-    for which, found in context.batches(texts, asked):
+    for which, found in context.yield_batches(texts, asked):
         better = found > found[np.arange(len(which)), target[which], None]
         for name, own in allowed.items():
             ranks[name][which] = (better & own).sum(axis=1)
@@ -217,9 +218,14 @@ def reader(root: Path, device: str) -> list[Row]:
         [q.question for q in questions], [q.text for q in questions]
     )
     scores = np.array(
-        [token_f1(a.text, q.answers) for a, q in zip(answers, questions, strict=True)]
+        [score_token_f1(a.text, q.answers) for a, q in zip(answers, questions, strict=True)]
     )
-    hits = np.array([exact(a.text, q.answers) for a, q in zip(answers, questions, strict=True)]) > 0
+    hits = (
+        np.array(
+            [score_exact_match(a.text, q.answers) for a, q in zip(answers, questions, strict=True)]
+        )
+        > 0
+    )
     f1 = interval(lambda chosen: float(scores[chosen].mean()), len(scores))
     return [
         row("reader", "SQuAD 1.1 dev, gold", "token F1", "reader", f1, len(scores)),
@@ -234,7 +240,7 @@ def row(
     adapter: str, on: str, what: str, model: str, value: tuple[float, float, float], n: int
 ) -> Row:
     """One measurement, with the checksums of what was measured."""
-    files = sorted(manifest(adapter)["files"].values())
+    files = sorted(read_manifest(adapter)["files"].values())
     mean, low, high = (round(each, 4) for each in value)
     return {
         "adapter": adapter,

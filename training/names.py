@@ -1,6 +1,7 @@
 """The public lists of names: persons, locations and organizations by which names of a text can be replaced.
 
-In: Faker's lists by country, the cities and organizations below, and the folder of corpora, which tells what a word
+In: Faker's lists by country, the cities and organizations below, and the folder of corpora, which
+tells what a word
 mostly is. Out: `data/names/` of the package.
 Not here: how a name is drawn (`textveil.text.name_lists` reads the lists).
 """
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 from textveil.detect.spans import NAMES
 from textveil.table.embedding import load_table
-from textveil.text.name_lists import KINDS
+from textveil.text.name_lists import NAME_KINDS
 from training import cli, data, gazetteers
 from training.lists import of_locales
 
@@ -115,7 +116,10 @@ ORGANIZATIONS = {
         Udinese UEFA UFC Werder WWE Zenit
         """,
 }
-"""Well-known organizations whose name is one word, by their kind. That they exist is a fact; nothing was copied."""
+"""Well-known organizations whose name is one word, by their kind.
+
+That they exist is a fact; nothing was copied.
+"""
 
 OTHERS = """
     Aba Abs Achilles Adi Adolf Albuquerque Alfa Alta Ama Amadeus America Ami Andes Apollo April Aquino Ara
@@ -332,7 +336,7 @@ def main() -> None:
     (given.out / "LICENSE-FAKER.txt").write_text(licence(), "utf-8")
     gazetteers.build(given.out)
     for type_ in NAMES:
-        assert set(lists[type_].values()) <= set(KINDS[type_])
+        assert set(lists[type_].values()) <= set(NAME_KINDS[type_])
         (given.out / f"{type_.lower()}.txt").write_text(
             render(type_, lists[type_], version("faker")), "utf-8"
         )

@@ -1,15 +1,23 @@
 """Chooses the weights of the odds that what was found is private: `python -m training.odds`.
 
-In: the bundled tagger with its thresholds, and the texts labelled with what is private that are held out of its
-training (a fifth of those for training). Out: `src/textveil/data/constants/odds.json`, and the tagger's adapter with
+In: the bundled tagger with its thresholds, and the texts labelled with what is private that are
+held out of its
+training (a fifth of those for training). Out: `src/textveil/data/constants/odds.json`, and the
+tagger's adapter with
 the readings that the odds need behind its labels.
-Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that measure.
+Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that
+measure.
 
-Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
-public only because private texts mostly name several people. Beside the parts stand sentences of public text with
-people whom nobody knows, and requests about people and firms, known or not: what a text says of somebody must not make
-him public, but his name. The odds from which names count are the highest with which no fewer go, over all labelled
-texts and parts, than with the tagger's thresholds alone; those of details likewise. They are chosen on what a fit on
+Texts count whole and in parts of a few sentences, in which there is often but one name: a name
+alone must not count as
+public only because private texts mostly name several people. Beside the parts stand sentences of
+public text with
+people whom nobody knows, and requests about people and firms, known or not: what a text says of
+somebody must not make
+him public, but his name. The odds from which names count are the highest with which no fewer go,
+over all labelled
+texts and parts, than with the tagger's thresholds alone; those of details likewise. They are chosen
+on what a fit on
 other texts says of each text.
 """
 
@@ -29,14 +37,14 @@ from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor, nn
 
-from textveil.detect import detector
+from textveil.detect import load_detector
 from textveil.detect import scoring as model
 from textveil.detect.adapters import TaggerDetector
 from textveil.detect.detectors import find_all
 from textveil.detect.spans import NAMES, Span
 from textveil.models import TokenClassifier, adapters
 from textveil.models.bundled import WIDTH
-from textveil.models.entities import LABELS
+from textveil.models.entities import TAGGER_LABELS
 from textveil.randomness import Flags, Floats, Values
 from textveil.text.tokens import Tokens, tokenize
 from training import cli, data, generated, lowrank, strangers
@@ -66,7 +74,8 @@ FOLDS = 5
 
 NETWORKS, UNITS, EPOCHS, BATCH, RATE, DECAY, UNSEEN = 3, 32, 25, 256, 4e-3, 0.1, (0.3, 0.5)
 """The networks whose mean is the odds, the hidden units of each, passes over the texts, candidates a step, AdamW's
-highest rate and decay of weights, and the shares of inputs and of hidden units that a step does not see; of the first
+highest rate and decay of weights, and the shares of inputs and of hidden units that a step does not
+see; of the first
 judge and of the second."""
 
 _END = regex.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
@@ -147,16 +156,18 @@ def generated_texts(corpora: Path) -> Iterator[data.Marked]:
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
     """What textveil's detectors find, with what the tagger is in doubt of."""
     tagger = reading(np.vstack([np.eye(WIDTH)] * 2))
-    own = [detector(name) for name in ("patterns", "structure")]
-    return find_all([*own, tagger.doubting(doubt)], [each.text for each in texts], timeout=None)
+    own = [load_detector(name) for name in ("patterns", "structure")]
+    return find_all(
+        [*own, tagger.copy_with_doubt(doubt)], [each.text for each in texts], timeout=None
+    )
 
 
 def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sample:
     """The candidates of texts."""
     tokens = tokenize([each.text for each in texts])
     spans = found_in(texts, model.DOUBT)
-    found = model.candidates(spans)
-    over, around = model.readings(found, spans, WIDTH)
+    found = model.group_candidates(spans)
+    over, around = model.collect_readings(found, spans, WIDTH)
     return Sample(
         texts=texts,
         whole=np.array(whole),
@@ -164,7 +175,7 @@ def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sam
         tokens=tokens,
         spans=spans,
         found=found,
-        own=model.features(found, spans, tokens),
+        own=model.build_features(found, spans, tokens),
         over=over,
         around=around,
         private=np.array([_private(texts[each.text], each) for each in found]),
@@ -195,7 +206,7 @@ class Fit(NamedTuple):
 
     def odds(self, known: Sample) -> Values:
         """The log odds of all candidates."""
-        return model.odds(
+        return model.compute_log_odds(
             known.own, known.over @ self.over.T + known.around @ self.around.T, self.weights
         )
 
@@ -266,7 +277,7 @@ def crossed(known: Sample, judge: Callable[[Flags], Values]) -> Values:
 
 def reading(rows: Values) -> TaggerDetector:
     """The bundled tagger with these readings behind its labels, float64 [R, 384]."""
-    tagger = detector("tagger")
+    tagger = load_detector("tagger")
     assert isinstance(tagger, TaggerDetector)
     assert isinstance(tagger.model, TokenClassifier)
     network = tagger.model.model.network
@@ -277,7 +288,9 @@ def reading(rows: Values) -> TaggerDetector:
 
 def with_readings(tensors: Mapping[str, Floats], rows: Values) -> dict[str, Floats]:
     """A tagger's output layer with these rows behind those of its labels."""
-    weight, bias = (tensors[f"classifier.{name}"][: len(LABELS)] for name in ("weight", "bias"))
+    weight, bias = (
+        tensors[f"classifier.{name}"][: len(TAGGER_LABELS)] for name in ("weight", "bias")
+    )
     found = np.concatenate([weight, rows]), np.concatenate([bias, np.zeros(len(rows))])
     return {
         f"classifier.{name}": each.astype(np.float32)
@@ -292,9 +305,11 @@ def write(made: Fit, second: model.Weights, least: Values) -> None:
         for name, weights in (("first", made.weights), ("second", second))
     }
     OUT.write_text(json.dumps(rows | {"least": np.round(least, 5).tolist()}) + "\n", "utf-8")
-    before = dict(adapters.Merged({}, adapters.tensors("tagger")))
+    before = dict(adapters.MergedWeights({}, adapters.read_tensors("tagger")))
     tensors = before | with_readings(before, np.concatenate([made.over, made.around]))
-    about = {key: value for key, value in adapters.manifest("tagger").items() if key != "files"}
+    about = {
+        key: value for key, value in adapters.read_manifest("tagger").items() if key != "files"
+    }
     about["config"] |= {"num_labels": len(tensors["classifier.bias"])}
     packed = lowrank.packed({name: torch.from_numpy(value) for name, value in tensors.items()})
     lowrank.write(cli.ADAPTERS, "tagger", packed, about)
@@ -371,13 +386,13 @@ def _needed(known: Sample, spans: Sequence[Span], odds: Values | None) -> list[V
     judged: set[int] = set()
     if odds is not None:
         for candidate, own in zip(known.found, odds.tolist(), strict=True):
-            told = {i for i in candidate.spans if model.is_told(spans[i])}
+            told = {i for i in candidate.spans if model.is_proven(spans[i])}
             judged.update({*candidate.spans} - told)
             for i in candidate.spans:
                 here = hidden[candidate.text][spans[i].start : spans[i].end]
                 np.maximum(here, own, out=here)
     for i, span in enumerate(spans):
-        if i not in judged and span.private >= 0.5:
+        if i not in judged and span.privacy_score >= 0.5:
             hidden[span.text][span.start : span.end] = np.inf
     return hidden
 
@@ -394,18 +409,23 @@ def main() -> None:
     )
     now = found_in(texts, 0.0)
     first = crossed(known, lambda which: fit(known, which).odds(known))
-    inputs = model.beside(known.found, known.spans, [text.text for text in texts], first)
+    inputs = model.build_neighbour_features(
+        known.found, known.spans, [text.text for text in texts], first
+    )
     none = np.zeros(1)
-    odds = crossed(known, lambda which: model.odds(inputs, none, network(inputs, known, which)))
+    odds = crossed(
+        known, lambda which: model.compute_log_odds(inputs, none, network(inputs, known, which))
+    )
     found = list(groups(known, now, odds))
     least = np.array(
         [least_of([each for each in found if each.names == names]) for names in (True, False)]
     )
     console = Console(width=160)
-    for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)]):
+    for each in groups(known, now, odds - least[known.own[:, model.DETAIL_COLUMN].astype(int)]):
         console.print(
             f"{each.name}: {each.gone} -> {(each.parts >= 0).sum()} of {len(each.parts)} gone; "
-            f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing private altered"
+            f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing "
+            "private altered"
         )
     every = np.ones(len(known.found), bool)
     write(fit(known, every), network(inputs, known, every), least)

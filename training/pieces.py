@@ -1,11 +1,14 @@
 """Chooses the pieces of multilingual-e5-small that the tagger reads: `make pieces`.
 
-In: the model's tokenizer, wordfreq's frequencies, the lexicon's names. Out: `data/e5/kept.bin` of the package, a bit
+In: the model's tokenizer, wordfreq's frequencies, the lexicon's names. Out: `data/e5/kept.bin` of
+the package, a bit
 for each piece; the build makes tokenizer and embeddings of them (`hatch_build.py`).
 Not here: how many there are of each language; that follows from how often words need them.
 
-The model has 250,002 pieces for a hundred languages. Kept are those that text in the languages of `LANGUAGES` needs
-most, and every single character, so that nothing that can be read before becomes unreadable: a word whose pieces are
+The model has 250,002 pieces for a hundred languages. Kept are those that text in the languages of
+`LANGUAGES` needs
+most, and every single character, so that nothing that can be read before becomes unreadable: a word
+whose pieces are
 gone is cut into smaller ones.
 """
 
@@ -87,7 +90,7 @@ def main() -> None:
     )
     whole = hatch_build.tokenizer(list(zip(model.pieces, model.scores, strict=True)))
     use = used(Tokenizer.from_str(json.dumps(whole)), len(model.pieces))
-    kept = np.array([len(piece.lstrip(e5.SPACE)) <= 1 for piece in model.pieces])
+    kept = np.array([len(piece.lstrip(e5.SPACE_MARK)) <= 1 for piece in model.pieces])
     kept[: hatch_build.SPECIAL] = True
     kept[np.argsort(-use, kind="stable")[:MOST]] = True
     folder = e5.locate()
@@ -95,10 +98,12 @@ def main() -> None:
     for file, content in hatch_build.e5(folder).items():
         hatch_build.write(folder / file, content)
         print(
-            f"{file} has SHA-256 {hashlib.sha256(content).hexdigest()}; textveil.models.e5 must say so"
+            f"{file} has SHA-256 {hashlib.sha256(content).hexdigest()}; textveil.models.e5 must "
+            "say so"
         )
     print(
-        f"kept {kept.sum():,} of {len(kept):,} pieces, {use[kept].sum() / use.sum():.1%} of what words need"
+        f"kept {kept.sum():,} of {len(kept):,} pieces, {use[kept].sum() / use.sum():.1%} of what "
+        "words need"
     )
 
 

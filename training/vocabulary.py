@@ -1,8 +1,10 @@
 """Writes what the Unicode CLDR knows of languages into `data/vocabulary`: `make vocabulary`.
 
-In: the CLDR, by Babel. Out: the months of each language, and its weekdays where forms are read, below a mark in its
+In: the CLDR, by Babel. Out: the months of each language, and its weekdays where forms are read,
+below a mark in its
 file.
-Not here: all other lists, which are written by hand, and how they are read (`textveil.text.vocabulary`).
+Not here: all other lists, which are written by hand, and how they are read
+(`textveil.text.vocabulary`).
 """
 
 import unicodedata
@@ -18,7 +20,8 @@ LANGUAGES = """
     tl af sq mt cy ga lb rm uz sw uk bg be mk el az
 """
 """Languages in Latin, Cyrillic and Greek letters. Where a word means two months, the language that comes first
-decides: `listopad` is November, as in Polish. Azerbaijani is last: Babel mixes its months into those read after it."""
+decides: `listopad` is November, as in Polish. Azerbaijani is last: Babel mixes its months into
+those read after it."""
 
 LOCALES = {
     "en": "en en_GB en_AU",

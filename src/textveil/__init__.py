@@ -1,8 +1,10 @@
 """textveil keeps what is private in texts from leaving: it hides it in prompts, or privatizes whole texts.
 
-In: text. Out: prompts in which what was found is hidden, from `Protector`; privatized texts with a statement of what is
+In: text. Out: prompts in which what was found is hidden, from `Protector`; privatized texts with a
+statement of what is
 guaranteed, from `Privatizer`.
-Not here: any code that does it. Every public name is imported from its room when it is first used. Options have their
+Not here: any code that does it. Every public name is imported from its room when it is first used.
+Options have their
 place in `textveil.config`.
 """
 

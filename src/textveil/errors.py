@@ -31,10 +31,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-LIKE = 0.75
+MIN_SIMILARITY = 0.75
 """How alike the last parts of two dotted names are, from 0 to 1, if one may be meant by the other."""
 
-MOST = 80
+MAX_LISTED_NAMES = 80
 """Names that an error lists at most."""
 
 
@@ -52,7 +52,7 @@ class ConfigError(TextveilError, ValueError):
 
 # ---- names in messages -----------------------------------------------------------------------------------------------
 
-LONGEST = 80
+MAX_NAME_CHARACTERS = 80
 """Characters of a name that a message shows."""
 
 _PLAIN = re.compile(r"[^\W\d][\w$-]*")
@@ -67,7 +67,7 @@ _PRIVATE = re.compile(
 )
 
 
-def looks_private(name: str) -> bool:
+def has_private_form(name: str) -> bool:
     """Says whether a name has the form of an address, a number of somebody or a key; a date has not."""
     return _PRIVATE.search(_DATE.sub("", unicodedata.normalize("NFKC", name))) is not None
 
@@ -75,12 +75,14 @@ def looks_private(name: str) -> bool:
 def quote(name: object) -> str:
     """Quotes the name of a field, column or file in a message: on one line, cut, and not if it looks private."""
     text = str(name)
-    if looks_private(text):
+    if has_private_form(text):
         return "like that"
-    return repr(text if len(text) <= LONGEST else text[: LONGEST - 3] + "...")
+    return repr(
+        text if len(text) <= MAX_NAME_CHARACTERS else text[: MAX_NAME_CHARACTERS - 3] + "..."
+    )
 
 
-def shown(name: str) -> str:
+def quote_short(name: str) -> str:
     """Quotes a name where a text may have been given in its place: one of more than three words is taken for a text."""
     return quote(name) if len(name.split()) <= 3 else "like that"
 
@@ -93,13 +95,17 @@ def quote_file(path: object) -> str:
     """
     text = re.sub(r"(?<=://)[^/]*@", "", str(path))
     text = text.partition("?")[0] if "://" in text else text  # behind it may be what signs in
-    return repr(text if len(text) <= 3 * LONGEST else "..." + text[3 - 3 * LONGEST :])
+    return repr(
+        text
+        if len(text) <= 3 * MAX_NAME_CHARACTERS
+        else "..." + text[3 - 3 * MAX_NAME_CHARACTERS :]
+    )
 
 
 def quote_path(
     path: Sequence[str | int],
     value: object = None,
-    is_private: Callable[[str], bool] = looks_private,
+    is_private: Callable[[str], bool] = has_private_form,
 ) -> str:
     """Writes where a value stands in JSON, such as messages[0].content[1].text.
 
@@ -108,75 +114,86 @@ def quote_path(
         value: the whole, in which a field whose name is not shown is counted.
         is_private: says whether the name of a field is not shown.
     """
-    said = ""
+    location = ""
     for step in path:
         if isinstance(step, int):
-            said += f"[{step}]"
+            location += f"[{step}]"
         elif is_private(step):
             fields = list(value) if isinstance(value, Mapping) else []
-            said += f"[field {fields.index(step) + 1}]" if step in fields else "[field]"
-        elif _PLAIN.fullmatch(step) and step.isascii() and len(step) <= LONGEST:
-            said += f".{step}" if said else step
+            location += f"[field {fields.index(step) + 1}]" if step in fields else "[field]"
+        elif _PLAIN.fullmatch(step) and step.isascii() and len(step) <= MAX_NAME_CHARACTERS:
+            location += f".{step}" if location else step
         else:
-            said += f"[{json.dumps(step if len(step) <= LONGEST else step[: LONGEST - 3] + '...')}]"
-        value = _inside(value, step)
+            short = len(step) <= MAX_NAME_CHARACTERS
+            location += (
+                f"[{json.dumps(step if short else step[: MAX_NAME_CHARACTERS - 3] + '...')}]"
+            )
+        value = _get_item(value, step)
     return (
-        said if len(said) <= 4 * LONGEST else f"{said[: 2 * LONGEST]}...{said[3 - 2 * LONGEST :]}"
+        location
+        if len(location) <= 4 * MAX_NAME_CHARACTERS
+        else f"{location[: 2 * MAX_NAME_CHARACTERS]}...{location[3 - 2 * MAX_NAME_CHARACTERS :]}"
     )
 
 
-def _inside(value: Any, step: str | int) -> Any:
+def _get_item(value: Any, step: str | int) -> Any:
     try:
         return value[step]
     except (TypeError, KeyError, IndexError):
         return None
 
 
-def listed(names: Iterable[object]) -> str:
+def list_names(names: Iterable[object]) -> str:
     """The names as a message lists them: those of a long list not all, and none that looks private."""
-    found = [str(name) for name in names]
-    safe = [name for name in found if not looks_private(name)][:MOST]
-    spelled = [name if re.fullmatch(r"[\w.:/+*$@-]{1,80}", name) else quote(name) for name in safe]
-    more = len(found) - len(safe)
+    all_names = [str(name) for name in names]
+    safe = [name for name in all_names if not has_private_form(name)][:MAX_LISTED_NAMES]
+    spellings = [
+        name if re.fullmatch(r"[\w.:/+*$@-]{1,80}", name) else quote(name) for name in safe
+    ]
+    hidden_count = len(all_names) - len(safe)
     return (
-        ", ".join(spelled) + (f" and {more:,} more" if more else "")
-        if spelled
+        ", ".join(spellings) + (f" and {hidden_count:,} more" if hidden_count else "")
+        if spellings
         else "none"
-        if not found
-        else (f"{more:,}, which are not shown")
+        if not all_names
+        else (f"{hidden_count:,}, which are not shown")
     )
 
 
-def propose(name: str, known: Iterable[str]) -> str:
+def suggest_names(name: str, candidates: Iterable[str]) -> str:
     """Asks whether the nearest of the known names is meant, or lists them where none is near.
 
     Args:
         name: what was typed.
-        known: the names that there are.
+        candidates: the names that there are.
     """
-    names = list(known)
-    near = nearest(name, names)
-    return f"did you mean {near!r}?" if near is not None else f"known: {listed(names)}"
+    names = list(candidates)
+    near = find_nearest(name, names)
+    return f"did you mean {near!r}?" if near is not None else f"known: {list_names(names)}"
 
 
-def nearest(name: str, names: Iterable[str], alike: float = 0.5) -> str | None:
+def find_nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str | None:
     """The known name that is most like another one, or ends like it; None where none is.
 
     Args:
         name: what was typed.
         names: the names that there are.
-        alike: how much, from 0 to 1.
+        cutoff: how much, from 0 to 1.
     """
-    every = {each.lower(): each for each in names if not looks_private(each)}
+    originals = {
+        candidate.lower(): candidate for candidate in names if not has_private_form(candidate)
+    }
     name = name.lower()
     section = name[: name.rfind(".") + 1]
     # says nothing about likeness
-    shared = section if all(each.startswith(section) for each in every) else ""
-    ends = {each.removeprefix(shared): every[each] for each in every}
-    near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=alike)
+    prefix = section if all(candidate.startswith(section) for candidate in originals) else ""
+    ends = {candidate.removeprefix(prefix): originals[candidate] for candidate in originals}
+    near = get_close_matches(name.removeprefix(prefix), ends, n=1, cutoff=cutoff)
     last = name.rpartition(".")[2]
     near = near or [
-        end for end in ends if get_close_matches(last, [end.rpartition(".")[2]], cutoff=LIKE)
+        end
+        for end in ends
+        if get_close_matches(last, [end.rpartition(".")[2]], cutoff=MIN_SIMILARITY)
     ]
     return ends[near[0]] if near else None
 
@@ -185,18 +202,18 @@ class UnknownName(ConfigError):
     """No mechanism, table, profile or option has this name.
 
     Args:
-        what: the kind of name, in singular ("mechanism").
+        kind: the kind of name, in singular ("mechanism").
         name: the name asked for.
-        known: all names of this kind; near ones are proposed.
+        known_names: all names of this kind; near ones are proposed.
     """
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        super().__init__(f"no {what} is named {shown(name)}; {propose(name, names)}")
-        self.what, self.name, self.known = what, name, names
+    def __init__(self, kind: str, name: str, known_names: Iterable[str]) -> None:
+        names = sorted(known_names)
+        super().__init__(f"no {kind} is named {quote_short(name)}; {suggest_names(name, names)}")
+        self.kind, self.name, self.known_names = kind, name, names
 
     def __reduce__(self) -> tuple[type["UnknownName"], tuple[str, str, list[str]]]:
-        return UnknownName, (self.what, self.name, self.known)
+        return UnknownName, (self.kind, self.name, self.known_names)
 
 
 class MissingExtra(ConfigError, ImportError):

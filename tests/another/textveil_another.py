@@ -15,16 +15,16 @@ import typer
 
 from textveil.cli import say, verb
 from textveil.detect import Span
-from textveil.evaluate.attack import Case, Outcome, Report, View, quiet
-from textveil.files import FieldCell, FileHead, Numbered, Pieces, Row, TextColumns
-from textveil.gateway.leaves import record, text
+from textveil.evaluate.attack import Case, Outcome, ProgressCallback, View, ignore_progress
+from textveil.files import FieldCell, FileHead, FileRow, LineFormat, NumberedLines, TextColumns
 from textveil.gateway.protocols import Operation
+from textveil.gateway.protocols.field_rules import record, text
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
-from textveil.randomness import Ids, Ints, Randomness, Values, weighted_choice
+from textveil.randomness import Ids, Ints, Randomness, Values, choose_weighted
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Metric
-from textveil_bench.measure import silent
+from textveil_bench.measure import annotate_measure
 
 # ---- a table ---------------------------------------------------------------------------------------------------------
 
@@ -87,10 +87,10 @@ class Keep:
         secret = block.secret
         released = secret.copy()
         others = len(table) - 1
-        for chunk, draws in rng.open(block.layout.sizes).chunks(1 << 12):
+        for chunk, draws in rng.open(block.layout.sizes).split_rows(1 << 12):
             own: Ints = (parameter[chunk] * UNIT).astype(np.int64)
             weights = np.column_stack([own, np.full_like(own, UNIT)])
-            moved = weighted_choice(draws, weights, np.array([1, others])) == 1
+            moved = choose_weighted(draws, weights, np.array([1, others])) == 1
             other = draws.integers(np.full(len(own), others))
             other += other >= secret[chunk]
             released[chunk] = np.where(moved, other, secret[chunk])
@@ -143,32 +143,34 @@ class Codes:
 # ---- a format --------------------------------------------------------------------------------------------------------
 
 
-class Notes(Pieces):
+class Notes(LineFormat):
     """Lines that begin with a dash are texts; all others are copied."""
 
-    fields: ClassVar[bool] = False
+    has_fields: ClassVar[bool] = False
 
-    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+    def find_field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """There are none."""
         return None
 
-    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
+    def split_pieces(
+        self, lines: NumberedLines, columns: TextColumns, head: FileHead
+    ) -> Iterator[str | FileRow]:
         """The lines."""
         for _, line in lines:
             body = line.rstrip("\n")
             yield (
-                Row(line, {"text": FieldCell(2, len(body), body[2:])})
+                FileRow(line, {"text": FieldCell(2, len(body), body[2:])})
                 if line.startswith("- ")
                 else line
             )
 
-    def joined(self, cells: Mapping[str, str]) -> str:
+    def join_row(self, cells: Mapping[str, str]) -> str:
         """A line."""
         return f"- {cells['text']}\n"
 
-    def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
+    def read_records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """A row for each text."""
-        return ({"text": text} for text in self.texts(file))
+        return ({"text": text} for text in self.read_texts(file))
 
 
 # ---- an attack, and a measure ----------------------------------------------------------------------------------------
@@ -189,13 +191,15 @@ class Parrot:
         """It says something of every release."""
         return ""
 
-    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+    def run(
+        self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
+    ) -> Iterator[Outcome]:
         """The share of words that it guesses."""
-        hits = (case.view.shown == case.truth.rows).astype(np.float64)
+        hits = (case.view.visible_rows == case.truth.rows).astype(np.float64)
         yield Outcome(source=self.name, metric="guessed", where=np.arange(len(hits)), values=hits)
 
 
-@silent("no text has a word")
+@annotate_measure("no text has a word")
 def same_length(case: Case) -> Iterator[Outcome]:
     """The share of protected words whose release has as many letters."""
     released = [case.view.items[item] for item in case.view.item.tolist()]
@@ -214,7 +218,11 @@ def plain() -> tuple[Operation, ...]:
     taken = record(text=text())
     return (
         Operation(
-            name="another.plain", path="/plain", request=taken, answer=taken, error=lambda _: {}
+            name="another.plain",
+            path="/plain",
+            request=taken,
+            answer=taken,
+            build_error=lambda _: {},
         ),
     )
 

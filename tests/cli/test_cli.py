@@ -352,14 +352,14 @@ def test_a_seed_repeats_and_is_said(run):
 
 @pytest.mark.usefixtures("table")
 def test_warnings_are_one_line_each_and_said_once(run, monkeypatch):
-    batch = privatizer.Privatizer._batch
+    batch = privatizer.Privatizer._release_batch
 
     def warned(self: Any, *arguments: Any, **more: Any) -> Any:
         warnings.warn("two\nlines", TextveilWarning, stacklevel=2)
         warnings.warn(f"a library repeats {CANARY}", UserWarning, stacklevel=2)
         return batch(self, *arguments, **more)
 
-    monkeypatch.setattr(privatizer.Privatizer, "_batch", warned)
+    monkeypatch.setattr(privatizer.Privatizer, "_release_batch", warned)
     monkeypatch.setattr(privatizer, "BATCH_TEXTS", 1)
     _, _, err = run("privatize", *NOISE, "--lines", stdin=b"Anna\nAnna\nAnna\n")
     lines = err.splitlines()
@@ -812,7 +812,7 @@ def test_corpora_that_are_refused(run, rows, tmp_path, monkeypatch, arguments, s
 
 @pytest.mark.usefixtures("table")
 def test_an_interrupted_run_says_what_is_kept(run, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "_draw", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(runs, "_draw_parts", Mock(side_effect=KeyboardInterrupt))
     code, _, err = run(
         "corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out")
     )
@@ -826,7 +826,7 @@ def test_progress_is_drawn_on_a_terminal(run, rows, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TEXTVEIL_PROGRESS", "1")
-    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.0)
     assert (
         run("corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out"))[0]
         == 0
@@ -855,7 +855,7 @@ def test_lists(run, what, first, count):
 @pytest.mark.slow
 def test_every_kind_of_names_is_listed_and_every_name_explained(run):
     kinds = dict(line.split(None, 1) for line in run("list")[1].splitlines())
-    assert [*kinds] == [*(f"{kind}s" for kind in registry.KINDS), "profiles"]
+    assert [*kinds] == [*(f"{kind}s" for kind in registry.REGISTRY_KINDS), "profiles"]
     for kind, listed in kinds.items():
         assert [line.split()[0] for line in run("list", kind)[1].splitlines()] == listed.split()
         for name in listed.split():
@@ -905,11 +905,11 @@ def test_marks_say_what_happened(table):
 
     text = "Anna owes the bank"
     result = privatizer.Privatizer("noise", epsilon=1000, table=table, seed=1).privatize(text)
-    assert demo.fates(result) == ["kept", "kept", "public", "kept"]
-    assert demo.count_kept(result) == (3, 3)
+    assert demo.classify_items(result) == ["kept", "kept", "public", "kept"]
+    assert demo.count_unchanged(result) == (3, 3)
     masked = privatizer.Privatizer("placeholder", table=table).privatize(text)
-    assert demo.fates(masked) == ["placeholder", "placeholder", "public", "placeholder"]
-    assert demo.count_kept(masked) == (0, 3)
+    assert demo.classify_items(masked) == ["placeholder", "placeholder", "public", "placeholder"]
+    assert demo.count_unchanged(masked) == (0, 3)
 
     def printed(terminal: bool) -> str:
         console = Console(
@@ -918,7 +918,7 @@ def test_marks_say_what_happened(table):
             force_terminal=terminal,
             color_system="standard" if terminal else None,
         )
-        console.print(demo.beside(result, marked=terminal))
+        console.print(demo.build_comparison(result, marked=terminal))
         return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
     assert "=anna= =owes= the =bank=" in printed(False)
@@ -933,14 +933,14 @@ def test_no_styles_where_none_are_wanted(monkeypatch):
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert demo.shows_styles(Console(force_terminal=True))
-    assert not demo.shows_styles(Console(file=io.StringIO(), force_terminal=False))
+    assert demo.has_styles(Console(force_terminal=True))
+    assert not demo.has_styles(Console(file=io.StringIO(), force_terminal=False))
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not demo.shows_styles(Console(force_terminal=True, _environ=os.environ))
+    assert not demo.has_styles(Console(force_terminal=True, _environ=os.environ))
 
 
 def test_the_letter_is_a_letter():
-    text = demo.letter()
+    text = demo.read_letter()
     assert 110 <= len(text.split()) <= 150
     assert 2 <= len(re.findall(r"\d+", text)) <= 3
 
@@ -1159,7 +1159,7 @@ def test_the_source_tree_is_not_in_the_way(tmp_path: Path):
 def test_statements_of_many_texts_are_summed_up_on_the_way(run, monkeypatch):
     lines = b"Anna owes the bank\n" * 25
     whole = run("privatize", *NOISE, "--lines", stdin=lines)[2]
-    monkeypatch.setattr(texts, "KEPT_STATEMENTS", 4)
+    monkeypatch.setattr(texts, "MAX_STATEMENTS", 4)
     assert run("privatize", *NOISE, "--lines", stdin=lines)[2] == whole
     assert "In 25 texts" in whole
 

@@ -50,12 +50,12 @@ def test_it_is_short_and_needs_no_colours(shown):
 def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
     table = load_table()
     for seed in (1, 2):
-        said = demo.prompt(table, seed)
+        said = demo.protect_prompt(table, seed)
         for private in ("Julia Picasso", "julia.picasso", "7946", "flat in Leith", "WEST"):
             assert private in demo.PROMPT
             assert private not in said["is sent"] + said["comes back"]
-        assert said["you read"] == demo.scripted(demo.PROMPT)
-        assert said["comes back"] == demo.scripted(said["is sent"])
+        assert said["you read"] == demo.answer_prompt(demo.PROMPT)
+        assert said["comes back"] == demo.answer_prompt(said["is sent"])
         assert said["you read"].startswith("Dear Julia Picasso, ")
         assert said[""].startswith(
             "1 person, 1 place, 1 e-mail address, 1 phone number and 1 IBAN replaced"
@@ -82,7 +82,7 @@ def test_the_letter_has_its_statement_and_what_an_attacker_recovers(shown):
 @pytest.mark.slow
 def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(shown):
     rows = shown.partition("3. ")[2]
-    for run in demo.RUNS:
+    for run in demo.DEMO_RUNS:
         line = next(line for line in rows.splitlines() if line.startswith(run.title + " "))
         found = re.fullmatch(
             rf"{run.title} +{run.epsilon:g}(?: per unit of chord distance)? +([\d.]+) +(\d+) of 68 *",
@@ -95,4 +95,4 @@ def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(sho
 
 def test_a_seed_makes_it_repeatable():
     table = load_table()
-    assert demo.prompt(table, 7) == demo.prompt(table, 7)
+    assert demo.protect_prompt(table, 7) == demo.protect_prompt(table, 7)

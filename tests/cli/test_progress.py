@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from textveil.cli import progress
-from textveil.cli.progress import Watch, duration, line
+from textveil.cli.progress import Watch, format_duration, format_line
 from textveil.detect.detectors import find_all
 from textveil.models import ragged
 
@@ -59,20 +59,20 @@ def shown():
 
 @pytest.fixture
 def watch(clock, shown):
-    return Watch(shown=shown, clock=clock)
+    return Watch(display=shown, clock=clock)
 
 
 @pytest.fixture
 def at_once(monkeypatch):
     """Whatever is due is due now, and nobody looks but the work."""
     monkeypatch.delenv("TEXTVEIL_PROGRESS", raising=False)
-    monkeypatch.setattr(progress, "AFTER", 0.0)
-    monkeypatch.setattr(progress, "TICK", 60.0)
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 60.0)
 
 
 def test_quick_work_shows_nothing(watch, clock, shown):
     for done in range(20):
-        clock.now += progress.AFTER / 21
+        clock.now += progress.SHOW_AFTER_SECONDS / 21
         watch.report("bayes", done, 20)
     assert (shown.opened, shown.drawn) == (0, [])
     assert shown.last == ("bayes", 19, 20)
@@ -92,16 +92,19 @@ def test_what_takes_longer_is_shown_after_two_seconds_and_then_every_five(watch,
 def test_the_longer_it_takes_the_rarer_are_the_lines(watch, clock, shown):
     for _ in range(2 * 3600):
         clock.now += 1
-        watch.look()
+        watch.update()
     between = [b - a for (a, _), (b, _) in zip(shown.drawn, shown.drawn[1:], strict=False)]
     assert between == sorted(between)
-    assert (between[0], between[-1]) == (progress.EVERY, progress.RARELY)
+    assert (between[0], between[-1]) == (
+        progress.LINE_INTERVAL_SECONDS,
+        progress.MAX_INTERVAL_SECONDS,
+    )
     assert len(between) < 200
 
 
 def test_work_that_reports_nothing_is_shown_too(watch, clock, shown):
     clock.now += 3
-    watch.look()
+    watch.update()
     assert shown.drawn == [(3.0, None)]
 
 
@@ -139,19 +142,19 @@ def test_the_time_left_is_that_of_the_step_and_of_its_last_round(watch, clock, s
     ],
 )
 def test_the_lines(last, seconds, left, unit, says):
-    assert line(last, seconds, left, progress.thousands, unit) == says
+    assert format_line(last, seconds, left, progress.format_thousands, unit) == says
 
 
 def test_times_are_said_as_people_say_them():
-    said = [duration(seconds) for seconds in (0.2, 35.4, 99.4, 100, 3540, 3599, 4800)]
+    said = [format_duration(seconds) for seconds in (0.2, 35.4, 99.4, 100, 3540, 3599, 4800)]
     assert said == ["1 s", "35 s", "99 s", "2 min", "59 min", "1 h", "1 h 20 min"]
 
 
 @pytest.mark.usefixtures("at_once")
 def test_without_a_terminal_there_are_lines(monkeypatch):
     monkeypatch.setattr(sys, "stderr", heard := io.StringIO())
-    monkeypatch.setattr(progress, "RARELY", 0.0)
-    with progress.bars(unit=" texts") as report:
+    monkeypatch.setattr(progress, "MAX_INTERVAL_SECONDS", 0.0)
+    with progress.show_bars(unit=" texts") as report:
         report("bayes", 1, 400)
         report("bayes", 2, 400)
     assert (
@@ -163,7 +166,7 @@ def test_without_a_terminal_there_are_lines(monkeypatch):
 def test_on_a_terminal_there_are_bars(monkeypatch):
     monkeypatch.setattr(sys, "stderr", heard := Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    with progress.bars(unit=" texts") as report:
+    with progress.show_bars(unit=" texts") as report:
         report("bayes", 0, 400)
         report("bayes", 400, 400)
         report("other", 3, 0)
@@ -175,7 +178,7 @@ def test_on_a_terminal_there_are_bars(monkeypatch):
 @pytest.mark.usefixtures("at_once")
 def test_results_are_counted_and_come_as_they_are(monkeypatch):
     monkeypatch.setattr(sys, "stderr", heard := io.StringIO())
-    assert list(progress.counted(iter("abc"))) == ["a", "b", "c"]
+    assert list(progress.count_results(iter("abc"))) == ["a", "b", "c"]
     assert heard.getvalue().startswith("texts: 1, 1 s so far\n")
 
 
@@ -185,7 +188,10 @@ def test_what_models_have_read_of_one_text_is_told(monkeypatch):
         name = "reads"
 
         def find(self, texts):
-            assert [each.tolist() for each in ragged.batches(np.array([4, 4]), 4)] == [[0], [1]]
+            assert [each.tolist() for each in ragged.yield_batches(np.array([4, 4]), 4)] == [
+                [0],
+                [1],
+            ]
             return []
 
     monkeypatch.setattr(sys, "stderr", heard := io.StringIO())
@@ -193,17 +199,17 @@ def test_what_models_have_read_of_one_text_is_told(monkeypatch):
     def results():
         yield find_all([Reads()], ["a"], timeout=None)
 
-    assert progress.read(results()) == [[]]
+    assert progress.list_results(results()) == [[]]
     assert "reading: 4 of 8 pieces of words" in heard.getvalue()
-    assert ragged.LISTENER.get() is None
+    assert ragged.PROGRESS_LISTENER.get() is None
 
 
 def test_somebody_looks_while_the_work_is_silent(monkeypatch):
     monkeypatch.delenv("TEXTVEIL_PROGRESS", raising=False)
     monkeypatch.setattr(sys, "stderr", heard := io.StringIO())
-    monkeypatch.setattr(progress, "AFTER", 0.0)
-    monkeypatch.setattr(progress, "TICK", 0.001)
-    with progress.bars():
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.001)
+    with progress.show_bars():
         end = time.monotonic() + 30
         while not heard.getvalue() and time.monotonic() < end:
             time.sleep(0.005)
@@ -214,11 +220,11 @@ def test_somebody_looks_while_the_work_is_silent(monkeypatch):
 def test_nothing_is_shown_where_nobody_wants_it(monkeypatch):
     monkeypatch.setattr(sys, "stderr", heard := io.StringIO())
     monkeypatch.setenv("TEXTVEIL_PROGRESS", "0")
-    with progress.bars() as report:
+    with progress.show_bars() as report:
         report("bayes", 1, 400)
     monkeypatch.delenv("TEXTVEIL_PROGRESS")
     monkeypatch.setattr(sys, "stderr", None)
-    with progress.bars() as report:
+    with progress.show_bars() as report:
         report("bayes", 1, 400)
     assert heard.getvalue() == ""
 
@@ -229,7 +235,7 @@ def test_an_error_of_the_work_comes_through_and_a_closed_stream_is_none(monkeypa
     monkeypatch.setattr(sys, "stderr", closed)
 
     def work():
-        with progress.bars() as report:
+        with progress.show_bars() as report:
             closed.close()
             report("bayes", 1, 400)
             raise ValueError("work")

@@ -14,7 +14,7 @@ import pytest
 from textveil import cli
 from textveil.errors import InputError, OutputError
 from textveil.pipeline import privatizer
-from textveil.session import store
+from textveil.session import session_file
 from textveil.session.state import Session
 
 CANARY = "Zyxqorvian"
@@ -56,12 +56,12 @@ def refused(outcome, says, code=2):
 def filled():
     session = Session("me")
     with session.noting() as notes:
-        notes.placeholder("PERSON", CANARY)
-        notes.placeholder("EMAIL", 'a"b@c')
-        notes.replaced("Łódź", "New York")
-        notes.said(["river"])
-        notes.spelled("the <card_1> of a text")
-        notes.consistent("a law", [("stone", "other"), ("stone", "public")], [3, -1])
+        notes.assign_placeholder("PERSON", CANARY)
+        notes.assign_placeholder("EMAIL", 'a"b@c')
+        notes.add_replacement("Łódź", "New York")
+        notes.add_plain_words(["river"])
+        notes.reserve_names("the <card_1> of a text")
+        notes.reuse_rows("a law", [("stone", "other"), ("stone", "public")], [3, -1])
     return session
 
 
@@ -103,7 +103,7 @@ def test_lines_and_json_share_the_session(run, path):
 
 
 def test_a_stream_is_restored_as_it_stands(run, path):
-    store.save(filled(), path)
+    session_file.save(filled(), path)
     answer = "\ufeffDear <PERSON_1>,\r\n\r\n\tNEW YORK <PERSON_2>\n\n".encode()
     assert (
         run("restore", "-", "--session", path, stdin=answer)[1]
@@ -116,14 +116,14 @@ def test_a_stream_is_restored_as_it_stands(run, path):
 
 
 def test_json(run, path):
-    store.save(filled(), path)
+    session_file.save(filled(), path)
     content = b'{"a": "\\u003cEMAIL_1\\u003e\\nNew York"}'
     out = run("restore", "-", "--session", path, "--json-escape", stdin=content)[1]
     assert json.loads(out) == {"a": 'a"b@c\nŁódź'}
 
 
 def test_what_is_left_in_targets_is_told(run, path):
-    store.save(filled(), path)
+    session_file.save(filled(), path)
     code, out, err = run("restore", "<PERSON_1> ![](//x.org/<PERSON_1>)", "--session", path)
     assert (code, out) == (0, f"{CANARY} ![](//x.org/<PERSON_1>)\n")
     assert err.startswith("textveil: 1 placeholder or name was left as sent, in addresses in which")
@@ -136,7 +136,7 @@ def test_what_is_left_in_targets_is_told(run, path):
 @pytest.mark.slow
 def test_what_comes_is_restored_at_once(path):
     """Each line of a stream is out before the next one comes."""
-    store.save(filled(), path)
+    session_file.save(filled(), path)
     command = [sys.executable, "-m", "textveil", "restore", "-", "--session", str(path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
@@ -164,21 +164,23 @@ def test_the_file_is_for_its_owner_only(run, path):
 
 def test_everything_is_kept(path):
     session = filled()
-    store.save(session, path)
-    loaded = store.load(path)
+    session_file.save(session, path)
+    loaded = session_file.load(path)
     assert loaded.owner == "me"
     assert loaded.to_json() == session.to_json()
     text = "<PERSON_1> <EMAIL_1> New York"
     assert loaded.restore(text) == session.restore(text) == f'{CANARY} a"b@c Łódź'
     keys = [("Stone", "other"), ("stone", "public"), ("x", "other")]
     with loaded.noting() as notes:
-        assert notes.consistent("a law", keys, [7, 8, 9]) == [3, -1, 9]
-        assert notes.consistent("another law", [("stone", "other")], [7]) == [7]
-        assert notes.placeholder("PERSON", "other") == "<PERSON_2>"
-        assert notes.placeholder("EMAIL", 'A"B@C') == "<EMAIL_1_B>"
-        assert notes.placeholder("CARD", "other") == "<CARD_2>", "the text spelled <CARD_1> itself"
-        notes.replaced("Anna", "New York")
-        notes.replaced("Berta", "River")
+        assert notes.reuse_rows("a law", keys, [7, 8, 9]) == [3, -1, 9]
+        assert notes.reuse_rows("another law", [("stone", "other")], [7]) == [7]
+        assert notes.assign_placeholder("PERSON", "other") == "<PERSON_2>"
+        assert notes.assign_placeholder("EMAIL", 'A"B@C') == "<EMAIL_1_B>"
+        assert notes.assign_placeholder("CARD", "other") == "<CARD_2>", (
+            "the text spelled <CARD_1> itself"
+        )
+        notes.add_replacement("Anna", "New York")
+        notes.add_replacement("Berta", "River")
     assert loaded.restore("New York River") == "New York River"
 
 
@@ -196,7 +198,7 @@ def test_earlier_versions_are_read(path):
     older = {name: value for name, value in old.items() if name != "spelled"} | {"version": 1}
     for content, spelled in ((old, ["CARD_1"]), (older, [])):
         path.write_text(json.dumps(content))
-        loaded = store.load(path)
+        loaded = session_file.load(path)
         assert loaded.restore("<PERSON_1> <EMAIL_1> New York") == f'{CANARY} a"b@c Łódź'
         again = json.loads(loaded.to_json())
         assert (again["version"], again["spelled"], again["targets"]) == (6, spelled, [])
@@ -228,7 +230,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
 def test_what_is_no_session_is_refused(run, path, damage):
-    store.save(filled(), path)
+    session_file.save(filled(), path)
     whole = path.read_text(encoding="utf-8")
     damaged = damage(whole)
     assert damaged != whole
@@ -240,7 +242,7 @@ def test_what_is_no_session_is_refused(run, path, damage):
         refused(outcome, "session file")
     assert path.read_text(encoding="utf-8") == damaged
     with pytest.raises(InputError) as raised:
-        store.load(path)
+        session_file.load(path)
     assert raised.value.__context__ is None
 
 
@@ -266,7 +268,7 @@ def test_files_that_are_refused(run, path, tmp_path):
 
 
 def test_bytes_that_are_not_utf_8(run, path):
-    store.save(filled(), path)
+    session_file.save(filled(), path)
     code, out, err = run("restore", "-", "--session", path, stdin=b"x \xff")
     assert (code, out, err) == (
         2,
@@ -294,7 +296,7 @@ def test_a_session_that_cannot_be_saved_releases_nothing(run, path, monkeypatch)
     def full(*_: object) -> None:
         raise OutputError("the session file cannot be written: No space left on device")
 
-    monkeypatch.setattr(store, "save", full)
+    monkeypatch.setattr(session_file, "save", full)
     code, out, err = run("privatize", CANARY, *PLACEHOLDER, "--session", path)
     assert (code, out) == (2, "")
     assert "No space left" in err
@@ -343,30 +345,30 @@ def test_what_has_no_end_is_no_session(run):
 
 
 def test_two_processes_cannot_lose_what_the_other_knows(path):
-    store.save(filled(), path)
+    session_file.save(filled(), path)
 
     def at_once():
-        with store.kept(path) as session:
+        with session_file.open_session(path) as session:
             with session.noting() as notes:
-                notes.placeholder("WORD", "one")
-            store.save(Session("other"), path)
+                notes.assign_placeholder("WORD", "one")
+            session_file.save(Session("other"), path)
 
     with pytest.raises(OutputError, match="one process at a time"):
         at_once()
-    assert store.load(path).owner == "other"
+    assert session_file.load(path).owner == "other"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_keeps_what_was_released(path, number):
     def interrupted():
-        with store.kept(path) as session:
+        with session_file.open_session(path) as session:
             with session.noting() as notes:
-                notes.placeholder("WORD", "one")
+                notes.assign_placeholder("WORD", "one")
             os.kill(os.getpid(), number)
 
     with pytest.raises(SystemExit):
         interrupted()
-    assert store.load(path).restore("<WORD_1>") == "one"
+    assert session_file.load(path).restore("<WORD_1>") == "one"
 
 
 # ---- help ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def url(tmp_path, monkeypatch):
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
     monkeypatch.setenv("TEXTVEIL_STORE", url := f"sqlite:///{tmp_path / 'veil.db'}")
     with SessionStore(url) as store, store.open("anna", "lease").noting() as notes:
-        notes.placeholder("EMAIL", "maria@example.org")
+        notes.assign_placeholder("EMAIL", "maria@example.org")
     return url
 
 

@@ -230,7 +230,7 @@ def test_progress_only_on_a_terminal(run, monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TEXTVEIL_PROGRESS", "1")
-    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.0)
     assert run("build", "some.txt", "-o", "x")[0] == 0
     assert "neighbours" in terminal.getvalue()
 

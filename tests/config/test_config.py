@@ -456,9 +456,9 @@ def test_the_papers_profiles(tmp_path, name, mechanism, options):
     stopwords = "protect" if name in ("paper-santext", "paper-custext", "paper-rantext") else "pass"
     assert (found.epsilon, found.words.stopwords, found.profile) == (None, stopwords, name)
     registry.load("mechanism", mechanism)(**found.mechanism.options)
-    assert 20 < len(sources.profiles()[name]) < 130
+    assert 20 < len(sources.describe_profiles()[name]) < 130
     assert resolve(file=write(tmp_path, found.to_yaml())) == found
-    lower = resolve(profile=name, overrides=layers.keywords(epsilon=80, table="minilm-s"))
+    lower = resolve(profile=name, overrides=layers.convert_keywords(epsilon=80, table="minilm-s"))
     assert (lower.epsilon, lower.table.name) == (80, "minilm-s")
     assert resolve(file=write(tmp_path, lower.to_yaml())) == lower
 
@@ -469,7 +469,7 @@ def test_the_papers_profiles(tmp_path, name, mechanism, options):
 def test_keywords_become_paths():
     words = WordsOptions(casing="copy")
     found = resolve(
-        overrides=layers.keywords(
+        overrides=layers.convert_keywords(
             epsilon=80, L=4, table="minilm-s", words=words, mechanism="window"
         )
     )

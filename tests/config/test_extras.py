@@ -30,7 +30,7 @@ from textveil.config import registry
 registry._find_points = lambda group, path: ()  # nor has another distribution registered anything
 
 for each in pkgutil.walk_packages(textveil.__path__, "textveil."):
-    if each.name not in ("textveil.__main__", "textveil.models.foreign"):  # foreign: the one that is for torch
+    if each.name not in ("textveil.__main__", "textveil.models.torch_networks"):  # foreign: the one that is for torch
         try:
             importlib.import_module(each.name)
         except MissingExtra:  # an integration is for those who have the tool
@@ -154,13 +154,16 @@ def test_a_missing_library_is_one_error_that_says_what_to_install(monkeypatch):
     with pytest.raises(
         MissingExtra, match=r"^this needs scikit-learn: pip install 'textveil\[sklearn\]'$"
     ) as caught:
-        extras.library("sklearn.pipeline")
+        extras.import_library("sklearn.pipeline")
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, ConfigError)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(MissingExtra):
         extras.require("json", "sklearn")
-    with pytest.raises(ModuleNotFoundError, match="no_such_library") as other, extras.needed():
+    with (
+        pytest.raises(ModuleNotFoundError, match="no_such_library") as other,
+        extras.explain_missing(),
+    ):
         import no_such_library  # type: ignore[import-not-found]  # noqa: F401
     assert not isinstance(other.value, MissingExtra)
     extras.require("json")

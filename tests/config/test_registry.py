@@ -56,7 +56,7 @@ not_callable = 7
 def offer(
     monkeypatch: pytest.MonkeyPatch,
     *offers: tuple[str, str, str],
-    kind: registry.KindOfName = "mechanism",
+    kind: registry.RegistryKind = "mechanism",
 ) -> None:
     """Pretend that packages offer names of a kind: (name, target, package) each."""
 
@@ -75,8 +75,8 @@ def offer(
 
 def test_built_in_names_come_first_and_in_order(monkeypatch):
     offer(monkeypatch, ("zeta", "a:b", "pack"), ("alpha", "a:b", "pack"))
-    assert registry.names("mechanism") == [*NAMES, "alpha", "zeta"]
-    assert registry.names("table") == ["minilm", "minilm-s", "minilm-wordpiece"]
+    assert registry.list_names("mechanism") == [*NAMES, "alpha", "zeta"]
+    assert registry.list_names("table") == ["minilm", "minilm-s", "minilm-wordpiece"]
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_built_in_names_come_first_and_in_order(monkeypatch):
 )
 def test_every_built_in_name_is_there_and_has_a_summary(kind, name):
     assert callable(registry.load(kind, name))
-    summary = registry.entry(kind, name).summary
+    summary = registry.find_entry(kind, name).summary
     assert summary
     assert "\n" not in summary
 
 
-@pytest.mark.parametrize("kind", registry.KINDS)
+@pytest.mark.parametrize("kind", registry.REGISTRY_KINDS)
 def test_other_packages_add_names_of_every_kind(monkeypatch, kind):
     offer(
         monkeypatch,
@@ -98,16 +98,16 @@ def test_other_packages_add_names_of_every_kind(monkeypatch, kind):
         ("nine", "no.such:thing", "shaky-pack"),
         kind=kind,
     )
-    assert registry.names(kind) == [*registry.BUILT_IN[kind], "mine", "nine"]
+    assert registry.list_names(kind) == [*registry.BUILT_IN[kind], "mine", "nine"]
     assert registry.load(kind, "mine") is sample
-    assert registry.entry(kind, "mine").package == "pack"
-    assert "L" in registry.signature(registry.load(kind, "mine")).known
+    assert registry.find_entry(kind, "mine").package == "pack"
+    assert "L" in registry.read_options(registry.load(kind, "mine")).keywords
     with pytest.raises(
         ConfigError, match=f"the {kind} 'nine' of the package shaky-pack cannot be imported"
     ):
         registry.load(kind, "nine")
     with pytest.raises(UnknownName, match=f"no {kind} is named 'mina'; did you mean 'mine'"):
-        registry.entry(kind, "mina")
+        registry.find_entry(kind, "mina")
     offer(monkeypatch, ("mine", "a:b", "pack-a"), ("mine", "c:d", "pack-b"), kind=kind)
     with pytest.raises(
         ConfigError, match=f"the {kind} 'mine' is registered by several packages, pack-a and pack-b"
@@ -118,39 +118,42 @@ def test_other_packages_add_names_of_every_kind(monkeypatch, kind):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_built_in_mechanism_loads_and_has_its_own_parameter_among_its_options(name):
     target = registry.load("mechanism", name)
-    options = registry.signature(target)
-    parameter, budget = registry.budget_parameter(name)
-    assert not options.open
-    assert "epsilon" not in options.known
+    options = registry.read_options(target)
+    parameter, budget = registry.find_budget_parameter(name)
+    assert not options.is_open
+    assert "epsilon" not in options.keywords
     if parameter is not None:
         assert budget
-        assert options.known[parameter].default is None
+        assert options.keywords[parameter].default is None
     for section in ("Guarantee:", "Caveats:", "Source:"):
         assert section in str(target.__doc__)
 
 
 @pytest.mark.parametrize("name", ["minilm", "minilm-s", "minilm-wordpiece"])
 def test_every_table_has_a_loader(name):
-    assert registry.signature(registry.load("table", name)).known.keys() == {"metric", "device"}
+    assert registry.read_options(registry.load("table", name)).keywords.keys() == {
+        "metric",
+        "device",
+    }
 
 
 def test_unknown_names_get_a_proposal():
     with pytest.raises(UnknownName, match="did you mean 'stencil'"):
-        registry.entry("mechanism", "stensil")
+        registry.find_entry("mechanism", "stensil")
     with pytest.raises(UnknownName, match="no table is named 'glove'; known: minilm"):
-        registry.entry("table", "glove")
+        registry.find_entry("table", "glove")
     with pytest.raises(UnknownName, match="no kind is named"):
-        registry.names("mechanisms")  # type: ignore[arg-type]
+        registry.list_names("mechanisms")  # type: ignore[arg-type]
 
 
 def test_a_mechanism_of_another_package(monkeypatch):
     offer(monkeypatch, ("mine", f"{__name__}:sample", "pack"))
     assert registry.load("mechanism", "mine") is sample
-    assert registry.entry("mechanism", "mine").package == "pack"
-    assert registry.budget_parameter("mine") == (None, True)
+    assert registry.find_entry("mechanism", "mine").package == "pack"
+    assert registry.find_budget_parameter("mine") == (None, True)
     monkeypatch.setattr(sample, "parameter", "eta", raising=False)
     monkeypatch.setattr(sample, "budget", False, raising=False)
-    assert registry.budget_parameter("mine") == ("eta", False)
+    assert registry.find_budget_parameter("mine") == ("eta", False)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ def test_a_mechanism_of_another_package(monkeypatch):
 )
 def test_a_broken_package_is_named_and_hides_nothing(monkeypatch, target, says):
     offer(monkeypatch, ("broken", target, "shaky-pack"))
-    assert registry.names("mechanism") == [*NAMES, "broken"]
+    assert registry.list_names("mechanism") == [*NAMES, "broken"]
     assert callable(registry.load("mechanism", "noise"))
     with pytest.raises(ConfigError, match=says) as caught:
         registry.load("mechanism", "broken")
@@ -184,8 +187,8 @@ def test_a_package_that_ends_the_process_at_import_does_not(monkeypatch, tmp_pat
 
 def test_a_package_cannot_take_a_built_in_name(monkeypatch):
     offer(monkeypatch, ("noise", f"{__name__}:sample", "pack"))
-    assert registry.names("mechanism") == NAMES
-    assert registry.entry("mechanism", "noise").package == "textveil"
+    assert registry.list_names("mechanism") == NAMES
+    assert registry.find_entry("mechanism", "noise").package == "textveil"
 
 
 def test_two_packages_with_one_name_are_an_error_that_names_both(monkeypatch):
@@ -195,7 +198,7 @@ def test_two_packages_with_one_name_are_an_error_that_names_both(monkeypatch):
         ("mine", f"{__name__}:postponed", "pack-b"),
     )
     with pytest.raises(ConfigError, match="pack-a and pack-b"):
-        registry.entry("mechanism", "mine")
+        registry.find_entry("mechanism", "mine")
 
 
 def test_damaged_metadata_leaves_the_built_in_names(monkeypatch):
@@ -204,7 +207,7 @@ def test_damaged_metadata_leaves_the_built_in_names(monkeypatch):
 
     monkeypatch.setattr(registry, "_find_points", damaged)
     with pytest.warns(TextveilWarning, match=r"left out.*\(KeyError\)"):
-        assert registry.names("mechanism") == NAMES
+        assert registry.list_names("mechanism") == NAMES
 
 
 @pytest.mark.parametrize(
@@ -215,15 +218,15 @@ def test_a_name_of_the_bench_is_where_it_is_installed_and_else_the_error_names_i
     monkeypatch, kind, name, what
 ):
     offer(monkeypatch)
-    assert name in registry.absent(kind)
-    assert name not in registry.names(kind)
+    assert name in registry.list_absent(kind)
+    assert name not in registry.list_names(kind)
     with pytest.raises(MissingExtra) as caught:
         registry.load(kind, name)
     assert (
         str(caught.value) == f"{what} is in textveil-bench: pip install ./packages/textveil-bench"
     )
     offer(monkeypatch, (name, f"{__name__}:sample", "pack"), kind=kind)
-    assert name not in registry.absent(kind)
+    assert name not in registry.list_absent(kind)
     assert registry.load(kind, name) is sample
 
 
@@ -233,15 +236,15 @@ def test_what_names_say_of_themselves(monkeypatch):
         ("mine", f"{__name__}:sample", "pack"),
         ("broken", "no.such:thing", "shaky-pack"),
     )
-    assert registry.about("mechanism", "noise") == registry.MECHANISMS["noise"].summary
-    assert registry.about("mechanism", "mine") == "A stand-in for a mechanism"
-    broken = registry.about("mechanism", "broken")
+    assert registry.describe("mechanism", "noise") == registry.MECHANISMS["noise"].summary
+    assert registry.describe("mechanism", "mine") == "A stand-in for a mechanism"
+    broken = registry.describe("mechanism", "broken")
     assert broken == "from the package shaky-pack, which cannot be imported"
 
 
 def test_options_are_read_from_the_signature():
-    options = registry.signature(sample)
-    assert {name: (option.type, option.default) for name, option in options.known.items()} == {
+    options = registry.read_options(sample)
+    assert {name: (option.type, option.default) for name, option in options.keywords.items()} == {
         "L": ("int", 5),
         "side": ("left | right", "right"),
         "eta": ("number or none", None),
@@ -250,28 +253,28 @@ def test_options_are_read_from_the_signature():
         "sizes": ("list of int", ()),
         "free": ("any", "anything"),
     }
-    assert not options.open
+    assert not options.is_open
 
 
 def test_a_type_that_cannot_be_read_does_not_matter():
-    options = registry.signature(postponed)
-    assert options.known["other"].annotation is None
-    assert options.known["other"].default is None
+    options = registry.read_options(postponed)
+    assert options.keywords["other"].annotation is None
+    assert options.keywords["other"].default is None
 
 
 def test_required_and_open_options():
     def target(*, k: int, **others: Any) -> None: ...
 
-    options = registry.signature(target)
-    assert options.known["k"].required
-    assert options.known.keys() == {"k"}
-    assert options.open
+    options = registry.read_options(target)
+    assert options.keywords["k"].required
+    assert options.keywords.keys() == {"k"}
+    assert options.is_open
 
 
 def test_the_registry_needs_no_torch():
     code = (
         "import sys, textveil.config.registry as r;"
-        "[r.entry(kind, name) for kind in r.KINDS for name in r.names(kind)];"
+        "[r.find_entry(kind, name) for kind in r.REGISTRY_KINDS for name in r.list_names(kind)];"
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

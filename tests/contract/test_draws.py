@@ -12,7 +12,7 @@ from textveil.config import WordsOptions, registry
 from textveil.guarantee import FLOATING_POINT, Claim
 from textveil.mechanism import Block, Context, Fill, Law, Layout, Mechanism, Perturb, Select, oov
 from textveil.mechanism.papers import krr, noise
-from textveil.protect import GROUPS, PUBLIC, Protection, randomised
+from textveil.protect import GROUPS, PUBLIC, Protection, draw_groups
 from textveil.randomness import Draws, Floats, Ids, Randomness, SeededRandomness, Values
 from textveil.table import EmbeddingTable
 
@@ -44,7 +44,7 @@ def noticed() -> Iterator[set[str]]:
 
 def honest(mechanism: Mechanism) -> bool:
     """Whether a claim says that floating point decides just where it does and something is promised."""
-    block = Block(layout=Layout.of(3, 40), rows=np.array([3, 1, 4, *range(40)]))
+    block = Block(layout=Layout.build(3, 40), rows=np.array([3, 1, 4, *range(40)]))
     parameter = mechanism.parameters(TABLE, block.layout)
     if parameter is None:
         parameter = mechanism.calibrate(TABLE, block.layout, np.full(43, 5.0))
@@ -55,7 +55,7 @@ def honest(mechanism: Mechanism) -> bool:
     return (promises and bool(used)) == (FLOATING_POINT in claim.assumptions)
 
 
-@pytest.mark.parametrize("name", registry.names("mechanism"))
+@pytest.mark.parametrize("name", registry.list_names("mechanism"))
 def test_every_registered_mechanism_draws_by_whole_numbers_or_says_otherwise(name: str) -> None:
     assert honest(registry.load("mechanism", name)())
 
@@ -68,7 +68,7 @@ def test_what_is_filled_in_at_random_is_drawn_by_whole_numbers(
     ) -> Floats:
         return np.zeros((len(wave), len(table)), np.float32)
 
-    monkeypatch.setattr(Context, "logits", even)
+    monkeypatch.setattr(Context, "compute_logits", even)
     assert honest(Fill(temperature=1.0))
 
 
@@ -84,7 +84,7 @@ class ByThreshold(Select):
         law = self.log_probs(table, block, parameter)
         assert law is not None
         released = np.empty(len(parameter), np.int64)
-        for part, draws in rng.open(block.layout.sizes).chunks(1 << 10):
+        for part, draws in rng.open(block.layout.sizes).split_rows(1 << 10):
             sums = np.exp(law[part]).cumsum(axis=1)
             released[part] = (sums <= draws.uniform(1) * sums[:, -1:]).sum(axis=1)
         return released
@@ -121,9 +121,9 @@ def test_labels_and_words_outside_the_table_are_drawn_by_whole_numbers() -> None
     group = np.tile(np.arange(5, dtype=np.int16), 8)
     protection = Protection(public=group == 0, group=group, labels=(PUBLIC, *GROUPS))
     with noticed() as used:
-        drawn = randomised(protection, 2.0, np.array([0, 40]), rng=SeededRandomness(1))
+        drawn = draw_groups(protection, 2.0, np.array([0, 40]), rng=SeededRandomness(1))
         options = WordsOptions(oov="uniform", numbers="add")
-        rules = oov.rules(["12", "zyx"] * 20, np.ones(40, bool), options)
+        rules = oov.assign_rules(["12", "zyx"] * 20, np.ones(40, bool), options)
         assert (oov.draw(rules, np.array([0, 40]), 40, rng=SeededRandomness(2)) >= 0).all()
     assert (drawn.group != group).any()
     assert not used

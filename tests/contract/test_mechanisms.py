@@ -28,7 +28,7 @@ from textveil.randomness import streams
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
 from textveil.table.embedding import EmbeddingTable
 
-NAMES = registry.names("mechanism")
+NAMES = registry.list_names("mechanism")
 ALARM = 1e-6
 DETERMINISTIC = {"stencil", "mask-and-fill", "placeholder"}
 
@@ -52,7 +52,7 @@ def build(name: str) -> Mechanism:
 
 def block_of(*texts: list[int]) -> Block:
     return Block(
-        layout=Layout.of(*map(len, texts)),
+        layout=Layout.build(*map(len, texts)),
         rows=np.array([row for text in texts for row in text], np.int64),
     )
 
@@ -100,7 +100,7 @@ class TestEveryMechanism:
 
         def run(tape: int) -> list[int]:
             recorded = np.random.default_rng(tape)
-            monkeypatch.setattr(streams, "os_entropy", recorded.bytes)
+            monkeypatch.setattr(streams, "read_entropy", recorded.bytes)
             monkeypatch.setattr(streams, "_process", streams._CallLog())
             return mechanism.privatize(TABLE, BLOCK, parameter, rng=SystemRandomness()).tolist()
 
@@ -146,8 +146,8 @@ class TestEveryMechanism:
             assert violation(law, spent, TABLE, claim.additive, kind=claim.kind) <= 1e-9
         if claim.restricted is not None:
             assert isinstance(mechanism, Restricting)
-            pairs = mechanism.pairs(TABLE, np.arange(50))
-            within = mechanism.within(TABLE, one.layout, parameter)
+            pairs = mechanism.mark_restricted_pairs(TABLE, np.arange(50))
+            within = mechanism.compute_restricted_epsilon(TABLE, one.layout, parameter)
             promise = claim.restricted
             assert pairs.sum() > 50, "more than every word with itself"
             assert (
@@ -229,7 +229,7 @@ def test_exponential_with_a_larger_c_than_claimed_is_caught() -> None:
 
 
 def test_exponential_exact_calibration_is_sharp_and_papers_is_half() -> None:
-    layout = Layout.of(1)
+    layout = Layout.build(1)
     exact, paper = exponential(), exponential(calibration="paper")
     for epsilon in (1.0, 4.0, 30.0):
         wanted = np.array([epsilon])
@@ -273,7 +273,7 @@ def test_perturbing_laws_keep_the_claim_and_a_twin_with_less_noise_does_not(
     mechanism: Perturb, grid: plane.Plane
 ) -> None:
     rows = PLANE.vectors.astype(np.float64)
-    layout = Layout.of(1)
+    layout = Layout.build(1)
     given = mechanism.parameters(PLANE, layout)
     assert given is not None
     epsilon = mechanism.spend(PLANE, layout, given)[0]
@@ -309,7 +309,7 @@ def test_perturbing_samples_follow_the_integrated_law(
 
 def mixing_matrix(mechanism: Perturb, layout: Layout) -> np.ndarray:
     n = len(layout.positions)
-    mixing, matrix = mechanism.mix.matrix(layout), np.zeros((n, n))
+    mixing, matrix = mechanism.mix.get_matrix(layout), np.zeros((n, n))
     for i in range(n):
         np.add.at(matrix[i], mixing.columns[i], mixing.weights[i])
     return matrix
@@ -325,7 +325,7 @@ def test_windows_keep_the_claim_for_the_whole_output(
 ) -> None:
     """Two words, one window: the loss of a changed word adds up over both outputs, and stays within eps_j d."""
     mechanism = d_chi_stencil(eta=3.0, L=L, sigma=1.0, noise=kind)
-    layout = Layout.of(2)
+    layout = Layout.build(2)
     given = mechanism.parameters(PLANE, layout)
     assert given is not None
     epsilon = mechanism.spend(PLANE, layout, given)
@@ -348,7 +348,7 @@ def test_windows_keep_the_claim_for_the_whole_output(
 
 def test_an_even_window_charges_its_last_word_more() -> None:
     mechanism = d_chi_stencil(eta=3.0, L=2)
-    assert mechanism.spend(PLANE, Layout.of(2), np.full(2, 3.0)).tolist() == pytest.approx(
+    assert mechanism.spend(PLANE, Layout.build(2), np.full(2, 3.0)).tolist() == pytest.approx(
         [1.5, 4.5]
     )
 
@@ -361,7 +361,7 @@ def test_window_samples_follow_the_integrated_law() -> None:
     given = mechanism.parameters(PLANE, block.layout)
     assert given is not None
     rows = mechanism.privatize(PLANE, block, given, rng=SeededRandomness(3)).reshape(n, 2)
-    centres = mixing_matrix(mechanism, Layout.of(2)) @ PLANE.vectors[[4, 19]].astype(np.float64)
+    centres = mixing_matrix(mechanism, Layout.build(2)) @ PLANE.vectors[[4, 19]].astype(np.float64)
     law = plane_law(plane.MULTIVARIATE, 3.0, centres)
     for i in range(2):
         assert chi_square(np.bincount(rows[:, i], minlength=40), law[i]) > ALARM

@@ -11,27 +11,27 @@ import pytest
 
 from textveil import cli
 from textveil.config import registry, resolve
-from textveil.config.sources import assignments, read_marked
+from textveil.config.sources import parse_assignments, read_marked
 from textveil.corpus import RowOptions
-from textveil.corpus.keys import KeyFile
-from textveil.corpus.plan import begin, key_path
+from textveil.corpus.plan import find_key_path, start_run
+from textveil.corpus.release_key import KeyFile
 from textveil.errors import (
-    LONGEST,
+    MAX_NAME_CHARACTERS,
     UnknownName,
-    listed,
-    looks_private,
-    nearest,
+    find_nearest,
+    has_private_form,
+    list_names,
     quote,
     quote_file,
     quote_path,
-    shown,
+    quote_short,
 )
 from textveil.files import formats, storage, streams
 from textveil.gateway.errors import RequestError
-from textveil.gateway.policy import Policy
-from textveil.gateway.policy_file import read_policy
-from textveil.gateway.protocols import operations
-from textveil.gateway.requests import Asked
+from textveil.gateway.policy.policy import Policy
+from textveil.gateway.policy.policy_file import read_policy
+from textveil.gateway.protocols import load_operations
+from textveil.gateway.request.parsed_request import ParsedRequest
 
 CANARY = "Zyxqorvian"
 Refusal = Callable[[Path], object]
@@ -39,23 +39,23 @@ Refusal = Callable[[Path], object]
 
 def columns(folder: Path, name: str, field: str | None) -> object:
     """Read a table of the folder."""
-    return list(formats.texts(formats.source(folder / name, field=field)))
+    return list(formats.read_texts(formats.find_source(folder / name, field=field)))
 
 
 def rows(folder: Path, name: str, **options: Any) -> object:
     """Read a table as a corpus does."""
-    source = RowOptions(**options).source(str(folder / name))
-    with formats.opened(source.path) as file:
+    source = RowOptions(**options).describe_source(str(folder / name))
+    with formats.open_file(source.path) as file:
         return [
-            each.values(source.columns.texts[0])
-            for each in source.format.batches(file, source.columns)
+            each.get_values(source.columns.texts[0])
+            for each in source.format.read_batches(file, source.columns)
         ]
 
 
 def asked(path: str, body: dict[str, Any]) -> object:
     """Read a request."""
-    operation = next(each for each in operations() if each.path == path)
-    return Asked(operation, {"model": "m", **body}, Policy(), str)
+    operation = next(each for each in load_operations() if each.path == path)
+    return ParsedRequest(operation, {"model": "m", **body}, Policy(), str)
 
 
 def policy(folder: Path, content: str) -> object:
@@ -132,24 +132,32 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
     # files and folders
     ("notes.docx'", "an input file must end in", lambda at: columns(at, "notes.docx", None)),
     ("notes.parquet.gz'", "unpack", lambda at: columns(at, "notes.parquet.gz", None)),
-    ("a.cvs'", "did you mean '", lambda at: storage.found([at / "a.csv", at / "a.cvs"])),
-    ("input 2 of 2", "names no file", lambda at: storage.found([at / "a.csv", at / "nothing"])),
+    ("a.cvs'", "did you mean '", lambda at: storage.find_files([at / "a.csv", at / "a.cvs"])),
+    (
+        "input 2 of 2",
+        "names no file",
+        lambda at: storage.find_files([at / "a.csv", at / "nothing"]),
+    ),
     (
         "'nosuch://'",
         "fsspec knows no storage",
-        lambda at: storage.found(["nosuch://bucket/file.csv"]),
+        lambda at: storage.find_files(["nosuch://bucket/file.csv"]),
     ),
-    ("missing.txt'", "no such file", lambda at: streams.texts(str(at / "missing.txt")).__enter__()),
-    ("is a folder", "the input '", lambda at: streams.texts(str(at)).__enter__()),
+    (
+        "missing.txt'",
+        "no such file",
+        lambda at: streams.open_texts(str(at / "missing.txt")).__enter__(),
+    ),
+    ("is a folder", "the input '", lambda at: streams.open_texts(str(at)).__enter__()),
     (
         "/no/out.txt'",
         "--output must name a file in a folder that exists",
-        lambda at: streams.output(f"{at}/no/out.txt").__enter__(),
+        lambda at: streams.open_output(f"{at}/no/out.txt").__enter__(),
     ),
     (
         "is a folder",
         "--output must be a file, but '",
-        lambda at: streams.output(str(at)).__enter__(),
+        lambda at: streams.open_output(str(at)).__enter__(),
     ),
     (
         "release.key'",
@@ -182,11 +190,11 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
     ),
     ("'wrds.oov'", "did you mean 'words.oov'?", lambda at: config(at, "wrds.oov: keep\n")),
     ("'words.oow'", "own.yaml", lambda at: config(at, f"words: {{oow: {CANARY}}}\n")),
-    ("'words.oov'", "has the form path=value", lambda _: assignments(["words.oov"])),
+    ("'words.oov'", "has the form path=value", lambda _: parse_assignments(["words.oov"])),
     (
         "words.oov",
         "two different values",
-        lambda _: assignments(["words.oov=keep", "words.oov=error"]),
+        lambda _: parse_assignments(["words.oov=keep", "words.oov=error"]),
     ),
     (
         "'epsilon'",
@@ -196,14 +204,14 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
             read_marked(at / "own.yaml"),
         ),
     ),
-    ("--whole", ".csv", lambda _: formats.load("csv", whole=True)),
+    ("--whole", ".csv", lambda _: formats.load_format("csv", whole=True)),
     *[
         (
             f"'nosuch-{kind}'",
             f"no {kind} is named",
-            lambda _, kind=kind: registry.entry(kind, f"nosuch-{kind}"),
+            lambda _, kind=kind: registry.find_entry(kind, f"nosuch-{kind}"),
         )
-        for kind in registry.KINDS
+        for kind in registry.REGISTRY_KINDS
     ],
     # policies
     (
@@ -371,7 +379,7 @@ def test_the_output_folder_of_a_run_is_named(folder: Path) -> None:
     with pytest.raises(
         Exception, match=f"the output folder '{re.escape(str(folder))}' must be empty"
     ):
-        begin(place, resolve(profile="prompt"), {}, key_path(place, None), resume=False)
+        start_run(place, resolve(profile="prompt"), {}, find_key_path(place, None), resume=False)
 
 
 # ---- names in messages -----------------------------------------------------------------------------------------------
@@ -434,29 +442,29 @@ PLAIN = [
 
 def test_names_that_look_private_are_not_repeated_and_others_are() -> None:
     for name in PRIVATE:
-        assert looks_private(name), name
-        assert quote(name) == shown(name) == "like that"
+        assert has_private_form(name), name
+        assert quote(name) == quote_short(name) == "like that"
         assert (
             quote_path(["metadata", "a", name], {"metadata": {"a": {"b": 1, name: 2}}})
             == "metadata.a[field 2]"
         )
         assert quote_path([name]) == "[field]"
-        assert listed(["a", name]) == "a and 1 more"
+        assert list_names(["a", name]) == "a and 1 more"
         assert name not in str(UnknownName("column", "x", [name]))
-        assert nearest(name[:-1], [name]) is None
+        assert find_nearest(name[:-1], [name]) is None
     for name in PLAIN:
-        assert not looks_private(name), name
+        assert not has_private_form(name), name
         assert quote(name) == repr(name)
 
 
 def test_names_are_on_one_line_and_not_long() -> None:
     assert quote("a\n\x1b[31m\u202eb") == r"'a\n\x1b[31m\u202eb'"
-    assert quote("y" * 1000) == repr("y" * (LONGEST - 3) + "...")
-    assert shown("the whole text of somebody") == "like that"
+    assert quote("y" * 1000) == repr("y" * (MAX_NAME_CHARACTERS - 3) + "...")
+    assert quote_short("the whole text of somebody") == "like that"
     assert quote_file("s3://key:secret@bucket/a.csv?sign=x") == "'s3://bucket/a.csv'"
     assert quote_file("a" * 999 + "/b.csv").endswith("aaa/b.csv'")
     assert len(quote_file("a" * 999)) < 300
     path = quote_path(["x" * 99, 0, 'a"]\n', *["deep"] * 99])
     assert path.startswith(f'["{"x" * 77}..."][0]["a\\"]\\n"].deep.')
     assert path.isascii()
-    assert len(path) <= 4 * LONGEST
+    assert len(path) <= 4 * MAX_NAME_CHARACTERS

@@ -22,15 +22,15 @@ from tests.gateway.test_chains import ask, assistant, gateway
 from tests.gateway.test_chains import hiding as hiding
 from tests.gateway.test_chains import url as url
 from textveil import Privatizer
-from textveil.detect.occurrences import Sought
+from textveil.detect.occurrences import ValueIndex
 from textveil.errors import LimitReached
 from textveil.evaluate.attack import channel
-from textveil.gateway.answers import Restoring
 from textveil.gateway.protocols.chat import CHAT
+from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.mechanism import Layout
 from textveil.randomness import Randomness, SeededRandomness, Values
 from textveil.session import MessageChain, Session, SessionStore, Snapshot
-from textveil.session.chains import MemoryLinks
+from textveil.session.conversations import MemoryLinkStore
 from textveil.session.sql.ledger import Ledger
 from textveil.table import EmbeddingTable
 from textveil.text import Kind, Mask, is_public, load_names
@@ -80,8 +80,8 @@ def law_of_names(naming: Privatizer) -> Values:
     """ln P(released | private) of all family names, [released, private]; both in the order of the table."""
     assert naming.names is not None
     listing = naming.names.lists["PERSON family"]
-    parameter = float(naming.names.parameter("PERSON family", Layout.of(1))[0])
-    law = channel.exact(
+    parameter = float(naming.names.compute_parameter("PERSON family", Layout.build(1))[0])
+    law = channel.compute_exact_lines(
         naming.names.mechanism, listing.table, np.arange(len(listing.rows)), parameter
     )
     assert law is not None
@@ -116,7 +116,7 @@ def test_a_conversation_gives_a_name_away_no_more_than_one_request(naming, monke
     kept = shares_guessed(naming, law)
     assert kept[1] <= most
     assert set(kept.values()) == {kept[1]}
-    monkeypatch.setattr(MemoryLinks, "get", lambda self, names: {})  # the twin draws anew
+    monkeypatch.setattr(MemoryLinkStore, "get", lambda self, names: {})  # the twin draws anew
     drawn = shares_guessed(naming, law)
     assert drawn[1] <= most < drawn[3]
     assert drawn[3] > 0.5
@@ -150,7 +150,7 @@ def line() -> EmbeddingTable:
 class WithoutTextAndConfiguration(SeededRandomness):
     """The twin: a seed's streams depend on the call and on the text's number in it, and on nothing else."""
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
         return self
 
 
@@ -282,7 +282,7 @@ def sent_back(served: Any, *, whole: bool) -> int:
     came = "# <SECRET_1>\n\n<SECRET_2> is the other one"
     answer = chain.session.restore(came)
     assert all(each in answer for each in ORIGINALS)
-    chain.answered([(assistant(came), assistant(answer))])
+    chain.save_answers([(assistant(came), assistant(answer))])
     history = [*(first if whole else []), ("assistant", answer), ("user", "say it again")]
     return sum(each in " ".join(ask(served, history)[0]) for each in ORIGINALS)
 
@@ -291,8 +291,8 @@ def sent_back(served: Any, *, whole: bool) -> int:
 def test_a_restored_answer_takes_no_original_back_to_the_model(hiding, monkeypatch, whole):
     assert [sent_back(gateway(hiding, SessionStore()), whole=whole) for _ in range(10)] == [0] * 10
     # The twin knows no answers, and looks for nothing but what a detector finds in the text at hand.
-    monkeypatch.setattr(MessageChain, "answered", lambda *_: None)
-    monkeypatch.setattr(Snapshot, "sought_in", lambda *_: Sought())
+    monkeypatch.setattr(MessageChain, "save_answers", lambda *_: None)
+    monkeypatch.setattr(Snapshot, "build_matcher", lambda *_: ValueIndex())
     assert [sent_back(gateway(hiding, SessionStore()), whole=whole) for _ in range(10)] == [2] * 10
 
 
@@ -306,9 +306,9 @@ def restored(served: Any) -> str:
     """What the client gets of an answer with an image that takes a placeholder along."""
     _, chain, _ = ask(served, [("user", f"write to {ADDRESS}")])
     said = {"index": 0, "message": {"role": "assistant", "content": f"{IMAGE} Sent to <EMAIL_1>."}}
-    content = Restoring(chain.session).whole({"choices": [said]}, CHAT.answer)["choices"][0][
-        "message"
-    ]["content"]
+    content = AnswerRestorer(chain.session).restore_json({"choices": [said]}, CHAT.answer)[
+        "choices"
+    ][0]["message"]["content"]
     assert isinstance(content, str)
     return content
 

@@ -91,7 +91,7 @@ def texts(seed: int, count: int = CONTEXTS) -> tuple[Block, Ids]:
         ["the", "doctor", "saw", "a", "patient", "near", "Lisbon", "maria", "unheard"], len(roles)
     )
     layout = replace(
-        Layout.of(*[LENGTH] * count),
+        Layout.build(*[LENGTH] * count),
         roles=roles,
         verbatim=tuple(np.where(roles == Role.PASS, public, "").tolist()),
         spaced=rng.random(len(roles)) < 0.8,
@@ -123,7 +123,7 @@ def one_position(mechanism: Select, table: EmbeddingTable, seed: int) -> tuple[V
     block, released = texts(seed)
     layout = block.layout
     wave = np.cumsum(layout.sizes) - layout.sizes + (layout.sizes - 1) // 2
-    alone = Layout.of(1)
+    alone = Layout.build(1)
     parameter = (
         parameters(mechanism, table, alone)
         if mechanism.parameters(table, alone) is not None
@@ -134,10 +134,10 @@ def one_position(mechanism: Select, table: EmbeddingTable, seed: int) -> tuple[V
     logits = None
     if mechanism.utility.context.mode != "none":
         logits = np.repeat(
-            mechanism.utility.context.logits(table, block, wave, released), WORDS, axis=0
+            mechanism.utility.context.compute_logits(table, block, wave, released), WORDS, axis=0
         )
     rows = np.tile(np.arange(WORDS), len(wave))
-    found = mechanism.log_probs_given(table, rows, np.repeat(parameter, len(rows)), logits)
+    found = mechanism.compute_given_law(table, rows, np.repeat(parameter, len(rows)), logits)
     return found.reshape(len(wave), WORDS, WORDS), float(
         mechanism.spend(table, alone, parameter)[0]
     )
@@ -189,8 +189,10 @@ def test_the_law_of_a_block_is_that_of_its_logits(
         before[i:] = PLACEHOLDER
         before[: starts[block.layout.texts[i]]] = PLACEHOLDER
         context = mechanism.utility.context
-        logits = None if mode == "none" else context.logits(table, block, np.array([i]), before)
-        single = mechanism.log_probs_given(table, block.secret[[i]], parameter[[i]], logits)
+        logits = (
+            None if mode == "none" else context.compute_logits(table, block, np.array([i]), before)
+        )
+        single = mechanism.compute_given_law(table, block.secret[[i]], parameter[[i]], logits)
         # in another batch logits differ in their last digits: a candidate or two may be in the next bucket
         assert np.mean(np.abs(single[0] - whole[i]) < 1e-3) > 0.9
     moved = law(mechanism, table, block, (released + 1) % WORDS)
@@ -235,7 +237,7 @@ def test_a_context_that_reads_the_right_side_is_caught(
     table: EmbeddingTable, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: words that are not yet released are shown as they are."""
-    shown = Context._show
+    shown = Context._build_words
 
     def reading(
         self: Context, table: EmbeddingTable, block: Block, released: Ids, place: Ids
@@ -244,7 +246,7 @@ def test_a_context_that_reads_the_right_side_is_caught(
             self, table, block, np.where(released == PLACEHOLDER, block.secret, released), place
         )
 
-    monkeypatch.setattr(Context, "_show", reading)
+    monkeypatch.setattr(Context, "_build_words", reading)
     block, released = texts(4, 60)
     moved = others(build("rankcape", "released", model, k=3), table, block, released)
     assert (moved[:, 0] > 1e-3).mean() > 0.5  # the positions before the changed word see it
@@ -284,7 +286,7 @@ def test_words_of_placeholders_never_count_and_words_that_pass_do(
 def test_a_context_that_shows_placeholders_is_caught(
     table: EmbeddingTable, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = Context._show
+    shown = Context._build_words
 
     def open_(self: Context, table: EmbeddingTable, block: Block, released: Ids, place: Ids) -> Any:
         words, hidden = shown(self, table, block, released, place)
@@ -294,7 +296,7 @@ def test_a_context_that_shows_placeholders_is_caught(
             for word, hole, at in zip(words, holes, place.tolist(), strict=True)
         ], hidden & ~holes
 
-    monkeypatch.setattr(Context, "_show", open_)
+    monkeypatch.setattr(Context, "_build_words", open_)
     with pytest.raises(AssertionError):
         test_words_of_placeholders_never_count_and_words_that_pass_do("public", table, model)
 
@@ -310,7 +312,7 @@ def test_in_original_a_word_loses_the_sum_over_its_text_and_no_more(
     mechanism = build(name, "original", model, **options)
     rng = np.random.default_rng(6)
     count = 40
-    one = Block(layout=Layout.of(*[3] * count), rows=rng.integers(WORDS, size=3 * count))
+    one = Block(layout=Layout.build(*[3] * count), rows=rng.integers(WORDS, size=3 * count))
     rows = one.rows.copy()
     rows[::3] = (rows[::3] + 1 + rng.integers(WORDS - 1, size=count)) % WORDS
     loss = law(mechanism, table, one) - law(mechanism, table, Block(layout=one.layout, rows=rows))

@@ -9,7 +9,7 @@ import pytest
 from tests.fixtures import fit
 from textveil.config import registry
 from textveil.errors import TextveilWarning
-from textveil.guarantee import Guarantee, compose, number, summarize
+from textveil.guarantee import Guarantee, compose, format_number, summarize
 from textveil.pipeline import Privatizer
 
 TEXT = "The lemon, the castle and 12 Zyxqorvians: a river, a river."
@@ -17,7 +17,9 @@ TEXT = "The lemon, the castle and 12 Zyxqorvians: a river, a river."
 
 def release(table, name="noise", **options) -> Guarantee:
     given: dict[str, Any] = (
-        {} if "epsilon" in options or not registry.budget_parameter(name)[1] else {"epsilon": 6.0}
+        {}
+        if "epsilon" in options or not registry.find_budget_parameter(name)[1]
+        else {"epsilon": 6.0}
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TextveilWarning)
@@ -33,7 +35,11 @@ def check(guarantee: Guarantee) -> None:
         == guarantee.words
     )
     assert said.startswith("No guarantee") == (guarantee.kind == "none")
-    assert guarantee.kind == "none" or not guarantee.epsilon or number(guarantee.epsilon) in said
+    assert (
+        guarantee.kind == "none"
+        or not guarantee.epsilon
+        or format_number(guarantee.epsilon) in said
+    )
     assert ("knows the seed" in said) == (
         guarantee.seeded and "knows the seed" in guarantee.headline()
     )
@@ -61,7 +67,7 @@ def for_one_release(guarantee: Guarantee) -> None:
     assert "for one release;" in summarize([guarantee, guarantee]).headline()
 
 
-@pytest.mark.parametrize("name", registry.names("mechanism"))
+@pytest.mark.parametrize("name", registry.list_names("mechanism"))
 def test_every_mechanism(small_table, name):
     check(release(small_table, name))
     check(release(small_table, name, seed=1))

@@ -8,7 +8,7 @@ from textveil.config.sections import WordsOptions
 from textveil.errors import BudgetError, ConfigError
 from textveil.pipeline.privatizer import Privatizer
 from textveil.table.embedding import EmbeddingTable
-from textveil.text.public import stopwords
+from textveil.text.public import get_stopwords
 from textveil.text.released import Kind
 
 STRANGE = [
@@ -36,7 +36,7 @@ TEXT = " ".join(STRANGE)
 @pytest.mark.filterwarnings("ignore:.*bounds nothing")
 @pytest.mark.parametrize("unit", ["word", "wordpiece"])
 @pytest.mark.parametrize("epsilon", [0, 8, 1e6])
-@pytest.mark.parametrize("name", registry.names("mechanism"))
+@pytest.mark.parametrize("name", registry.list_names("mechanism"))
 def test_no_unknown_word_is_shown(
     name: str, epsilon: float, unit: str, pieces_table: EmbeddingTable
 ) -> None:
@@ -73,7 +73,7 @@ def test_no_unknown_word_is_shown(
     known = {word.removeprefix("##") for word in table.words}
     for item, word in zip(result.released.items, result.private.words, strict=True):
         if item.kind is Kind.VERBATIM:
-            assert item.text in stopwords()
+            assert item.text in get_stopwords()
         elif unit == "word":
             assert item.text in known or item.kind is Kind.PLACEHOLDER
             assert word.lower() not in item.text.lower()

@@ -61,5 +61,5 @@ class Disturbed:
     def map(self, draw: Any, items: Any) -> Any:
         return self.executor.map(self.how(draw, self.folder), items)
 
-    def lend(self, key: Any) -> Any:
-        return self.executor.lend(key)
+    def share_key(self, key: Any) -> Any:
+        return self.executor.share_key(key)

@@ -23,7 +23,16 @@ import pytest
 import referencing
 
 from textveil.config import layers, sections
-from textveil.corpus import Done, RowOptions, amounts, drawing, finish, runs, survey, verify
+from textveil.corpus import (
+    FinishedRelease,
+    RowOptions,
+    finish,
+    loss_histogram,
+    part_worker,
+    runs,
+    survey,
+    verify,
+)
 from textveil.corpus.rows import Labels
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
 from textveil.files import formats, storage, streams, work
@@ -46,19 +55,19 @@ def table(monkeypatch: pytest.MonkeyPatch) -> EmbeddingTable:
     vectors = np.random.default_rng(5).normal(size=(len(WORDS), 8))
     small = EmbeddingTable.build(name="small", words=WORDS, vectors=vectors)
     monkeypatch.setattr(privatizer, "load_table", lambda *_, **__: small)
-    drawing._LAST.clear()
+    part_worker._PRIVATIZERS.clear()
     return small
 
 
 def resolved(**options: Any) -> sections.Config:
-    return layers.resolve(overrides=layers.keywords(**{"epsilon": 5, **options}))
+    return layers.resolve(overrides=layers.convert_keywords(**{"epsilon": 5, **options}))
 
 
 OWN = ("jobs", "resume", "report", "executor", "key_file", "keep_key", "part_rows")
 ROWS = ("fields", "id", "ids", "subject", "query", "others", "whole")
 
 
-def run(*inputs: Path | str, to: Path | str, **more: Any) -> Done:
+def run(*inputs: Path | str, to: Path | str, **more: Any) -> FinishedRelease:
     """Over parts of ten rows."""
     own = {name: more.pop(name) for name in OWN if name in more}
     rows = {name: more.pop(name) for name in ROWS if name in more}
@@ -103,7 +112,7 @@ def content(out: Path) -> dict[str, bytes]:
 def with_one_key(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """All runs of the test have the same release key."""
     key = bytes(range(32))
-    monkeypatch.setattr(KeyedRandomness, "new_key", staticmethod(lambda: key))
+    monkeypatch.setattr(KeyedRandomness, "make_key", staticmethod(lambda: key))
     return key
 
 
@@ -116,8 +125,8 @@ def test_a_run(rows, tmp_path):
     found = released(tmp_path / "out")
     assert [each["n"] for each in found] == list(range(37))
     assert all(each["text"].split()[0] == "the" for each in found)
-    assert done.document["rows"] == done.document["texts"]["text"] == 37
-    assert [part["rows"] for part in done.document["parts"]] == [10, 10, 10, 7]
+    assert done.manifest["rows"] == done.manifest["texts"]["text"] == 37
+    assert [part["rows"] for part in done.manifest["parts"]] == [10, 10, 10, 7]
     assert verify(tmp_path / "out") == []
 
 
@@ -136,7 +145,10 @@ def test_formats_of_lines(tmp_path, ending, packing):
     }[ending]
     path, plain = tmp_path / f"a.{ending}{packing}", tmp_path / f"plain.{ending}"
     plain.write_text("\n".join(lines) + "\n")
-    with path.open("wb") as file, formats.packed(file, packing.removeprefix(".")) as packed:
+    with (
+        path.open("wb") as file,
+        formats.open_compressor(file, packing.removeprefix(".")) as packed,
+    ):
         packed.write(plain.read_bytes())
     labels: dict[str, Any] = {"ids": "row"} if ending == "txt" else {"id": "n", "others": "copy"}
     run(path, to=tmp_path / "out", seed=1, **labels)
@@ -144,7 +156,7 @@ def test_formats_of_lines(tmp_path, ending, packing):
     assert [each.name for each in made] == [f"part-{n:08}.{ending}{packing}" for n in range(3)]
     found = []
     for each in made:
-        with formats.opened(each, packing=packing.removeprefix(".")) as file:
+        with formats.open_file(each, packing=packing.removeprefix(".")) as file:
             found.append(file.read().decode().splitlines())
     head = 1 if ending in ("csv", "tsv") else 0
     assert all(each[:head] == lines[:head] for each in found)
@@ -177,7 +189,7 @@ def test_parquet(tmp_path):
 def test_a_whole_file_as_one_text(tmp_path):
     (tmp_path / "a.txt").write_text("the anna\nowes the bank\n")
     done = run(tmp_path / "a.txt", to=tmp_path / "out", whole=True, ids="row")
-    assert done.document["rows"] == 1
+    assert done.manifest["rows"] == 1
     assert len((tmp_path / "out" / "part-00000000.txt").read_text().splitlines()) == 2
 
 
@@ -194,13 +206,13 @@ def test_folders_patterns_and_storages(rows, tmp_path):
             (["memory://b"], ["memory://b/*.jsonl", "memory://b/deep/b.jsonl"])
         ):
             done = run(*inputs, to=f"memory://out{number}", seed=3, key_file=key)
-            assert done.document["inputs"] == 2
+            assert done.manifest["inputs"] == 2
             assert not os.path.exists(key)
             assert verify(f"memory://out{number}") == []
             assert not files.exists(f"/out{number}/_textveil")
-            found.append([each["sha256"] for each in done.document["parts"]])
+            found.append([each["sha256"] for each in done.manifest["parts"]])
         local = run(tmp_path / "b", to=tmp_path / "out", seed=3)
-        assert found == [[each["sha256"] for each in local.document["parts"]]] * 2
+        assert found == [[each["sha256"] for each in local.manifest["parts"]]] * 2
         files.pipe("/out1/part-00000000.jsonl", b"x")
         assert verify("memory://out1") == ["part-00000000.jsonl was changed"]
         with pytest.raises(ConfigError, match="--key-file"):
@@ -218,7 +230,7 @@ def test_a_folder_by_its_uri_is_a_folder_of_this_machine(rows, tmp_path):
     """Its key lies in it, and it is held by one process."""
     out = tmp_path / "out"
     with (
-        work.held(out / "_textveil"),
+        work.lock_folder(out / "_textveil"),
         pytest.raises(ConfigError, match="another process is at work on it"),
     ):
         run(rows, to=f"file://{out}")
@@ -226,7 +238,7 @@ def test_a_folder_by_its_uri_is_a_folder_of_this_machine(rows, tmp_path):
     assert (out / "_textveil" / "release.key").stat().st_mode & 0o777 == 0o600
     finish(f"file://{out}")
     assert verify(out) == verify(f"file://{out}") == []
-    assert done.document["rows"] == 37
+    assert done.manifest["rows"] == 37
 
 
 @pytest.fixture
@@ -239,14 +251,14 @@ def bucket():
 
 def test_of_two_runs_into_an_object_store_one_begins(rows, tmp_path, bucket, monkeypatch):
     """The other one says so, and leaves neither its key nor a trace of itself."""
-    done: list[Done] = []
-    names = storage.Storage.names
+    done: list[FinishedRelease] = []
+    names = storage.Storage.list_files
 
     def meanwhile(self: Any) -> list[str]:
         """The other run begins when this one has seen that there is nothing."""
         found = names(self)
         if self.uri == "memory://bucket/out":
-            monkeypatch.setattr(storage.Storage, "names", names)
+            monkeypatch.setattr(storage.Storage, "list_files", names)
             with pytest.raises(InterruptedError):
                 run(
                     rows,
@@ -260,26 +272,26 @@ def test_of_two_runs_into_an_object_store_one_begins(rows, tmp_path, bucket, mon
         if name == "rows" and made:
             raise InterruptedError
 
-    monkeypatch.setattr(storage.Storage, "names", meanwhile)
+    monkeypatch.setattr(storage.Storage, "list_files", meanwhile)
     with pytest.raises(ConfigError, match="has begun at the same moment"):
         run(rows, to="memory://bucket/out", key_file=str(tmp_path / "second"))
     assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "first"]
     done.append(run(rows, to="memory://bucket/out", key_file=str(tmp_path / "first"), resume=True))
-    assert done[0].document["rows"] == 37
+    assert done[0].manifest["rows"] == 37
     assert verify("memory://bucket/out") == []
 
 
 def test_a_run_that_has_ended_meanwhile_is_not_written_over(rows, tmp_path, bucket, monkeypatch):
-    names = storage.Storage.names
+    names = storage.Storage.list_files
 
     def meanwhile(self: Any) -> list[str]:
         found = names(self)
         if self.uri == "memory://bucket/out":
-            monkeypatch.setattr(storage.Storage, "names", names)
+            monkeypatch.setattr(storage.Storage, "list_files", names)
             run(rows, to="memory://bucket/out", key_file=str(tmp_path / "first"))
         return found
 
-    monkeypatch.setattr(storage.Storage, "names", meanwhile)
+    monkeypatch.setattr(storage.Storage, "list_files", meanwhile)
     with pytest.raises(ConfigError, match="has written into this folder at the same moment"):
         run(rows, to="memory://bucket/out", key_file=str(tmp_path / "second"))
     assert sorted(os.listdir(tmp_path)) == ["a.jsonl"]
@@ -304,7 +316,7 @@ def test_a_run_whose_folder_is_taken_adds_nothing(rows, tmp_path, bucket, how):
     with pytest.raises(ConfigError, match=r"not that of this run any more|is no longer there"):
         run(rows, to=out, key_file=str(tmp_path / "key"), report=meanwhile)
     ended = [name for name in FINISHED if name != "manifest.json"]
-    found = [name for name in storage.Storage(out).everything() if not name.startswith("_textveil")]
+    found = [name for name in storage.Storage(out).list_tree() if not name.startswith("_textveil")]
     assert (
         found
         == {"taken": PARTS[:2], "taken at the end": ended, "given up": [], "finished": FINISHED}[
@@ -318,14 +330,14 @@ def test_a_run_whose_folder_is_taken_adds_nothing(rows, tmp_path, bucket, how):
 def test_two_that_resume_a_run_make_one_release(rows, tmp_path, bucket):
     """They have one key, so it does not matter who puts a part in its place."""
     out, key = "memory://bucket/out", str(tmp_path / "key")
-    here: list[Done] = []
+    here: list[FinishedRelease] = []
 
     def again(name: str, made: int, total: int) -> None:
         if name == "rows" and made == 20 and not here:
             here.append(run(rows, to=out, key_file=key, resume=True, keep_key=True))
 
     done = run(rows, to=out, key_file=key, keep_key=True, report=again)
-    assert {**done.document} == {**here[0].document}
+    assert {**done.manifest} == {**here[0].manifest}
     finish(out, key_file=key)
     assert verify(out) == []
 
@@ -354,7 +366,7 @@ def test_several_fields(tmp_path):
             others=others,
             epsilon=1e-6,
         )
-        assert done.document["texts"] == {"text": 12, "body": 12, "note": 0}
+        assert done.manifest["texts"] == {"text": 12, "body": 12, "note": 0}
         found = released(tmp_path / others)
         assert len({each[name] for each in found for name in ("text", "body")}) == 24
         assert {*found[0]} == {"n", "text", "body", "note", *(["x"] if others == "copy" else [])}
@@ -387,7 +399,7 @@ def test_each_row_has_its_query(tmp_path):
     for ids in ({"id": "n"}, {"ids": "content", "others": "drop"}):
         shutil.rmtree(out, ignore_errors=True)
         done = run(path, to=out, query="q", **ids, **SELECTIVE)
-        assert done.document["query"] == "q"
+        assert done.manifest["query"] == "q"
         found = [each["text"] for each in released(out)]
         assert all(query in text.split() for text, query in zip(found, asked, strict=True))
         others = sum(
@@ -419,13 +431,13 @@ def test_rows_need_ids(rows, tmp_path):
 
 
 def test_ids_are_compared_a_slice_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(survey, "BUCKET", 7)
+    monkeypatch.setattr(survey, "MARKS_PER_SLICE", 7)
     marks = storage.Storage(str(tmp_path))
     many = np.random.default_rng(1).integers(0, 1 << 63, (50, 2), np.uint64)
     for number, some in enumerate((many[:20], many[20:])):
-        marks.write(f"{number}.npy", survey.packed_marks(some.astype("<u8").tobytes()))
+        marks.write(f"{number}.npy", survey.pack_marks(some.astype("<u8").tobytes()))
     survey.require_unique(marks)
-    marks.write("2.npy", survey.packed_marks(many[7:8].astype("<u8").tobytes()))
+    marks.write("2.npy", survey.pack_marks(many[7:8].astype("<u8").tobytes()))
     with pytest.raises(InputError, match="twice"):
         survey.require_unique(marks)
 
@@ -448,7 +460,7 @@ def test_equal_texts_without_ids(tmp_path):
         )
         == 1
     )
-    assert done.document["statement"]["equal_texts_are_alike"]
+    assert done.manifest["statement"]["equal_texts_are_alike"]
     assert "which texts are equal" in (tmp_path / "content" / "statement.md").read_text()
 
 
@@ -512,7 +524,7 @@ def test_a_part_that_is_drawn_twice_is_the_same(rows, tmp_path):
                 assert draw(item) == before
                 yield item, before
 
-        def lend(self, key):
+        def share_key(self, key):
             return key
 
     run(rows, to=tmp_path / "1", seed=1)
@@ -577,7 +589,7 @@ def test_a_key_can_be_kept_until_finish(rows, tmp_path):
 def test_a_finished_release_is_not_taken_for_another_one(rows, tmp_path):
     out = tmp_path / "out"
     run(rows, to=out)
-    assert run(rows, to=out, resume=True).before
+    assert run(rows, to=out, resume=True).is_earlier
     others: list[dict[str, Any]] = [
         {"epsilon": 3.0},
         {"id": None, "ids": "row"},
@@ -708,17 +720,17 @@ def test_an_interrupted_run_goes_on(rows, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no finished release"):
         verify(out)
     os.unlink(out / PARTS[0])
-    drawn, real = list[int](), drawing.PartDrawing.__call__
+    drawn, real = list[int](), part_worker.PartWorker.__call__
 
-    def noted(self: drawing.PartDrawing, part: drawing.Part) -> dict[str, Any]:
+    def noted(self: part_worker.PartWorker, part: part_worker.Part) -> dict[str, Any]:
         drawn.append(part.number)
         return real(self, part)
 
-    monkeypatch.setattr(drawing.PartDrawing, "__call__", noted)
+    monkeypatch.setattr(part_worker.PartWorker, "__call__", noted)
     run(rows, to=out, resume=True)
     assert drawn == [0, 2, 3]
     assert before.items() <= content(out).items()
-    assert run(rows, to=out, resume=True).before
+    assert run(rows, to=out, resume=True).is_earlier
     with pytest.raises(ConfigError, match="finished release; use another"):
         run(rows, to=out)
 
@@ -800,7 +812,7 @@ def test_copied_fields_may_not_change(tmp_path, kind):
             lines = ["n,text,city", *(",".join(map(str, row.values())) for row in table)]
             with (
                 path.open("wb") as file,
-                formats.packed(file, "gz" if kind == "csv.gz" else "") as packed,
+                formats.open_compressor(file, "gz" if kind == "csv.gz" else "") as packed,
             ):
                 packed.write("\n".join(lines).encode())
 
@@ -816,7 +828,7 @@ def test_copied_fields_may_not_change(tmp_path, kind):
         run(path, to=out, others="copy", resume=True)
     put("Bern")
     done = run(path, to=out, others="copy", resume=True)
-    assert done.document["rows"] == 37
+    assert done.manifest["rows"] == 37
 
 
 def test_an_input_that_changes_meanwhile(rows, tmp_path):
@@ -930,7 +942,7 @@ def test_a_full_disk_leaves_the_finished_parts(rows, tmp_path, monkeypatch, call
 @pytest.mark.slow
 def test_several_processes_draw_the_same_also_where_they_die(tmp_path, monkeypatch):
     """With a real table, because a spawned process knows nothing of a test's small one."""
-    from textveil.corpus import Local
+    from textveil.corpus import LocalExecutor
 
     monkeypatch.undo()
     path = tmp_path / "a.txt"
@@ -939,7 +951,7 @@ def test_several_processes_draw_the_same_also_where_they_die(tmp_path, monkeypat
     options: dict[str, Any] = {"table": "minilm-s", "ids": "row"}
     run(path, to=tmp_path / "1", **options)
     run(path, to=tmp_path / "2", jobs=2, **options)
-    with Local(2, retries=3) as local:
+    with LocalExecutor(2, retries=3) as local:
 
         def report(name: str, done: int, _: int) -> None:
             if name == "rows" and done == 10:
@@ -1061,10 +1073,10 @@ def test_losses_are_sums_over_documents_and_subjects(tmp_path, monkeypatch):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     options: dict[str, Any] = {"mechanism": "krr", "epsilon": 2, "subject": "who", "part_rows": 5}
     done = run(tmp_path / "a.jsonl", to=tmp_path / "1", **options)
-    monkeypatch.setattr(statement, "SLICE", 1)
+    monkeypatch.setattr(statement, "SUBJECTS_PER_SLICE", 1)
     again = run(tmp_path / "a.jsonl", to=tmp_path / "2", **options)
     for each in (done, again):
-        found = each.document["statement"]["losses"]
+        found = each.manifest["statement"]["losses"]
         assert {
             name: (x["number"], x["largest_epsilon_ldp"], x["median_epsilon_ldp"])
             for name, x in found.items()
@@ -1079,19 +1091,24 @@ def test_losses_are_sums_over_documents_and_subjects(tmp_path, monkeypatch):
         "whole; what is proved is about single words." in said
     )
     assert "| document | 12 | 6 | 4 | 0 |" in said
-    assert "a" not in [each["name"] for each in done.document["parts"]]
+    assert "a" not in [each["name"] for each in done.manifest["parts"]]
 
 
 def test_amounts():
-    made = amounts.Amounts()
+    made = loss_histogram.LossHistogram()
     assert (made.number, made.median) == (0, 0)
     made.add([(1_234_567, 0), (5, 2), (2_000_000, 0)])
-    other = amounts.Amounts.unpack(json.loads(json.dumps(made.pack())))
+    other = loss_histogram.LossHistogram.unpack(json.loads(json.dumps(made.pack())))
     other.merge(made)
-    assert (other.number, other.largest, other.median, other.open) == (6, 2_000_000, 1_240_000, 2)
+    assert (other.number, other.largest, other.median, other.unbounded) == (
+        6,
+        2_000_000,
+        1_240_000,
+        2,
+    )
     passes = privatizer.Privatizer("krr", epsilon=float("inf")).privatize("anna owes").guarantee
-    assert amounts.loss(passes) == (0, 2)
-    assert amounts.per_word(passes).open == 2
+    assert loss_histogram.compute_loss(passes) == (0, 2)
+    assert loss_histogram.count_word_losses(passes).unbounded == 2
 
 
 def test_a_prompt_corpus_says_what_passed(rows, tmp_path, validator):
@@ -1109,14 +1126,14 @@ def test_a_prompt_corpus_says_what_passed(rows, tmp_path, validator):
     )
     found = [each["text"] for each in released(tmp_path / "out")]
     assert found == ["mail anna at <EMAIL>", "the bank"]
-    losses = done.document["statement"]["losses"]
+    losses = done.manifest["statement"]["losses"]
     assert losses["document"]["without_bound"] == 2
-    assert done.document["statement"]["words"]["passed"] == losses["word"]["without_bound"] > 0
+    assert done.manifest["statement"]["words"]["passed"] == losses["word"]["without_bound"] > 0
     for each in losses.values():
         assert each["largest_epsilon_ldp"] is each["median_epsilon_ldp"] is None
     validator.validate(json.loads((tmp_path / "out" / "manifest.json").read_text()))
     assert done.statement is not None
-    said = done.statement.lines()["document"]
+    said = done.statement.build_sentences()["document"]
     assert (
         said
         == "Nothing bounds what 2 of the 2 documents lose: words of theirs pass, or have no bound."
@@ -1133,10 +1150,10 @@ def test_the_bound_of_some_words_is_not_told_as_that_of_all(rows, tmp_path):
     rows.write_text('{"n": 1, "text": "anna zzyzx"}\n{"n": 2, "text": "the bank"}\n')
     done = run(rows, to=tmp_path / "out", mechanism="krr", epsilon=2, words={"oov": "keep"})
     assert done.statement is not None
-    said = done.statement.lines()["document"]
+    said = done.statement.build_sentences()["document"]
     assert said.startswith("Nothing bounds what 1 of the 2 documents lose")
     assert "By its other words alone a document loses epsilon 2 at most" in said
-    assert done.document["statement"]["losses"]["document"]["largest_epsilon_ldp"] is None
+    assert done.manifest["statement"]["losses"]["document"]["largest_epsilon_ldp"] is None
 
 
 # ---- refusals ------------------------------------------------------------------------------------
@@ -1188,17 +1205,17 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
 def test_a_file_without_rows(tmp_path):
     (tmp_path / "a.csv").write_text("n,text\n")
     done = run(tmp_path / "a.csv", to=tmp_path / "out")
-    assert done.document["parts"] == []
-    assert done.document["statement"]["guarantee"] is None
+    assert done.manifest["parts"] == []
+    assert done.manifest["statement"]["guarantee"] is None
     assert verify(tmp_path / "out") == []
 
 
 def test_nothing_of_a_run_shows_texts(rows, tmp_path):
     options = RowOptions(id="n")
-    source = options.source(str(rows))
-    with formats.opened(source.path) as file:
-        (batch, *_) = source.format.batches(file, source.columns)
-        labels = Labels.of(batch, options, file=0, first=0)
+    source = options.describe_source(str(rows))
+    with formats.open_file(source.path) as file:
+        (batch, *_) = source.format.read_batches(file, source.columns)
+        labels = Labels.read(batch, options, file=0, first=0)
         assert isinstance(batch, LineBatch)
         for each in (batch, labels, batch.rows[0], batch.rows[0].cells["text"]):
             assert "owes" not in repr(each)

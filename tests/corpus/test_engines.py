@@ -20,9 +20,9 @@ from tests.corpus.disturbed import Disturbed, Doubled, Dying
 from textveil import corpus
 from textveil.config import layers
 from textveil.corpus import RowOptions
-from textveil.corpus.keys import KeyFile
-from textveil.corpus.mapping import OWNER
-from textveil.corpus.runs import executor_of
+from textveil.corpus.mapping import OWNER_SUBJECT
+from textveil.corpus.release_key import KeyFile
+from textveil.corpus.runs import get_executor
 from textveil.errors import ConfigError, InputError
 from textveil.randomness import KeyedRandomness
 from textveil.session import SessionStore
@@ -52,7 +52,7 @@ ENGINES = [
 @pytest.fixture(scope="module", params=ENGINES)
 def executor(request: Any) -> Iterator[Any]:
     with ExitStack() as stack:
-        yield executor_of(request.param, 2, None, stack)
+        yield get_executor(request.param, 2, None, stack)
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,10 @@ OPTIONS = RowOptions(fields=("body", "title"), id="id", subject="who")
 
 def run(rows: Path, out: Path, executor: Any, **more: Any) -> dict[str, Any]:
     config = layers.resolve(
-        overrides=layers.keywords(mechanism="rankcape", epsilon=8, table="minilm-s")
+        overrides=layers.convert_keywords(mechanism="rankcape", epsilon=8, table="minilm-s")
     )
     own = {"part_rows": 12, **more}
-    return dict(corpus.run(rows, out, config, OPTIONS, executor=executor, **own).document)
+    return dict(corpus.run(rows, out, config, OPTIONS, executor=executor, **own).manifest)
 
 
 def digest(out: Path) -> str:
@@ -100,14 +100,14 @@ def expected(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
     """What one process draws."""
     out = tmp_path_factory.mktemp("expected") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KeyedRandomness, "new_key", staticmethod(lambda: KEY))
+        patch.setattr(KeyedRandomness, "make_key", staticmethod(lambda: KEY))
         made = run(rows, out, "local")
     return digest(out), {part["name"]: part["sha256"] for part in made["parts"]}
 
 
 @pytest.fixture(autouse=True)
 def one_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeyedRandomness, "new_key", staticmethod(lambda: KEY))
+    monkeypatch.setattr(KeyedRandomness, "make_key", staticmethod(lambda: KEY))
 
 
 @pytest.mark.parametrize("how", [None, Dying, Doubled])
@@ -125,7 +125,7 @@ def test_the_same_key_gives_the_same_bytes(executor, rows, expected, tmp_path, h
 
 def protected(rows: Path, out: Path, executor: Any, url: str, **more: Any) -> dict[str, Any]:
     config = layers.resolve(
-        overrides=layers.keywords(
+        overrides=layers.convert_keywords(
             mechanism="placeholder",
             table="minilm-s",
             protect={"detectors": ["patterns"], "always": ["doctor", CANARY]},
@@ -144,7 +144,7 @@ def protected(rows: Path, out: Path, executor: Any, url: str, **more: Any) -> di
     return dict(
         corpus.run(
             rows, out, config, options, executor=executor, part_rows=12, store=url, **more
-        ).document
+        ).manifest
     )
 
 
@@ -161,7 +161,7 @@ def test_the_same_placeholders_and_each_kept_once(
         found[name] = {part["name"]: part["sha256"] for part in made["parts"]}
         with SessionStore(url) as store:
             subjects = {each.subject for each in store.sessions() if each.session == "kept"}
-            assert subjects == {OWNER, *map(str, range(7))}
+            assert subjects == {OWNER_SUBJECT, *map(str, range(7))}
             for who in range(7):
                 kept = store.open(str(who), "kept", new=False)
                 assert {value.text for value in kept.snapshot().placeholders} == {"doctor", CANARY}
@@ -213,7 +213,7 @@ def test_what_travels_to_workers_has_no_key(executor, rows, tmp_path):
     """Neither the handle nor what is pickled for a worker; and a worker has it all the same."""
     path = tmp_path / "key"
     path.write_bytes(KEY)
-    handle = executor.lend(KeyFile(path=path, digest=sha256(KEY).hexdigest()))
+    handle = executor.share_key(KeyFile(path=path, digest=sha256(KEY).hexdigest()))
     dumps = pickle.dumps
     if type(executor).__name__ == "Ray":
         dumps = import_module("ray.cloudpickle").dumps

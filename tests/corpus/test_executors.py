@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from textveil.corpus import Executor, Local
+from textveil.corpus import Executor, LocalExecutor
 from textveil.errors import ConfigError, InputError, TextveilError
 
 
@@ -71,7 +71,7 @@ def test_every_item_comes_once_and_few_are_taken_ahead(workers):
             yield number
 
     found: dict[int, int] = {}
-    with Local(workers) as local:
+    with LocalExecutor(workers) as local:
         executor: Executor = local
         for item, made in executor.map(double, items()):
             assert taken <= len(found) + 1 + 2 * workers
@@ -81,15 +81,15 @@ def test_every_item_comes_once_and_few_are_taken_ahead(workers):
 
 
 def test_one_worker_is_this_process():
-    with Local(1) as executor:
+    with LocalExecutor(1) as executor:
         assert list(executor.map(process, [None])) == [(None, os.getpid())]
     with pytest.raises(ConfigError, match="must be 1 or more, got 0"):
-        Local(0)
+        LocalExecutor(0)
 
 
 @pytest.mark.slow
 def test_processes_stay_until_the_end_and_then_are_gone():
-    with Local(2) as executor:
+    with LocalExecutor(2) as executor:
         first = {each for _, each in executor.map(process, range(8))}
         assert os.getpid() not in first
         again = {each for _, each in executor.map(process, range(8))}
@@ -117,7 +117,7 @@ def test_an_interruption_waits_for_nobody():
 
 
 def _interrupted(there: list[int]) -> None:
-    with Local(2) as executor:
+    with LocalExecutor(2) as executor:
         there += [each for _, each in executor.map(process, [None])]
         signal.setitimer(signal.ITIMER_REAL, 1)
         list(executor.map(slow, range(4)))
@@ -128,7 +128,7 @@ def test_a_process_that_dies_is_one_clear_error():
         pytest.raises(
             TextveilError, match=r"^A worker process died \(out of memory\?\)\. Do less\.$"
         ) as caught,
-        Local(2, advice="Do less.") as executor,
+        LocalExecutor(2, advice="Do less.") as executor,
     ):
         list(executor.map(dies, range(3)))
     assert caught.value.__suppress_context__
@@ -136,7 +136,7 @@ def test_a_process_that_dies_is_one_clear_error():
 
 def test_an_error_of_an_item_is_what_it_is():
     for workers in (1, 2):
-        with pytest.raises(InputError, match="line 3"), Local(workers) as executor:
+        with pytest.raises(InputError, match="line 3"), LocalExecutor(workers) as executor:
             list(executor.map(refuses, [None]))
 
 
@@ -144,7 +144,7 @@ def test_an_error_of_an_item_is_what_it_is():
 def test_other_processes_have_the_threads_that_were_asked_for(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    with Local(2, threads=1) as executor:
+    with LocalExecutor(2, threads=1) as executor:
         ((_, found),) = executor.map(threads, [None])
     assert found == (1, {1})
     assert os.environ["OMP_NUM_THREADS"] == "3"
@@ -155,9 +155,9 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path):
     program = tmp_path / "run.py"
     program.write_text(
         "import os, signal\n"
-        "from textveil.corpus import Local\n"
+        "from textveil.corpus import LocalExecutor\n"
         "if __name__ == '__main__':\n"
-        "    with Local(2) as executor:\n"
+        "    with LocalExecutor(2) as executor:\n"
         "        print(next(iter(executor.map(os.getenv, ['HOME'])))[0], *executor._pool._processes, flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )

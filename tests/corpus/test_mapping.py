@@ -14,8 +14,8 @@ from tests.corpus.disturbed import Disturbed, Doubled
 from tests.lanes import first_of_each
 
 from textveil.config import layers
-from textveil.corpus import RowOptions, drawing, finish, mapping, runs, verify
-from textveil.corpus.executors import Local
+from textveil.corpus import RowOptions, finish, mapping, part_worker, runs, verify
+from textveil.corpus.executors import LocalExecutor
 from textveil.errors import ConfigError, InputError, OutputError, StoreError, TextveilError
 from textveil.session import SessionStore
 
@@ -62,7 +62,7 @@ def run(
 ) -> Any:
     own = {name: more.pop(name) for name in OWN if name in more}
     config = layers.resolve(
-        overrides=layers.keywords(
+        overrides=layers.convert_keywords(
             mechanism="placeholder",
             protect={"detectors": ["patterns"]},
             groups={"budgets": (0, 0, float("inf"), float("inf"))},
@@ -84,7 +84,7 @@ def sessions(url: str) -> dict[tuple[str, str], Any]:
     found = {}
     with SessionStore(url) as store:
         for each in store.sessions():
-            if each.subject == mapping.OWNER:
+            if each.subject == mapping.OWNER_SUBJECT:
                 continue
             kept = json.loads(store.open(each.subject, each.session).to_json())
             kept["placeholders"].sort(key=str)
@@ -136,8 +136,8 @@ def test_by_default_they_are_counted_in_each_row_and_nothing_is_kept(
     done = run(rows, tmp_path / "out", placeholders="document")
     texts = [row["text"] for row in released(tmp_path / "out")]
     assert texts == [f"mail <EMAIL_1>, or <EMAIL_2> [{n}]" for n in range(24)]
-    assert (done.document["placeholders"], done.document["session"]) == ("document", None)
-    assert done.document["statement"]["mapping_is_kept"] is False
+    assert (done.manifest["placeholders"], done.manifest["session"]) == ("document", None)
+    assert done.manifest["statement"]["mapping_is_kept"] is False
     assert not (tmp_path / "veil.db").exists()
 
 
@@ -150,8 +150,8 @@ def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
     with SessionStore(url) as store:  # nobody else's
         other = store.open("s1", "kept").restore(released(tmp_path / "out")[0]["text"])
     assert CANARY not in other
-    assert (done.document["placeholders"], done.document["session"]) == ("subject", "kept")
-    said = done.statement.lines()
+    assert (done.manifest["placeholders"], done.manifest["session"]) == ("subject", "kept")
+    said = done.statement.build_sentences()
     assert said["placeholders"].startswith(
         "Equal values have one placeholder in all rows of a subject"
     )
@@ -162,7 +162,7 @@ def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
 
 @pytest.mark.slow
 def test_parts_that_are_drawn_twice_keep_the_same(rows, tmp_path, url):
-    with Local(1) as executor:
+    with LocalExecutor(1) as executor:
         run(
             rows,
             tmp_path / "out",
@@ -256,7 +256,7 @@ def test_a_name_of_sessions_is_for_one_release(rows, tmp_path, url):
     assert sessions(url) == before
     run(rows, tmp_path / "two", session="more", store=url)
     assert restored(tmp_path / "two", url, "more") == originals(rows)
-    assert run(rows, tmp_path / "two", session="more", store=url, resume=True).before
+    assert run(rows, tmp_path / "two", session="more", store=url, resume=True).is_earlier
     with pytest.raises(ConfigError, match=r"with other options \(.*session"):
         run(rows, tmp_path / "two", session="kept", store=url, resume=True)
 
@@ -299,7 +299,7 @@ def test_of_two_runs_at_once_one_has_the_name(rows, tmp_path, url, step):
 
 
 def test_of_two_runs_that_both_saw_the_name_free_one_has_it(tmp_path, url, monkeypatch):
-    kept = mapping.MappingStore(address=mapping.StoreAddress.of(url), session="kept")
+    kept = mapping.MappingStore(address=mapping.StoreAddress.build(url), session="kept")
     kept.reserve("one")
     with monkeypatch.context() as patch:
         patch.setattr(SessionStore(url).__class__, "sessions", lambda self: [])
@@ -307,7 +307,7 @@ def test_of_two_runs_that_both_saw_the_name_free_one_has_it(tmp_path, url, monke
             kept.reserve("two")
     kept.reserve("one")  # as a run that goes on does
     kept.forget("two")
-    assert kept_names(url) == [(mapping.OWNER, "kept")]
+    assert kept_names(url) == [(mapping.OWNER_SUBJECT, "kept")]
     kept.forget("one")
     assert kept_names(url) == []
 
@@ -344,7 +344,7 @@ def test_in_postgresql(rows, tmp_path, postgres):
 
     with pytest.raises(KeyboardInterrupt):
         run(rows, tmp_path / "two", session="other", store=postgres, report=report)
-    assert (mapping.OWNER, "other") in kept_names(postgres)
+    assert (mapping.OWNER_SUBJECT, "other") in kept_names(postgres)
     finish(tmp_path / "two", give_up=True, store=postgres)
     assert {session for _, session in kept_names(postgres)} == {"kept"}
     assert restored(tmp_path / "out", postgres) == originals(rows)
@@ -394,7 +394,7 @@ def test_nothing_shows_what_is_kept(rows, tmp_path, url, caplog, capfd):
     assert CANARY not in said
     address = mapping.StoreAddress("postgresql://anna:secret@host/name")
     assert "secret" not in repr(mapping.MappingStore(address=address, session="x"))
-    assert "secret" not in repr(drawing.PartDrawing.__dataclass_fields__) + repr(address)
+    assert "secret" not in repr(part_worker.PartWorker.__dataclass_fields__) + repr(address)
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -428,17 +428,17 @@ def test_what_does_not_go_together_is_refused(rows, tmp_path, url, says, options
 
 def test_a_relative_url_means_the_same_file_wherever_a_worker_is(rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    address = mapping.StoreAddress.of("sqlite:///veil.db?keep=30")
+    address = mapping.StoreAddress.build("sqlite:///veil.db?keep=30")
     monkeypatch.setenv("TEXTVEIL_KEYS", "keys")
-    address = mapping.StoreAddress.of("sqlite:///veil.db?keep=30")
+    address = mapping.StoreAddress.build("sqlite:///veil.db?keep=30")
     assert json.loads(address.read()) == [
         f"sqlite:///{tmp_path / 'veil.db'}?keep=30",
         str(tmp_path / "keys"),
     ]
     find = partial(mapping.MappingStore, session="kept")
     assert (
-        find(address=address).identity()
-        == find(address=mapping.StoreAddress.of("sqlite:///veil.db")).identity()
+        find(address=address).compute_identity()
+        == find(address=mapping.StoreAddress.build("sqlite:///veil.db")).compute_identity()
     )
 
 

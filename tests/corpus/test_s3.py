@@ -70,10 +70,10 @@ def files(server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def run(key: Path, to: str = "s3://corpora/out", **more: Any) -> dict[str, Any]:
     config = layers.resolve(
-        overrides=layers.keywords(mechanism="rankcape", epsilon=8, table="minilm-s")
+        overrides=layers.convert_keywords(mechanism="rankcape", epsilon=8, table="minilm-s")
     )
     own = {"part_rows": 10, "key_file": str(key), **more}
-    return dict(corpus.run("s3://corpora/in", to, config, OPTIONS, **own).document)
+    return dict(corpus.run("s3://corpora/in", to, config, OPTIONS, **own).manifest)
 
 
 def released(files: Any, out: str = "corpora/out") -> list[str]:
@@ -179,25 +179,25 @@ def test_a_run_can_be_given_up(files, tmp_path):
 
 def test_of_two_runs_one_begins(files, tmp_path, monkeypatch):
     """The server says who was first, also where both have seen an empty folder."""
-    names = storage.Storage.names
+    names = storage.Storage.list_files
 
     def meanwhile(self: Any) -> list[str]:
         found = names(self)
         if self.uri == "s3://corpora/out":
-            monkeypatch.setattr(storage.Storage, "names", names)
+            monkeypatch.setattr(storage.Storage, "list_files", names)
             monkeypatch.setattr(
-                storage.Storage, "exists", lambda *_: False
+                storage.Storage, "has_file", lambda *_: False
             )  # both have looked before
             with pytest.raises(StopError):
                 run(tmp_path / "first", report=stop)
         return found
 
-    exists = storage.Storage.exists
-    monkeypatch.setattr(storage.Storage, "names", meanwhile)
+    exists = storage.Storage.has_file
+    monkeypatch.setattr(storage.Storage, "list_files", meanwhile)
     with pytest.raises(ConfigError, match="has begun at the same moment"):
         run(tmp_path / "second")
     assert not (tmp_path / "second").exists()
-    monkeypatch.setattr(storage.Storage, "exists", exists)
+    monkeypatch.setattr(storage.Storage, "has_file", exists)
     run(tmp_path / "first", resume=True)
     assert corpus.verify("s3://corpora/out") == []
 
@@ -207,4 +207,4 @@ def test_what_fails_is_said_without_text(files, tmp_path):
         run(tmp_path / "key", "s3://no-bucket-of-this-name/out")
     assert CANARY not in str(caught.value)
     with pytest.raises(InputError, match="names no file"):
-        storage.found(["s3://corpora/nowhere"])
+        storage.find_files(["s3://corpora/nowhere"])

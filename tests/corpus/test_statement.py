@@ -15,13 +15,13 @@ from tests.corpus.test_corpus import run
 
 from textveil import Privatizer, __version__
 from textveil.corpus import CorpusStatement, RowOptions, verify
-from textveil.corpus.amounts import Amounts, loss
-from textveil.corpus.drawing import _words
-from textveil.corpus.release import _digest
+from textveil.corpus.loss_histogram import LossHistogram, compute_loss
+from textveil.corpus.part_worker import _count_words
+from textveil.corpus.release import _compute_digest
 from textveil.errors import InputError
 from textveil.files import formats
 from textveil.guarantee import condense, summarize
-from textveil.show import Sheet
+from textveil.render import Sheet
 
 TAGS = {
     "html",
@@ -93,8 +93,8 @@ def require_alike(page: str, markdown: str, found: dict[str, Any]) -> list[str]:
 
 
 def said_by(found: CorpusStatement) -> list[str]:
-    sheet = found.sheet([("date", "2026-01-31"), ("files", "a_b_.csv (3 rows)")])
-    return require_alike(sheet.html(), sheet.markdown(), sheet.to_json())
+    sheet = found.build_sheet([("date", "2026-01-31"), ("files", "a_b_.csv (3 rows)")])
+    return require_alike(sheet.render_html(), sheet.render_markdown(), sheet.to_json())
 
 
 def stated(
@@ -106,11 +106,11 @@ def stated(
 ) -> Any:
     """The statement of some texts, each a row, as a run would make it."""
     found = [each.guarantee for each in Privatizer(**options).privatize_many(texts)]
-    documents, added = Amounts(), Amounts()
-    documents.add(map(loss, found))
+    documents, added = LossHistogram(), LossHistogram()
+    documents.add(map(compute_loss, found))
     if subjects is not None:
         sums = dict.fromkeys(subjects, (0, 0))
-        for name, each in zip(subjects, map(loss, found), strict=True):
+        for name, each in zip(subjects, map(compute_loss, found), strict=True):
             sums[name] = sums[name][0] + each[0], sums[name][1] + each[1]
         added.add(sums.values())
     return CorpusStatement(
@@ -144,7 +144,7 @@ def test_what_is_said_of_a_person(small_table):
         ),
     ]:
         found = stated(texts, subjects=who, mechanism="krr", table=small_table, **options)
-        assert found.lines()["person"] == expected
+        assert found.build_sentences()["person"] == expected
         assert expected in said_by(found)
     half = stated(
         [*texts, "zzyzx"],
@@ -154,7 +154,7 @@ def test_what_is_said_of_a_person(small_table):
         epsilon=6,
         words={"oov": "keep"},
     )
-    assert half.lines()["person"] == (
+    assert half.build_sentences()["person"] == (
         "Added up over all texts of one customer there is no bound for 1 of 2: words of theirs pass, or have no bound. "
         f"By their other words alone the bound is 18 (median 6).{large}"
     )
@@ -177,9 +177,9 @@ def test_what_is_said_of_a_person(small_table):
     large = stated(
         texts, subjects=who, subject="employee", mechanism="krr", table=small_table, epsilon=9
     )
-    assert "to protect an employee as a whole" in large.lines()["person"]
+    assert "to protect an employee as a whole" in large.build_sentences()["person"]
     nobody = stated(texts, mechanism="krr", table=small_table, epsilon=2)
-    assert nobody.lines()["person"].startswith("No field says whom a text is about.")
+    assert nobody.build_sentences()["person"].startswith("No field says whom a text is about.")
 
 
 @pytest.mark.filterwarnings("ignore::textveil.errors.TextveilWarning")
@@ -214,7 +214,7 @@ def test_statements_of_all_kinds_say_the_same_in_all_forms(small_table):
         if not given:
             assert "There is no text in it, so nothing was released." in said
             continue
-        counts, page = found.counts(), Page(found.sheet([]).html())
+        counts, page = found.count_words(), Page(found.build_sheet([]).render_html())
         kinds = ("drawn", "names", "figures", "placeholders", "left_out", "replaced", "passed")
         assert counts["protected"] == sum(counts[name] for name in kinds)
         assert counts["all"] == counts["public"] + counts["protected"]
@@ -291,10 +291,12 @@ def test_words_of_copied_fields_are_counted_in_all_formats(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
     found = {}
     for path in sorted(tmp_path.glob("?.*")):
-        source = RowOptions(id="n", others="copy").source(str(path))
-        with formats.opened(source.path) as file:
-            batches = source.format.batches(file, source.columns)
-            found[path.name] = _words(value for batch in batches for value in batch.copied())
+        source = RowOptions(id="n", others="copy").describe_source(str(path))
+        with formats.open_file(source.path) as file:
+            batches = source.format.read_batches(file, source.columns)
+            found[path.name] = _count_words(
+                value for batch in batches for value in batch.yield_others()
+            )
     assert found == {"a.jsonl": 7, "b.csv": 6, "c.tsv": 6, "d.parquet": 6}  # JSON writes a null
 
 
@@ -311,7 +313,7 @@ def test_releases_of_other_versions_are_read_or_refused_by_name(tmp_path):
         found["statement"] = {
             name: each for name, each in found["statement"].items() if name not in without
         }
-        path.write_text(json.dumps(found | {"sha256": _digest(found)}))
+        path.write_text(json.dumps(found | {"sha256": _compute_digest(found)}))
 
     rewrite(1, ("date", "title", "facts", "sections"))
     assert verify(tmp_path / "out") == []
@@ -328,7 +330,7 @@ def test_releases_of_other_versions_are_read_or_refused_by_name(tmp_path):
 def test_a_form_that_says_less_is_found(small_table):
     """The twin: a sheet whose page leaves out what is exact, as it once did."""
     found = stated([small_table.words[40]], mechanism="krr", table=small_table, epsilon=2)
-    sheet: Sheet = found.sheet([])
-    less = re.sub("<pre>.*</pre>", "", sheet.html(), flags=re.DOTALL)
+    sheet: Sheet = found.build_sheet([])
+    less = re.sub("<pre>.*</pre>", "", sheet.render_html(), flags=re.DOTALL)
     with pytest.raises(AssertionError):
-        require_alike(less, sheet.markdown(), sheet.to_json())
+        require_alike(less, sheet.render_markdown(), sheet.to_json())

@@ -21,11 +21,11 @@ from textveil.detect.adapters import (
     Spacy,
     Stanza,
     TaggerDetector,
+    convert_label,
     load_presidio,
     load_tagger,
-    type_of,
 )
-from textveil.detect.detectors import detector, find_all
+from textveil.detect.detectors import find_all, load_detector
 from textveil.detect.spans import TYPE_NAME, TYPES
 from textveil.errors import ConfigError, DetectorError, MissingExtra, ModelError
 from textveil.text import tokenize
@@ -59,14 +59,14 @@ CANARY = "zanzibarquux"
     ],
 )
 def test_types_have_the_names_of_the_house_or_keep_their_own(label, type_):
-    assert type_of(label) == type_
+    assert convert_label(label) == type_
     assert TYPE_NAME.fullmatch(type_)
 
 
 def test_aliases_lead_to_types_and_never_away_from_one():
     assert {*adapters.ALIASES.values()} <= {*TYPES}
-    assert all(type_of(type_) == type_ for type_ in TYPES)
-    assert all(type_of(question) in TYPES for question in adapters.QUESTIONS)
+    assert all(convert_label(type_) == type_ for type_ in TYPES)
+    assert all(convert_label(question) in TYPES for question in adapters.GLINER_LABELS)
 
 
 # ---- taggers of words --------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_a_span_is_as_private_as_its_entity():
             return [models.Entity(0, 0, 1, "per", 0.9, 0.25), models.Entity(0, 1, 2, "per", 0.9)]
 
     found = find_all([TaggerDetector(name="t", model=Half())], ["Ann Lee"], timeout=None)
-    assert [span.private for span in found] == [0.25, 1.0]
+    assert [span.privacy_score for span in found] == [0.25, 1.0]
 
 
 def test_a_token_classifier_from_a_folder_is_a_detector(tmp_path):
@@ -198,7 +198,7 @@ def test_a_token_classifier_from_a_folder_is_a_detector(tmp_path):
         **named,
     )
     texts = ["maria met john near acme corp plus paris " * 40, "", "old town"]
-    found = detector(f"tagger:{folder}").find(texts)
+    found = load_detector(f"tagger:{folder}").find(texts)
     own = models.load_tagger(folder).find(models.Ragged.join([text.split() for text in texts]))
     places = [[(m.start(), m.end()) for m in re.finditer(r"\S+", text)] for text in texts]
     assert len(own) > 10
@@ -210,7 +210,7 @@ def test_a_token_classifier_from_a_folder_is_a_detector(tmp_path):
 
 def test_a_tagger_that_is_not_there_is_refused():
     with pytest.raises(ModelError):
-        detector("tagger:no/such/model")
+        load_detector("tagger:no/such/model")
     with pytest.raises(ConfigError, match="threshold"):
         load_tagger(threshold=1)
 
@@ -287,16 +287,16 @@ def test_a_pipeline_without_components_would_find_nothing_and_is_refused():
 
 def test_a_spacy_pipeline_is_loaded_from_a_folder_once(pipeline, tmp_path):
     pipeline.to_disk(tmp_path / "ruler")
-    found = detector(f"spacy:{tmp_path / 'ruler'}")
-    assert found is detector(f"spacy:{tmp_path / 'ruler'}")
+    found = load_detector(f"spacy:{tmp_path / 'ruler'}")
+    assert found is load_detector(f"spacy:{tmp_path / 'ruler'}")
     assert [s.source for s in found.find(["Maria"])] == ["spacy:ruler"]
 
 
 def test_a_pipeline_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="neither"):
-        detector("spacy:no_such_pipeline")
+        load_detector("spacy:no_such_pipeline")
     with pytest.raises(ModelError, match="could not load"):
-        detector(f"spacy:{tmp_path}")
+        load_detector(f"spacy:{tmp_path}")
 
 
 # ---- stanza ------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_what_is_not_installed_is_named_with_its_extra(name, extra, monkeypatch)
     with pytest.raises(
         MissingExtra, match=re.escape(f"this needs {extra}: pip install 'textveil[{extra}]'")
     ):
-        detector(name)
+        load_detector(name)
 
 
 # ---- GLiNER ------------------------------------------------------------------------------------------------
@@ -468,7 +468,7 @@ def test_gliner_is_loaded_from_a_folder(tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "gliner", types.SimpleNamespace(GLiNER=Loader))  # type: ignore[arg-type]
     (tmp_path / "small").mkdir()
-    assert [s.source for s in detector(f"gliner:{tmp_path / 'small'}").find(["Ann Lee"])] == [
+    assert [s.source for s in load_detector(f"gliner:{tmp_path / 'small'}").find(["Ann Lee"])] == [
         "gliner:small"
     ]
 
@@ -573,5 +573,5 @@ def test_without_the_adapter_presidio_skips_it(presidio, monkeypatch):
 
 def test_a_pipeline_that_presidio_would_fetch_is_refused(no_network):
     with pytest.raises(ConfigError, match="neither"):
-        detector("presidio:no_such_pipeline")
+        load_detector("presidio:no_such_pipeline")
     assert no_network == []

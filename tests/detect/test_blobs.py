@@ -9,10 +9,10 @@ from textveil import Protector
 from textveil.detect import bounds, visibility
 from textveil.detect.adapters import _mark_continuations
 from textveil.detect.bounds import bind
-from textveil.detect.detectors import detector
-from textveil.detect.overlaps import surest
+from textveil.detect.detectors import load_detector
+from textveil.detect.overlaps import keep_surest
 from textveil.detect.spans import Span
-from textveil.models.ragged import LISTENER
+from textveil.models.ragged import PROGRESS_LISTENER
 from textveil.text import tokenize
 
 BLOB = base64.b64encode(np.random.default_rng(4).bytes(3_000)).decode()
@@ -23,11 +23,11 @@ PATH = "/home/anna/Documents/Work2024/" * 10
 def pieces_read(text: str) -> int:
     """How many pieces of a text the bundled tagger reads."""
     read: list[int] = []
-    token = LISTENER.set(lambda done, total: read.append(total))
+    token = PROGRESS_LISTENER.set(lambda done, total: read.append(total))
     try:
-        detector("tagger").find([text])
+        load_detector("tagger").find([text])
     finally:
-        LISTENER.reset(token)
+        PROGRESS_LISTENER.reset(token)
     return max(read)
 
 
@@ -57,11 +57,13 @@ def test_what_stands_beside_a_run_and_what_is_written_in_it_is_found():
 
 def test_a_picture_stays():
     text = f"![](data:image/png;base64,{BLOB})"
-    assert not [span for span in detector("tagger").find([text]) if span.end - span.start > 100]
+    assert not [
+        span for span in load_detector("tagger").find([text]) if span.end - span.start > 100
+    ]
 
 
 def test_texts_without_words_are_no_failure():
-    assert detector("tagger").find(["", " \n"]) == []
+    assert load_detector("tagger").find(["", " \n"]) == []
 
 
 def test_a_run_is_read_as_often_however_much_is_said_in_it(monkeypatch):
@@ -77,15 +79,15 @@ def test_a_run_is_read_as_often_however_much_is_said_in_it(monkeypatch):
         monkeypatch.setattr(module, name, counted)
 
     counting(bounds, "_find_sentence_ends", lambda text, start, end, type_: end - start)
-    counting(visibility, "atoms", len)
+    counting(visibility, "split_atoms", len)
     protector = Protector(protect={"detectors": ["patterns"]})
     for count in (20, 80):
-        read.update(_find_sentence_ends=0, atoms=0)
+        read.update(_find_sentence_ends=0, split_atoms=0)
         said = "".join(f"m{i}@example.org wrote to @user{i} of 10.1.2.{i}. " for i in range(count))
         coded = base64.b64encode(said.encode()).decode()
         assert coded[40:80] not in protector.protect(f"Look: {coded} is it valid?").text
         assert 0 < read["_find_sentence_ends"] <= 12 * len(coded)
-        assert 0 < read["atoms"] <= 3 * len(coded)
+        assert 0 < read["split_atoms"] <= 3 * len(coded)
 
 
 def test_spans_of_one_place_are_bound_alike_and_keep_what_is_known_of_each():
@@ -108,5 +110,5 @@ def test_of_one_place_the_surest_stays_of_each_detector_and_type_private_or_not(
         Span(1, 5, 19, "EMAIL", 0.5, "structure"),
     ]
     unsure = [span._replace(score=0.1) for span in kept]
-    assert surest([*kept, *unsure]) == kept
-    assert surest([*unsure, *kept]) == kept
+    assert keep_surest([*kept, *unsure]) == kept
+    assert keep_surest([*unsure, *kept]) == kept

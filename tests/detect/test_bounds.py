@@ -16,9 +16,9 @@ import pytest
 
 from tests.detect.formats import FORMATS, elements, page
 from textveil import Protector, Session
-from textveil.detect import Span, ranges_without_entities
-from textveil.detect.bounds import bind, bounds_of, divided
-from textveil.detect.encodings import units
+from textveil.detect import Span, find_opaque_ranges
+from textveil.detect.bounds import bind, compute_bounds, replace_separators
+from textveil.detect.encodings import find_escape_units
 
 VALUES = {
     "PERSON": "Maria Silva",
@@ -369,10 +369,10 @@ def test_bombs_and_long_documents_are_no_work():
         " " * 99_999 + "<",
     ]
     began = time.process_time()
-    assert [ranges_without_entities(text) is not None for text in texts[:3]] == [True, True, False]
+    assert [find_opaque_ranges(text) is not None for text in texts[:3]] == [True, True, False]
     for text in texts:
-        ranges_without_entities(text)
-        ranges_without_entities(f"<html>{text}")
+        find_opaque_ranges(text)
+        find_opaque_ranges(f"<html>{text}")
     assert time.process_time() - began < 2
     (said,) = protected([bomb])
     assert said == bomb.replace("Maria Silva", "&lt;PERSON_1&gt;")
@@ -520,9 +520,9 @@ def test_spans_end_at_bounds(text, type_, parts):
     ],
 )  # fmt: skip
 def test_ordinary_text_has_no_bounds(text):
-    found = bounds_of(text)
-    assert (list(found.walls), [unit for unit in found.units if unit.said != "\\"]) == ([], [])
-    assert divided(text) == text
+    found = compute_bounds(text)
+    assert (list(found.walls), [unit for unit in found.units if unit.character != "\\"]) == ([], [])
+    assert replace_separators(text) == text
 
 
 @pytest.mark.slow
@@ -547,8 +547,8 @@ def test_the_time_is_linear(piece):
 
 
 def test_units_show_no_text():
-    assert "n" not in repr(units(r'"\n"')).replace("Unit", "")
-    assert "Maria" not in repr(bounds_of('{"a": "Maria"}'))
+    assert "n" not in repr(find_escape_units(r'"\n"')).replace("Unit", "")
+    assert "Maria" not in repr(compute_bounds('{"a": "Maria"}'))
 
 
 def test_json_is_valid_for_any_span_at_a_string():

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from textveil import Protector, Session
-from textveil.detect import detector
+from textveil.detect import load_detector
 from textveil.detect.detectors import find_all
 
 KINDS = {
@@ -313,14 +313,14 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_each_kind_what_is_private_is_found_whole_and_what_looks_alike_stays(kind):
-    rules = [detector("patterns"), detector("structure")]
+    rules = [load_detector("patterns"), load_detector("structure")]
     texts = [re.sub("[⟦⟧]", "", marked) for marked in KINDS[kind]]
     found: list[list[list[int]]] = [[] for _ in texts]
     for span in find_all(rules, texts, timeout=None):
         own = found[span.text]
-        if span.private >= 0.5 and own and span.start < own[-1][1]:
+        if span.privacy_score >= 0.5 and own and span.start < own[-1][1]:
             own[-1][1] = max(own[-1][1], span.end)
-        elif span.private >= 0.5:
+        elif span.privacy_score >= 0.5:
             own.append([span.start, span.end])
     seen = []
     for text, places in zip(texts, found, strict=True):

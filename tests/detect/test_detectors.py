@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from textveil.config import NameOptions, ProtectOptions, registry
 from textveil.detect.detections import Detections, Settings
-from textveil.detect.detectors import detector, find_all
+from textveil.detect.detectors import find_all, load_detector
 from textveil.detect.spans import Detector, Span
-from textveil.detect.stages import MERGING, run
+from textveil.detect.stages import MERGING, run_stages
 from textveil.errors import ConfigError, DetectorError, InputError, UnknownName
 from textveil.protect.grouping import Grouping
 from textveil.text.tokens import Tokens, tokenize
@@ -41,7 +41,7 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens=tokens, important=np.zeros(len(tokens.words), bool), spans=tuple(spans)
     )
     stages = [stage for stage in MERGING if stage.name not in ("bounds", "words")]
-    return [*run(stages, found, Settings(detectors=())).spans]
+    return [*run_stages(stages, found, Settings(detectors=())).spans]
 
 
 def answers(found: Any) -> Scripted:
@@ -359,7 +359,7 @@ def test_merged_spans_cover_every_letter_and_figure_share_no_word_and_do_not_dep
 
 def test_unknown_detectors_are_refused_with_a_near_name():
     with pytest.raises(UnknownName, match="did you mean 'presidio'"):
-        detector("persidio")
+        load_detector("persidio")
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_unknown_detectors_are_refused_with_a_near_name():
 )
 def test_what_stands_behind_the_colon_must_be_there_where_it_belongs(name, written):
     with pytest.raises(ConfigError, match=f"write this detector as {written}; got '{name}'"):
-        detector(name)
+        load_detector(name)
 
 
 def codes(prefix: str = "AB") -> Detector:
@@ -400,41 +400,41 @@ def _offered(monkeypatch):
     for name, target in targets.items():
         entry = registry.Entry(target=target, summary="of a test", package="pack")
         monkeypatch.setitem(registry.DETECTORS, name, entry)
-    detector.cache_clear()
+    load_detector.cache_clear()
     yield
-    detector.cache_clear()
+    load_detector.cache_clear()
 
 
 @pytest.mark.usefixtures("_offered")
 def test_detectors_of_other_packages():
-    assert detector("codes").name == "AB"
-    assert detector("codes:XY").name == "XY"
-    assert find_all([detector("codes:XY")], TEXTS, timeout=60)[0].source == "XY"
-    found = Grouping.of(ProtectOptions(detectors=("codes:XY", "patterns")), NameOptions())
+    assert load_detector("codes").name == "AB"
+    assert load_detector("codes:XY").name == "XY"
+    assert find_all([load_detector("codes:XY")], TEXTS, timeout=60)[0].source == "XY"
+    found = Grouping.build(ProtectOptions(detectors=("codes:XY", "patterns")), NameOptions())
     assert found is not None
     assert [each.name for each in found.detection.settings.detectors] == ["XY", "patterns"]
     with pytest.raises(
         ConfigError, match=r"'failing' of the package pack failed to load \(RuntimeError\)"
     ) as caught:
-        detector("failing")
+        load_detector("failing")
     assert "Zyxq" not in str(caught.value)
     assert caught.value.__context__ is None
     with pytest.raises(
         ConfigError, match=r"needs a name and find\(texts\), and the object that the package pack"
     ):
-        detector("others")
+        load_detector("others")
 
 
 def test_patterns_are_a_detector():
-    patterns = detector("patterns")
-    assert patterns is detector("patterns")
+    patterns = load_detector("patterns")
+    assert patterns is load_detector("patterns")
     (found,) = find_all([patterns], ["write to maria@example.org"], timeout=60)
     assert found[:4] == (0, 9, 26, "EMAIL")
 
 
 def test_the_bundled_tagger_is_loaded_once():
-    tagger = detector("tagger")
-    assert tagger is detector("tagger")
+    tagger = load_detector("tagger")
+    assert tagger is load_detector("tagger")
     texts = ["Maria Fernandez met John Smith in Lisbon .", "", "nothing here"]
     found = find_all([tagger], texts, timeout=120)
     assert {(texts[s.text][s.start : s.end], s.type) for s in found} >= {("Lisbon", "LOCATION")}

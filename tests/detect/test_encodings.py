@@ -11,24 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil import Protector
-from textveil.detect.encodings import encoded_in, read, written
+from textveil.detect.encodings import decode_escapes, decode_parts, map_to_original
 from textveil.detect.spans import Span
 
 
 @given(st.text(), st.text())
 def test_a_document_in_ascii_is_read_as_it_is_without_escapes(before: str, after: str) -> None:
     text = json.dumps({"name": f"{before}Ольга 😀{after}"})
-    found = read(text)
+    found = decode_escapes(text)
     assert "Ольга 😀" in found.text
     assert len(found.places) == len(found.text) + 1
     start = found.text.index("Ольга 😀")
-    span = written(Span(0, start, start + len("Ольга 😀"), "PERSON", 1.0, "x"), [found])
+    span = map_to_original(Span(0, start, start + len("Ольга 😀"), "PERSON", 1.0, "x"), [found])
     assert json.loads(f'"{text[span.start : span.end]}"') == "Ольга 😀"
 
 
 @given(st.text(alphabet='\\un00e9"AnD8\n '))
 def test_any_text_is_read_and_every_place_is_in_it(text: str) -> None:
-    found = read(text)
+    found = decode_escapes(text)
     assert len(found.places) == len(found.text) + 1
     assert found.places[0] == 0
     assert found.places[-1] == len(text)
@@ -40,7 +40,7 @@ def test_any_text_is_read_and_every_place_is_in_it(text: str) -> None:
     "text", [r"a\\u0041b", r"\ud800 alone", r'"\u0022"', r"\u0007", r"C:\users", "no"]
 )
 def test_what_stands_for_no_letter_stays(text: str) -> None:
-    assert read(text).text == text
+    assert decode_escapes(text).text == text
 
 
 def test_names_in_escapes_are_hidden_and_the_document_stays_valid() -> None:
@@ -61,7 +61,7 @@ def test_names_in_escapes_are_hidden_and_the_document_stays_valid() -> None:
 
 
 def test_no_repr_shows_what_was_read() -> None:
-    assert "Anna" not in f"{read('Anna')} {[read('Anna')]}"
+    assert "Anna" not in f"{decode_escapes('Anna')} {[decode_escapes('Anna')]}"
 
 
 # ---- encodings -------------------------------------------------------------------------------------------------------
@@ -102,12 +102,12 @@ UNSEEN = "\ufeff\u200d\u00ad\u200b\x00\x1b\u00a0\u2028"
 @pytest.mark.parametrize("mark", UNSEEN)
 def test_marks_that_nobody_sees_hide_nothing_that_is_encoded(mark, coded):
     for text in (f"{mark}to {MAIL}, now", f"to {MAIL}, {mark} now", f"to {MAIL}, now{mark}"):
-        assert any(MAIL in part.text for part in encoded_in(f"ask {CODED[coded](text)} please"))
+        assert any(MAIL in part.text for part in decode_parts(f"ask {CODED[coded](text)} please"))
 
 
 def test_a_letter_in_another_encoding_hides_nothing():
     said = base64.b64encode(f"à {MAIL}".encode() + "à".encode("latin-1")).decode()
-    assert any(MAIL in part.text for part in encoded_in(said))
+    assert any(MAIL in part.text for part in decode_parts(said))
 
 
 @pytest.mark.parametrize("width", [64, 76])
@@ -119,7 +119,7 @@ def test_wrapped_lines_are_read_with_the_last_one(width, after):
         said = base64.b64encode(("a word or two " * 9 + "x" * end + f" {MAIL}").encode()).decode()
         lines = "\r\n".join(said[at : at + width] for at in range(0, len(said), width))
         text = f"a letter:\r\n\r\n{lines}{after}"
-        parts = [part for part in encoded_in(text) if MAIL in part.text]
+        parts = [part for part in decode_parts(text) if MAIL in part.text]
         assert [text[part.starts[0] :].startswith(said[:50]) for part in parts] == [True], end
         assert parts[0].ends[0] >= len(text) - len(after), end
 
@@ -127,7 +127,7 @@ def test_wrapped_lines_are_read_with_the_last_one(width, after):
 @given(st.text(), st.sampled_from(sorted(CODED)), st.text())
 def test_every_part_tells_where_its_characters_stand(before, coded, after):
     text = f"{before} {CODED[coded]('zoë@blorvequine.org')} {after}"
-    parts = encoded_in(text)
+    parts = decode_parts(text)
     assert any("zoë@blorvequine.org" in part.text.replace("\xa0", " ") for part in parts)
     for part in parts:
         assert len(part.text) == len(part.starts) == len(part.ends)
@@ -151,16 +151,16 @@ def test_every_part_tells_where_its_characters_stand(before, coded, after):
     ],
 )
 def test_what_only_looks_encoded_has_no_parts(text):
-    assert encoded_in(text) == []
+    assert decode_parts(text) == []
 
 
 def test_long_texts_are_read_around_what_is_encoded_only():
     text = "word " * 10_000 + "a%40b.org " + "word " * 10_000 + "c%40d.org"
-    assert [len(part.text) for part in encoded_in(text)] == [401, 206]
+    assert [len(part.text) for part in decode_parts(text)] == [401, 206]
 
 
 def test_a_part_shows_nothing_in_its_repr():
-    assert "Anna" not in repr(encoded_in("Anna%20Kowalska"))
+    assert "Anna" not in repr(decode_parts("Anna%20Kowalska"))
 
 
 RUNS = (
@@ -172,7 +172,7 @@ RUNS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", RUNS)
-@pytest.mark.parametrize("work", [read, encoded_in])
+@pytest.mark.parametrize("work", [decode_escapes, decode_parts])
 def test_time_is_linear_in_long_runs(work, unit):
     """Ten times the text takes at most fifty times as long; what is quadratic takes a hundred times as long."""
 
@@ -189,4 +189,4 @@ def test_time_is_linear_in_long_runs(work, unit):
 @pytest.mark.parametrize("unit", RUNS)
 def test_what_is_read_again_is_no_more_than_the_text(unit):
     text = unit * (100_000 // len(unit))
-    assert sum(len(part.text) for part in encoded_in(text)) <= len(text)
+    assert sum(len(part.text) for part in decode_parts(text)) <= len(text)

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from textveil.detect import detector
+from textveil.detect import load_detector
 from textveil.detect.keyvalue import Structure
-from textveil.detect.keyvalue.keys import folded, is_person, kind_of
+from textveil.detect.keyvalue.field_names import classify_key, fold_key, is_person
 from textveil.detect.spans import Detector
 
 STRUCTURE = Structure()
@@ -166,15 +166,15 @@ def test_types_follow_the_keys() -> None:
 
 def test_spans_say_text_source_and_score() -> None:
     found = STRUCTURE.find(["nothing", "Patient: Bisi Akintola"])
-    assert [(span.text, span.start, span.end, span.source, span.private) for span in found] == [
-        (1, 9, 22, "structure", 1.0)
-    ]
+    assert [
+        (span.text, span.start, span.end, span.source, span.privacy_score) for span in found
+    ] == [(1, 9, 22, "structure", 1.0)]
     assert found[0].score >= 0.9
 
 
 def test_it_is_a_registered_detector() -> None:
     assert isinstance(STRUCTURE, Detector)
-    assert detector("structure").name == "structure"
+    assert load_detector("structure").name == "structure"
 
 
 @pytest.mark.parametrize(
@@ -199,17 +199,17 @@ def test_it_is_a_registered_detector() -> None:
     ],
 )
 def test_keys_mean_what_their_words_say(key: str, kind: str | None) -> None:
-    assert kind_of(key) == kind
+    assert classify_key(key) == kind
 
 
 def test_keys_are_folded_alike() -> None:
     assert (
-        folded("dateOfBirth")
-        == folded("DATE_OF_BIRTH")
-        == folded("Date-of-birth")
+        fold_key("dateOfBirth")
+        == fold_key("DATE_OF_BIRTH")
+        == fold_key("Date-of-birth")
         == "date of birth"
     )
-    assert folded("Prénom") == folded("PRENOM")
+    assert fold_key("Prénom") == fold_key("PRENOM")
     assert is_person("customers")
     assert not is_person("customerService")
 
@@ -353,9 +353,9 @@ def test_what_somebody_is_stays_behind_the_name() -> None:
 
 def test_what_stands_for_nobody_behind_a_key_is_no_more_private_than_elsewhere():
     (span,) = STRUCTURE.find(["ADMIN_MAIL=user@example.com"])
-    assert (span.type, span.private) == ("EMAIL", 0.0)
+    assert (span.type, span.privacy_score) == ("EMAIL", 0.0)
     (span,) = STRUCTURE.find(["ADMIN_MAIL=okonkwo@example.com"])
-    assert span.private == 1.0
+    assert span.privacy_score == 1.0
     assert not STRUCTURE.find(['iban: "NL00 BANK 0000 0000 00"'])
 
 

@@ -61,7 +61,7 @@ def test_an_expression_that_takes_too_long_is_an_error_and_not_nothing_found():
     assert "aaa" not in str(caught.value)
     assert caught.value.__context__ is None
     with pytest.raises(DetectorError):
-        lists.without([Span(0, 0, 1, "PERSON", 1.0, "x")], [text])
+        lists.remove_listed([Span(0, 0, 1, "PERSON", 1.0, "x")], [text])
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ TEXT = "Call Acme Bank, Maria of London at +1 555 0100"
 
 def spared(span: tuple[int, int, str, str], **lists: object) -> list[str]:
     start, end, type_, source = span
-    left = Lists(**lists).without([Span(0, start, end, type_, 0.5, source)], [TEXT])  # type: ignore[arg-type]
+    left = Lists(**lists).remove_listed([Span(0, start, end, type_, 0.5, source)], [TEXT])  # type: ignore[arg-type]
     assert all(each.type == type_ and each.source == source for each in left)
     return [TEXT[each.start : each.end] for each in left]
 

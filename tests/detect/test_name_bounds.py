@@ -3,7 +3,7 @@
 import pytest
 
 from textveil import Protector, Session
-from textveil.detect.name_bounds import bounds, is_called, is_nobody, names
+from textveil.detect.name_bounds import find_name_bounds, is_nobody, is_titled_name, split_names
 from textveil.text import vocabulary
 from textveil.text.name_lists import load_names
 
@@ -58,7 +58,7 @@ from textveil.text.name_lists import load_names
     ],
 )
 def test_words_by_which_people_are_called_stand_outside_of_the_name(value: str, name: str) -> None:
-    start, end = bounds("PERSON", value)
+    start, end = find_name_bounds("PERSON", value)
     assert value[start:end] == name
 
 
@@ -90,28 +90,30 @@ def test_words_by_which_people_are_called_stand_outside_of_the_name(value: str, 
     ],
 )
 def test_what_may_be_part_of_a_name_stays_in_it(value: str) -> None:
-    assert bounds("PERSON", value) == (0, len(value))
+    assert find_name_bounds("PERSON", value) == (0, len(value))
 
 
 def test_a_title_may_reach_over_the_end_of_what_was_found() -> None:
-    assert bounds("PERSON", "宇佐美部", "長に") == (0, 3)
-    assert bounds("PERSON", "宇佐美", "部長に") == (0, 3)
+    assert find_name_bounds("PERSON", "宇佐美部", "長に") == (0, 3)
+    assert find_name_bounds("PERSON", "宇佐美", "部長に") == (0, 3)
 
 
 def test_titles_alone_are_nobody_and_names_are_somebody() -> None:
     assert all(map(is_nobody, ("Mr", "Dr.", "Frau Dr.", "السيدة", "chị")))
     assert not any(map(is_nobody, ("Frau Holle", "Don", "Mann", "Pat", "")))
     listed = {word.lower() for word in load_names("PERSON").words}
-    for title in vocabulary.words("titles_or_names"):
+    for title in vocabulary.get_words("titles_or_names"):
         assert not is_nobody(title.capitalize())
         assert not is_nobody(f"Dr. {title.capitalize()}")
-    assert listed.isdisjoint(vocabulary.words("titles") - vocabulary.words("titles_or_names"))
-    assert listed.isdisjoint(vocabulary.words("titles_in_small"))
+    assert listed.isdisjoint(
+        vocabulary.get_words("titles") - vocabulary.get_words("titles_or_names")
+    )
+    assert listed.isdisjoint(vocabulary.get_words("titles_in_small"))
 
 
 def test_only_persons_have_titles_and_only_names_endings() -> None:
-    assert bounds("ORGANIZATION", "Dr Oetker's") == (0, 9)
-    assert bounds("ADDRESS", "St James's") == (0, 10)
+    assert find_name_bounds("ORGANIZATION", "Dr Oetker's") == (0, 9)
+    assert find_name_bounds("ADDRESS", "St James's") == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -172,12 +174,12 @@ def test_a_name_that_is_a_title_elsewhere_is_hidden(text: str, name: str) -> Non
     ],
 )
 def test_what_reaches_further_than_a_name_is_cut(value: str, found: list[str]) -> None:
-    assert [value[start:end] for start, end in names("PERSON", value)] == found
+    assert [value[start:end] for start, end in split_names("PERSON", value)] == found
 
 
 def test_a_string_of_unicode_in_sql_begins_behind_its_letter() -> None:
-    assert [*names("PERSON", "N'Marguerite", "', ")] == [(2, 12)]
-    assert [*names("PERSON", "N'Golo", " Ba")] == [(0, 6)]
+    assert [*split_names("PERSON", "N'Marguerite", "', ")] == [(2, 12)]
+    assert [*split_names("PERSON", "N'Golo", " Ba")] == [(0, 6)]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +210,9 @@ def test_what_an_apostrophe_joins_to_a_name_stays(text: str, sent: str) -> None:
 
 
 def test_a_title_with_one_name_is_somebody() -> None:
-    assert all(map(is_called, ["Signor Gentile", "Frau Meyer-Lund", "Mr. Heer"]))
+    assert all(map(is_titled_name, ["Signor Gentile", "Frau Meyer-Lund", "Mr. Heer"]))
     assert not any(
-        map(is_called, ["Signor", "Gentile", "Frau Holle Betten GmbH", "Mr MAX", "St. Moritz"])
+        map(is_titled_name, ["Signor", "Gentile", "Frau Holle Betten GmbH", "Mr MAX", "St. Moritz"])
     )
 
 

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from textveil.detect.name_bounds import bounds
-from textveil.detect.normalization import alike, parts
-from textveil.detect.occurrences import PrivateValue, Sought, find_occurrences
+from textveil.detect.name_bounds import find_name_bounds
+from textveil.detect.normalization import find_name_parts, normalize_value
+from textveil.detect.occurrences import PrivateValue, ValueIndex, find_occurrences
 from textveil.detect.spans import Span
 
 
@@ -18,7 +18,7 @@ def elsewhere(text, *found, before=(), public=()):
         return Span(0, start, start + len(value), type_, 1.0, "first", private)
 
     spans = [span(type_, value) for type_, value in found]
-    known = Sought([PrivateValue(type_, value, 1.0) for type_, value in before])
+    known = ValueIndex([PrivateValue(type_, value, 1.0) for type_, value in before])
     made, _ = find_occurrences(
         [text], spans, known, [span(type_, value, 0.1) for type_, value in public]
     )
@@ -215,7 +215,7 @@ def test_a_public_name_of_initials_and_titles_keeps_no_part(name):
 def test_texts_before_are_left_alone():
     texts = ["Ask Taylor", "Robert Taylor", "ask TAYLOR"]
     spans = [Span(1, 0, 13, "PERSON", 1.0, "first")]
-    made, news = find_occurrences(texts, spans, Sought(), [])
+    made, news = find_occurrences(texts, spans, ValueIndex(), [])
     assert [(span.text, span.start) for span in made] == [(2, 4)]
     assert [[value.text for value in each] for each in news] == [[], ["Robert Taylor"], []]
     assert find_occurrences(texts, spans, None, [])[0] == [], (
@@ -230,18 +230,18 @@ def test_titles_and_possessives_are_no_part_of_a_name():
         ("Frau Berg’s", "Berg"),
         ("Mr", "Mr"),
     ):
-        start, end = bounds("PERSON", text)
+        start, end = find_name_bounds("PERSON", text)
         assert text[start:end] == name
-    assert bounds("ORGANIZATION", "Lloyd's") == (0, 5)
-    assert bounds("SECRET", "Mr x's") == (0, 6)
+    assert find_name_bounds("ORGANIZATION", "Lloyd's") == (0, 5)
+    assert find_name_bounds("SECRET", "Mr x's") == (0, 6)
 
 
 def test_what_is_alike():
-    assert alike("PERSON", "Jürgen  Groß") == alike("PERSON", "JURGEN-GROSS")
-    assert alike("PERSON", "が") != alike("PERSON", "か")
-    assert alike("EMAIL", "a.b@x") != alike("EMAIL", "ab@x")
-    assert alike("SECRET", "A\u200bB") == alike("SECRET", "ab")
-    assert dict(parts("EMAIL", "a b")) == {}
+    assert normalize_value("PERSON", "Jürgen  Groß") == normalize_value("PERSON", "JURGEN-GROSS")
+    assert normalize_value("PERSON", "が") != normalize_value("PERSON", "か")
+    assert normalize_value("EMAIL", "a.b@x") != normalize_value("EMAIL", "ab@x")
+    assert normalize_value("SECRET", "A\u200bB") == normalize_value("SECRET", "ab")
+    assert dict(find_name_parts("EMAIL", "a b")) == {}
 
 
 @pytest.mark.slow
@@ -251,7 +251,7 @@ def test_many_values_and_long_texts_are_fast():
         PrivateValue("PERSON", f"Qo{'abcdefghij'[i % 10]}v{i:x} Zu{i:x}rk".replace("0", "o"), 1.0)
         for i in range(10_000)
     ]
-    sought = Sought(names)
+    sought = ValueIndex(names)
     text = "the river met Zu1frk by the old stone bridge. " * 8_700
     started = time.process_time()
     made, _ = find_occurrences([text], [], sought, [])
@@ -272,7 +272,7 @@ def test_many_values_and_long_texts_are_fast():
     ],
 )
 def test_no_text_takes_quadratic_time(text):
-    sought = Sought(
+    sought = ValueIndex(
         [
             PrivateValue("PERSON", name, 1.0)
             for name in ("a " * 120, "王王王王", "a-a-a-a b", "aaaa 1 1 1 1 1 1 1 1 1 b")

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textveil.detect.patterns import RULES, Found, Patterns, _resolve_overlaps, _to_plain, checksums
-from textveil.detect.patterns.times import whole_date
+from textveil.detect.patterns import (
+    RULES,
+    Patterns,
+    RuleMatch,
+    _convert_to_plain,
+    _resolve_overlaps,
+    checksums,
+)
+from textveil.detect.patterns.times import extend_date
 from textveil.detect.spans import IDENTIFIERS, Detector
 from textveil.errors import ConfigError
 
@@ -1032,7 +1039,7 @@ def test_lookalikes_are_not_found():
 
 
 def privacy(text):
-    return [span.private for span in PATTERNS.find([text])]
+    return [span.privacy_score for span in PATTERNS.find([text])]
 
 
 @pytest.mark.parametrize("text", PUBLIC)
@@ -1233,7 +1240,7 @@ def test_no_example_with_other_characters_in_it_raises(text, changes):
 def test_every_digit_is_read_alike():
     for code in range(128, sys.maxunicode + 1):
         if (value := unicodedata.decimal(chr(code), None)) is not None:
-            assert _to_plain(chr(code))[0] == str(value)
+            assert _convert_to_plain(chr(code))[0] == str(value)
 
 
 def test_a_ticket_may_be_told_by_its_place():
@@ -1274,11 +1281,11 @@ def test_of_spans_that_overlap_the_surest_counts():
 )
 def test_an_address_that_everybody_knows_is_private_with_an_identifier_in_it(rest, private):
     found = PATTERNS.find([f"https://www.python.org/{rest}"])
-    assert any(span.private >= 0.5 for span in found) == private
+    assert any(span.privacy_score >= 0.5 for span in found) == private
 
 
 def found(*parts):
-    return [Found(start, end, type_, score) for start, end, type_, score in parts]
+    return [RuleMatch(start, end, type_, score) for start, end, type_, score in parts]
 
 
 def test_what_is_left_of_the_others_stays():
@@ -1317,7 +1324,9 @@ TYPE = st.sampled_from(IDENTIFIERS)
 )
 def test_separated_spans_cover_what_was_found(parts):
     plain = "1" * 60
-    given_ = [Found(start, start + length, type_, score) for start, length, type_, score in parts]
+    given_ = [
+        RuleMatch(start, start + length, type_, score) for start, length, type_, score in parts
+    ]
     kept = _resolve_overlaps(plain, given_)
     assert all(one.end <= other.start for one, other in pairwise(kept))
     covered = {place for one in given_ for place in range(one.start, one.end)}
@@ -1451,7 +1460,7 @@ def test_a_telephone_number_is_no_house_number_and_expiry_dates_are_still_found(
 )
 def test_no_day_stays_without_its_month(text, part, whole):
     start = text.index(part)
-    start, end = whole_date(text, start, start + len(part))
+    start, end = extend_date(text, start, start + len(part))
     assert text[start:end] == whole
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from textveil import Privatizer, Protector
-from textveil.detect.alive import show_progress
-from textveil.detect.detectors import detector, find_all
-from textveil.detect.memory import SPAN, Memory
+from textveil.detect.detection_cache import SPAN_SIZE, Memory
+from textveil.detect.detectors import find_all, load_detector
+from textveil.detect.progress import show_progress
 from textveil.detect.spans import Span
 from textveil.errors import DetectorError
-from textveil.models.ragged import LISTENER, batches
+from textveil.models.ragged import PROGRESS_LISTENER, yield_batches
 from textveil.pipeline.plan import detect
 from textveil.randomness.streams import SeededRandomness
 from textveil.text.tokens import tokenize
@@ -53,15 +53,15 @@ def test_a_detector_that_shows_progress_is_waited_for_until_it_is_done():
 
 def test_batches_of_a_network_are_progress_which_a_listener_hears_too():
     def go_on() -> None:
-        for _ in batches(np.array([5, 3]), 5):
+        for _ in yield_batches(np.array([5, 3]), 5):
             pass
 
     heard: list[tuple[int, int]] = []
-    token = LISTENER.set(lambda done, total: heard.append((done, total)))
+    token = PROGRESS_LISTENER.set(lambda done, total: heard.append((done, total)))
     try:
         find_all([slowly(20, go_on)], TEXTS, timeout=0.5)
     finally:
-        LISTENER.reset(token)
+        PROGRESS_LISTENER.reset(token)
     assert heard == [(5, 8), (8, 8)] * 20
 
 
@@ -86,7 +86,7 @@ def test_equal_texts_are_searched_once_and_have_the_same_spans():
 
 def test_a_memory_saves_searches_and_changes_nothing():
     asked: list[str] = []
-    patterns = detector("patterns")
+    patterns = load_detector("patterns")
 
     def find(texts: Sequence[str]) -> list[Span]:
         asked.extend(texts)
@@ -105,11 +105,11 @@ def test_a_memory_saves_searches_and_changes_nothing():
 
 
 def test_a_memory_forgets_the_oldest_texts():
-    memory = Memory(most=3 * SPAN)
+    memory = Memory(capacity=3 * SPAN_SIZE)
     for text in "abcd":
         memory.keep({text: []})
     assert [text in memory for text in "abcd"] == [False, False, True, True]
-    memory.keep({"x" * 4 * SPAN: []})
+    memory.keep({"x" * 4 * SPAN_SIZE: []})
     assert [text in memory for text in "abcd"] == [False, False, True, True]
 
 
@@ -133,20 +133,20 @@ def test_equal_texts_of_a_batch_are_found_and_released_as_alone():
     first, second = "Maria Silva lives in Lisbon.", "Dr. Anna Kowalska called 0151 4636122 twice."
     texts = [first, "", second, first, second, first]
     tokens = tokenize(texts)
-    once = detect(made, tokens, None, once=True)
+    once = detect(made, tokens, None, deduplicate=True)
     each = detect(made, tokens, None)
     assert made.grouping is not None
     assert once is not None
     assert each is not None
     assert len(once.tokens.texts) == 3
-    kept = made.grouping.propagate(once, None).whole()
+    kept = made.grouping.propagate(once, None).expand()
     plain = made.grouping.propagate(each, None)
     assert kept.tokens.words == plain.tokens.words
     assert (kept.tokens.starts == plain.tokens.starts).all()
     assert (kept.tokens.ends == plain.tokens.ends).all()
     assert (kept.tokens.documents == plain.tokens.documents).all()
     assert (kept.important == plain.important).all()
-    assert (kept.spans, kept.others) == (plain.spans, plain.others)
+    assert (kept.spans, kept.public_spans) == (plain.spans, plain.public_spans)
     assert (kept.spared, kept.new_values) == (plain.spared, plain.new_values)
 
 

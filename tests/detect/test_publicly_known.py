@@ -52,7 +52,7 @@ def test_a_whole_country_is_public_unless_it_is_a_given_name(
 ) -> None:
     text = f"in {name}."
     assert (
-        publish_country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).private
+        publish_country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).privacy_score
         == private
     )
 

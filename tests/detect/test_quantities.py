@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from textveil.detect.quantities import OLDEST, Figure, age_end, read
+from textveil.detect.quantities import MAX_AGE, Figure, find_age_end, read
 
 DAY = date(1951, 2, 14).toordinal()
 
@@ -156,8 +156,8 @@ def test_an_age_keeps_its_words_and_stays_in_its_range(text):
         (41, 41),
         (0, 0),
         (-9, 0),
-        (OLDEST + 1, OLDEST),
-        (10**9, OLDEST),
+        (MAX_AGE + 1, MAX_AGE),
+        (10**9, MAX_AGE),
     ):
         assert figure.write(value) == text.replace("34", str(shown))
 
@@ -208,7 +208,7 @@ def test_the_word_beside_an_age_agrees_with_the_new_number(text, shown):
 def test_an_age_ends_with_its_unit(text, whole):
     start = text.index(next(filter(str.isdigit, text)))
     end = next(i for i in range(start, len(text) + 1) if not text[i : i + 1].isdigit())
-    assert text[start : age_end(text, start, end)] == whole
+    assert text[start : find_age_end(text, start, end)] == whole
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ HABITS = [
             "{0.day} de {1} de {0.year}",
         )
     ),
-    ("AGE", range(OLDEST + 1), lambda age: f"{age:02}"),
+    ("AGE", range(MAX_AGE + 1), lambda age: f"{age:02}"),
     *(
         (
             "AMOUNT",
@@ -352,7 +352,7 @@ HABITS = [
         DAYS,
         lambda day: f"{day.day}{'er' * (day.day == 1)} {FRENCH.split()[day.month - 1]} {day.year}",
     ),
-    ("AGE", range(OLDEST + 1), lambda age: f"{age} year{'s' * (age != 1)} old"),
+    ("AGE", range(MAX_AGE + 1), lambda age: f"{age} year{'s' * (age != 1)} old"),
     ("AGE", range(100), lambda age: f"{age} {years_in_russian(age)}"),
     ("AMOUNT", range(0, 2_000_000, 9_999), lambda cents: f"${cents / 100:,.2f}"),
     ("AMOUNT", range(0, 20_000, 99), lambda euros: f"{euros:,} EUR".replace(",", " ")),

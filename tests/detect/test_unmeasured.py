@@ -3,7 +3,7 @@
 import pytest
 
 from textveil import Protector
-from textveil.detect.unmeasured import unmeasured
+from textveil.detect.unmeasured import list_unmeasured
 from textveil.errors import ConfigError, InputError
 from textveil.session.state import Session
 
@@ -28,7 +28,7 @@ THAI = "Write to สมชาย ใจดี about the invoice."
     ],
 )
 def test_what_was_not_measured_is_named(text: str, names: tuple[str, ...]) -> None:
-    assert unmeasured(text) == names
+    assert list_unmeasured(text) == names
 
 
 def test_the_result_says_so_and_the_text_passes() -> None:

@@ -14,19 +14,25 @@ from tests.detectors import Finds
 from tests.evaluate.attack.test_learned import PRIVATE, PUBLIC
 from tests.fixtures import NOUNS, gaussian_rows
 from textveil import cli
-from textveil.config import WordsOptions, profiles, resolve
+from textveil.config import WordsOptions, describe_profiles, resolve
 from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case
 from textveil.evaluate.attack import prior as priors
-from textveil.evaluate.attack.expected import LIKELIEST, OTHERS, _outputs
-from textveil.evaluate.attack.prior import static
-from textveil.evaluate.risk import MOST, assess, beside, check, sentence
+from textveil.evaluate.attack.expected import LIKELIEST_ROWS, OTHER_ROWS, _pick_outputs
+from textveil.evaluate.attack.prior import get_static_prior
+from textveil.evaluate.risk import (
+    MAX_DRAWS,
+    assess,
+    check_risk_options,
+    describe_public_attackers,
+    describe_risk,
+)
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import privatizer as privatizers
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
+from textveil.render import risk
 from textveil.session import Session
-from textveil.show import risk
 from textveil.table.embedding import EmbeddingTable
 from textveil.text import load_names
 
@@ -40,7 +46,7 @@ def table():
 
 
 def risk_of(table, text=TEXT, mechanism="exponential", prior="uniform", **options):
-    case = Case.of(Privatizer(mechanism, table=table, seed=3, **options), [text])
+    case = Case.create(Privatizer(mechanism, table=table, seed=3, **options), [text])
     return case, assess(case, prior=prior, rng=SeededRandomness(1))[0]
 
 
@@ -59,7 +65,7 @@ def posterior_by_hand(table, c, drawn, secret, prior):
 def test_probabilities_are_bayes_rule(table, prior):
     case, found = risk_of(table, prior=prior, c=3.0)
     expected, named = posterior_by_hand(
-        table, 3.0, case.view.drawn, case.truth.rows, np.exp(static(table, prior))
+        table, 3.0, case.view.output_rows, case.truth.rows, np.exp(get_static_prior(table, prior))
     )
     assert found.evidence == "exact"
     assert found.probability[case.view.item] == pytest.approx(expected, rel=1e-4)
@@ -70,19 +76,21 @@ def test_probabilities_are_bayes_rule(table, prior):
 def test_a_broken_attacker_gives_other_numbers(table):
     """The twin that takes the released word for certain."""
     case, found = risk_of(table, c=3.0)
-    certain = (case.view.drawn == case.truth.rows).astype(float)
+    certain = (case.view.output_rows == case.truth.rows).astype(float)
     assert np.abs(found.probability[case.view.item] - certain).max() > 0.1
 
 
 def test_over_many_texts_the_count_is_what_the_attacker_expects(table):
     """Right best guesses, and their stated probabilities: 3,000 words, within 5 standard deviations (5.7e-7)."""
     words = [NOUNS[i] for i in np.random.default_rng(1).integers(0, 60, 3000)]
-    case = Case.of(Privatizer("exponential", c=4.0, table=table, seed=5), [" ".join(words)])
+    case = Case.create(Privatizer("exponential", c=4.0, table=table, seed=5), [" ".join(words)])
     found = assess(case, prior="uniform")[0]
-    from textveil.evaluate.attack.posterior import posterior
+    from textveil.evaluate.attack.posterior import rank_candidates
 
     stated = np.exp(
-        posterior(case.view, prior="uniform", k=1, rng=SeededRandomness(0)).log_probability[:, 0]
+        rank_candidates(case.view, prior="uniform", k=1, rng=SeededRandomness(0)).log_probability[
+            :, 0
+        ]
     )
     deviation = np.sqrt((stated * (1 - stated)).sum())
     assert abs(found.named.sum() - stated.sum()) < 5 * deviation
@@ -97,10 +105,11 @@ def test_what_is_expected_is_the_law_of_the_rows_whose_best_guess_is_right(table
     distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     law = np.exp(-np.minimum(3.0 * distances, 20))
     law /= law.sum(axis=1, keepdims=True)
-    guess = (np.exp(static(table, prior))[:, None] * law).argmax(axis=0)
+    guess = (np.exp(get_static_prior(table, prior))[:, None] * law).argmax(axis=0)
     by_hand = (law * (guess == np.arange(60)[:, None])).sum(axis=1)
     cases = [
-        Case.of(Privatizer("exponential", table=table, seed=seed, c=3.0), [TEXT]) for seed in (3, 4)
+        Case.create(Privatizer("exponential", table=table, seed=seed, c=3.0), [TEXT])
+        for seed in (3, 4)
     ]
     for case in cases:  # it is the same, whatever was drawn
         (found,) = assess(case, prior=prior)
@@ -118,7 +127,7 @@ def test_the_hits_of_many_draws_are_what_was_expected(named_table):
     """Of 400 draws with names, groups and a placeholder, within 5 standard deviations (5.7e-7)."""
     text = f"lemon river of {GIVEN[3].title()} {FAMILY[4].title()} in {PLACES[5].title()}, write to a@b.org"
     made = document(named_table, seed=7)
-    draws = assess(Case.after(made, made.rehearse([text] * 400), names=True))
+    draws = assess(Case.build(made, made.rehearse([text] * 400), names=True))
     expected = draws[0].expected
     assert all(np.array_equal(each.expected, expected, equal_nan=True) for each in draws)
     private = draws[0].private
@@ -131,35 +140,43 @@ def test_the_hits_of_many_draws_are_what_was_expected(named_table):
 
 def test_of_many_rows_the_likeliest_and_some_others_are_looked_at():
     share = np.random.default_rng(1).dirichlet(np.full(5000, 0.1))
-    rows, weights = _outputs(share)
-    assert len(rows) == LIKELIEST + OTHERS
+    rows, weights = _pick_outputs(share)
+    assert len(rows) == LIKELIEST_ROWS + OTHER_ROWS
     assert weights.sum() == pytest.approx(1)
-    assert weights[:LIKELIEST] == pytest.approx(np.sort(share)[::-1][:LIKELIEST])
-    assert not np.isin(rows[LIKELIEST:], rows[:LIKELIEST]).any()
-    assert _outputs(np.array([0.0, 0.25, 0.75]))[0].tolist() == [2, 1]
+    assert weights[:LIKELIEST_ROWS] == pytest.approx(np.sort(share)[::-1][:LIKELIEST_ROWS])
+    assert not np.isin(rows[LIKELIEST_ROWS:], rows[:LIKELIEST_ROWS]).any()
+    assert _pick_outputs(np.array([0.0, 0.25, 0.75]))[0].tolist() == [2, 1]
 
 
 def test_the_strongest_attacker_who_needs_no_texts_is_asked_and_what_texts_bring_is_said_beside(
     table,
 ):
     config = resolve(profile="document")
-    assert check(config) == "context"
+    assert check_risk_options(config) == "context"
     assert (
-        check(resolve(overrides={"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4}))
+        check_risk_options(
+            resolve(overrides={"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4})
+        )
         == "unigram"
     )
     _, found = risk_of(table, c=3.0)
     told = r"names more: about \d\d of 100 private words of reviews and about \d\d of 100 private words of news"
-    assert re.search(told, beside(config, [found]))
-    assert beside(replace(config, seed=4), [found]) == beside(config, [found])
-    assert "--public FILE" in beside(
+    assert re.search(told, describe_public_attackers(config, [found]))
+    assert describe_public_attackers(replace(config, seed=4), [found]) == describe_public_attackers(
+        config, [found]
+    )
+    assert "--public FILE" in describe_public_attackers(
         replace(config, epsilon=None, prior=None, words=WordsOptions()), [found]
     )
-    assert beside(config, [replace(found, prior="learned")]) == beside(config, []) == ""
+    assert (
+        describe_public_attackers(config, [replace(found, prior="learned")])
+        == describe_public_attackers(config, [])
+        == ""
+    )
 
 
 def test_an_attacker_with_public_texts_names_more_words_and_states_how_likely(table):
-    case = Case.of(Privatizer("exponential", c=3.0, table=table, seed=5), PRIVATE)
+    case = Case.create(Privatizer("exponential", c=3.0, table=table, seed=5), PRIVATE)
     learned = assess(case, public=PUBLIC, rng=SeededRandomness(1))
     usual = assess(case, rng=SeededRandomness(1))
     named, plain = (
@@ -172,7 +189,7 @@ def test_an_attacker_with_public_texts_names_more_words_and_states_how_likely(ta
         assert ((each.probability[each.private] >= 0) & (each.probability[each.private] <= 1)).all()
         assert (each.probability[each.named & each.private] > 1 / 60).all()
     guarantee = Privatizer("exponential", c=3.0, table=table).privatize(TEXT).guarantee
-    assert "public texts of the same kind" in risk.page(learned, guarantee)
+    assert "public texts of the same kind" in risk.render_page(learned, guarantee)
     with pytest.raises(ConfigError, match="must not be among"):
         assess(case, public=(*PUBLIC, *PRIVATE))
     with pytest.raises(ConfigError, match="10 different"):
@@ -183,7 +200,7 @@ def test_words_that_pass_unprotected_are_certain(table):
     _, found = risk_of(table, mechanism="noise", epsilon=float("inf"))
     assert found.probability[found.private].tolist() == [1.0] * 4
     assert found.expected[found.private].tolist() == [1.0] * 4
-    assert "is expected to name 4 of your 4 private words (100%)" in sentence([found])
+    assert "is expected to name 4 of your 4 private words (100%)" in describe_risk([found])
 
 
 def test_placeholders_leave_the_prior(table):
@@ -196,30 +213,30 @@ def test_noise_is_estimated_and_windows_are_guessed_together(table):
     for mechanism, options in (("noise", {"eta": 30.0}), ("d-chi-stencil", {"eta": 60.0, "L": 4})):
         _, found = risk_of(table, mechanism=mechanism, **options)
         assert found.evidence == "estimated"
-        assert found.draws == MOST
+        assert found.draws == MAX_DRAWS
         for known in (found.probability[found.private], found.expected[found.private]):
             assert ((known >= 0) & (known <= 1)).all()
-        assert (found.expected[found.private] * MOST % 1 == 0).all()  # a mean of so many draws
+        assert (found.expected[found.private] * MAX_DRAWS % 1 == 0).all()  # a mean of so many draws
 
 
 def test_no_text_and_no_private_word(table):
     for text in ("", "the and of"):
         _, found = risk_of(table, text=text, c=3.0)
-        assert sentence([found]) == "There is no private word to recover."
-        assert risk.coloured(found, marked=False).plain == text
+        assert describe_risk([found]) == "There is no private word to recover."
+        assert risk.render_text(found, marked=False).plain == text
         assert not found.private.any()
 
 
 def test_what_is_shown_is_the_release_with_signs(table):
     _, found = risk_of(table, c=3.0)
-    plain = risk.coloured(found, marked=False).plain
+    plain = risk.render_text(found, marked=False).plain
     assert re.sub("[¹²³⁴*]", "", plain) == found.released.text
     assert len(re.findall(r"\*", plain)) == found.named.sum() > 0
-    assert risk.coloured(found, marked=True).plain == found.released.text
+    assert risk.render_text(found, marked=True).plain == found.released.text
 
 
 def test_every_probability_has_one_level():
-    steps = [risk.level(p).meaning for p in (0.0, 0.01, 0.011, 0.1, 0.5, 0.51, 0.9, 0.91, 1.0)]
+    steps = [risk.find_level(p).meaning for p in (0.0, 0.01, 0.011, 0.1, 0.5, 0.51, 0.9, 0.91, 1.0)]
     assert len(dict.fromkeys(steps)) == 5
     assert steps[0] == "less than 1%"
     assert steps[-1] == "more than 90%"
@@ -235,7 +252,7 @@ def test_levels_differ_in_lightness():
         ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    shades = [luminance(step.style.partition(" on ")[2]) for step in risk.LEVELS[1:]]
+    shades = [luminance(step.style.partition(" on ")[2]) for step in risk.RISK_LEVELS[1:]]
     assert all(after < 0.75 * before for before, after in itertools.pairwise(shades))
 
 
@@ -246,7 +263,7 @@ def test_the_page_stands_alone_and_escapes(table):
         .privatize("lemon < castle & river")
         .guarantee
     )
-    page = risk.page([found], guarantee)
+    page = risk.render_page([found], guarantee)
     assert "is expected to name" in page
     assert "&lt;" in page
     assert "&amp;" in page
@@ -307,7 +324,7 @@ def document(table, *detectors, epsilon=4.0, seed=3, **options):
 
 def assessed(privatizer, text, session=None, prior="uniform"):
     rehearsal = privatizer.rehearse([text], session)
-    case = Case.after(privatizer, rehearsal, names=True)
+    case = Case.build(privatizer, rehearsal, names=True)
     return rehearsal.results[0], case, assess(case, prior=prior, rng=SeededRandomness(1))[0]
 
 
@@ -331,7 +348,7 @@ def test_names_are_guessed_among_the_names_of_their_list(named_table):
         made = document(named_table)
         result, case, found = assessed(made, text, prior=prior)
         items = [item.text.lower() for item in result.released.items]
-        expected = None if prior == "uniform" else np.exp(static(named_table, "unigram"))
+        expected = None if prior == "uniform" else np.exp(get_static_prior(named_table, "unigram"))
         for at, words, secret in (
             (3, "PERSON given", given),
             (4, "PERSON family", family),
@@ -347,7 +364,7 @@ def test_names_are_guessed_among_the_names_of_their_list(named_table):
         assert result.released.items[-1].text == "<EMAIL_1>"
         assert found.probability[-1] == 0
         assert not found.named[-1]
-        assert case.view.named.items.tolist() == [3, 4, 6]
+        assert case.view.name_items.items.tolist() == [3, 4, 6]
 
 
 def test_over_many_names_the_count_is_what_the_attacker_expects(named_table):
@@ -364,11 +381,11 @@ def test_over_many_names_the_count_is_what_the_attacker_expects(named_table):
     own = [word for word in GIVEN if word in listed]
     texts = [f"the {own[i % len(own)].title()}" for i in chosen]
     rehearsal = made.rehearse(texts)
-    risks = assess(Case.after(made, rehearsal, names=True), prior="uniform")
+    risks = assess(Case.build(made, rehearsal, names=True), prior="uniform")
     law = np.exp(
         made.names.mechanism.log_probs(
             listing.table,
-            Block(layout=Layout.of(*[1] * len(listed)), rows=np.arange(len(listed))),
+            Block(layout=Layout.build(*[1] * len(listed)), rows=np.arange(len(listed))),
             np.full(len(listed), 3.5),
         )
     )
@@ -437,21 +454,21 @@ def test_a_name_that_a_session_drew_from_another_list_is_guessed_on_that_list(na
     assert second.released.items[1].text == first.released.items[2].text
     assert then.probability[2] == pytest.approx(now.probability[1], rel=1e-6)
     assert second.released.items[1].group == "PERSON given"
-    assert case.view.named.labels[1] == "PERSON family"
-    assert case_alone.view.named.labels[0] == "PERSON family"
+    assert case.view.name_items.labels[1] == "PERSON family"
+    assert case_alone.view.name_items.labels[0] == "PERSON family"
 
 
 def test_a_language_model_expects_names_of_the_list(named_table, monkeypatch):
     made = document(named_table)
     text = f"{GIVEN[0].title()} {FAMILY[0].title()}"
     rehearsal = made.rehearse([text])
-    case = Case.after(made, rehearsal, names=True)
+    case = Case.build(made, rehearsal, names=True)
     expected = np.random.default_rng(2).normal(size=len(named_table))
 
     def context(view, items, model=None):
         yield np.arange(len(items)), np.tile(expected.astype(np.float32), (len(items), 1))
 
-    monkeypatch.setattr(priors, "context", context)
+    monkeypatch.setattr(priors, "yield_context_prior", context)
     found = assess(case, prior="context")[0]
     for at, label, secret in ((0, "PERSON given", GIVEN[0]), (1, "PERSON family", FAMILY[0])):
         listed = [named_table.words[row] for row in made.names.lists[label].rows.tolist()]
@@ -504,19 +521,19 @@ def test_what_cannot_be_assessed_is_refused_from_the_options_alone(
     monkeypatch.setattr(privatizers, "load_table", None)  # nobody gets there
     config = resolve(profile=options.pop("profile", None), overrides=options)
     with pytest.raises((ConfigError, UnknownName), match=re.escape(says)):
-        check(config, prior)
+        check_risk_options(config, prior)
 
 
 def test_every_profile_can_be_assessed_but_one_whose_model_reads_the_original():
-    for profile in {*profiles()} - {"paper-cape"}:
-        assert check(resolve(profile=profile), "unigram") == "unigram"
+    for profile in {*describe_profiles()} - {"paper-cape"}:
+        assert check_risk_options(resolve(profile=profile), "unigram") == "unigram"
     assert (
-        check(resolve(profile="document"), "context")
-        == check(resolve(profile="document"))
+        check_risk_options(resolve(profile="document"), "context")
+        == check_risk_options(resolve(profile="document"))
         == "context"
     )
     with pytest.raises(ConfigError, match="only released words"):
-        check(resolve(profile="paper-cape"))
+        check_risk_options(resolve(profile="paper-cape"))
 
 
 # ---- the verb --------------------------------------------------------------------------------------
@@ -562,7 +579,7 @@ def test_json_has_the_risk_and_a_warning(capsys):
     assert code == 0
     assert found["private"] == 4
     assert 0 <= found["expected"] <= 4
-    assert found["expected_from_draws"] == MOST
+    assert found["expected_from_draws"] == MAX_DRAWS
     assert len(found["probability"]) == len(json.loads(out)["items"])
     assert "keep the output to yourself" in err
     assert found["caution"].startswith("Choosing among draws")
@@ -606,10 +623,10 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_released(capsy
 
 
 def test_the_sentence_sums_up_texts(table):
-    case = Case.of(Privatizer("exponential", c=9.0, table=table, seed=3), [TEXT, TEXT])
+    case = Case.create(Privatizer("exponential", c=9.0, table=table, seed=3), [TEXT, TEXT])
     found = assess(case, prior="uniform")
     named = f"{sum(np.nansum(each.expected) for each in found):.1f}".removesuffix(".0")
-    assert f"{named} of your 8" in sentence(found)
+    assert f"{named} of your 8" in describe_risk(found)
 
 
 def test_what_has_no_risk_view_is_refused_before_anything_is_loaded(capsys, monkeypatch):

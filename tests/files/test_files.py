@@ -23,20 +23,20 @@ def test_what_an_argument_means(tmp_path, monkeypatch):
     (tmp_path / "letter").write_bytes(b"one\ntwo")
     for text in ("a letter", "", "and/or", "https://a.org/x.txt", "x" * 5000, "one\ntwo"):
         assert streams.is_text(text)
-        with streams.texts(text) as found:
+        with streams.open_texts(text) as found:
             assert list(found) == [text]
     for name in ("letter", ".", "-", "no.txt", "./no", "/no/letter"):
         assert not streams.is_text(name)
-    with streams.texts("letter") as found:
+    with streams.open_texts("letter") as found:
         assert list(found) == ["one", "two"]
-    with streams.texts("letter", whole=True) as found:
+    with streams.open_texts("letter", whole=True) as found:
         assert list(found) == ["one\ntwo"]
 
 
 @pytest.mark.parametrize("argument", ["no.txt", "/", "-", None])
 def test_inputs_that_are_not_there(monkeypatch, argument):
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError), streams.texts(argument):
+    with pytest.raises(InputError), streams.open_texts(argument):
         pass
 
 
@@ -73,10 +73,10 @@ def test_the_input_is_not_written_over(tmp_path):
     path.write_text("one")
     with (
         pytest.raises(ConfigError, match="must not be the input"),
-        streams.texts(str(path), output=str(path)),
+        streams.open_texts(str(path), output=str(path)),
     ):
         pass
-    with streams.texts(str(path), output=str(tmp_path / "other")) as found:
+    with streams.open_texts(str(path), output=str(tmp_path / "other")) as found:
         assert list(found) == ["one"]
 
 
@@ -85,7 +85,7 @@ def test_the_input_is_not_written_over(tmp_path):
 
 def test_a_file_appears_when_the_body_has_ended(tmp_path):
     path = tmp_path / "out"
-    with streams.output(str(path)) as sink:
+    with streams.open_output(str(path)) as sink:
         sink.write("a\n")
         assert not path.exists()
         assert not sink.terminal
@@ -101,7 +101,7 @@ def test_a_body_that_fails_leaves_what_was_there(tmp_path, raised, old):
         path.write_text(old)
 
     def fail() -> None:
-        with streams.output(str(path)) as sink:
+        with streams.open_output(str(path)) as sink:
             sink.write("new")
             raise raised
 
@@ -113,17 +113,17 @@ def test_a_body_that_fails_leaves_what_was_there(tmp_path, raised, old):
 
 def test_signals_have_their_old_meaning_afterwards(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
-    with streams.output(str(tmp_path / "out")):
+    with streams.open_output(str(tmp_path / "out")):
         assert signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before
-    with pytest.raises(OutputError), streams.output(str(tmp_path / "no" / "out")):
+    with pytest.raises(OutputError), streams.open_output(str(tmp_path / "no" / "out")):
         pass
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_thread_that_is_not_the_main_one_can_write(tmp_path):
     def write() -> None:
-        with streams.output(str(tmp_path / "out")) as sink:
+        with streams.open_output(str(tmp_path / "out")) as sink:
             sink.write("a")
 
     thread = threading.Thread(target=write)
@@ -134,11 +134,11 @@ def test_a_thread_that_is_not_the_main_one_can_write(tmp_path):
 
 def test_standard_output(capsys, monkeypatch):
     for path in (None, "-"):
-        with streams.output(path) as sink:
+        with streams.open_output(path) as sink:
             sink.write("a")
     assert capsys.readouterr().out == "aa"
     monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(OutputError, match="is closed"), streams.output(None):
+    with pytest.raises(OutputError, match="is closed"), streams.open_output(None):
         pass
 
 
@@ -146,24 +146,27 @@ def test_a_read_only_file_is_left_alone(tmp_path, monkeypatch):
     path = tmp_path / "out"
     path.write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
-    with pytest.raises(OutputError, match="read-only"), streams.output(str(path)):
+    with pytest.raises(OutputError, match="read-only"), streams.open_output(str(path)):
         pass
     assert path.read_text() == "old"
 
 
 def test_json_stays_on_one_line():
     value = {"a": "x\x85y\u2028z\u2029\n é"}
-    line = streams.json_line(value)
+    line = streams.format_json_line(value)
     assert len(line.splitlines()) == 1
     assert json.loads(line) == value
     assert "é" in line
-    assert streams.tab_line("a\tb\r\nc", "d") == "a b c\td\n"
+    assert streams.format_tab_line("a\tb\r\nc", "d") == "a b c\td\n"
 
 
 def test_two_files_are_written_in_one_folder_at_once(tmp_path):
     """As a session and an output beside it; and what a killed process left is in nobody's way."""
     (tmp_path / f".textveil-{os.getpid()}-{next(streams._NUMBERS) + 1}.part").write_text("left")
-    with streams.output(str(tmp_path / "a")) as one, streams.output(str(tmp_path / "b")) as other:
+    with (
+        streams.open_output(str(tmp_path / "a")) as one,
+        streams.open_output(str(tmp_path / "b")) as other,
+    ):
         one.write("1")
         other.write("2")
     assert (tmp_path / "a").read_text() + (tmp_path / "b").read_text() == "12"
@@ -178,7 +181,7 @@ def test_a_signal_while_an_object_is_deleted_still_ends_the_process():
             sum(range(1000))  # the handler runs here
 
     def work():
-        with streams.signals_as_exits():
+        with streams.convert_signals():
             Last()
             for _ in range(1000):
                 time.sleep(0.01)

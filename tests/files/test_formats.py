@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError
-from textveil.files import FieldCell, Format, Pieces, Row, formats
+from textveil.files import FieldCell, FileRow, Format, LineFormat, formats
 
 CANARY = "Zyxqorvian"
 MARK = b"\xef\xbb\xbf"
@@ -36,29 +36,29 @@ def put(folder: Path, name: str, content: bytes) -> Path:
 
 
 def texts(path: Path, **more) -> list[str | None]:
-    return list(formats.texts(formats.source(path, **more)))
+    return list(formats.read_texts(formats.find_source(path, **more)))
 
 
 def rewritten(path: Path, released, only=None, labels=(), **more) -> bytes:
     """The file with other texts, in batches of two rows, each found again where the one before ended."""
-    source, target, new = formats.source(path, **more), io.BytesIO(), iter(released)
+    source, target, new = formats.find_source(path, **more), io.BytesIO(), iter(released)
     columns = source.columns._replace(labels=tuple(labels))
     (name,) = columns.texts
 
     def batches():
         start = 0
         while True:
-            with formats.opened(path, packing=source.packing) as file:
-                for batch in source.format.batches(file, columns, start=start, rows=2):
+            with formats.open_file(path, packing=source.packing) as file:
+                for batch in source.format.read_batches(file, columns, start=start, rows=2):
                     yield batch, {name: [next(new) for _ in range(len(batch))]}
                     start = batch.end
                     break
                 else:
                     return
 
-    with formats.opened(path, packing=source.packing) as file:
-        head = source.format.head(file)
-    with formats.packed(target, source.packing) as packed:
+    with formats.open_file(path, packing=source.packing) as file:
+        head = source.format.read_head(file)
+    with formats.open_compressor(target, source.packing) as packed:
         source.format.write(head, batches(), packed, only)
     assert next(new, None) is None
     return target.getvalue()
@@ -95,12 +95,12 @@ def refused(
     ],
 )
 def test_names(name, expected):
-    assert formats.suffix(name) == expected
+    assert formats.parse_suffix(name) == expected
 
 
 def test_which_field(tmp_path):
     def field(name: str, content: str, **more) -> str | None:
-        (found,) = formats.source(put(tmp_path, name, content.encode()), **more).columns.texts
+        (found,) = formats.find_source(put(tmp_path, name, content.encode()), **more).columns.texts
         return found
 
     assert field("a.jsonl", '{"id": 1, "body": "x"}\n') == "body"
@@ -549,7 +549,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
 
 
 def rows(path: Path, **more) -> list[dict]:
-    return list(formats.records(path, **more))
+    return list(formats.read_records(path, **more))
 
 
 def test_records_of_every_format(tmp_path):
@@ -617,28 +617,28 @@ def test_records_of_names_that_say_no_format(tmp_path):
 # ---- formats of other packages -------------------------------------------------------------------
 
 
-class Notes(Pieces):
+class Notes(LineFormat):
     """Texts behind a dash; all else is copied."""
 
-    fields = False
+    has_fields = False
 
-    def field(self, file, wanted):
+    def find_field(self, file, wanted):
         return None
 
-    def pieces(self, lines, columns, head):
+    def split_pieces(self, lines, columns, head):
         for _, line in lines:
             text = line[2:-1]
             yield (
-                Row(line, {"text": FieldCell(2, len(line) - 1, text)})
+                FileRow(line, {"text": FieldCell(2, len(line) - 1, text)})
                 if line.startswith("- ")
                 else line
             )
 
-    def joined(self, cells):
+    def join_row(self, cells):
         return f"- {cells['text']}\n"
 
-    def records(self, file):
-        return ({"text": text} for text in self.texts(file))
+    def read_records(self, file):
+        return ({"text": text} for text in self.read_texts(file))
 
 
 def test_a_format_of_another_package(tmp_path, monkeypatch):
@@ -663,4 +663,4 @@ def test_a_format_of_another_package(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", registry.FORMATS)
 def test_every_format_is_one(name):
-    assert isinstance(formats.load(name), Format)
+    assert isinstance(formats.load_format(name), Format)

@@ -64,14 +64,14 @@ class Case(NamedTuple):
         path: where.
         body: its JSON.
         read: the text of an answer and the arguments of its tool, if it has any.
-        restores: guardrails that restore the text.
+        has_answer: guardrails that restore the text.
         restores_arguments: guardrails that restore the arguments.
     """
 
     path: str
     body: dict[str, Any]
     read: Callable[[str], tuple[str, str | None]]
-    restores: tuple[str, ...] = ("generic", "redacting")
+    has_answer: tuple[str, ...] = ("generic", "redacting")
     restores_arguments: tuple[str, ...] = ()
 
 
@@ -377,18 +377,18 @@ CASES = {
         "/v1/messages",
         {**MESSAGES, "stream": True},
         of_messages_stream,
-        restores=ONLY,
+        has_answer=ONLY,
         restores_arguments=ONLY,
     ),
     "responses": Case("/v1/responses", RESPONSES, of_responses, restores_arguments=ONLY),
     "responses streamed": Case(
-        "/v1/responses", {**RESPONSES, "stream": True}, of_responses_stream, restores=ONLY
+        "/v1/responses", {**RESPONSES, "stream": True}, of_responses_stream, has_answer=ONLY
     ),
     "completions": Case("/v1/completions", {"model": "old", "prompt": ASKED}, of_completions),
     "embeddings": Case(
         "/v1/embeddings",
         {"model": "emb", "input": [ASKED, RESULT]},
         lambda _: ("", None),
-        restores=(),
+        has_answer=(),
     ),
 }

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import httpcore2
 from tests.gateway.written import shows
 
-from textveil.gateway import Gateway, listen, server
+from textveil.gateway import Gateway, create_server, listen
 
 # A client reads whom the machine trusts, which takes longer than a request to a server without TLS.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
@@ -216,9 +216,9 @@ def serving(gateway: Gateway, path: str = "/v1", **more: Any) -> Iterator[str]:
     Args:
         gateway: what it serves.
         path: the end of the address.
-        more: see `textveil.gateway.server`.
+        more: see `textveil.gateway.create_server`.
     """
-    made = server(gateway, **more)
+    made = create_server(gateway, **more)
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from textveil.gateway.leaves import Act, LeafRule
+from textveil.gateway.protocols.field_rules import Act, LeafRule
 
 Text = Callable[[Act], Any]
 """What stands in a leaf; None to leave it out."""
@@ -20,9 +20,9 @@ PLAIN = ("1", "x1", "DE", "30m", "https://example.org/mcp", "connector_gmail", "
 def specimens(rule: LeafRule, text: Text) -> list[Any]:
     """Values that together have every leaf of a rule; what has no text is as the rule wants it."""
     made: list[Any] = []
-    if rule.whole is not None:
-        made += [said for said in [_free(rule.whole, text)] if said is not None]
-        if rule.whole is Act.ARGUMENTS and made:
+    if rule.any_value is not None:
+        made += [said for said in [_free(rule.any_value, text)] if said is not None]
+        if rule.any_value is Act.ARGUMENTS and made:
             made.append(json.dumps(made[0]))
         return made
     if rule.text is not None:
@@ -32,7 +32,10 @@ def specimens(rule: LeafRule, text: Text) -> list[Any]:
         made.append(1)
     if rule.items is not None and (items := specimens(rule.items, text)):
         made.append(items)
-    for kind in [LeafRule(fields=rule.fields, others=rule.others), *rule.kinds.values()]:
+    for kind in [
+        LeafRule(fields=rule.fields, other_fields=rule.other_fields),
+        *rule.kinds.values(),
+    ]:
         if kind.fields is not None:
             made += _objects(kind, text)
     return made
@@ -61,8 +64,8 @@ def _string(rule: LeafRule, text: Text) -> Any:
 def _objects(kind: LeafRule, text: Text) -> Iterator[dict[str, Any]]:
     """As many objects as the field with the most branches has."""
     fields = {name: specimens(own, text) for name, own in (kind.fields or {}).items()}
-    if kind.others is not None:
-        fields |= {f"other{i}": [each] for i, each in enumerate(specimens(kind.others, text))}
+    if kind.other_fields is not None:
+        fields |= {f"other{i}": [each] for i, each in enumerate(specimens(kind.other_fields, text))}
     fields = {name: values for name, values in fields.items() if values}
     for row in zip_longest(*fields.values()):
         yield {

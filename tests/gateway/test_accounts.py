@@ -31,18 +31,18 @@ from textveil.gateway import (
     Gateway,
     GatewayKeys,
     Policy,
-    Running,
+    ServingOptions,
+    build_tls_context,
     check_exposure,
     read_policy,
-    reloading,
-    tls_context,
+    reload_on_signal,
 )
-from textveil.gateway.gateway import Prepared
-from textveil.gateway.keys import Caller, OwnKey
-from textveil.gateway.policy import Credential, PolicyRule, TlsFiles, Upstream
-from textveil.gateway.releasing import Releasing
-from textveil.gateway.standing import KEY_HEADERS, StandingPolicy
-from textveil.session import SessionStore, chains
+from textveil.gateway.gateway import ReleasedMessage
+from textveil.gateway.policy.active_policy import KEY_HEADERS, ActivePolicy
+from textveil.gateway.policy.client_keys import Caller, KeyRecord
+from textveil.gateway.policy.policy import Credential, PolicyRule, TlsFiles, Upstream
+from textveil.gateway.request.protect_message import MessageReleaser
+from textveil.session import SessionStore, conversations
 
 CANARY = "Blorvequine"
 OTHER = "Quillimar"
@@ -182,7 +182,7 @@ def test_a_gateway_that_forwards_keys_is_noticed(upstream, policy, keys, privati
     def forwarding(_, headers, __, names):
         return {name: headers[name] for name in names if name in headers}
 
-    monkeypatch.setattr(StandingPolicy, "keys_sent", forwarding)
+    monkeypatch.setattr(ActivePolicy, "build_key_headers", forwarding)
     with serving(Gateway(privatizer=privatizer, policy=policy())) as url:
         by_both_clients(url, key)
     assert key in sent(upstream)
@@ -236,11 +236,11 @@ def test_who_sends_another_key_beside_one_is_another_client(upstream, privatizer
         one | {"x-api-key": "b"},
         {"authorization": "a", "x-api-key": "Bearer k"},
     ]
-    accounts = [gateway.caller(headers).account for headers in asking]
+    accounts = [gateway.identify_caller(headers).account for headers in asking]
     assert len(set(accounts)) == len(asking)
     assert (
-        gateway.caller(dict(reversed((one | other).items()))).account
-        == gateway.caller(one | other).account
+        gateway.identify_caller(dict(reversed((one | other).items()))).account
+        == gateway.identify_caller(one | other).account
     )
 
 
@@ -343,7 +343,9 @@ def test_rules_do_not_change_a_privatizer_that_is_given(policy, keys, privatizer
 
 def test_nothing_shows_a_credential(policy, privatizer, keys):
     made = Gateway(privatizer=privatizer, policy=policy())
-    assert CREDENTIAL not in repr(made) + str(vars(made)) + repr(vars(made.standing).get("policy"))
+    assert CREDENTIAL not in repr(made) + str(vars(made)) + repr(
+        vars(made.active_policy).get("policy")
+    )
 
 
 # ---- conversations ---------------------------------------------------------------------------------------------------
@@ -371,7 +373,7 @@ def test_no_two_keys_share_a_conversation(policy, keys, privatizer):
 
 def test_keys_of_one_account_would_share_one(policy, keys, privatizer, monkeypatch):
     """The broken twin."""
-    monkeypatch.setattr(OwnKey, "account", property(lambda _: "everybody"))
+    monkeypatch.setattr(KeyRecord, "account", property(lambda _: "everybody"))
     assert shared(Gateway(privatizer=privatizer, policy=policy()), keys) == 3
 
 
@@ -431,7 +433,7 @@ def test_models_that_take_the_place_of_another_are_under_its_rules(
 def test_combinations_of_rules_are_bounded_and_built_beside_the_lock(
     upstream, privatizer, monkeypatch
 ):
-    monkeypatch.setattr("textveil.gateway.gateway.COMBINED", 2)
+    monkeypatch.setattr("textveil.gateway.gateway.MAX_COMBINATIONS", 2)
     rules = tuple(PolicyRule(models=(f"{name}*",), media="pass") for name in "abcd")
     gateway = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(rules=rules))
     lock, made = gateway._variants
@@ -443,7 +445,7 @@ def test_combinations_of_rules_are_bounded_and_built_beside_the_lock(
 
     monkeypatch.setattr("textveil.gateway.gateway.replace", noticed)
     for i in range(3):
-        assert gateway.under((i, i + 1)) is gateway.under((i, i + 1))
+        assert gateway.apply_rules((i, i + 1)) is gateway.apply_rules((i, i + 1))
     assert sorted(made) == [(0,), (1,), (1, 2), (2,), (2, 3), (3,)]
 
 
@@ -460,12 +462,14 @@ def test_what_was_released_before_goes_where_the_policy_says(policy, keys, priva
     gateway = Gateway(
         privatizer=privatizer, policy=policy(rules=[{"models": ["a"], "unknown": "drop"}])
     )
-    made = gateway.sending(Prepared(privatizer, gateway.releasing, SessionStore()))
+    made = gateway.build_sender(
+        ReleasedMessage(privatizer, gateway.release_message, SessionStore())
+    )
     key = keys.find(keys.create("anna"))
     assert made.upstream == upstream.url
-    assert made.standing.keys_sent({}, Caller(account="a", key=key), ["authorization"]) == {
-        "authorization": f"Bearer {CREDENTIAL}"
-    }
+    assert made.active_policy.build_key_headers(
+        {}, Caller(account="a", key=key), ["authorization"]
+    ) == {"authorization": f"Bearer {CREDENTIAL}"}
 
 
 def test_a_gateway_needs_an_upstream_and_one(privatizer):
@@ -602,7 +606,9 @@ def test_a_budget_holds_for_requests_at_once(policy, keys, noisy, tmp_path):
 
 def test_a_sum_that_nobody_counts_limits_nothing(policy, keys, noisy, tmp_path, monkeypatch):
     """The broken twin."""
-    monkeypatch.setattr(chains, "total", lambda spends: replace(spends[0], table="elsewhere"))
+    monkeypatch.setattr(
+        conversations, "sum_spends", lambda spends: replace(spends[0], table="elsewhere")
+    )
     assert spent_at_once(policy, keys, noisy, tmp_path) == (12, 72.0)
 
 
@@ -645,7 +651,7 @@ def test_what_was_spent_before_a_refusal_is_on_record(policy, keys, noisy, tmp_p
             privatizer=noisy,
             policy=policy(budget={"epsilon": 7}),
             store=store,
-            running=Running(audit_log=str(log)),
+            running=ServingOptions(audit_log=str(log)),
         )
         with serving(made) as url, pytest.raises(openai.RateLimitError):
             asked(url, key, messages=[*user("lantern"), *user("kettle"), *user("mirror")])
@@ -663,7 +669,7 @@ def test_what_a_client_spends_that_has_left_is_on_record(
 ):
     key, release, inside, further = (
         keys.create("anna"),
-        Releasing.__call__,
+        MessageReleaser.__call__,
         threading.Event(),
         threading.Event(),
     )
@@ -674,11 +680,14 @@ def test_what_a_client_spends_that_has_left_is_on_record(
             further.wait(20)
         return release(self, message, session)
 
-    monkeypatch.setattr(Releasing, "__call__", slow)
+    monkeypatch.setattr(MessageReleaser, "__call__", slow)
     log = tmp_path / "audit.jsonl"
     with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
         made = Gateway(
-            privatizer=noisy, policy=policy(), store=store, running=Running(audit_log=str(log))
+            privatizer=noisy,
+            policy=policy(),
+            store=store,
+            running=ServingOptions(audit_log=str(log)),
         )
         with serving(made) as url:
             leaving = openai_client(url).with_options(api_key=key, timeout=2.0, max_retries=0)
@@ -764,7 +773,7 @@ def test_what_is_wrong_with_a_policy_is_told_and_changes_nothing(certificate):
     given, said = list[Policy | Exception](), list[str]()
     gateway: Any = Told()
     before = signal.getsignal(signal.SIGHUP)
-    with reloading(Policy(), lambda: reads(given), said.append) as begin:
+    with reload_on_signal(Policy(), lambda: reads(given), said.append) as begin:
         begin(gateway, None)
         for each in (ConfigError("wrong"), RuntimeError(CANARY), Policy(tls=certificate), Policy()):
             hang_up(said, given, each)
@@ -777,8 +786,8 @@ def test_what_is_wrong_with_a_policy_is_told_and_changes_nothing(certificate):
     ]
     assert gateway.policies == [Policy()]
     broken = TlsFiles(certificate=certificate.certificate, key=certificate.certificate)
-    with reloading(Policy(tls=certificate), lambda: reads(given), said.append) as begin:
-        begin(gateway, tls_context(certificate))
+    with reload_on_signal(Policy(tls=certificate), lambda: reads(given), said.append) as begin:
+        begin(gateway, build_tls_context(certificate))
         for files in (broken, certificate):
             hang_up(said, given, Policy(tls=files))
     assert "the policy was not changed: tls needs PEM files" in said[-2]
@@ -795,8 +804,10 @@ def test_a_policy_that_was_changed_is_not_said_to_be_as_before(certificate):
             os.unlink(certificate.key)
 
     gateway: Any = Slow()
-    with reloading(Policy(tls=certificate), lambda: Policy(tls=certificate), said.append) as begin:
-        begin(gateway, tls_context(certificate))
+    with reload_on_signal(
+        Policy(tls=certificate), lambda: Policy(tls=certificate), said.append
+    ) as begin:
+        begin(gateway, build_tls_context(certificate))
         hang_up(said)
     assert len(gateway.policies) == 1
     assert said[0].startswith(
@@ -807,7 +818,7 @@ def test_a_policy_that_was_changed_is_not_said_to_be_as_before(certificate):
 def test_a_policy_that_changes_while_the_gateway_loads_is_read_then():
     said, gateway = list[str](), Told()
     taking: Any = gateway
-    with reloading(Policy(), lambda: Policy(limit=5), said.append) as begin:
+    with reload_on_signal(Policy(), lambda: Policy(limit=5), said.append) as begin:
         os.kill(os.getpid(), signal.SIGHUP)
         assert (said, gateway.policies) == ([], [])
         begin(taking, None)
@@ -956,7 +967,7 @@ def test_this_machine_needs_neither(host):
 
 
 def test_tls_is_served_and_its_certificate_renewed(upstream, privatizer, certificate, tmp_path):
-    context = tls_context(certificate)
+    context = build_tls_context(certificate)
     with serving(
         Gateway(privatizer=privatizer, upstream=upstream.url), "/health", tls=context
     ) as url:
@@ -973,7 +984,7 @@ def test_tls_is_served_and_its_certificate_renewed(upstream, privatizer, certifi
 
         wait_for(lambda: reached("a"))
         assert not reached("b")
-        tls_context(
+        build_tls_context(
             TlsFiles(certificate=str(tmp_path / "b.pem"), key=str(tmp_path / "b.key")), context
         )
         assert (reached("a"), reached("b")) == (False, True)
@@ -983,12 +994,12 @@ def test_tls_is_served_and_its_certificate_renewed(upstream, privatizer, certifi
 
 def test_files_for_tls_that_are_none(certificate, tmp_path):
     with pytest.raises(ConfigError, match=r"tls needs PEM files that go together.*: No such file"):
-        tls_context(TlsFiles(certificate=str(tmp_path / "none"), key=certificate.key))
+        build_tls_context(TlsFiles(certificate=str(tmp_path / "none"), key=certificate.key))
     for key in (certificate.certificate, str(tmp_path / "b.key")):
         with pytest.raises(
             ConfigError, match=r"tls needs PEM files that go together, the key without a password$"
         ):
-            tls_context(TlsFiles(certificate=certificate.certificate, key=key))
+            build_tls_context(TlsFiles(certificate=certificate.certificate, key=key))
 
 
 @pytest.mark.parametrize(

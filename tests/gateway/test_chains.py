@@ -19,13 +19,13 @@ from textveil import Privatizer
 from textveil.errors import ConfigError, StoreError
 from textveil.gateway import Gateway
 from textveil.gateway.errors import RequestError
-from textveil.gateway.exchange import Exchange
 from textveil.gateway.protocols.chat import CHAT
-from textveil.gateway.record import RequestRecord
-from textveil.gateway.releasing import Releasing
-from textveil.pipeline.consistent import Repeats
+from textveil.gateway.request.protect_message import MessageReleaser
+from textveil.gateway.request.request_record import RequestRecord
+from textveil.gateway.request_flow import RequestFlow
+from textveil.pipeline.consistent import Replay
 from textveil.session import MessageChain, SessionStore, Utterance
-from textveil.session.chains import Heads, Link, MemoryLinks
+from textveil.session.conversations import Link, MemoryLinkStore, PrefixCache
 from textveil.session.sql.ledger import Ledger
 
 KEY, OTHER = "Bearer one", "Bearer other"
@@ -68,10 +68,10 @@ def gateway(privatizer, store):
 
 def privatized(served, body, key=KEY):
     """What would be sent, the chain, and headers."""
-    account = served.caller({"authorization": key}).account
-    exchange = Exchange(served, CHAT, body, account, RequestRecord("openai.chat"))
-    begun = exchange.begun(None)
-    released, headers = exchange.released(begun)
+    account = served.identify_caller({"authorization": key}).account
+    exchange = RequestFlow(served, CHAT, body, account, RequestRecord("openai.chat"))
+    begun = exchange.prepare(None)
+    released, headers = exchange.release(begun)
     return released, begun.chain, headers
 
 
@@ -94,7 +94,7 @@ def talk(served, turns, words):
         messages.append(("user", " ".join(words[turn : turn + 8])))
         shown, chain, promise = ask(served, messages)
         restored = chain.session.restore(shown[-1])
-        chain.answered([(assistant(shown[-1]), assistant(restored))])
+        chain.save_answers([(assistant(shown[-1]), assistant(restored))])
         messages.append(("assistant", restored))
         sent.append((shown, promise))
     return sent
@@ -115,7 +115,7 @@ def test_every_message_is_drawn_once(noisy, store, small_table):
 
 
 def test_a_memory_that_forgets_would_draw_anew(noisy, store, small_table, monkeypatch):
-    monkeypatch.setattr(MemoryLinks, "get", lambda self, names: {})
+    monkeypatch.setattr(MemoryLinkStore, "get", lambda self, names: {})
     assert not repeated(talk(gateway(noisy, store), 3, small_table.words))
 
 
@@ -166,7 +166,7 @@ def test_counts_follow_from_what_was_drawn(noisy, hiding, small_table):
 
 
 def test_without_memory_of_messages_a_clock_would(noisy, store, small_table, monkeypatch):
-    monkeypatch.setattr(Repeats, "applied", lambda _, release: release)
+    monkeypatch.setattr(Replay, "apply", lambda _, release: release)
     assert len(set(clock(gateway(noisy, store), small_table.words))) == 3
 
 
@@ -198,7 +198,7 @@ def talk_of_many(served):
                 (shown, chain.session.restore(" ".join(f"<EMAIL_{i}>" for i in range(1, 30))))
             )
         shown, chain, _ = ask(served, messages)
-        chain.answered([(assistant(shown[-1]), assistant(chain.session.restore(shown[-1])))])
+        chain.save_answers([(assistant(shown[-1]), assistant(chain.session.restore(shown[-1])))])
         messages.append(("assistant", chain.session.restore(shown[-1])))
     return seen
 
@@ -216,7 +216,7 @@ def test_a_turn_reads_only_what_is_new(hiding, monkeypatch):
     seen = talk_of_many(gateway(hiding, SessionStore()))
     few = len(reads)
     reads.clear()
-    monkeypatch.setattr(Heads, "keep", lambda *_: None)
+    monkeypatch.setattr(PrefixCache, "keep", lambda *_: None)
     assert talk_of_many(gateway(hiding, SessionStore())) == seen
     assert few < 12 * 3 * 4 < len(reads)
 
@@ -278,7 +278,7 @@ def at_once(noisy, small_table, url):
     """How often a message is charged that four threads send at the same time, and how it is sent then and later."""
     messages = [("user", " ".join(small_table.words[:20]))]
     with SessionStore(url) as store, ThreadPoolExecutor(4) as pool:
-        together, release = Barrier(4), Releasing.__call__
+        together, release = Barrier(4), MessageReleaser.__call__
 
         def waiting(self, message, session):
             with suppress(BrokenBarrierError):
@@ -286,7 +286,7 @@ def at_once(noisy, small_table, url):
             return release(self, message, session)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Releasing, "__call__", waiting)
+            patch.setattr(MessageReleaser, "__call__", waiting)
             sent = list(pool.map(partial(ask, gateway(noisy, store)), [messages] * 4))
         assert len({shown[0] for shown, *_ in sent}) == 1
         charged = store.ledger.accounts()[0].epsilon
@@ -433,24 +433,26 @@ def test_of_two_requests_of_one_conversation_at_once_one_is_sent(hiding, url, ki
 
         def begun(text, *, new=False):
             after = None if new else "conversation"
-            return MessageChain(links, "anna", "basis", [Utterance("user", (text,))], after=after)
+            return MessageChain(
+                links, "anna", "basis", [Utterance("user", (text,))], upstream_name=after
+            )
 
         def released(chain):
-            chain.release(Releasing(hiding, hiding))
-            return chain.links[-1].released[0]
+            chain.release(MessageReleaser(hiding, hiding))
+            return chain.links[-1].texts[0]
 
         if not first:
             chain = begun("hello", new=True)
             released(chain)
-            assert chain.grow("conversation")
+            assert chain.swap_state("conversation")
         anna, bob = begun("a@first.example", new=first), begun("b@second.example", new=first)
         assert released(anna) == released(bob) == "<EMAIL_1>"
-        assert anna.grow("conversation")
-        assert not bob.grow("conversation")
-        assert anna.grow("conversation")  # what is there already is no other
+        assert anna.swap_state("conversation")
+        assert not bob.swap_state("conversation")
+        assert anna.swap_state("conversation")  # what is there already is no other
         again = begun("b@second.example")
         assert released(again) == "<EMAIL_2>"
-        assert again.grow("conversation")
+        assert again.swap_state("conversation")
         known = begun("bye").session
         assert known.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example b@second.example"
 
@@ -500,7 +502,7 @@ def test_an_answer_arrives_though_the_store_fails_behind_it(
     def fail(*_, **__):
         raise StoreError("the store cannot be changed")
 
-    monkeypatch.setattr(MessageChain, "answered", fail)
+    monkeypatch.setattr(MessageChain, "save_answers", fail)
     served = Gateway(privatizer=hiding, upstream=openai_server, store=store)
     with serving(served) as address, client_of(address) as client:
         answer = client.chat.completions.create(

@@ -87,7 +87,7 @@ def test_what_ends_with_half_a_placeholder_is_whole(talk):
 def test_the_session_of_a_caller_is_used(talk):
     session = Session()
     with session.noting() as notes:
-        notes.placeholder("WORD", CANARY)
+        notes.assign_placeholder("WORD", CANARY)
     sent, answer = talk("echo", session).ask(f"Quillimar {CANARY}")
     assert sent.text == "<WORD_2> <WORD_1>"
     assert "".join(answer) == f"Quillimar {CANARY}"

@@ -16,7 +16,8 @@ from tests.gateway.test_gateway import environment as environment
 from tests.gateway.test_gateway import user
 
 from textveil import Privatizer
-from textveil.gateway import Gateway, Policy, upstream
+from textveil.gateway import Gateway, Policy
+from textveil.gateway.answer import upstream
 from textveil.session import SessionStore
 
 
@@ -28,15 +29,15 @@ class Closing(ThreadingTCPServer):
     def __init__(self, answers: list[int], ends: "Callable[[_Connection], Any]") -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
         self.answers, self.ends = answers, ends
-        self.came: list[list[Any]] = []
+        self.received: list[list[Any]] = []
 
 
 class _Connection(StreamRequestHandler):
     server: Closing
 
     def handle(self) -> None:
-        self.server.came.append(came := [])
-        for _ in range(self.server.answers[len(self.server.came) - 1]):
+        self.server.received.append(came := [])
+        for _ in range(self.server.answers[len(self.server.received) - 1]):
             if (body := self.body()) is None:
                 return
             came.append(body)
@@ -82,7 +83,7 @@ def finished(connection: _Connection) -> None:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A machine that is busy with something else may need long for what is done at once."""
-    monkeypatch.setattr(upstream, "AT_ONCE", 60)
+    monkeypatch.setattr(upstream, "CLOSED_SECONDS", 60)
 
 
 @contextmanager
@@ -116,7 +117,7 @@ def test_what_was_sent_into_a_connection_that_ends_is_sent_again_and_charged_onc
         closing([1, 1], ends, privatizer=noisy, store=store) as (made, ask),
     ):
         assert [ask(words).status_code, ask(f"{words} {words}").status_code] == [200, 200]
-        assert [len(each) for each in made.came] == [1, 1]
+        assert [len(each) for each in made.received] == [1, 1]
         charged = sum(each.epsilon for each in store.ledger.accounts())
     once = [
         float(noisy.privatize(text).guarantee.epsilon_per_word.sum())
@@ -128,22 +129,22 @@ def test_what_was_sent_into_a_connection_that_ends_is_sent_again_and_charged_onc
 def test_it_is_sent_again_once(small_table):
     with closing([1, 0, 1], privatizer=Privatizer("placeholder", table=small_table)) as (made, ask):
         assert [ask("x").status_code for _ in range(2)] == [200, 502]
-        assert [len(each) for each in made.came] == [1, 0]
+        assert [len(each) for each in made.received] == [1, 0]
 
 
 def test_what_fails_on_a_new_connection_is_not_sent_again(small_table):
     with closing([0, 1], privatizer=Privatizer("placeholder", table=small_table)) as (made, ask):
         assert ask("x").status_code == 502
-        assert len(made.came) == 1
+        assert len(made.received) == 1
 
 
 def test_what_fails_later_is_not_sent_again(small_table, monkeypatch):
     """The upstream has worked on it."""
-    monkeypatch.setattr(upstream, "AT_ONCE", 0.1)
+    monkeypatch.setattr(upstream, "CLOSED_SECONDS", 0.1)
     privatizer = Privatizer("placeholder", table=small_table)
     with closing([1, 1], late, privatizer=privatizer) as (made, ask):
         assert [ask("x").status_code for _ in range(2)] == [200, 502]
-        assert len(made.came) == 1
+        assert len(made.received) == 1
 
 
 def test_what_is_answered_by_no_response_is_not_sent_again(small_table):
@@ -156,7 +157,7 @@ def test_what_is_answered_by_no_response_is_not_sent_again(small_table):
         ask,
     ):
         assert [ask("x").status_code for _ in range(2)] == [200, 502]
-        assert len(made.came) == 1
+        assert len(made.received) == 1
 
 
 def test_what_adds_to_a_conversation_of_the_upstream_is_not_sent_again(small_table):
@@ -166,7 +167,7 @@ def test_what_adds_to_a_conversation_of_the_upstream_is_not_sent_again(small_tab
     ):
         assert ask("", "conversations", items=[]).status_code == 200
         assert ask("", "responses", model="m", input="x", conversation="conv_1").status_code == 502
-        assert len(made.came) == 1
+        assert len(made.received) == 1
 
 
 def test_an_upstream_that_times_out_is_not_asked_again(small_table):
@@ -176,14 +177,14 @@ def test_an_upstream_that_times_out_is_not_asked_again(small_table):
         ask,
     ):
         assert [ask("x").status_code for _ in range(2)] == [200, 504]
-        assert len(made.came) == 1
+        assert len(made.received) == 1
 
 
 @pytest.mark.parametrize(("kept", "connections"), [(60, 1), (0.1, 2)])
 def test_connections_are_kept_for_a_while(small_table, monkeypatch, kept, connections):
-    monkeypatch.setattr(upstream, "KEPT_OPEN", kept)
+    monkeypatch.setattr(upstream, "KEEPALIVE_SECONDS", kept)
     with closing([2, 2], privatizer=Privatizer("placeholder", table=small_table)) as (made, ask):
         assert ask("x").status_code == 200
         time.sleep(0.3)
         assert ask("x").status_code == 200
-        assert len(made.came) == connections
+        assert len(made.received) == connections

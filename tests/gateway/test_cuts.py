@@ -15,14 +15,14 @@ import httpx2
 import pytest
 from chunk_invariance import ChunkInvarianceError, assert_chunk_invariant, two_part_splits
 
-from textveil.gateway.answers import Restoring
+from textveil.gateway.answer.streaming import restore_stream
 from textveil.gateway.protocols import Event, Operation
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.messages import MESSAGES
 from textveil.gateway.protocols.responses import RESPONSES
-from textveil.gateway.record import RequestRecord
-from textveil.gateway.streaming import events
+from textveil.gateway.protocols.restoring import AnswerRestorer
+from textveil.gateway.request.request_record import RequestRecord
 from textveil.session import MessageChain, Session, SessionStore, Utterance
 
 NAME, MAIL = 'Zoë "Z" Quillimar', "b.jarndyce@example.net"
@@ -36,8 +36,8 @@ Data = dict[str, Any]
 def session() -> Session:
     made = Session()
     with made.noting() as notes:
-        notes.placeholder("PERSON", NAME)
-        notes.placeholder("EMAIL", MAIL)
+        notes.assign_placeholder("PERSON", NAME)
+        notes.assign_placeholder("EMAIL", MAIL)
     return made
 
 
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
         text: what the upstream says.
         before: events that come first.
         event: the event with a piece.
-        behind: events that come last.
+        find_original: events that come last.
         said: the piece in the data of an event; None where there is none.
     """
 
@@ -60,7 +60,7 @@ class Kind(NamedTuple):
     text: str
     before: list[Data]
     event: Callable[[str], Data]
-    behind: list[Data]
+    find_original: list[Data]
     said: Callable[[Data], str | None]
 
 
@@ -159,8 +159,8 @@ KINDS = {
 def restored(kind: Kind, session: Session, pieces: Iterable[str]) -> Iterator[str]:
     """What a client reads of a text that comes in pieces."""
     assert kind.operation.stream is not None
-    stream = kind.operation.stream(Restoring(session))
-    for data in [*kind.before, *map(kind.event, pieces), *kind.behind]:
+    stream = kind.operation.stream(AnswerRestorer(session))
+    for data in [*kind.before, *map(kind.event, pieces), *kind.find_original]:
         yield from (
             kind.said(made.data) or "" for made in stream.feed(Event(data.get("type", ""), data))
         )
@@ -212,10 +212,10 @@ class AtOnce:
 class Calm:
     """A process that does not stop."""
 
-    over = False
-    answers = AtOnce()
+    is_grace_over = False
+    answer_pool = AtOnce()
 
-    async def unless_stopped(self, work: Any) -> Any:
+    async def run_until_stopped(self, work: Any) -> Any:
         return await work
 
 
@@ -231,11 +231,11 @@ def answered(operation: Operation, session: Session, pieces: Iterable[bytes]) ->
         kind = {"Content-Type": "text/event-stream"}
         response = httpx2.Response(200, headers=kind, content=came(), request=asked)
         chain = MessageChain(SessionStore().links("a"), "a", "", [Utterance("user", ("x",))])
-        restoring, process = Restoring(session), Calm()
+        restoring, process = AnswerRestorer(session), Calm()
         assert operation.stream is not None
         stream = operation.stream(restoring)
         record = RequestRecord(operation.name)
-        made = events(response, operation, stream, restoring, chain, record, process)  # type: ignore[arg-type]
+        made = restore_stream(response, operation, stream, restoring, chain, record, process)  # type: ignore[arg-type]
         return [piece.encode() async for piece in made]
 
     yield from asyncio.run(sent())
@@ -244,7 +244,11 @@ def answered(operation: Operation, session: Session, pieces: Iterable[bytes]) ->
 def sent(kind: Kind, *, ends: str = "\n", ascii: bool = False) -> bytes:
     """The bytes of a stream, with a comment, as servers write it."""
     lines = [": a ping", ""]
-    for data in [*kind.before, *map(kind.event, [kind.text[:9], kind.text[9:]]), *kind.behind]:
+    for data in [
+        *kind.before,
+        *map(kind.event, [kind.text[:9], kind.text[9:]]),
+        *kind.find_original,
+    ]:
         named = [f"event: {data['type']}"] if "type" in data else []
         lines += [*named, f"data: {json.dumps(data, ensure_ascii=ascii)}", ""]
     done = ["data: [DONE]", ""] if kind.operation in (CHAT, COMPLETIONS) else []

@@ -22,8 +22,9 @@ from tests.lanes import first_of_each
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway import Gateway, GatewayKeys, Policy, keeping
-from textveil.gateway.serving import listen, server
+from textveil.gateway import Gateway, GatewayKeys, Policy
+from textveil.gateway.answer import keepalive
+from textveil.gateway.server import create_server, listen
 from textveil.pipeline import privatizer as privatizer_module
 
 CANARY = "Blorvequine"
@@ -679,7 +680,7 @@ def test_a_silent_stream_is_kept_open_by_comments(privatizer, openai_server, mon
     asked = {"messages": user(ASKED), "stream": True}
     with serving(Gateway(privatizer=privatizer, upstream=openai_server)) as url:
         assert "\n:\n" not in post_stream(url, {"model": "silent", **asked})[1]
-        monkeypatch.setattr(keeping, "SILENCE", 0.3)
+        monkeypatch.setattr(keepalive, "COMMENT_SECONDS", 0.3)
         said = post_stream(url, {"model": "silent", **asked})[1]
         with client_of(url) as client:
             chunks = list(client.chat.completions.create(model="silent", **asked))
@@ -800,11 +801,11 @@ def applications(monkeypatch):
     made: list[Any] = []
 
     def noted(*given, **more):
-        serves = server(*given, **more)
+        serves = create_server(*given, **more)
         made.append(serves.config.app)
         return serves
 
-    monkeypatch.setattr("textveil.gateway.server", noted)
+    monkeypatch.setattr("textveil.gateway.create_server", noted)
     return made
 
 
@@ -881,9 +882,9 @@ def test_the_policy_of_a_command(command, monkeypatch):
 
     def noted(gateway, *rest, **more):
         made.append(gateway)
-        return server(gateway, *rest, **more)
+        return create_server(gateway, *rest, **more)
 
-    monkeypatch.setattr("textveil.gateway.server", noted)
+    monkeypatch.setattr("textveil.gateway.create_server", noted)
     code, _ = command(
         *UPSTREAM, "--media", "pass", "--schemas", "pass", "--unknown", "drop", "--users", "drop"
     )

@@ -11,7 +11,7 @@ from tests.detectors import Finds
 from textveil import Privatizer, Protector, SessionStore
 from textveil.errors import ConfigError, DetectorError, InputError, UnknownName
 from textveil.gateway import ChatGuard
-from textveil.gateway.inprocess import plain
+from textveil.gateway.inprocess import split_settings
 from textveil.gateway.protocols.chat import CHAT
 
 CANARY = "zyxqorvian@example.org"
@@ -28,9 +28,9 @@ def said(*texts, **more):
 
 def test_each_message_is_released_once():
     guard = ChatGuard(Privatizer("rankcape", epsilon=3))
-    first = guard.begin(CHAT, said("Ingrid hid the money"))
-    again = guard.begin(CHAT, said("Ingrid hid the money"))
-    assert first.sent == again.sent
+    first = guard.protect(CHAT, said("Ingrid hid the money"))
+    again = guard.protect(CHAT, said("Ingrid hid the money"))
+    assert first.released_body == again.released_body
     assert (first.statement["drawn"], again.statement["drawn"], again.statement["repeated"]) == (
         1,
         0,
@@ -38,10 +38,16 @@ def test_each_message_is_released_once():
     )
     assert first.statement["kind"] == "ldp"
     came = {"choices": [{"message": {"role": "assistant", "content": "so be it"}}]}
-    first.answered(zip(CHAT.said(came), CHAT.said(first.restored(came)), strict=True))
-    third = guard.begin(CHAT, said("Ingrid hid the money", "so be it", "And Bernard?"))
-    assert [each["content"] for each in third.sent["messages"][:2]] == [
-        first.sent["messages"][0]["content"],
+    first.remember_answer(
+        zip(
+            CHAT.list_answer_messages(came),
+            CHAT.list_answer_messages(first.restore(came)),
+            strict=True,
+        )
+    )
+    third = guard.protect(CHAT, said("Ingrid hid the money", "so be it", "And Bernard?"))
+    assert [each["content"] for each in third.released_body["messages"][:2]] == [
+        first.released_body["messages"][0]["content"],
         "so be it",
     ]
     assert third.statement["drawn"] == 1
@@ -51,15 +57,15 @@ def test_what_is_spent_is_charged_once(tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     url = f"sqlite:///{tmp_path / 'veil.db'}"
     guard = ChatGuard(Privatizer("rankcape", epsilon=3), store=url)
-    guard.begin(CHAT, said("Ingrid hid the money"), "one")
+    guard.protect(CHAT, said("Ingrid hid the money"), "one")
     with SessionStore(url) as store:
         spent = store.ledger.accounts("conversation one")
-        guard.begin(CHAT, said("Ingrid hid the money"), "one")
+        guard.protect(CHAT, said("Ingrid hid the money"), "one")
         other = pickle.loads(pickle.dumps(guard))
-        other.begin(CHAT, said("Ingrid hid the money"), "one")
+        other.protect(CHAT, said("Ingrid hid the money"), "one")
         assert store.ledger.accounts("conversation one") == spent, "a retry, and another process"
         assert spent
-        other.begin(CHAT, said("Ingrid hid the money"), "two")
+        other.protect(CHAT, said("Ingrid hid the money"), "two")
         assert store.ledger.accounts("conversation two")
 
 
@@ -67,18 +73,18 @@ def test_what_cannot_be_protected_is_refused_in_words_of_a_library():
     guard = ChatGuard()
     for more in ({"no_such_field": CANARY}, {"logprobs": True}):
         with pytest.raises(InputError) as refused:
-            guard.begin(CHAT, said("Hello", **more))
+            guard.protect(CHAT, said("Hello", **more))
         assert CANARY not in str(refused.value)
         assert refused.value.__cause__ is None
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(InputError):
-        guard.begin(CHAT, said("Hello", stop=deep))
+        guard.protect(CHAT, said("Hello", stop=deep))
 
 
 def test_settings_are_plain_data_or_of_the_program():
-    data, passed = plain(
+    data, passed = split_settings(
         {"note": CANARY, "deep": [{"a": None}], "of": ChatGuard, "by": len, "by one": Decimal(2)}
     )
     assert data == {"note": CANARY, "deep": [{"a": None}]}
@@ -92,7 +98,7 @@ def test_settings_are_plain_data_or_of_the_program():
         partial(print, CANARY),
     ):
         with pytest.raises(InputError, match="the setting") as refused:
-            plain({"note": CANARY, "odd": odd})
+            split_settings({"note": CANARY, "odd": odd})
         assert CANARY not in str(refused.value)
 
 
@@ -104,30 +110,30 @@ class Breaks(Finds):
 def test_a_detector_that_fails_is_an_error():
     guard = ChatGuard(Protector(protect={"detectors": [Breaks(EMAIL="x")]}))
     with pytest.raises(DetectorError) as failed:
-        guard.begin(CHAT, said(CANARY))
+        guard.protect(CHAT, said(CANARY))
     assert CANARY not in str(failed.value)
 
 
 def test_copies_are_the_same_and_pickles_have_options_only():
     guard = ChatGuard(schemas="pass")
-    guard.begin(CHAT, said(CANARY))
+    guard.protect(CHAT, said(CANARY))
     assert copy.copy(guard) is copy.deepcopy([guard])[0] is guard
     packed = pickle.dumps(guard)
     assert CANARY.encode() not in packed
     again = pickle.loads(packed)
-    assert again.options() == guard.options()
-    assert again.begin(CHAT, said(CANARY)).statement["new"] == 1, "it knows nothing of the other"
-    assert CANARY not in repr(guard.begin(CHAT, said(CANARY)))
+    assert again.dump_options() == guard.dump_options()
+    assert again.protect(CHAT, said(CANARY)).statement["new"] == 1, "it knows nothing of the other"
+    assert CANARY not in repr(guard.protect(CHAT, said(CANARY)))
     with pytest.raises(ConfigError, match="as a URL"):
         pickle.dumps(ChatGuard(store=SessionStore()))
     with pytest.raises(ConfigError, match="give the profile"):
-        ChatGuard(Protector()).options()
+        ChatGuard(Protector()).dump_options()
 
 
 def test_a_password_is_not_written_down():
     guard = ChatGuard()
     guard._arguments = ("prompt", "postgresql://anna:secret@host/veil", *guard._arguments[2:])
-    for written in (guard.options, lambda: pickle.dumps(guard)):
+    for written in (guard.dump_options, lambda: pickle.dumps(guard)):
         with pytest.raises(ConfigError, match="not written down") as refused:
             written()
         assert "secret" not in str(refused.value)

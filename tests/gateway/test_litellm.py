@@ -16,9 +16,9 @@ from tests.gateway.litellm_cases import CANARIES, GUARDRAILS, MAIL, RECORDED, gu
 from tests.test_docs import ROOT, read
 
 from textveil import Privatizer
-from textveil.gateway import GatewayKeys, Policy, Running, application, pieces
-from textveil.gateway.protocols import litellm
-from textveil.gateway.releasing import Releasing
+from textveil.gateway import GatewayKeys, Policy, ServingOptions, build_application
+from textveil.gateway.protocols import litellm, partial_answers
+from textveil.gateway.request.protect_message import MessageReleaser
 from textveil.session import Session, SessionStore
 
 SAID: dict[str, list[dict[str, Any]]] = {
@@ -61,7 +61,7 @@ class Asking:
     def rehydrated(self, *texts: str, session: str = "s-1") -> list[str]:
         return self._guard(REHYDRATE, {"texts": list(texts)}, session)["texts"]
 
-    def piece(
+    def restore_piece(
         self, text: str, carry: str, *, final: bool = False, session: str = "s-1"
     ) -> tuple[str, str]:
         came = self._guard(PIECE, {"text": text, "carry": carry, "final": final}, session)
@@ -81,7 +81,9 @@ def asks() -> Iterator[Callable[..., Asking]]:
         def made(**options: Any) -> Asking:
             gateway = guarding("http://127.0.0.1:9/v1", **options)
             return Asking(
-                stack.enter_context(TestClient(application(gateway), base_url="http://127.0.0.1"))
+                stack.enter_context(
+                    TestClient(build_application(gateway), base_url="http://127.0.0.1")
+                )
             )
 
         yield made
@@ -281,7 +283,7 @@ def test_texts_of_a_session_are_redacted_and_rehydrated(asking) -> None:
 
 def at_once(first: Asking, second: Asking, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The statuses where two texts of a session come at the same time; in the end both are as they were."""
-    together, release = Barrier(2), Releasing.__call__
+    together, release = Barrier(2), MessageReleaser.__call__
 
     def waiting(self, message, session):
         if MAIL in message.texts[0]:
@@ -289,7 +291,7 @@ def at_once(first: Asking, second: Asking, monkeypatch: pytest.MonkeyPatch) -> l
                 together.wait(2)
         return release(self, message, session)
 
-    monkeypatch.setattr(Releasing, "__call__", waiting)
+    monkeypatch.setattr(MessageReleaser, "__call__", waiting)
     asked = {"authorization": "Bearer sk", "x-session-id": "s-1"}
     asking = [first, second]
     bodies = [{"texts": [f"to {MAIL}"]}, {"texts": [f"to ana@example.com, not {MAIL}"]}]
@@ -312,7 +314,7 @@ def test_two_texts_of_a_session_at_once_are_redacted_one_after_the_other(
 def test_of_two_texts_of_a_session_in_two_processes_one_is_redacted(
     asks, monkeypatch, tmp_path
 ) -> None:
-    nobody = Running(nobody=b"as the workers of one gateway")
+    nobody = ServingOptions(nobody=b"as the workers of one gateway")
     with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
         assert at_once(
             asks(store=store, running=nobody), asks(store=store, running=nobody), monkeypatch
@@ -347,9 +349,9 @@ def test_any_cut_of_a_stream_gives_the_same(asks, tmp_path, monkeypatch, store) 
             for cut in cuts:
                 carry, out = "", ""
                 for begin, end in zip([0, *cut], [*cut, len(answer)], strict=True):
-                    text, carry = asking.piece(answer[begin:end], carry)
+                    text, carry = asking.restore_piece(answer[begin:end], carry)
                     out += text
-                text, carry = asking.piece("", carry, final=True)
+                text, carry = asking.restore_piece("", carry, final=True)
                 assert (out + text, carry) == (whole, "")
             assert "evil.example/<EMAIL_1>" in whole or "evil" not in whole
 
@@ -360,36 +362,38 @@ def test_a_stream_goes_on_in_another_worker(asks, tmp_path, monkeypatch) -> None
     with SessionStore(url) as one, SessionStore(url) as other:
         first, second = asks(store=one), asks(store=other)
         first.redacted(f"to {MAIL}")
-        text, carry = first.piece("Dear <EMA", "")
-        more, carry = second.piece("IL_1> so", carry)
-        rest, _ = first.piece("", carry, final=True)
+        text, carry = first.restore_piece("Dear <EMA", "")
+        more, carry = second.restore_piece("IL_1> so", carry)
+        rest, _ = first.restore_piece("", carry, final=True)
         assert text + more + rest == f"Dear {MAIL} so"
 
 
 def test_restorers_of_streams_that_never_end_are_forgotten(asking, monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "MOST", 5)
+    monkeypatch.setattr(partial_answers, "MAX_RESTORERS", 5)
     asking.redacted(f"to {MAIL}")
     for i in range(25):
-        asking.piece(str(i), "")
-    text, carry = asking.piece(" <EMAIL_1> ", "0")
-    assert asking.piece("", carry, final=True)[0] == ""
+        asking.restore_piece(str(i), "")
+    text, carry = asking.restore_piece(" <EMAIL_1> ", "0")
+    assert asking.restore_piece("", carry, final=True)[0] == ""
     assert text == f" {MAIL} "
 
 
-def kept_pieces(session: Session | None = None) -> tuple[pieces.AnswerPieces, pieces.Kept]:
-    kept = pieces.Kept()
-    return pieces.AnswerPieces(lambda: session or Session(), "s", kept, Lock()), kept
+def kept_pieces(
+    session: Session | None = None,
+) -> tuple[partial_answers.PieceRestorer, partial_answers.RestorerCache]:
+    kept = partial_answers.RestorerCache()
+    return partial_answers.PieceRestorer(lambda: session or Session(), "s", kept, Lock()), kept
 
 
 def test_restorers_that_wait_are_bounded_by_what_they_read_and_hold_no_answer(monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "LARGEST", 1_000)
+    monkeypatch.setattr(partial_answers, "MAX_CHARACTERS", 1_000)
     several, kept = kept_pieces()
     for i in range(10):
-        several.piece(f"{i} {MAIL}", "x" * 300, final=False)
+        several.restore_piece(f"{i} {MAIL}", "x" * 300, final=False)
     assert len(kept) == 3
-    several.piece("", "x" * 2_000, final=False)
+    several.restore_piece("", "x" * 2_000, final=False)
     assert not kept
-    several.piece("", MAIL, final=False)
+    several.restore_piece("", MAIL, final=False)
     assert MAIL not in repr(kept)
 
 
@@ -397,9 +401,9 @@ def test_restorers_that_wait_too_long_are_forgotten(monkeypatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     several, kept = kept_pieces()
-    several.piece("", "one", final=False)
-    now += pieces.SECONDS + 1
-    several.piece("", "two", final=False)
+    several.restore_piece("", "one", final=False)
+    now += partial_answers.CACHE_SECONDS + 1
+    several.restore_piece("", "two", final=False)
     assert len(kept) == 1
 
 
@@ -416,7 +420,7 @@ def test_many_calls_are_compared_in_linear_time() -> None:
         calls = [{"id": f"{i}", "function": {"name": "f", "arguments": "{}"}} for i in range(count)]
         others = [{**call, "id": f"other {i}"} for i, call in enumerate(calls)]
         started = time.process_time()
-        read = litellm._deduplicate(
+        read = litellm._remove_duplicates(
             {"structured_messages": [{"tool_calls": calls}], "tool_calls": others + calls}, {}
         )
         assert read["tool_calls"] == others

@@ -188,7 +188,7 @@ def test_the_upstream_sees_no_canary_and_the_client_gets_it_back(stage, guardrai
     assert upstream.asked
     assert not [canary for canary in CANARIES if canary in upstream.seen]
     text, arguments = case.read(came)
-    if guardrail in case.restores:
+    if guardrail in case.has_answer:
         assert MAIL in text
     if arguments is not None and guardrail in case.restores_arguments:
         assert MAIL in arguments

@@ -12,16 +12,16 @@ import httpx2
 import pytest
 from tests.gateway.sdk_samples import samples, without_repeats
 from tests.gateway.servers import serving, serving_upstream
+from tests.gateway.test_field_rules import unclassified
 from tests.gateway.test_gateway import environment  # noqa: F401
-from tests.gateway.test_leaves import unclassified
 
 from textveil import Privatizer, Session
 from textveil.gateway import Gateway
-from textveil.gateway.answers import Restoring
-from textveil.gateway.leaves import Act, Path, leaves, rebuilt
-from textveil.gateway.policy import Policy
+from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import messages as protocol
-from textveil.gateway.protocols.contract import Event
+from textveil.gateway.protocols.field_rules import Act, Path, find_leaves, replace_leaves
+from textveil.gateway.protocols.operation import Event
+from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.session import SessionStore
 
 anthropic = pytest.importorskip("anthropic")
@@ -644,9 +644,9 @@ ANSWER = message(
 def restoring():
     session = Session()
     with session.noting() as notes:
-        notes.placeholder("WORD", CANARY)
-        notes.placeholder("WORD", PATH)
-    return Restoring(session)
+        notes.assign_placeholder("WORD", CANARY)
+        notes.assign_placeholder("WORD", PATH)
+    return AnswerRestorer(session)
 
 
 def fed(came):
@@ -676,7 +676,7 @@ def fed(came):
                     block[field] += delta[field]
         elif event.name == "message_delta":
             started |= data["delta"]
-    assert stream.ended
+    assert stream.is_complete
     assert list(stream.close()) == []
     for block in blocks:
         if text := block.pop("json"):
@@ -697,7 +697,7 @@ def cuts(text):
 
 
 def test_every_cut_gives_the_answer_that_comes_whole():
-    whole = restoring().whole(ANSWER, protocol.ANSWER)
+    whole = restoring().restore_json(ANSWER, protocol.MESSAGES_ANSWER)
     assert whole["content"][1]["text"] == f"See {CANARY} < {PATH}, <WORD_9>"
     longest = max((json.dumps(block.get("input")) or "" for block in ANSWER["content"]), key=len)
     for cut in cuts(longest):
@@ -763,20 +763,20 @@ def test_an_input_that_breaks_off_is_not_remembered():
     stream = protocol.MessageEvents(restoring())
     for event in [*came[: deltas[-3]], *came[deltas[-1] + 1 :]]:
         list(stream.feed(Event(event["type"], event)))
-    assert stream.ended
+    assert stream.is_complete
     assert stream.messages == []
 
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
 
 TABLES = [
-    (message_create_params.MessageCreateParamsBase, protocol.REQUEST),
+    (message_create_params.MessageCreateParamsBase, protocol.MESSAGES_REQUEST),
     (message_count_tokens_params.MessageCountTokensParams, protocol.COUNT_REQUEST),
-    (types.Message, protocol.ANSWER),
+    (types.Message, protocol.MESSAGES_ANSWER),
     (types.MessageTokensCount, protocol.COUNT.answer),
     (types.RawMessageStreamEvent, protocol.EVENT),
-    (beta_params.MessageCreateParamsBase, protocol.REQUEST),
-    (beta.BetaMessage, protocol.ANSWER),
+    (beta_params.MessageCreateParamsBase, protocol.MESSAGES_REQUEST),
+    (beta.BetaMessage, protocol.MESSAGES_ANSWER),
     (beta.BetaRawMessageStreamEvent, protocol.EVENT),
 ]
 HEADERS = {"betas"}
@@ -785,7 +785,7 @@ HEADERS = {"betas"}
 
 @pytest.mark.parametrize(("kind", "rule"), TABLES, ids=[str(i) for i in range(len(TABLES))])
 def test_every_leaf_of_the_sdk_has_an_act(kind, rule):
-    found = [leaf for value in samples(kind) for leaf in leaves(value, rule)]
+    found = [leaf for value in samples(kind) for leaf in find_leaves(value, rule)]
     assert {
         leaf.path for leaf in found if leaf.act is Act.UNKNOWN and leaf.path[0] not in HEADERS
     } == set()
@@ -799,7 +799,7 @@ def planted(body):
     """A request with something private wherever its table protects it, and how often."""
     changed: dict[Path, Any] = {}
     count = 0
-    for path, act, value in leaves(body, protocol.REQUEST):
+    for path, act, value in find_leaves(body, protocol.MESSAGES_REQUEST):
         secret = f"{CANARY}{count}@example.org"
         if act in (Act.PROTECT, Act.SIGNED):
             changed[path] = f"Write to {secret} now"
@@ -814,7 +814,7 @@ def planted(body):
         elif act in (Act.UNKNOWN, Act.REFUSE):
             changed[path] = None
         count += path in changed
-    return rebuilt(body, changed), count
+    return replace_leaves(body, changed), count
 
 
 @pytest.mark.parametrize("records", [3, pytest.param(10, marks=pytest.mark.slow)])
@@ -837,15 +837,15 @@ def test_nothing_private_leaves_in_any_leaf(records, upstream, privatizer):
 
 def test_everything_is_restored_in_any_leaf_of_an_answer():
     answer = next(samples(beta.BetaMessage))
-    found = list(leaves(answer, protocol.ANSWER))
+    found = list(find_leaves(answer, protocol.MESSAGES_ANSWER))
     texts = [leaf.path for leaf in found if leaf.act in (Act.PROTECT, Act.SIGNED)]
     inputs = [leaf.path for leaf in found if leaf.act is Act.OBJECT]
     assert len(texts) > 30
     assert len(inputs) > 2
-    came = rebuilt(
+    came = replace_leaves(
         answer,
         {path: "<WORD_1>" if path in texts else {"of": ["<WORD_1>"]} for path in texts + inputs},
     )
-    made = json.dumps(restoring().whole(came, protocol.ANSWER))
+    made = json.dumps(restoring().restore_json(came, protocol.MESSAGES_ANSWER))
     assert made.count(CANARY) == len(texts) + len(inputs)
     assert "<WORD_1>" not in made

@@ -20,15 +20,15 @@ from tests.session.test_ledger_attacks import deleted_file, replaced_file, trunc
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError, ModelError, StoreError
-from textveil.gateway import Gateway, Policy, Running
-from textveil.gateway.auditing import AuditLog
+from textveil.gateway import Gateway, Policy, ServingOptions
 from textveil.gateway.errors import RequestError
-from textveil.gateway.metrics import Metrics
-from textveil.gateway.policy import PolicyRule
-from textveil.gateway.process import ServingProcess
-from textveil.gateway.record import OTHER, RequestRecord
+from textveil.gateway.policy.policy import PolicyRule
+from textveil.gateway.request.request_record import OTHER, RequestRecord
+from textveil.gateway.serve.audit_log import AuditLog
+from textveil.gateway.serve.metrics import Metrics
+from textveil.gateway.serve.process import ServerProcess
 from textveil.session import SessionStore, Spend
-from textveil.session.sql.database import GONE
+from textveil.session.sql.database import GONE_MESSAGE
 
 CANARY = "Blorvequine"
 KEY = {"Authorization": "Bearer sk-of-the-client"}
@@ -178,7 +178,7 @@ def test_a_store_whose_file_is_gone_is_not_ready_and_nothing_is_sent(
             answer = ask(http, url, stream=stream)
             assert (answer.status_code, answer.json()["error"]["message"]) == (
                 500,
-                f"textveil: {GONE}",
+                f"textveil: {GONE_MESSAGE}",
             )
         assert len(upstream.asked) == sent
     assert path.exists() == (going is not deleted_file)
@@ -242,11 +242,11 @@ def test_metrics_count_what_is_spent_and_what_has_no_bound(small_table, upstream
             5, rel=1e-3
         )
     metrics, record = Metrics(), RequestRecord("openai.chat")
-    record.spends(
+    record.note_spends(
         [Spend(metric="chord", table="t", epsilon=0, ldp=0, words=1, infinite="no bound")]
     )
     metrics.count(record)
-    assert b"\ntextveil_unbounded_total 1.0\n" in metrics.page()[0]
+    assert b"\ntextveil_unbounded_total 1.0\n" in metrics.render_page()[0]
 
 
 def test_open_streams_are_counted(privatizer, openai_server, http):
@@ -265,7 +265,9 @@ def test_open_streams_are_counted(privatizer, openai_server, http):
 @pytest.mark.parametrize(("metrics", "status"), [("local", 200), ("all", 200), ("off", 404)])
 def test_who_may_read_metrics(privatizer, upstream, http, metrics, status):
     with serving(
-        Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(metrics=metrics))
+        Gateway(
+            privatizer=privatizer, upstream=upstream.url, running=ServingOptions(metrics=metrics)
+        )
     ) as url:
         assert http.get(f"{url}/metrics").status_code == status
 
@@ -275,7 +277,7 @@ def test_types_that_are_no_types_are_not_told_apart():
     record = RequestRecord("openai.chat")
     record.protected.update({f"TYPE_{i}": 1 for i in range(150)} | {CANARY: 1, "A" * 41: 1})
     metrics.count(record)
-    page = metrics.page()[0].decode()
+    page = metrics.render_page()[0].decode()
     assert CANARY not in page
     assert len(re.findall(r"^textveil_protected_total{", page, re.MULTILINE)) == 101
     assert f'textveil_protected_total{{type="{OTHER}"}} 52.0' in page
@@ -291,7 +293,7 @@ def lines(path):
 def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, tmp_path):
     path = tmp_path / "audit.jsonl"
     gateway = Gateway(
-        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+        privatizer=privatizer, upstream=upstream.url, running=ServingOptions(audit_log=str(path))
     )
     with serving(gateway) as url:
         answers = [
@@ -342,7 +344,11 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
 def test_the_audit_log_marks_dry_runs(privatizer, upstream, http, tmp_path):
     path = tmp_path / "audit.jsonl"
     with serving(
-        Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+        Gateway(
+            privatizer=privatizer,
+            upstream=upstream.url,
+            running=ServingOptions(audit_log=str(path)),
+        )
     ) as url:
         for dry, more in (("1", {}), ("1", {"logprobs": True}), ("0", {})):
             http.post(
@@ -372,7 +378,7 @@ def test_what_looks_like_no_model_is_not_logged(privatizer, upstream, http, tmp_
     """In requests that are refused, and in those for which there is an answer."""
     path = tmp_path / "audit.jsonl"
     gateway = Gateway(
-        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+        privatizer=privatizer, upstream=upstream.url, running=ServingOptions(audit_log=str(path))
     )
     with serving(gateway) as url:
         answers = [ask(http, url, model=model, logprobs=refused) for refused in (None, True)]
@@ -385,7 +391,7 @@ def test_models_are_logged_that_the_policy_names_or_the_upstream_knows(
 ):
     path = tmp_path / "audit.jsonl"
     policy = Policy(rules=(PolicyRule(models=("named-1", "any-*"), media="pass"),))
-    running = Running(audit_log=str(path))
+    running = ServingOptions(audit_log=str(path))
     known = ["gpt-4o-2024-08-06", "meta-llama/Llama-3.1-8B-Instruct", "any-1"]
     with serving(
         Gateway(privatizer=privatizer, upstream=upstream.url, policy=policy, running=running)
@@ -413,8 +419,8 @@ def test_a_log_that_was_moved_away_is_begun_anew(tmp_path):
 
 WRITER = """
 import sys
-from textveil.gateway.auditing import AuditLog
-from textveil.gateway.record import RequestRecord
+from textveil.gateway.serve.audit_log import AuditLog
+from textveil.gateway.request.request_record import RequestRecord
 log = AuditLog(sys.argv[1])
 for i in range(300):
     record = RequestRecord("openai.chat")
@@ -437,15 +443,15 @@ def test_several_processes_write_one_log(tmp_path):
 
 LIMITED = """
 import resource, sys
-from textveil.gateway.auditing import AuditLog
+from textveil.gateway.serve.audit_log import AuditLog
 from textveil.gateway.errors import RequestError
-from textveil.gateway.record import RequestRecord
+from textveil.gateway.request.request_record import RequestRecord
 log = AuditLog(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 added = 0
 admitted = RequestRecord("openai.chat")
 admitted.admitted = True
-while log.works():
+while log.flush():
     log.add(admitted)
     added += 1
 log.add(admitted)
@@ -482,10 +488,12 @@ def test_a_full_disk_stops_requests_and_loses_no_line(tmp_path):
 def test_what_cannot_be_logged_is_not_sent(privatizer, upstream, http, tmp_path, monkeypatch):
     path = tmp_path / "audit.jsonl"
     gateway = Gateway(
-        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+        privatizer=privatizer, upstream=upstream.url, running=ServingOptions(audit_log=str(path))
     )
     with serving(gateway) as url:
-        monkeypatch.setattr("textveil.gateway.auditing.SPARE", 1 << 62)  # more than any disk has
+        monkeypatch.setattr(
+            "textveil.gateway.serve.audit_log.MIN_FREE_BYTES", 1 << 62
+        )  # more than any disk has
         answer = ask(http, url)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
         assert answer.json()["error"]["code"] == "audit"
@@ -527,10 +535,10 @@ def test_what_breaks_off_is_logged_as_failed_and_before_it_is_counted(
 
     monkeypatch.setattr(Metrics, "count", fail)
     path, record = tmp_path / "audit.jsonl", RequestRecord("openai.chat")
-    running = Running(audit_log=str(path))
+    running = ServingOptions(audit_log=str(path))
     gateway = Gateway(privatizer=privatizer, upstream="http://127.0.0.1:9/v1", running=running)
-    process = ServingProcess(gateway, httpx2.AsyncClient())
-    with pytest.raises(OSError, match="no space left"), process.recorded(record, None):
+    process = ServerProcess(gateway, httpx2.AsyncClient())
+    with pytest.raises(OSError, match="no space left"), process.record_request(record, None):
         raise KeyError(CANARY)
     assert [(each["status"], each["reason"]) for each in lines(path)[1:]] == [(500, "failed")]
 
@@ -598,7 +606,7 @@ class Failing(Privatizer):
 def everything(privatizer, upstream, http, spans, path):
     """All that a gateway says about requests that hold the canary wherever they can."""
     gateway = Gateway(
-        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+        privatizer=privatizer, upstream=upstream.url, running=ServingOptions(audit_log=str(path))
     )
     with serving(gateway) as url:
         for body in (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import regex
 
-from textveil.gateway.leaves import Act, LeafRule
-from textveil.gateway.protocols import operations
+from textveil.gateway.protocols import load_operations
+from textveil.gateway.protocols.field_rules import Act, LeafRule
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lookup" / "passing.md"
 BEGIN, END = "<!-- passing -->\n", "<!-- end of passing -->"
@@ -19,13 +19,15 @@ WORDS = regex.compile(r"(?:[\w.:/ \-]|\\[.\-/:+ ])*(?:\|(?:[\w.:/ \-]|\\[.\-/:+ 
 
 def passing(rule: LeafRule, path: str = "") -> Iterator[tuple[str, str | None]]:
     """The strings that a table lets pass: where they stand, and their form; None for any."""
-    if Act.PASS in (rule.whole, rule.text):
-        form = None if rule.whole is not None or rule.shape is None else rule.shape.pattern
+    if Act.PASS in (rule.any_value, rule.text):
+        form = None if rule.any_value is not None or rule.shape is None else rule.shape.pattern
         if form is None or not WORDS.fullmatch(form):
             yield path, form
     if rule.items is not None:
         yield from passing(rule.items, f"{path}[]")
-    for fields, others in ((each.fields, each.others) for each in (rule, *rule.kinds.values())):
+    for fields, others in (
+        (each.fields, each.other_fields) for each in (rule, *rule.kinds.values())
+    ):
         for name, own in (fields or {}).items():
             yield from passing(own, f"{path}.{name}" if path else name)
         if others is not None:
@@ -34,7 +36,7 @@ def passing(rule: LeafRule, path: str = "") -> Iterator[tuple[str, str | None]]:
 
 def tables() -> str:
     """All of them as Markdown: a line for each form, of all routes that begin alike."""
-    headers = dict.fromkeys(name for operation in operations() for name in operation.forwards)
+    headers = dict.fromkeys(name for operation in load_operations() for name in operation.forwards)
     lines = [
         "## Headers",
         "",
@@ -42,7 +44,7 @@ def tables() -> str:
         "",
     ]
     rooms: dict[str, dict[str | None, set[str]]] = {}
-    for operation in operations():
+    for operation in load_operations():
         if operation.name.startswith("litellm"):
             continue  # they send nothing on
         by_form = rooms.setdefault(operation.path.split("/")[1], {})
@@ -74,7 +76,7 @@ def test_the_page_says_what_passes():
 
 def test_nothing_passes_that_may_be_any_text():
     """Every string that passes on its way up has a form, and no form has room for a sentence or for a mail address."""
-    for operation in operations():
+    for operation in load_operations():
         for path, form in (
             passing(operation.request) if not operation.name.startswith("litellm") else ()
         ):

@@ -10,11 +10,11 @@ from starlette.testclient import TestClient
 from tests.gateway.playground import CANARY, PROMPT, playing
 
 from textveil.config import resolve
-from textveil.gateway import Gateway, GatewayKeys, Playground, Policy, application
+from textveil.gateway import Gateway, GatewayKeys, Playground, Policy, build_application
 from textveil.gateway.playground import pages, routes
 from textveil.gateway.playground.pages import Page, Pages
-from textveil.gateway.policy import KeyBudget, PolicyRule
-from textveil.gateway.sites import check_page, check_reader
+from textveil.gateway.policy.policy import KeyBudget, PolicyRule
+from textveil.gateway.request.origin_check import check_page, check_reader
 from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
 
@@ -97,7 +97,7 @@ def test_an_older_prompt_never_takes_the_place_of_a_newer_one(opened):
     back = opened.asked("restore", token=token, number=5, answer="<PERSON_1>")
     assert texts(back["parts"]) == f"Anna {CANARY}"
     page = Page("t")
-    assert page.shown is None
+    assert page.release is None
 
 
 # ---- the way back, and the model -------------------------------------------------------------------------------------
@@ -114,7 +114,10 @@ def test_an_answer_is_restored_and_it_says_where(opened):
         [", no <PERSON_7>!\n"],
     ]
     assert back["unresolved"] == 1
-    long = " ".join(["word"] * routes.LONGEST)[: routes.LONGEST - 20] + " <PERSON_1>"
+    long = (
+        " ".join(["word"] * routes.MAX_TEXT_CHARACTERS)[: routes.MAX_TEXT_CHARACTERS - 20]
+        + " <PERSON_1>"
+    )
     back = opened.asked("restore", token=token, number=1, answer=long)
     assert texts(back["parts"]) == long.replace("<PERSON_1>", f"Anna {CANARY}")
 
@@ -173,7 +176,7 @@ def test_only_the_options_of_a_key_are_sent(tmp_path):
         )
         gateway = Gateway(policy=policy)
         with TestClient(
-            application(gateway, Playground(gateway)), base_url="http://127.0.0.1"
+            build_application(gateway, Playground(gateway)), base_url="http://127.0.0.1"
         ) as http:
             statuses = {}
             page, asks = {}, {}
@@ -354,7 +357,7 @@ def test_long_texts_are_refused(opened):
     body = {
         "token": token,
         "number": 2,
-        "text": "a" * (routes.LONGEST + 1),
+        "text": "a" * (routes.MAX_TEXT_CHARACTERS + 1),
         "profile": "prompt",
         "level": "personal",
     }
@@ -380,17 +383,17 @@ def test_a_closed_page_is_forgotten(opened):
 
 def test_pages_are_few_and_short_lived(monkeypatch):
     several = Pages()
-    tokens = [several.open().token for _ in range(pages.MOST + 1)]
+    tokens = [several.open().token for _ in range(pages.MAX_PAGES + 1)]
     assert len(set(tokens)) == len(tokens)
     with pytest.raises(Exception, match="Reload"):
-        several.page(tokens[0])
-    later = time.monotonic() + pages.KEEP - 10
+        several.get_page(tokens[0])
+    later = time.monotonic() + pages.IDLE_SECONDS - 10
     monkeypatch.setattr(pages, "monotonic", lambda: later)
-    several.page(tokens[2])
+    several.get_page(tokens[2])
     monkeypatch.setattr(pages, "monotonic", lambda: later + 20)
-    several.page(tokens[2])
+    several.get_page(tokens[2])
     with pytest.raises(Exception, match="Reload"):
-        several.page(tokens[1])
+        several.get_page(tokens[1])
 
 
 # ---- what it keeps ---------------------------------------------------------------------------------------------------
@@ -498,7 +501,9 @@ def test_a_prompt_may_be_as_large_as_the_policy_says_that_was_read_last():
         upstream="http://127.0.0.1:9/v1",
         policy=Policy(limit=10),
     )
-    with TestClient(application(gateway, Playground(gateway)), base_url="http://127.0.0.1") as http:
+    with TestClient(
+        build_application(gateway, Playground(gateway)), base_url="http://127.0.0.1"
+    ) as http:
         opened = [
             http.post(
                 "/playground/open", json={"more": "x"}, headers={"Origin": "http://127.0.0.1"}
@@ -518,7 +523,7 @@ def test_a_policy_that_is_read_again_closes_the_page_to_other_machines(local):
         privatizer=Privatizer("placeholder"), upstream="http://127.0.0.1:9/v1", policy=everywhere
     )
     playground = Playground(gateway, local=local)
-    with TestClient(application(gateway, playground), base_url="http://127.0.0.1") as http:
+    with TestClient(build_application(gateway, playground), base_url="http://127.0.0.1") as http:
         answers = []
         for policy in (
             everywhere,

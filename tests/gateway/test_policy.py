@@ -17,12 +17,12 @@ from textveil.gateway import (
     GatewayKeys,
     Policy,
     PolicyError,
-    check_named,
-    explained,
-    policy_schema,
+    build_policy_schema,
+    check_references,
+    explain_policy,
     read_policy,
 )
-from textveil.gateway.policy import Credential, KeyBudget, PolicyRule, Upstream
+from textveil.gateway.policy.policy import Credential, KeyBudget, PolicyRule, Upstream
 
 SECRET = "sk-of-the-upstream-0123456789"
 NAME = "Blorvequine"
@@ -86,7 +86,7 @@ def written(tmp_path, monkeypatch):
 def faults(path, **typed):
     with pytest.raises(PolicyError) as caught:
         read_policy(path, **typed)
-    return caught.value.said
+    return caught.value.messages
 
 
 # ---- what it says ----------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_file_says_all_of_a_policy(written, tmp_path):
         (made.tls.key, "key.pem"),
     ):
         assert name == str(tmp_path / expected)
-    config = made.config()
+    config = made.resolve_config()
     assert (config.profile, config.protect.timeout, config.protect.always) == (
         "prompt",
         20.0,
@@ -122,8 +122,8 @@ def test_rules_hold_for_routes_models_and_keys(written):
         ("embeddings", "near-1", "bert"): (),
     }
     for asked, expected in ways.items():
-        assert made.rules_for(*asked) == expected
-    under = made.under((0, 1, 2))
+        assert made.find_rules(*asked) == expected
+    under = made.apply_rules((0, 1, 2))
     assert (under.level, under.media, under.upstream) == (
         "identifiers",
         "pass",
@@ -131,8 +131,8 @@ def test_rules_hold_for_routes_models_and_keys(written):
     )  # the later rule counts
     assert (under.always, under.never) == ((NAME, "Quillimar"), ("Contoso",))  # lists are added
     assert (under.requests, under.budget, under.rules) == (10, KeyBudget(epsilon=4), ())
-    assert (made.requests_of("team-a/anna"), made.requests_of("bert")) == (10, 60)
-    assert made.under(()).level == "personal"
+    assert (made.get_request_limit("team-a/anna"), made.get_request_limit("bert")) == (10, 60)
+    assert made.apply_rules(()).level == "personal"
 
 
 def test_what_is_typed_goes_with_the_file_where_that_says_nothing(written):
@@ -150,7 +150,7 @@ def test_files_are_looked_for_beside_the_policy(tmp_path):
         "upstreams: {a: {url: http://h/v1, credential: {file: key.txt}}}\nupstream: a\n"
     )
     (tmp_path / "key.txt").write_text(f"{SECRET}\n")
-    credential = read_policy(str(tmp_path / "a.yaml")).to("a").credential
+    credential = read_policy(str(tmp_path / "a.yaml")).resolve_upstream("a").credential
     assert credential is not None
     assert credential.read() == SECRET
 
@@ -160,7 +160,7 @@ def test_the_schema_that_is_shipped_is_the_one_of_the_classes():
         (files("textveil") / "data" / "gateway.schema.json").read_text(encoding="utf-8")
     )
     assert shipped == json.loads(
-        json.dumps(policy_schema())
+        json.dumps(build_policy_schema())
     )  # else: textveil gateway check --schema > that file
     jsonschema.Draft202012Validator.check_schema(shipped)
     validator = jsonschema.Draft202012Validator(shipped)
@@ -400,10 +400,10 @@ def test_a_variable_that_is_not_set_may_be_when_the_gateway_starts(written, caps
 def test_what_no_request_needs_may_be_missing(written, capsys, monkeypatch):
     monkeypatch.delenv("FAR_KEY", raising=False)
     unused = asked("http://h/v1").replace("upstream: far", "upstream: http://near/v1")
-    assert check_named(read_policy(written(unused))) == []
+    assert check_references(read_policy(written(unused))) == []
     for used in (unused.partition("\n")[2], f"{unused}rules:\n- models: [a]\n  upstream: far\n"):
         with pytest.raises(PolicyError, match="FAR_KEY"):
-            check_named(read_policy(written(used)))
+            check_references(read_policy(written(used)))
 
 
 @pytest.mark.parametrize(
@@ -451,6 +451,6 @@ def test_lists_and_credentials_are_not_shown(monkeypatch):
     to = Upstream(url="http://h/v1", credential=Credential(env="FAR_KEY"))
     rule = PolicyRule(models=("a",), always=(NAME,))
     made = Policy(upstreams={"a": to}, upstream="a", always=(NAME,), never=(NAME,), rules=(rule,))
-    for shown in (repr(made), str(made), repr(to), "\n".join(explained(made))):
+    for shown in (repr(made), str(made), repr(to), "\n".join(explain_policy(made))):
         assert SECRET not in shown
         assert NAME not in shown

@@ -16,10 +16,10 @@ from tests.gateway.test_gateway import environment as environment
 
 from textveil import Privatizer
 from textveil.gateway import Gateway
-from textveil.gateway.answers import Restoring
-from textveil.gateway.leaves import Act
-from textveil.gateway.policy import Policy
+from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import Event, responses
+from textveil.gateway.protocols.field_rules import Act
+from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.session import Session, SessionStore
 
 CANARY = "Blorvequine"
@@ -669,17 +669,17 @@ SPOKEN = "so 🙂 <WORD_1> is <WORD_2>, not <WORD_9"
 def session():
     made = Session()
     with made.noting() as notes:
-        notes.placeholder("WORD", CANARY)
-        notes.placeholder("WORD", f'{OTHER} "the" \\ old')
+        notes.assign_placeholder("WORD", CANARY)
+        notes.assign_placeholder("WORD", f'{OTHER} "the" \\ old')
     return made
 
 
 def restored(came):
     """The events of a stream, restored."""
-    stream = responses.ResponseEvents(Restoring(session()))
+    stream = responses.ResponseEvents(AnswerRestorer(session()))
     made = [each.data for event in came for each in stream.feed(Event(event["type"], event))]
     made += [each.data for each in stream.close()]
-    assert stream.ended
+    assert stream.is_complete
     return made, stream
 
 
@@ -782,7 +782,7 @@ def test_events_that_lack_what_servers_forget():
     ]
     made, stream = restored(came)
     assert [each.get("delta") for each in made] == [None, CANARY, None]
-    assert stream.remembered == ["resp_1"]
+    assert stream.upstream_names == ["resp_1"]
     assert stream.messages[0][1]["content"][0]["text"] == CANARY
 
 
@@ -856,7 +856,7 @@ def test_no_canary_leaves(client, upstream):
     upstream.answer = lambda asked: answer(asked._replace(raw=b"{}"), message("is"))
     planted = 0
     with client.with_options(timeout=120):
-        for body in specimens(responses.REQUEST, text):
+        for body in specimens(responses.RESPONSES_REQUEST, text):
             for name in ("previous_response_id", "conversation", "stream", "store"):
                 body.pop(name, None)
             if isinstance(body["input"], list):
@@ -873,12 +873,12 @@ def test_no_canary_leaves(client, upstream):
 
 
 def test_each_text_of_an_answer_is_restored():
-    restoring = Restoring(session())
+    restoring = AnswerRestorer(session())
     kept = (Act.SCHEMA, Act.MEDIA, Act.PASS, Act.REFUSE)
-    for rule in (responses.ANSWER, responses.LIST, responses.EVENT):
+    for rule in (responses.RESPONSES_ANSWER, responses.ITEM_LIST, responses.EVENT):
         for whole in specimens(
             rule, lambda act: None if act in kept else 7 if act is Act.OFFSET else "<WORD_1>"
         ):
-            made = json.dumps(restoring.whole(whole, rule))
+            made = json.dumps(restoring.restore_json(whole, rule))
             assert "WORD" not in made
             assert CANARY in made

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from textveil.gateway.answers import RestoreOptions, Restoring
-from textveil.gateway.policy import Policy
-from textveil.gateway.policy_file import explained
+from textveil.gateway.policy.policy import Policy
+from textveil.gateway.policy.policy_file import explain_policy
 from textveil.gateway.protocols import Event, Operation
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.messages import MESSAGES
 from textveil.gateway.protocols.responses import RESPONSES
-from textveil.gateway.requests import uttered
+from textveil.gateway.protocols.restoring import AnswerRestorer, RestoreOptions
+from textveil.gateway.request.parsed_request import build_utterance
 from textveil.session import Session, Utterance
 
 MAIL = "b.jarndyce@example.net"
@@ -28,7 +28,7 @@ Data = dict[str, Any]
 def session() -> Session:
     made = Session()
     with made.noting() as notes:
-        notes.placeholder("EMAIL", MAIL)
+        notes.assign_placeholder("EMAIL", MAIL)
     return made
 
 
@@ -139,11 +139,11 @@ def test_tools_and_hosts_that_the_policy_names(
     session: Session, options: RestoreOptions, put: Any, name: str
 ) -> None:
     for operation, answer in whole(name):
-        made = said(Restoring(session, options=options).whole(answer, operation.answer))
+        made = said(AnswerRestorer(session, options=options).restore_json(answer, operation.answer))
         assert (MAIL in made) is (name in put), operation.name
     for operation, events in streamed(name):
         assert operation.stream is not None
-        stream = operation.stream(Restoring(session, options=options))
+        stream = operation.stream(AnswerRestorer(session, options=options))
         made = "".join(
             said(out.data)
             for data in events
@@ -156,7 +156,7 @@ def test_the_policy_says_it() -> None:
     policy = Policy(
         upstream="https://HOST/v1", restore=RestoreOptions(hosts=("a.example",), tools=("write_*",))
     )
-    lines = "\n".join(explained(policy))
+    lines = "\n".join(explain_policy(policy))
     assert "into addresses of a.example" in lines
     assert "arguments of these tools: write_*" in lines
 
@@ -177,16 +177,16 @@ def test_results_of_tools_are_tools_whatever_the_role() -> None:
             },
         ]
     }
-    from textveil.gateway.leaves import TEXT, leaves
+    from textveil.gateway.protocols.field_rules import RELEASE_ACTS, find_leaves
 
-    own = [leaf for leaf in leaves(body, MESSAGES.request) if leaf.act in TEXT]
-    message = uttered("user", own, body)
-    assert [(text, message.source(i)) for i, text in enumerate(message.texts)] == [
+    own = [leaf for leaf in find_leaves(body, MESSAGES.request) if leaf.act in RELEASE_ACTS]
+    message = build_utterance("user", own, body)
+    assert [(text, message.get_source(i)) for i, text in enumerate(message.texts)] == [
         ("http://10.0.0.9/", "tool"),
         ("and http://10.0.0.8/", "user"),
     ]
     sources = {
-        role: Utterance(role, ("x",)).source(0)
+        role: Utterance(role, ("x",)).get_source(0)
         for role in ("system", "developer", "assistant", "tool", "", "odd")
     }
     assert sources == {

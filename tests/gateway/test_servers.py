@@ -34,11 +34,11 @@ class Server(NamedTuple):
 
     Args:
         whole: an answer with one message, and why it ended.
-        chunks: the lines of a stream of the same.
+        split_rows: the lines of a stream of the same.
     """
 
     whole: Callable[[Message, str], Any]
-    chunks: Callable[[Message, str], list[bytes]]
+    split_rows: Callable[[Message, str], list[bytes]]
 
 
 def _sse(*events: Any, end: str = "\n\n", done: bool = True) -> list[bytes]:
@@ -389,7 +389,7 @@ def test_a_round_trip_of_two_calls(client, upstream, name, stream):
     def script(asked: Asked) -> Any:
         message, finish = next(answers)
         return (
-            server.chunks(message, finish)
+            server.split_rows(message, finish)
             if asked.body.get("stream")
             else server.whole({"role": "assistant", **message}, finish)
         )
@@ -432,7 +432,7 @@ def test_a_round_trip_of_two_calls(client, upstream, name, stream):
 def test_the_sdk_s_own_stream_puts_it_together(client, upstream, name):
     """Its helper wants the fields that these servers send."""
     calls = [call(1, **ARGUMENTS)]
-    upstream.answer = lambda asked: SERVERS[name].chunks(
+    upstream.answer = lambda asked: SERVERS[name].split_rows(
         {"content": None, "tool_calls": calls}, "tool_calls"
     )
     messages: list[Any] = [{"role": "user", "content": f'mail "{MAIL}" about {CARD}'}]
@@ -441,7 +441,7 @@ def test_the_sdk_s_own_stream_puts_it_together(client, upstream, name):
             pass
         message = stream.get_final_completion().choices[0].message
     assert json.loads(message.tool_calls[0].function.arguments)["to"] == MAIL
-    upstream.answer = lambda asked: SERVERS[name].chunks({"content": FINAL}, "stop")
+    upstream.answer = lambda asked: SERVERS[name].split_rows({"content": FINAL}, "stop")
     with client.chat.completions.stream(
         model="m", messages=[*messages, message], tools=TOOLS
     ) as stream:

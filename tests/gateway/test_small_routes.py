@@ -6,15 +6,15 @@ import openai
 import pytest
 from tests.gateway.servers import serving, serving_upstream
 from tests.gateway.specimens import specimens
+from tests.gateway.test_field_rules import classified
 from tests.gateway.test_gateway import client_of
 from tests.gateway.test_gateway import environment as environment
-from tests.gateway.test_leaves import classified
 
 from textveil import Privatizer
 from textveil.gateway import Gateway
-from textveil.gateway.leaves import Act, leaves
-from textveil.gateway.policy import Policy
+from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import completions, embeddings, moderations
+from textveil.gateway.protocols.field_rules import Act, find_leaves
 
 CANARY, MAIL = "Blorvequine", "b.jarndyce@example.net"
 MODEL_LIST = {
@@ -237,10 +237,13 @@ def test_no_canary_leaves(client, upstream, operation):
 
 
 REQUEST_LEAVES = [
-    (completions.REQUEST, "model prompt prompt[] logit_bias{key} stop stop[] suffix user"),
-    (embeddings.REQUEST, "input input[] model user"),
     (
-        moderations.REQUEST,
+        completions.COMPLETION_REQUEST,
+        "model prompt prompt[] logit_bias{key} stop stop[] suffix user",
+    ),
+    (embeddings.EMBEDDING_REQUEST, "input input[] model user"),
+    (
+        moderations.MODERATION_REQUEST,
         "input input[] input[]<image_url>.image_url.url input[]<text>.text model",
     ),
 ]
@@ -252,7 +255,7 @@ def test_each_leaf_has_an_act(rule, paths):
 
 
 def test_numbers_among_texts_are_media():
-    found = leaves({"prompt": ["a", 1, [2]]}, completions.REQUEST)
+    found = find_leaves({"prompt": ["a", 1, [2]]}, completions.COMPLETION_REQUEST)
     assert [leaf.act for leaf in found] == [Act.PROTECT, Act.MEDIA, Act.MEDIA]
 
 

@@ -18,10 +18,10 @@ from tests.gateway.servers import answer_of, process, serving_upstream
 from tests.gateway.test_operations import ASKED, CANARY, KEY, ask, samples, serving, until
 
 from textveil import Privatizer
-from textveil.gateway import Gateway, Running, application
+from textveil.gateway import Gateway, ServingOptions, build_application
 from textveil.gateway.errors import RequestError
-from textveil.gateway.lanes import Lane
-from textveil.gateway.metrics import Metrics
+from textveil.gateway.serve.metrics import Metrics
+from textveil.gateway.serve.worker_pools import ThreadPool
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_what_nobody_waits_for_is_not_begun(small_table, http):
         ThreadPoolExecutor(1) as pool,
     ):
         upstream.answer = lambda _: answer_of({"content": "x"})
-        patch.setattr("textveil.gateway.process.SHORT", 1)
+        patch.setattr("textveil.gateway.serve.process.MEMORY_THREADS", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         with serving(
             Gateway(privatizer=Held("placeholder", table=small_table), upstream=upstream.url)
@@ -246,7 +246,7 @@ def test_more_streams_are_open_than_a_client_of_http_has_connections_by_default(
                 more.set()
 
     with serving_upstream(answer) as upstream:
-        served = application(Gateway(privatizer=privatizer, upstream=upstream.url))
+        served = build_application(Gateway(privatizer=privatizer, upstream=upstream.url))
         asyncio.run(open_all(served, upstream.url))
         assert len(upstream.asked) == 102
 
@@ -272,7 +272,7 @@ def test_a_stream_that_cannot_be_closed_ends_with_an_error(privatizer, http, cap
 
 def test_a_full_queue_refuses_and_says_when_to_ask_again():
     async def fill():
-        lane, go = Lane("short", 1, 2, Metrics().waiting), threading.Event()
+        lane, go = ThreadPool("short", 1, 2, Metrics().waiting), threading.Event()
         await lane.run(time.sleep, 1.2)
         waiting = [asyncio.ensure_future(lane.run(go.wait)) for _ in range(3)]
         await asyncio.sleep(0.05)
@@ -301,7 +301,7 @@ def test_what_fails_when_nobody_waits_any_more_is_not_logged(caplog):
     """As asyncio logs an exception that nobody asks for, with its message, which may hold text."""
 
     async def leave():
-        lane, go = Lane("answers", 1, None, Metrics().waiting), threading.Event()
+        lane, go = ThreadPool("answers", 1, None, Metrics().waiting), threading.Event()
 
         def fail():
             assert go.wait(20)
@@ -337,11 +337,11 @@ def test_a_full_queue_answers_as_the_api_does(small_table, http):
         ThreadPoolExecutor(3) as pool,
     ):
         upstream.answer = lambda _: answer_of({"content": "x"})
-        patch.setattr("textveil.gateway.process.SHORT", 1)
+        patch.setattr("textveil.gateway.serve.process.MEMORY_THREADS", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         held = Held("placeholder", table=small_table)
         with serving(
-            Gateway(privatizer=held, upstream=upstream.url, running=Running(queue=1))
+            Gateway(privatizer=held, upstream=upstream.url, running=ServingOptions(queue=1))
         ) as url:
             asked = [pool.submit(ask, http, url)]
             assert held.begun.wait(20)
@@ -392,11 +392,11 @@ def test_long_texts_have_a_lane_of_their_own(small_table, http):
         ThreadPoolExecutor(3) as pool,
     ):
         upstream.answer = lambda _: answer_of({"content": "x"})
-        patch.setattr("textveil.gateway.process.SHORT", 1)
+        patch.setattr("textveil.gateway.serve.process.MEMORY_THREADS", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         held = Held("placeholder", table=small_table)
         with serving(
-            Gateway(privatizer=held, upstream=upstream.url, running=Running(long=400))
+            Gateway(privatizer=held, upstream=upstream.url, running=ServingOptions(long=400))
         ) as url:
             go.set()
             known = [user("word " * 79), user("word " * 78)]

@@ -18,10 +18,10 @@ from tests.gateway.test_gateway import client_of, post
 from textveil import Privatizer
 from textveil.config import registry
 from textveil.gateway import Gateway, Policy
-from textveil.gateway.answers import Restoring
-from textveil.gateway.leaves import Act, leaves, located, record, text
 from textveil.gateway.protocols import Event, Operation
 from textveil.gateway.protocols.chat import CHAT, ChatChunks
+from textveil.gateway.protocols.field_rules import Act, find_leaves, format_path, record, text
+from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.session import MessageChain, Session, SessionStore
 
 MAIL, OTHER = "zoë.quillimar@example.org", "b.jarndyce@example.net"
@@ -324,7 +324,7 @@ def test_reasoning_goes_back_as_it_came_and_what_is_not_known_of_it_is_said_to_b
 
 def test_a_thinking_part_may_come_in_pieces(session):
     """As Mistral streams it, up to a part that breaks off."""
-    restoring = Restoring(session)
+    restoring = AnswerRestorer(session)
     chunks = ChatChunks(restoring)
     deltas = [
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": each}]}]}
@@ -342,18 +342,18 @@ def test_a_thinking_part_may_come_in_pieces(session):
     )
     assert (thought, "".join(each for each in parts if isinstance(each, str))) == (MAIL, "<EMAIL_")
     assert restoring.unresolved == 1
-    assert Restoring(session).text("<b>&lt;EMAIL_1&gt;</b>") == f"<b>{MAIL}</b>"
+    assert AnswerRestorer(session).restore_text("<b>&lt;EMAIL_1&gt;</b>") == f"<b>{MAIL}</b>"
     for left, count in (
         ("&lt;EMAIL_7&gt; <EMAIL_7>", 2),
         ("a &lt;EMAIL_", 1),
         ("a &lt;EMAIL_7&g", 1),
     ):
-        restoring = Restoring(session)
-        assert (restoring.text(left), restoring.unresolved) == (left, count)
+        restoring = AnswerRestorer(session)
+        assert (restoring.restore_text(left), restoring.unresolved) == (left, count)
 
 
 def test_calls_without_an_index_do_not_mix(session):
-    chunks = ChatChunks(Restoring(session))
+    chunks = ChatChunks(AnswerRestorer(session))
     pieces = [
         call('{"a": "<EMA', "a"),
         call('IL_1>"}', ""),
@@ -387,7 +387,7 @@ def session(hiding):
 
 def fed(session, deltas):
     """The deltas of one choice, put together, and what was not resolved."""
-    restoring = Restoring(session)
+    restoring = AnswerRestorer(session)
     chunks = ChatChunks(restoring)
     events = [{"choices": [{"delta": delta}]} for delta in deltas] + [
         {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -434,7 +434,7 @@ def test_a_stream_is_the_same_however_its_bytes_are_cut(client, upstream):
 
 
 def test_several_choices_and_calls_do_not_mix(session):
-    restoring = Restoring(session)
+    restoring = AnswerRestorer(session)
     chunks = ChatChunks(restoring)
     texts = {(0, 0): '{"a": "<EMAIL_1>"}', (0, 1): '{"b": "<EMAIL_2>"}', (1, 0): '["<EMAIL_2>"]'}
     made: dict[tuple[int, int], str] = dict.fromkeys(texts, "")
@@ -453,7 +453,7 @@ def test_several_choices_and_calls_do_not_mix(session):
                 for each in choice["delta"].get("tool_calls") or ():
                     made[choice["index"], each["index"]] += each["function"]["arguments"]
     assert [json.loads(each) for each in made.values()] == [{"a": MAIL}, {"b": OTHER}, [OTHER]]
-    assert chunks.ended
+    assert chunks.is_complete
     assert len(chunks.messages) == 2
 
 
@@ -471,7 +471,7 @@ def test_what_was_not_resolved_is_said_at_the_end_of_a_stream(hiding, upstream):
 def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeypatch):
     """Else the next request of a quick client would not know the answer."""
     told: list[str] = []
-    answered, written = MessageChain.answered, Event.written
+    answered, written = MessageChain.save_answers, Event.render
 
     def noted(self, *args, **given):
         told.append("kept")
@@ -481,8 +481,8 @@ def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeyp
         told.append(json.dumps(self.data))
         return written(self)
 
-    monkeypatch.setattr(MessageChain, "answered", noted)
-    monkeypatch.setattr(Event, "written", noted_too)
+    monkeypatch.setattr(MessageChain, "save_answers", noted)
+    monkeypatch.setattr(Event, "render", noted_too)
     upstream.answer = lambda asked: stream_of([{"content": "a"}, {"content": "b"}])
     with (
         serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
@@ -571,7 +571,7 @@ def plain():
     taken = record(text=text())
     return (
         Operation(
-            name="plain", path="/plain", request=taken, answer=taken, error=lambda refused: {}
+            name="plain", path="/plain", request=taken, answer=taken, build_error=lambda refused: {}
         ),
     )
 
@@ -644,7 +644,9 @@ def test_nothing_that_the_sdk_allows_is_unknown(kind, rule):
     assert len(allowed) > 5
     for each in allowed:
         assert [
-            located(leaf.path, each) for leaf in leaves(each, rule) if leaf.act is Act.UNKNOWN
+            format_path(leaf.path, each)
+            for leaf in find_leaves(each, rule)
+            if leaf.act is Act.UNKNOWN
         ] == []
 
 

@@ -18,14 +18,14 @@ import pytest
 from mcp import Client, MCPError
 from starlette.testclient import TestClient
 from tests.gateway.servers import Asked, serving_upstream
-from tests.gateway.test_leaves import unclassified
+from tests.gateway.test_field_rules import unclassified
 
 from textveil import Privatizer
 from textveil.cli import main
 from textveil.errors import ConfigError, LimitReached
-from textveil.gateway import Gateway, Policy, ToolServer, application, toolserver
-from textveil.gateway.leaves import Act
+from textveil.gateway import Gateway, Policy, ToolServer, build_application, toolserver
 from textveil.gateway.protocols import mcp as tables
+from textveil.gateway.protocols.field_rules import Act
 from textveil.session import Session, SessionStore
 
 TOOLS = Path(__file__).parent / "tool_server.py"
@@ -35,13 +35,13 @@ CANARIES = (MAIL, PHONE, CARD, "rui.server@example.org", "admin.tool@example.org
 
 ANSWERS: dict[str, tuple[type, Any]] = {
     "tools/list": (mcp.types.ListToolsResult, tables.TOOLS),
-    "tools/call": (mcp.types.CallToolResult, tables.CALL),
+    "tools/call": (mcp.types.CallToolResult, tables.CALL_TOOL),
     "resources/list": (mcp.types.ListResourcesResult, tables.RESOURCES),
     "resources/templates/list": (mcp.types.ListResourceTemplatesResult, tables.TEMPLATES),
-    "resources/read": (mcp.types.ReadResourceResult, tables.READ),
+    "resources/read": (mcp.types.ReadResourceResult, tables.READ_RESOURCE),
     "prompts/list": (mcp.types.ListPromptsResult, tables.PROMPTS),
-    "prompts/get": (mcp.types.GetPromptResult, tables.PROMPT_GIVEN),
-    "completion/complete": (mcp.types.CompleteResult, tables.COMPLETED),
+    "prompts/get": (mcp.types.GetPromptResult, tables.GET_PROMPT),
+    "completion/complete": (mcp.types.CompleteResult, tables.COMPLETION),
 }
 
 
@@ -114,7 +114,7 @@ def run(request, stage, privatizer, tmp_path) -> Callable[..., None]:
         tools = ToolServer(**({"privatizer": privatizer, "policy": ALL} | upstream | options))
 
         async def within() -> None:
-            async with tools.connected() as server, Client(server) as client:
+            async with tools.connect() as server, Client(server) as client:
                 stage = Stage(client, notes)
                 await test(stage)
                 assert not [canary for canary in CANARIES if canary in stage.seen]
@@ -344,13 +344,13 @@ def test_two_gateways_with_one_session_restore_each_others(
             apart = ToolServer(
                 privatizer=privatizer, policy=ALL, upstream=url, session=other.open("bea")
             )
-            async with first.connected() as server, Client(server) as client:
+            async with first.connect() as server, Client(server) as client:
                 found = await client.call_tool("find_person", {"query": "Dora"})
             mail = found.structured_content["email"]
-            async with again.connected() as server, Client(server) as client:
+            async with again.connect() as server, Client(server) as client:
                 await client.call_tool("say", {"text": mail})
             assert json.loads(notes.read_text().splitlines()[-1])["text"] == MAIL
-            async with apart.connected() as server, Client(server) as client:
+            async with apart.connect() as server, Client(server) as client:
                 await client.call_tool("say", {"text": mail})
             assert json.loads(notes.read_text().splitlines()[-1])["text"] == mail
 
@@ -381,7 +381,7 @@ def test_a_gateway_before_the_model_mixes_nothing_up(run, privatizer) -> None:
             },
         ]
         gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
-        with TestClient(application(gateway), base_url="http://127.0.0.1") as program:
+        with TestClient(build_application(gateway), base_url="http://127.0.0.1") as program:
             came = program.post("/v1/chat/completions", json={"model": "m", "messages": messages})
         text = came.json()["choices"][0]["message"]["content"]
         assert text == messages[-1]["content"]
@@ -407,7 +407,9 @@ def test_what_is_answered_twice_is_drawn_once(small_table) -> None:
             {"type": "text", "text": "Blorvequine met Quillimar and left the house of Marbo"}
         ]
     }
-    assert tools.protected(tables.CALL, answer) == tools.protected(tables.CALL, answer)
+    assert tools.protect_answer(tables.CALL_TOOL, answer) == tools.protect_answer(
+        tables.CALL_TOOL, answer
+    )
 
 
 def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, monkeypatch) -> None:
@@ -426,7 +428,7 @@ def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, m
             session=session,
             policy=Policy(tools=("*",), schemas="pass"),
         )
-        async with tools.connected() as server, Client(server) as client:
+        async with tools.connect() as server, Client(server) as client:
             made = await client.call_tool("say", {"text": "a"})
             assert made.is_error
             assert (
@@ -439,13 +441,13 @@ def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, m
 
 def test_an_address_of_a_document_leads_back(privatizer) -> None:
     tools = ToolServer(privatizer=privatizer, policy=ALL, command=("none",))
-    made = tools.protected(
-        tables.CALL, {"content": [{"type": "text", "text": f"<r><n>{MAIL}</n></r>"}]}
+    made = tools.protect_answer(
+        tables.CALL_TOOL, {"content": [{"type": "text", "text": f"<r><n>{MAIL}</n></r>"}]}
     )
     assert made["content"][0]["text"] == "<r><n>&lt;EMAIL_1&gt;</n></r>"
     for written in ("<EMAIL_1>", "&lt;EMAIL_1&gt;", "%3CEMAIL_1%3E"):
-        assert tools.address(f"files:///{written}") == f"files:///{MAIL}"
-    assert tools.address("files:///&lt;EMAIL_7&gt;") == "files:///&lt;EMAIL_7&gt;"
+        assert tools.restore_address(f"files:///{written}") == f"files:///{MAIL}"
+    assert tools.restore_address("files:///&lt;EMAIL_7&gt;") == "files:///&lt;EMAIL_7&gt;"
 
 
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
@@ -465,7 +467,7 @@ def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> N
 
     tools = ToolServer(privatizer=privatizer, policy=ALL, command=("none",))
     with pytest.raises(RequestError) as refused:
-        tools.protected(tables.CALL, came)
+        tools.protect_answer(tables.CALL_TOOL, came)
     assert says in str(refused.value)
     assert MAIL not in str(refused.value)
     dropping = ToolServer(
@@ -473,7 +475,7 @@ def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> N
         command=("none",),
         policy=Policy(tools=("*",), unknown="drop", media="pass"),
     )
-    assert MAIL not in json.dumps(dropping.protected(tables.CALL, came))
+    assert MAIL not in json.dumps(dropping.protect_answer(tables.CALL_TOOL, came))
 
 
 @pytest.mark.parametrize("given", [{}, {"upstream": "http://127.0.0.1:9/mcp", "command": ("a",)}])
@@ -498,7 +500,7 @@ def test_no_act_lets_text_pass() -> None:
     """What passes is numbers, and what a shape or a list of words keeps free of text."""
     assert tables.CURSOR.text is Act.PASS
     assert tables.CURSOR.shape is not None
-    assert tables.NAME.shape is not None
+    assert tables.MCP_NAME.shape is not None
 
 
 # ---- the verb --------------------------------------------------------------------------------------------------------

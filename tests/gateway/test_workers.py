@@ -22,8 +22,8 @@ from tests.gateway.test_operations import CANARY, KEY, lines, samples, until
 from tests.lanes import first_of_each
 
 from textveil import cli
-from textveil.gateway.process import LAST_WORDS
-from textveil.gateway.workers import MORE
+from textveil.gateway.serve.process import FINAL_SECONDS
+from textveil.gateway.serve.workers import KILL_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -444,7 +444,7 @@ def test_the_unit_of_the_documents_starts_and_stops(tmp_path):
         finally:
             running.kill()
     grace = float(arguments[arguments.index("--grace") + 1])
-    assert float(service["TimeoutStopSec"]) > grace + MORE + LAST_WORDS
+    assert float(service["TimeoutStopSec"]) > grace + KILL_SECONDS + FINAL_SECONDS
     assert {each.name for each in tmp_path.iterdir()} >= {"audit.jsonl", "keys", "veil.db"}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from textveil.errors import GuaranteeError
 from textveil.guarantee import Claim, Guarantee, Restricted, compose, condense, summarize
-from textveil.guarantee.wording import number
+from textveil.guarantee.wording import format_number
 
 METRIC = Claim(
     mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, parameter="eta"
@@ -104,7 +104,7 @@ def test_explain_names_the_whole_statement() -> None:
 
 @given(st.floats(1e-6, 1e6))
 def test_printed_numbers_are_never_below_the_bound(value: float) -> None:
-    printed = float(number(value))
+    printed = float(format_number(value))
     assert value * (1 - 1e-9) <= printed <= value * 1.002
 
 
@@ -206,10 +206,10 @@ def test_restricted_promises_add_up_over_releases_and_stand_side_by_side_over_te
 
 
 def test_a_claim_for_words_of_several_pieces_loses_what_it_loses_besides_for_each() -> None:
-    several = SENSITIVE.times(3)
+    several = SENSITIVE.scale_pieces(3)
     assert several.restricted is not None
     assert several.restricted.additive == 0.75
-    assert replace(METRIC, additive=0.1).times(3).additive == pytest.approx(0.3)
+    assert replace(METRIC, additive=0.1).scale_pieces(3).additive == pytest.approx(0.3)
 
 
 # ---- composition ------------------------------------------------------------------------------------------
@@ -303,9 +303,14 @@ def test_releases_that_were_chosen_among_more_do_not_compose() -> None:
 
 def test_what_bounds_any_two_words_besides_the_diameter() -> None:
     claim = replace(METRIC, diameter=1.5, additive=0.25, most=20.0)
-    assert claim.ldp(np.array([0.0, 4.0, 100.0, math.inf])).tolist() == [0.0, 6.25, 20.0, math.inf]
-    assert claim.times(3).ldp(np.array([100.0])).tolist() == [60.0]
-    assert claim.induced().ldp(np.array([100.0])).tolist() == [100.0]
+    assert claim.compute_ldp(np.array([0.0, 4.0, 100.0, math.inf])).tolist() == [
+        0.0,
+        6.25,
+        20.0,
+        math.inf,
+    ]
+    assert claim.scale_pieces(3).compute_ldp(np.array([100.0])).tolist() == [60.0]
+    assert claim.convert_to_ldp().compute_ldp(np.array([100.0])).tolist() == [100.0]
     one, other = statement(100.0, claim=claim), statement(50.0, claim=replace(claim, most=21.0))
     assert one.epsilon_ldp == 20.0
     assert "at most 20 for any two words" in one.headline()

@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil.detect.spans import TYPES
-from textveil.guarantee import Claim, Group, Guarantee, compose, condense, hidden, summarize
-from textveil.guarantee.wording import THINGS, listing, number
+from textveil.guarantee import (
+    Claim,
+    Group,
+    Guarantee,
+    compose,
+    condense,
+    describe_hidden,
+    summarize,
+)
+from textveil.guarantee.wording import TYPE_NOUNS, format_number, join_parts
 from textveil.protect import GROUPS
 from textveil.text import Item, Kind, Mask, Released
 
@@ -194,7 +202,7 @@ def test_every_word_is_counted_once_and_no_bound_is_below_what_is_spent(
         largest = re.search(r"epsilon (?:up to )?([\d.]+)", said)
         assert largest is not None
         assert float(largest[1]) >= max(finite) * (1 - 1e-9)
-        assert ("up to" in said) == (number(min(finite)) != number(max(finite)))
+        assert ("up to" in said) == (format_number(min(finite)) != format_number(max(finite)))
     assert said.startswith("No guarantee") == bool(reasons)
 
 
@@ -288,51 +296,53 @@ def test_what_was_hidden_is_told_by_type_and_number(
     labels = {label for kind, label, _ in items if kind == "word"}
     what = "word" if "other" in labels else "name"
     drawn = f" (a drawn {what} may by chance be the original)" if labels else ""
-    assert hidden([release(*items)]) == f"{says}{drawn}; {REST}"
+    assert describe_hidden([release(*items)]) == f"{says}{drawn}; {REST}"
 
 
 def test_what_was_sent_earlier_is_told() -> None:
-    said = hidden([release(PASSED)])
-    assert hidden([release(PASSED)], 1) == (
+    said = describe_hidden([release(PASSED)])
+    assert describe_hidden([release(PASSED)], 1) == (
         f"{said} 1 name or number was sent earlier as it stands; from now on it is hidden."
     )
-    assert hidden([release(PASSED)], 2) == (
+    assert describe_hidden([release(PASSED)], 2) == (
         f"{said} 2 names or numbers were sent earlier as they stand; from now on they are hidden."
     )
 
 
 def test_where_nothing_was_found_nothing_is_promised() -> None:
-    assert hidden([release()]) == hidden([release()] * 2) == "There were no words."
-    assert hidden([release(PASSED)]) == (
+    assert (
+        describe_hidden([release()]) == describe_hidden([release()] * 2) == "There were no words."
+    )
+    assert describe_hidden([release(PASSED)]) == (
         "Nothing was found to hide, so the text is unchanged; there may still be something private in it."
     )
-    assert hidden([release(PASSED, casing=False)]).startswith(
+    assert describe_hidden([release(PASSED, casing=False)]).startswith(
         "Nothing was found to hide, so the text is in lower case;"
     )
-    assert hidden([release(PASSED)] * 2) == (
+    assert describe_hidden([release(PASSED)] * 2) == (
         "Nothing was found to hide, so the texts are unchanged; there may still be something private in them."
     )
 
 
 def test_several_texts_lower_case_and_words_that_are_left_out_are_told() -> None:
-    assert hidden([release(GIVEN), release(GIVEN)]) == (
+    assert describe_hidden([release(GIVEN), release(GIVEN)]) == (
         f"2 persons replaced (a drawn name may by chance be the original); {REST}"
     )
-    assert hidden([release(GIVEN, casing=False, dropped=2)]) == (
+    assert describe_hidden([release(GIVEN, casing=False, dropped=2)]) == (
         "1 person replaced (a drawn name may by chance be the original) and 2 words left out; the rest is in lower "
         "case, and nothing is claimed about it."
     )
 
 
 def test_every_type_that_textveil_gives_has_words_for_one_and_for_several() -> None:
-    assert {*TYPES} <= {*THINGS}
-    for one, several in THINGS.values():
+    assert {*TYPES} <= {*TYPE_NOUNS}
+    for one, several in TYPE_NOUNS.values():
         assert one != several
-    assert not {*GROUPS} & {*THINGS}
+    assert not {*GROUPS} & {*TYPE_NOUNS}
 
 
 def test_parts_are_listed_as_in_a_sentence() -> None:
-    assert [listing(list(each)) for each in ("", "a", "ab", "abc")] == [
+    assert [join_parts(list(each)) for each in ("", "a", "ab", "abc")] == [
         "",
         "a",
         "a and b",

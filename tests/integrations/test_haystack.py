@@ -40,7 +40,7 @@ class Scripted:
     def __init__(self, said, calls=()):
         self.said, self.calls, self.seen = said, calls, []
 
-    def chunks(self):
+    def split_rows(self):
         for each in self.said:
             yield StreamingChunk(content=each)
         for i, (name, arguments) in enumerate(self.calls):
@@ -76,7 +76,7 @@ class Scripted:
                 [(each.description, each.parameters) for each in tools or ()],
             )
         )
-        for chunk in self.chunks() if streaming_callback else ():
+        for chunk in self.split_rows() if streaming_callback else ():
             streaming_callback(chunk)
         return self.reply()
 
@@ -86,7 +86,7 @@ class Waits(Scripted):
         self, messages, streaming_callback=None, generation_kwargs=None, tools=None
     ):
         self.seen.append((messages, generation_kwargs, tools))
-        for chunk in self.chunks() if streaming_callback else ():
+        for chunk in self.split_rows() if streaming_callback else ():
             await streaming_callback(chunk)
         return self.reply()
 

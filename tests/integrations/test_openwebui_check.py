@@ -50,7 +50,7 @@ def asked(monkeypatch):
         state = SimpleNamespace(
             app=SimpleNamespace(state=SimpleNamespace(MODELS=MODELS)), state=SimpleNamespace()
         )
-        asyncio.run(pipe._check("textveil", model, state))
+        asyncio.run(pipe._check_settings("textveil", model, state))
 
     yield ask
     sys.modules.pop("textveil.integrations.openwebui", None)

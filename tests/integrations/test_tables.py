@@ -20,8 +20,8 @@ import polars
 from textveil import Privatizer, Protector
 from textveil.errors import ConfigError, InputError, UnknownName
 from textveil.integrations import frames
-from textveil.integrations.datasets import privatize, statement_of
-from textveil.integrations.releases import holds_text
+from textveil.integrations.datasets import privatize, read_statement
+from textveil.integrations.releases import has_text
 
 CANARY = "zyxqorvian"
 KEY = bytes(range(32))
@@ -206,12 +206,12 @@ def test_numbers_and_dates_hold_no_text():
         numpy.float32(1),
         numpy.bool_(1),
     ):
-        assert not holds_text([value])
-    assert not holds_text(numpy.array([[1, 2]]))
-    assert not holds_text(pandas.Series([day]))
-    assert holds_text(numpy.array(["a"], dtype=object))
-    assert holds_text(bytearray(b"a"))
-    assert holds_text(object())
+        assert not has_text([value])
+    assert not has_text(numpy.array([[1, 2]]))
+    assert not has_text(pandas.Series([day]))
+    assert has_text(numpy.array(["a"], dtype=object))
+    assert has_text(bytearray(b"a"))
+    assert has_text(object())
 
 
 def test_ids_are_needed():
@@ -235,13 +235,13 @@ def test_an_error_reaches_the_host(dataset):
 
 def test_the_statement_goes_along(dataset):
     made = dataset.map(privatize(VEIL, id="id", statement="promise"), batched=True, batch_size=7)
-    said = statement_of(made["promise"])
+    said = read_statement(made["promise"])
     whole = list(VEIL.privatize_many(dataset["text"][:]))
     assert said.texts == 30
     assert said.epsilon == pytest.approx(8)
     assert said.words == sum(each.guarantee.words for each in whole)
     with pytest.raises(InputError, match="no statement"):
-        statement_of([None])
+        read_statement([None])
     with pytest.raises(InputError, match="already"):
         made.map(privatize(VEIL, id="id", statement="promise", keep=["promise"]), batched=True)
 

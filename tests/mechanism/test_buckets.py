@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from textveil.errors import BudgetError
-from textveil.mechanism import Block, Bucketized, Hybrid, Layout
-from textveil.mechanism.buckets import Buckets, KnownCuts, losses
+from textveil.mechanism import Block, BucketRule, Hybrid, Layout
+from textveil.mechanism.buckets import BucketCache, Buckets, compute_losses
 from textveil.mechanism.papers import cape
-from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
+from textveil.mechanism.rule import EXPONENT_CAP, LOG_RATIO_ROUNDING
 from textveil.randomness import Ids, Ints, Values
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable, Metric, load_table
@@ -27,8 +27,8 @@ ORACLE = {0: 8.61, 1: 9.07, 6: 11.21, 10: 12.68, 14: 14.24, 20: 16.77}
 def exact(table: EmbeddingTable, nominals: list[float], **options: Any) -> Values:
     made = cape(form="additive", edges="public", distance="chord", **options)
     assert isinstance(made.utility, Hybrid)
-    assert isinstance(made.rule, Bucketized)
-    return losses(table, made.utility, made.rule, np.array(nominals))
+    assert isinstance(made.rule, BucketRule)
+    return compute_losses(table, made.utility, made.rule, np.array(nominals))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def instances(count: int) -> list[tuple[Buckets, float]]:
         a, b = np.exp(rng.uniform(-1.5, 3, size=(2, words, 1)))
         scores = rng.beta(a, b, size=(int(words), int(candidates)))
         made.append(
-            (Buckets.of(scores, int(rng.integers(2, 60)), (0.0, 1.0)), float(rng.uniform(0, 2)))
+            (Buckets.build(scores, int(rng.integers(2, 60)), (0.0, 1.0)), float(rng.uniform(0, 2)))
         )
     return made
 
@@ -120,22 +120,22 @@ def test_what_is_promised_bounds_any_scores(small_table: EmbeddingTable) -> None
     """The bound for any context, on scores that make it large: one bucket with one word, one with all others."""
     made = cape(context="public", bound=1.0, floor=0.0, edges="public")
     assert isinstance(made.utility, Hybrid)
-    assert isinstance(made.rule, Bucketized)
+    assert isinstance(made.rule, BucketRule)
     for buckets in (2, 50, 4000):
-        rule = Bucketized(buckets=buckets, edges="public")
+        rule = BucketRule(buckets=buckets, edges="public")
         most = min(buckets, (len(small_table) + 1) // 2)
         few = np.zeros(len(small_table))
         few[-1] = 1.0  # the last candidate alone in the best bucket: near certain
         many = np.concatenate((np.zeros(len(few) - most + 1), np.linspace(0, 1, most)[1:]))[::-1]
-        cut = Buckets.of(np.stack([few, many]), buckets, (0.0, 1.0))
+        cut = Buckets.build(np.stack([few, many]), buckets, (0.0, 1.0))
         for nominal in (0.0, 5.0, 39.0, 60.0):
             laws = np.take_along_axis(cut.log_probs(np.full(2, nominal / 2)), cut.number, axis=1)
             worst = float(np.abs(laws[0] - laws[1]).max())
-            promised = rule.constant(small_table, made.utility, np.array([nominal]))[0]
+            promised = rule.compute_loss(small_table, made.utility, np.array([nominal]))[0]
             assert promised == pytest.approx(
                 min(nominal / 2, EXPONENT_CAP)
                 + math.log(most * (len(small_table) - most + 1))
-                + ROUNDING
+                + LOG_RATIO_ROUNDING
             )
             assert worst <= promised
             if buckets == 2 and nominal >= 39:
@@ -148,14 +148,14 @@ def test_rows_that_are_known_have_the_buckets_of_rows_that_are_cut(
 ) -> None:
     made = cape(form="product", distance="chord")
     assert isinstance(made.utility, Hybrid)
-    assert isinstance(made.rule, Bucketized)
-    known = KnownCuts(made.rule, small_table, made.utility, most=most)
+    assert isinstance(made.rule, BucketRule)
+    known = BucketCache(made.rule, small_table, made.utility, max_rows=most)
     rng = np.random.default_rng(2)
     for size in (1, 3, 2, 7, 3, 1):
         rows = rng.integers(len(small_table), size=size)
-        found = known.of(rows)
-        scores = made.utility.given(small_table, rows, None).values()
-        expected = made.rule.cut(small_table, made.utility, scores)
+        found = known.get(rows)
+        scores = made.utility.score_rows(small_table, rows, None).get_values()
+        expected = made.rule.assign_buckets(small_table, made.utility, scores)
         assert (found.number == expected.number).all()
         assert (found.counts == expected.counts).all()
         assert np.allclose(found.means, expected.means, rtol=1e-12)
@@ -165,14 +165,14 @@ def test_a_word_that_comes_again_is_scored_once(
     small_table: EmbeddingTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored: list[int] = []
-    near = Hybrid.near
+    near = Hybrid.score_distances
 
     def counted(self: Hybrid, table: EmbeddingTable, rows: Ids) -> Values:
         scored.extend(rows.tolist())
         return near(self, table, rows)
 
-    monkeypatch.setattr(Hybrid, "near", counted)
-    monkeypatch.setattr("textveil.mechanism.select.CELLS", 4 * len(small_table))
+    monkeypatch.setattr(Hybrid, "score_distances", counted)
+    monkeypatch.setattr("textveil.mechanism.select.MAX_SCORE_CELLS", 4 * len(small_table))
     rows = np.array([5, 7, 5, 5, 7, 9, 5, 9])
     layout = Layout(
         roles=np.ones(8, np.int8), documents=np.array([0, 3, 6, 8]), unit_of=np.arange(8)
@@ -185,7 +185,7 @@ def test_a_word_that_comes_again_is_scored_once(
 
 def test_the_papers_bound_is_what_published_says(small_table: EmbeddingTable) -> None:
     made = cape(nominal=1.0, form="additive", edges="public", distance="chord", buckets=50)
-    said = made.published(small_table, Layout.of(2), np.array([1.0, 3.0]))
+    said = made.build_paper_claim(small_table, Layout.build(2), np.array([1.0, 3.0]))
     assert said is not None
     counts = np.array(
         [
@@ -217,7 +217,7 @@ def test_budgets_come_back_as_what_is_spent(
 ) -> None:
     """No word spends more than it may; a word that binds its position (or its text) spends all of it."""
     made = cape(context=mode, bound=2.0, floor=0.0, lambda_L=0.5)
-    layout = Layout.of(*sizes)
+    layout = Layout.build(*sizes)
     few = made.spend(small_table, layout, np.zeros(sum(sizes)))
     wanted = few * (1 + rare) + np.random.default_rng(seed).uniform(0.01, 25, size=sum(sizes))
     nominal = made.calibrate(small_table, layout, wanted)
@@ -240,7 +240,7 @@ def test_budgets_come_back_as_what_is_spent(
 @pytest.mark.parametrize("mode", MODES)
 def test_less_than_the_floor_is_refused_in_one_line(mode: Any, small_table: EmbeddingTable) -> None:
     made = cape(context=mode, bound=2.0, floor=0.0)
-    layout = Layout.of(3)
+    layout = Layout.build(3)
     floor = made.spend(small_table, layout, np.zeros(3))
     made.calibrate(small_table, layout, floor * (1 + 1e-9))
     with pytest.raises(BudgetError, match="cape cannot promise less than epsilon") as refused:
@@ -269,17 +269,17 @@ def p_value(drawn: Ints, law: Values) -> float:
 @pytest.mark.parametrize("edges", ["scores", "public"])
 def test_draws_follow_the_law(edges: Any, small_table: EmbeddingTable) -> None:
     made = cape(nominal=9.0, edges=edges, buckets=8)
-    assert isinstance(made.rule, Bucketized)
+    assert isinstance(made.rule, BucketRule)
     assert isinstance(made.utility, Hybrid)
     n = 20_000
-    draws = next(SeededRandomness(5).open([50] * (n // 50)).chunks(n))[1]
-    one = made.utility.given(small_table, np.array([11]), None).values()
-    cut = made.rule.cut(small_table, made.utility, np.repeat(one, n, axis=0))
-    rate = made.rule.rate(small_table, made.utility, np.full(n, 9.0))
+    draws = next(SeededRandomness(5).open([50] * (n // 50)).split_rows(n))[1]
+    one = made.utility.score_rows(small_table, np.array([11]), None).get_values()
+    cut = made.rule.assign_buckets(small_table, made.utility, np.repeat(one, n, axis=0))
+    rate = made.rule.compute_rate(small_table, made.utility, np.full(n, 9.0))
     drawn = made.rule.draw(draws, cut, rate)
-    law = np.exp(made.log_probs_given(small_table, np.array([11]), np.array([9.0])))[0]
+    law = np.exp(made.compute_given_law(small_table, np.array([11]), np.array([9.0])))[0]
     assert p_value(drawn, law) > RATE
-    other = np.exp(made.log_probs_given(small_table, np.array([11]), np.array([7.0])))[0]
+    other = np.exp(made.compute_given_law(small_table, np.array([11]), np.array([7.0])))[0]
     assert p_value(drawn, other) < RATE
 
 
@@ -291,11 +291,11 @@ def test_laws_come_in_the_order_of_the_words() -> None:
     )
     mechanism = cape(nominal=6.0)
     rows = np.array([50, 3, 7, 3])
-    together = mechanism.log_probs(table, Block(layout=Layout.of(4), rows=rows), np.full(4, 6.0))
+    together = mechanism.log_probs(table, Block(layout=Layout.build(4), rows=rows), np.full(4, 6.0))
     assert together is not None
     for row, law in zip(rows, together, strict=True):
         alone = mechanism.log_probs(
-            table, Block(layout=Layout.of(1), rows=np.array([row])), np.array([6.0])
+            table, Block(layout=Layout.build(1), rows=np.array([row])), np.array([6.0])
         )
         assert alone is not None
         assert np.array_equal(law, alone[0])
@@ -312,18 +312,18 @@ def test_ties_at_edges_do_not_depend_on_what_else_is_asked_for(
     )
     utility = cape(form=form).utility
     alone = np.concatenate(
-        [utility.given(table, np.array([row]), None).values() for row in range(121)]
+        [utility.score_rows(table, np.array([row]), None).get_values() for row in range(121)]
     )
     for others in (121, 60, 7):
         rows = np.arange(others)
-        assert np.array_equal(utility.given(table, rows, None).values(), alone[:others])
+        assert np.array_equal(utility.score_rows(table, rows, None).get_values(), alone[:others])
 
 
 @pytest.mark.parametrize("name", ["minilm", "minilm-s"])
 @pytest.mark.parametrize("distance", ["euclidean", "chord"])
 def test_the_shipped_tables_have_their_true_losses(name: str, distance: Metric) -> None:
     table, mechanism = load_table(name), cape(distance=distance)
-    spent = mechanism.spend(table, Layout.of(3), np.array([0.0, 6.0, 20.0]))
+    spent = mechanism.spend(table, Layout.build(3), np.array([0.0, 6.0, 20.0]))
     assert (np.array([9.0, 11.6, 17.9]) < spent).all()
     assert (spent < np.array([10.2, 12.8, 18.7])).all(), (
         "the bound for any score is 13.9 at nominal 0"
@@ -336,5 +336,5 @@ def test_a_table_that_took_a_shipped_name_does_not_get_its_losses() -> None:
     words = [f"w{i}a" for i in range(len(rows))]
     plain = EmbeddingTable.build(name="minilm-s", words=words, vectors=rows)
     named = dataclasses.replace(plain, stored=load_table("minilm-s").stored)
-    spent = cape().spend(named, Layout.of(1), np.zeros(1))
+    spent = cape().spend(named, Layout.build(1), np.zeros(1))
     assert spent[0] == pytest.approx(math.log(50 * (2100 - 49)), abs=1e-5)

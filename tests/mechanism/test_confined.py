@@ -12,12 +12,12 @@ from scipy import stats
 
 from textveil.errors import TableError
 from textveil.mechanism import Block, Layout, confined, radius
-from textveil.mechanism.confined import Sensitive, spread
+from textveil.mechanism.confined import SensitiveList, compute_noise_scales
 from textveil.mechanism.papers import custext, custext_plus, rantext, santext_plus
 from textveil.randomness import Flags, Ints, Values
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable, load_table
-from textveil_bench.audit.fit import binomial
+from textveil_bench.audit.fit import compute_binomial_p
 
 RATE = 1e-6
 
@@ -25,7 +25,7 @@ RATE = 1e-6
 def laws(mechanism: Any, table: EmbeddingTable, parameter: float) -> Values:
     """ln P [private word, output]."""
     size = len(table)
-    block = Block(layout=Layout.of(*[1] * size), rows=np.arange(size))
+    block = Block(layout=Layout.build(*[1] * size), rows=np.arange(size))
     found: Values = mechanism.log_probs(table, block, np.full(size, parameter))
     assert np.exp(found).sum(axis=1) == pytest.approx(np.ones(size), abs=1e-9)
     return found
@@ -41,7 +41,7 @@ def losses(found: Values) -> Values:
 
 
 def draw(mechanism: Any, table: EmbeddingTable, row: int, parameter: float, n: int) -> Ints:
-    block = Block(layout=Layout.of(*[50] * (n // 50)), rows=np.full(n, row))
+    block = Block(layout=Layout.build(*[50] * (n // 50)), rows=np.full(n, row))
     drawn: Ints = mechanism.privatize(table, block, np.full(n, parameter), rng=SeededRandomness(6))
     return drawn
 
@@ -65,7 +65,9 @@ def test_losses_inside_the_groups_of_the_first_8000_rows(minilm_s: EmbeddingTabl
     s8 = EmbeddingTable.build(
         name="s8", words=minilm_s.words[:8000], vectors=minilm_s.take(slice(0, 8000))
     )
-    found = custext(k=20).within(s8, Layout.of(3), np.array([1.0, 6.0, 10.0]))
+    found = custext(k=20).compute_restricted_epsilon(
+        s8, Layout.build(3), np.array([1.0, 6.0, 10.0])
+    )
     assert found == pytest.approx([0.591, 3.38, 5.27], abs=0.005)
 
 
@@ -76,14 +78,16 @@ def test_inside_a_group_the_loss_is_what_is_said_and_across_groups_infinite(
 ) -> None:
     mechanism = custext(k=k)
     lost = losses(laws(mechanism, small_table, nominal))
-    pairs = mechanism.pairs(small_table, np.arange(60))
+    pairs = mechanism.mark_restricted_pairs(small_table, np.arange(60))
     assert (pairs == pairs.T).all()
     assert pairs.sum(axis=1).max() <= k
     assert np.isinf(lost[~pairs]).all()
-    said = mechanism.within(small_table, Layout.of(1), np.array([nominal]))[0]
+    said = mechanism.compute_restricted_epsilon(small_table, Layout.build(1), np.array([nominal]))[
+        0
+    ]
     assert lost[pairs].max() == pytest.approx(said, rel=1e-9)  # exact
     assert said < nominal
-    assert np.isinf(mechanism.spend(small_table, Layout.of(1), np.array([nominal]))).all()
+    assert np.isinf(mechanism.spend(small_table, Layout.build(1), np.array([nominal]))).all()
 
 
 def scratch(table: EmbeddingTable, row: int, members: Ints, nominal: float) -> Values:
@@ -105,7 +109,7 @@ def test_lists_of_the_nearest_words_and_their_draws(small_table: EmbeddingTable)
     drawn = draw(mechanism, small_table, row, 5.0, 20_000)
     assert p_value(drawn, law) > RATE
     assert p_value(drawn, scratch(small_table, row, members, 4.5)) < RATE
-    assert not mechanism.pairs(small_table, np.arange(60)).any()
+    assert not mechanism.mark_restricted_pairs(small_table, np.arange(60)).any()
     assert mechanism.claim(small_table).restricted is None
     assert np.isinf(losses(laws(mechanism, small_table, 5.0))[~np.eye(60, dtype=bool)]).mean() > 0.9
 
@@ -122,7 +126,7 @@ def test_groups_are_made_round_the_first_word_that_is_in_none(small_table: Embed
         group[members] = number
         free -= set(members)
         number += 1
-    pairs = custext(k=7).pairs(small_table, np.arange(60))
+    pairs = custext(k=7).mark_restricted_pairs(small_table, np.arange(60))
     assert (pairs == (group[:, None] == group)).all()
 
 
@@ -207,11 +211,13 @@ def test_stop_words_that_are_kept_come_out_and_are_in_no_pair() -> None:
     others = np.array([1, 3, 4, 5, 6, 7])
     assert (law[stops] == np.eye(8)[stops]).all()
     assert law[others] == pytest.approx(np.exp(laws(drawn, table, 3.0))[others])
-    pairs = kept.pairs(table, np.arange(8))
+    pairs = kept.mark_restricted_pairs(table, np.arange(8))
     assert not pairs[stops].any()
     assert losses(np.log(law, where=law > 0, out=np.full((8, 8), -np.inf)))[
         pairs
-    ].max() == pytest.approx(kept.within(table, Layout.of(1), np.array([3.0]))[0])
+    ].max() == pytest.approx(
+        kept.compute_restricted_epsilon(table, Layout.build(1), np.array([3.0]))[0]
+    )
     assert (draw(kept, table, 0, 3.0, 500) == 0).all()
 
 
@@ -226,7 +232,7 @@ def test_the_scale_of_the_noise_is_that_of_the_public_code(small_table: Embeddin
         (1.99, 1.99),
         (3.0, 9.3111 + 0.016582 * math.log(19.0647 * 3 - 38.1294)),
     ):
-        assert spread(small_table, np.array([nominal]))[0] == pytest.approx(
+        assert compute_noise_scales(small_table, np.array([nominal]))[0] == pytest.approx(
             ranges / divisor, rel=1e-5
         )
 
@@ -268,11 +274,11 @@ def test_words_that_come_out_for_a_long_radius_alone_follow_the_law(
     mechanism, nominal = rantext(nominal=4.0), 4.0
     counts = np.bincount(draw(mechanism, table, 0, nominal, 1_000_000), minlength=len(table))
     assert (counts < 300).sum() > 5
-    assert binomial(counts, np.exp(laws(mechanism, table, nominal)[0])) > RATE
+    assert compute_binomial_p(counts, np.exp(laws(mechanism, table, nominal)[0])) > RATE
     confined._compute_parts.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(radius, "CUTS", radius.CUTS[::15])
-        assert binomial(counts, np.exp(laws(mechanism, table, nominal)[0])) < RATE
+        patch.setattr(radius, "CUT_PROBABILITIES", radius.CUT_PROBABILITIES[::15])
+        assert compute_binomial_p(counts, np.exp(laws(mechanism, table, nominal)[0])) < RATE
     confined._compute_parts.cache_clear()
 
 
@@ -303,7 +309,7 @@ def test_rantext_loses_far_more_than_its_nominal_epsilon(
 ) -> None:
     """Even between outputs that both words can give: eight words of the default table, all outputs."""
     rows = np.arange(500, len(minilm_s), 2700)
-    block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
+    block = Block(layout=Layout.build(*[1] * len(rows)), rows=rows)
     found = rantext(nominal=nominal).log_probs(minilm_s, block, np.full(len(rows), nominal))
     assert found is not None
     finite = np.where(np.isfinite(found), found, np.nan)
@@ -320,7 +326,7 @@ C = 2.0
 def rare(monkeypatch: pytest.MonkeyPatch, small_table: EmbeddingTable) -> Flags:
     """The first 24 of 60 words are rare; the others are frequent."""
     found = np.arange(60) < 24
-    monkeypatch.setattr(confined, "shares", lambda table: np.where(found, 1e-6, 1e-3))
+    monkeypatch.setattr(confined, "compute_shares", lambda table: np.where(found, 1e-6, 1e-3))
     confined._find_rare.cache_clear()
     return found
 
@@ -343,12 +349,17 @@ def test_rare_words_lose_their_distance_and_frequent_ones_the_coin_besides(
     p: float, small_table: EmbeddingTable, rare: Flags
 ) -> None:
     mechanism = santext_plus(c=C, share=0.4, p=p)
-    assert (mechanism.pairs(small_table, np.arange(60)) == (rare[:, None] & rare)).all()
+    assert (
+        mechanism.mark_restricted_pairs(small_table, np.arange(60)) == (rare[:, None] & rare)
+    ).all()
     assert broken(mechanism, small_table, rare, p) <= 0
     found = laws(mechanism, small_table, C)
     lost = losses(found)
     assert np.isinf(lost[~rare][:, rare]).all()  # a frequent word that comes out was there
-    assert mechanism.within(small_table, Layout.of(1), np.array([C]))[0] == 2 * C
+    assert (
+        mechanism.compute_restricted_epsilon(small_table, Layout.build(1), np.array([C]))[0]
+        == 2 * C
+    )
     stays = np.exp(found[~rare][:, ~rare])
     assert stays == pytest.approx((1 - p) * np.eye(36))
     rows = small_table.take(slice(None)).astype(np.float64)
@@ -363,7 +374,7 @@ def test_a_frequent_word_that_goes_anywhere_is_caught(
 ) -> None:
     """The twin: the coin lands with a tenth of its probability."""
     monkeypatch.setattr(
-        Sensitive, "_threshold", property(lambda self: round(self.p * confined.COIN / 10))
+        SensitiveList, "_threshold", property(lambda self: round(self.p * confined.COIN_RANGE / 10))
     )
     assert broken(santext_plus(c=C, share=0.4, p=0.2), small_table, rare, 0.2) > 0.1
 

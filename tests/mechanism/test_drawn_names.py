@@ -11,7 +11,7 @@ from tests.lanes import first_of_each
 from textveil.config.sections import NameOptions
 from textveil.errors import BudgetError, ConfigError
 from textveil.mechanism import Block, Layout
-from textveil.mechanism.drawn_names import LABELS, Names
+from textveil.mechanism.drawn_names import NAME_LABELS, NameSampler
 from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.protection import Protection
 from textveil.randomness.streams import SeededRandomness
@@ -41,14 +41,14 @@ def drawn(names, table, words, labels, *, seed=1):
 
 @pytest.mark.parametrize("rule", first_of_each(["rankcape", "exponential"]))
 def test_names_come_from_the_list_of_their_label(table, rule):
-    names = Names.of(
+    names = NameSampler.build(
         NameOptions(types=("all",), rule=rule),
         frozenset({"PERSON", "LOCATION", "ORGANIZATION"}),
         table,
     )
-    labels = [label for label in LABELS for _ in range(200)]
+    labels = [label for label in NAME_LABELS for _ in range(200)]
     found, spent = drawn(names, table, ["zyxqorvian", "maria"] * 500, labels)
-    for label, (type_, kinds) in LABELS.items():
+    for label, (type_, kinds) in NAME_LABELS.items():
         listed = load_names(type_)
         own = {
             word.lower()
@@ -63,11 +63,11 @@ def test_names_come_from_the_list_of_their_label(table, rule):
 @pytest.mark.parametrize("rule", ["rankcape", "exponential"])
 def test_the_law_keeps_what_is_promised_for_any_two_words(table, rule):
     """Every word of the table, in the list or not, has one of the list's rows as input: all pairs of those suffice."""
-    names = Names.of(
+    names = NameSampler.build(
         NameOptions(types=("LOCATION",), rule=rule, epsilon=4.0), frozenset({"LOCATION"}), table
     )
     listing = names.lists["LOCATION"]
-    layout = Layout.of(len(listing.rows))
+    layout = Layout.build(len(listing.rows))
     rows = np.arange(len(listing.rows))
     _, spent = drawn(names, table, ["paris"], ["LOCATION"])
     claim = names.mechanism.claim(listing.table)
@@ -90,7 +90,7 @@ def test_the_law_keeps_what_is_promised_for_any_two_words(table, rule):
 
 def test_draws_follow_the_law(table):
     """Chi-square of 4,000 draws over the 20 nearest and the rest, at a false alarm rate of 1e-6."""
-    names = Names.of(NameOptions(types=("PERSON",), k=20), frozenset({"PERSON"}), table)
+    names = NameSampler.build(NameOptions(types=("PERSON",), k=20), frozenset({"PERSON"}), table)
     found, _ = drawn(names, table, ["maria"] * DRAWS, ["PERSON given"] * DRAWS)
     listing = names.lists["PERSON given"]
     size = len(listing.rows)
@@ -109,14 +109,14 @@ def test_draws_follow_the_law(table):
 
 
 def test_unknown_words_have_a_place_in_the_list_by_a_public_function(table):
-    names = Names.of(NameOptions(types=("PERSON",)), frozenset({"PERSON"}), table)
+    names = NameSampler.build(NameOptions(types=("PERSON",)), frozenset({"PERSON"}), table)
     first, _ = drawn(names, table, ["zyxqorvian"] * 5, ["PERSON"] * 5, seed=3)
     again, _ = drawn(names, table, ["ZYXQORVIAN"] * 5, ["PERSON"] * 5, seed=3)
     assert first == again
 
 
 def test_draws_of_a_text_do_not_depend_on_labels_of_its_neighbour(table):
-    names = Names.of(NameOptions(types=("all",)), frozenset({"PERSON", "LOCATION"}), table)
+    names = NameSampler.build(NameOptions(types=("all",)), frozenset({"PERSON", "LOCATION"}), table)
     rows, _ = table.lookup(["maria", "paris"])
     both, alone = (
         names.draw(
@@ -138,11 +138,13 @@ def test_draws_of_a_text_do_not_depend_on_labels_of_its_neighbour(table):
 def test_what_is_refused(table, small_table):
     types = frozenset({"PERSON"})
     with pytest.raises(ConfigError, match="at least 20 names of PERSON"):
-        Names.of(NameOptions(types=("PERSON",)), types, small_table)
+        NameSampler.build(NameOptions(types=("PERSON",)), types, small_table)
     with pytest.raises(ConfigError, match=r"names\.k"):
-        Names.of(NameOptions(types=("PERSON",), k=5000), types, table)
+        NameSampler.build(NameOptions(types=("PERSON",), k=5000), types, table)
     with pytest.raises(BudgetError, match=r"names\.epsilon"):
-        Names.of(NameOptions(types=("PERSON",), rule="exponential", epsilon=1e-7), types, table)
+        NameSampler.build(
+            NameOptions(types=("PERSON",), rule="exponential", epsilon=1e-7), types, table
+        )
 
 
 def test_names_are_drawn_beside_a_projection_of_the_table(table):

@@ -61,7 +61,7 @@ def expected(model: str, words: list[str], at: int, unseen: list[int]) -> np.nda
     texts = Ragged(
         words=words, documents=np.array([0, len(words)]), spaced=np.ones(len(words), bool)
     )
-    return load_context(TABLE, model).logits(texts, np.array([at]), hidden=hidden)[0]
+    return load_context(TABLE, model).compute_logits(texts, np.array([at]), hidden=hidden)[0]
 
 
 def filled(fill: Fill, block: Block, seed: int = 1) -> list[int]:
@@ -122,7 +122,7 @@ def test_draws_follow_the_law(model: str) -> None:
     n = 20_000
     fill, one = Fill(model=model, temperature=4.0), text_of("stone")
     law = np.exp(fill.log_probs(TABLE, one, np.zeros(1))[0])
-    many = Block(layout=Layout.of(*[1] * n), rows=np.zeros(n, np.int64))
+    many = Block(layout=Layout.build(*[1] * n), rows=np.zeros(n, np.int64))
     counts = np.bincount(filled(fill, many), minlength=len(WORDS))
     assert law.min() * n > 5
     assert stats.chisquare(counts, law / law.sum() * n).pvalue > 1e-6

@@ -62,8 +62,8 @@ def test_cosine_distance_zero_can_lose_much() -> None:
 
 def test_noise_is_sharp_at_the_vectors_with_unequal_budgets() -> None:
     """With z_i on the ray from r'_i through r_i the log density ratio equals eps_j d exactly."""
-    window, layout = Window(L=5, sigma=1.25), Layout.of(12)
-    mixing = window.matrix(layout)
+    window, layout = Window(L=5, sigma=1.25), Layout.build(12)
+    mixing = window.get_matrix(layout)
     eta = np.random.default_rng(1).uniform(1, 9, 12)
     dense = np.zeros((12, 12))
     for i in range(12):
@@ -82,7 +82,7 @@ def test_noise_is_sharp_at_the_vectors_with_unequal_budgets() -> None:
 
 def test_von_mises_fisher_is_sharp_for_the_chord(table: EmbeddingTable) -> None:
     rows = table.vectors.astype(np.float64)
-    kappa = float(VonMisesFisher().rate(table, np.array([40.0]), mixed=False)[0])
+    kappa = float(VonMisesFisher().compute_rate(table, np.array([40.0]), mixed=False)[0])
     for i, j in [(0, 1), (3, 30), (7, 59)]:
         gap = rows[i] - rows[j]
         y = gap / np.linalg.norm(gap)
@@ -131,8 +131,8 @@ def test_rate_and_parameter_are_inverse(
     noise: MultivariateLaplace, mixed: bool, table: EmbeddingTable
 ) -> None:
     rate = np.geomspace(1e-3, 1e4, 40)
-    parameter = noise.parameter(table, rate, mixed=mixed)
-    again = noise.rate(table, parameter, mixed=mixed)
+    parameter = noise.compute_parameter(table, rate, mixed=mixed)
+    again = noise.compute_rate(table, parameter, mixed=mixed)
     assert again == pytest.approx(rate, rel=1e-9)
     assert (again <= rate * (1 + 1e-12)).all()
 
@@ -141,7 +141,7 @@ def test_laplace_calibrations_spend_what_they_say(table: EmbeddingTable) -> None
     rows = table.vectors.astype(np.float64)
     longest = np.abs(rows[:, None] - rows[None]).sum(axis=2).max()
     ranges = (rows.max(axis=0) - rows.min(axis=0)).sum()
-    layout = Layout.of(1)
+    layout = Layout.build(1)
     honest, paper = laplace(nominal=10.0), laplace(nominal=10.0, calibration="paper")
     for mechanism, local_dp in [(honest, 10.0), (paper, 10.0 * longest / ranges)]:
         parameter = mechanism.parameters(table, layout)
@@ -162,7 +162,7 @@ def test_polar_needs_unit_rows_and_says_what_the_radius_costs(table: EmbeddingTa
 
 
 def test_a_projection_keeps_eta_and_a_renormalised_one_is_charged(table: EmbeddingTable) -> None:
-    layout = Layout.of(4)
+    layout = Layout.build(4)
     plain = d_chi_stencil(eta=7.0, L=1, project=3)
     assert plain.spend(table, layout, np.full(4, 7.0)) == pytest.approx(7.0)
     assert plain.claim(table).diameter <= table.diameter
@@ -175,7 +175,7 @@ def test_a_projection_keeps_eta_and_a_renormalised_one_is_charged(table: Embeddi
 
 
 def test_polar_offers_both_conventions_of_kappa(table: EmbeddingTable) -> None:
-    layout = Layout.of(1)
+    layout = Layout.build(1)
     paper, code = (
         polar(kappa=50.0).parameters(table, layout),
         polar(kappa=50.0, convention="code").parameters(table, layout),

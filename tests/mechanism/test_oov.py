@@ -423,9 +423,9 @@ def test_the_audit_finds_a_word_that_is_lost_though_the_mask_has_it():
 def test_attacks_and_measures_refuse(words):
     made = privatizer(**words)
     with pytest.raises(ConfigError, match=r"words\.oov .* words\.numbers to table"):
-        Case.of(made, ["river"])
+        Case.create(made, ["river"])
     with pytest.raises(ConfigError, match=r"attacks and measures need"):
-        Case.after(made, made.rehearse(["river"]))
+        Case.build(made, made.rehearse(["river"]))
 
 
 @pytest.mark.parametrize("setting", ["words.oov=uniform", "words.oov=drop", "words.numbers=add"])

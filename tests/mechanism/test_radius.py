@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from textveil.mechanism.radius import lengths
+from textveil.mechanism.radius import compute_length_law
 
 RATE = 1e-6
 
@@ -31,7 +31,7 @@ def two(radius: float) -> float:
 def test_nodes_stand_where_the_closed_form_has_their_part(
     dimension: int, closed: Callable[[float], float], scale: float
 ) -> None:
-    nodes, masses, _ = lengths(np.full(dimension, scale))
+    nodes, masses, _ = compute_length_law(np.full(dimension, scale))
     assert masses.sum() == pytest.approx(1)
     assert (nodes > 0).all()
     ends = np.concatenate(([0], np.cumsum(masses[:-1]), [1]))
@@ -46,7 +46,7 @@ def test_nodes_stand_where_the_closed_form_has_their_part(
 @pytest.mark.parametrize("dimension", [1, 2, 3, 8])
 def test_no_radius_is_zero_however_few_coordinates_there_are(dimension: int) -> None:
     """The smallest is about where a share of 1e-12 lies below: 2^d times the volume of a ball's part in one octant."""
-    nodes, masses, _ = lengths(np.ones(dimension))
+    nodes, masses, _ = compute_length_law(np.ones(dimension))
     octant = np.pi ** (dimension / 2) / special.gamma(dimension / 2 + 1) / 2**dimension
     edge = (masses[0] / octant) ** (1 / dimension)
     assert 0.4 * edge < nodes[0] < 1.1 * edge
@@ -58,7 +58,7 @@ def test_means_and_spreads_are_those_of_simulated_lengths() -> None:
     rng = np.random.default_rng(1)
     few = (np.array([3.0]), np.array([1.0, 0.1]), rng.uniform(0.2, 2, size=8))
     for scales in (*few, rng.uniform(0.01, 1, size=200)):
-        nodes, masses, _ = lengths(scales)
+        nodes, masses, _ = compute_length_law(scales)
         drawn = np.linalg.norm(rng.laplace(size=(20_000, len(scales))) * scales, axis=1)
         within = stats.norm.isf(RATE / 2) / np.sqrt(len(drawn))
         assert nodes @ masses == pytest.approx(drawn.mean(), abs=within * drawn.std())
@@ -71,7 +71,7 @@ def test_means_and_spreads_are_those_of_simulated_lengths() -> None:
 
 def test_in_384_coordinates_the_length_is_nearly_the_same_for_all_words() -> None:
     """sd / mean: by the delta method sqrt(var E^4) / (2 sqrt(d) mean E^2) = sqrt(20) / (4 sqrt(d)), 5.7 per cent."""
-    nodes, masses, _ = lengths(np.ones(384))
+    nodes, masses, _ = compute_length_law(np.ones(384))
     mean = nodes @ masses
     spread = np.sqrt(masses @ np.square(nodes - mean)) / mean
     assert spread == pytest.approx(np.sqrt(20) / 4 / np.sqrt(384), rel=0.01)

@@ -22,7 +22,7 @@ def table() -> EmbeddingTable:
 def letter(table: EmbeddingTable) -> Block:
     text = (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8")
     rows, _ = table.lookup([word for word in tokenize([text]).words if not is_public(word)])
-    return Block(layout=Layout.of(len(rows)), rows=rows)
+    return Block(layout=Layout.build(len(rows)), rows=rows)
 
 
 def kept(mechanism: Perturb, table: EmbeddingTable, block: Block) -> float:
@@ -53,7 +53,7 @@ def test_noise_and_polar_keep_what_they_are_known_to_keep(
     mechanism: Perturb, low: float, high: float, table: EmbeddingTable
 ) -> None:
     rows = np.arange(0, len(table), 11)
-    block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
+    block = Block(layout=Layout.build(*[1] * len(rows)), rows=rows)
     assert low <= kept(mechanism, table, block) <= high
 
 
@@ -61,7 +61,7 @@ def test_noise_and_polar_keep_what_they_are_known_to_keep(
 def test_a_public_projection_keeps_more_at_the_same_eta(table: EmbeddingTable) -> None:
     """Fewer dimensions, less noise, the same constant for the original distance."""
     rows = np.arange(0, len(table), 11)
-    block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
+    block = Block(layout=Layout.build(*[1] * len(rows)), rows=rows)
     whole, projected = noise(eta=30.0), noise(eta=30.0, project=32)
     assert kept(projected, table, block) > 3 * kept(whole, table, block)
     assert projected.claim(table).diameter <= whole.claim(table).diameter
@@ -73,7 +73,7 @@ def test_the_laplace_baseline_spends_a_fifth_of_what_it_says() -> None:
     assert raw.l1_diameter == pytest.approx(36.98, abs=0.01)
     assert raw.coordinate_range == pytest.approx(190.85, abs=0.01)
     mechanism = laplace(nominal=250.0, calibration="paper")
-    layout = Layout.of(1)
+    layout = Layout.build(1)
     parameter = mechanism.parameters(raw, layout)
     assert parameter is not None
     spent = mechanism.spend(raw, layout, parameter)[0] * mechanism.claim(raw).diameter

@@ -9,21 +9,21 @@ from scipy import stats
 
 from textveil.errors import ConfigError
 from textveil.guarantee import Guarantee
-from textveil.guarantee.wording import number
+from textveil.guarantee.wording import format_number
 from textveil.mechanism import Exponential, Layout, Select, Staircase
 from textveil.mechanism import rule as rule_module
-from textveil.mechanism.rule import EXPONENT_CAP, _bound_weights, _find_bits
+from textveil.mechanism.rule import EXPONENT_CAP, _compute_upper_weights, _find_bits
 from textveil.pipeline import Privatizer
 from textveil.randomness.streams import Draws, SeededRandomness
 from textveil.table.embedding import EmbeddingTable
-from textveil.table.pairs import Pairs
+from textveil.table.pairwise import Pairs
 
 RATE = 1e-6
 RULE = Exponential()
 
 
 def open_draws(n: int, seed: int) -> Draws:
-    return next(SeededRandomness(seed).open([50] * (n // 50) + [n % 50]).chunks(n))[1]
+    return next(SeededRandomness(seed).open([50] * (n // 50) + [n % 50]).split_rows(n))[1]
 
 
 def table_of(rows: np.ndarray, metric: str = "euclidean") -> EmbeddingTable:
@@ -92,7 +92,7 @@ def shortest(self: Pairs, asked: np.ndarray) -> Iterator[tuple[slice, int, np.nd
 def test_draws_follow_the_law(table, c, loose, monkeypatch):
     """Exact whatever the bounds are, and where most rows refuse all that is proposed to them."""
     if loose:
-        monkeypatch.setattr(Pairs, "shorter", shortest)
+        monkeypatch.setattr(Pairs, "bound_distances", shortest)
     n = 500 if loose else 4000
     rows, parameters = np.tile([0, 7, 7], n), np.tile([c, c, c / 2], n)
     drawn = RULE.draw(open_draws(3 * n, 1), table, rows, parameters)
@@ -117,11 +117,11 @@ def test_only_candidates_are_drawn(table, c):
 def test_proposals_that_are_all_accepted_are_rejected(monkeypatch):
     """The twin: what the upper weights say is released as it is."""
     monkeypatch.setattr(
-        Exponential, "weights", lambda self, distances, c: np.full(distances.shape, 1)
+        Exponential, "compute_weights", lambda self, distances, c: np.full(distances.shape, 1)
     )
-    monkeypatch.setattr(rule_module, "SCALE", 1.0)
+    monkeypatch.setattr(rule_module, "WEIGHT_SCALE", 1.0)
     table = clusters()
-    monkeypatch.setattr(Pairs, "shorter", shortest)
+    monkeypatch.setattr(Pairs, "bound_distances", shortest)
     drawn = RULE.draw(open_draws(3000, 4), table, np.zeros(3000, np.int64), np.full(3000, 2.0))
     assert not follows(drawn, law_of(table, 0, 2.0))
 
@@ -130,7 +130,7 @@ def test_an_upper_weight_below_its_weight_is_noticed(table, monkeypatch):
     def longer(self: Pairs, asked: np.ndarray) -> Iterator[tuple[slice, int, np.ndarray]]:
         yield slice(None), 0, np.full((len(asked), self.rows.size), 1e6, np.float32)
 
-    monkeypatch.setattr(Pairs, "shorter", longer)
+    monkeypatch.setattr(Pairs, "bound_distances", longer)
     with pytest.raises(ArithmeticError, match="a bound of the exact draw"):
         RULE.draw(open_draws(100, 5), table, np.zeros(100, np.int64), np.ones(100))
 
@@ -139,21 +139,21 @@ def test_an_upper_weight_below_its_weight_is_noticed(table, monkeypatch):
 def test_a_text_is_drawn_the_same_beside_any_other(table, proposals, monkeypatch):
     """Also where proposals are refused, the parts are small, and the neighbours are other words under other c."""
     monkeypatch.setattr(rule_module, "PROPOSALS", proposals)
-    monkeypatch.setattr(Pairs, "shorter", shortest)
+    monkeypatch.setattr(Pairs, "bound_distances", shortest)
     rng = np.random.default_rng(6)
     sizes = np.array([7, 30, 0, 5, 12])
     rows, c = rng.integers(len(table), size=sizes.sum()), rng.uniform(0.5, 4, size=sizes.sum())
 
     def drawn(rows: np.ndarray, c: np.ndarray, limit: int) -> np.ndarray:
-        chunks = SeededRandomness(7).open(sizes).chunks(limit)
+        chunks = SeededRandomness(7).open(sizes).split_rows(limit)
         return np.concatenate(
             [RULE.draw(draws, table, rows[part], c[part]) for part, draws in chunks]
         )
 
     together = drawn(rows, c, 100)
     assert (drawn(rows, c, 30) == together).all()
-    monkeypatch.setattr(rule_module, "CELLS", 3 * len(table))
-    monkeypatch.setattr(rule_module, "AT_ONCE", 2)
+    monkeypatch.setattr(rule_module, "MAX_UPPER_WEIGHTS", 3 * len(table))
+    monkeypatch.setattr(rule_module, "ROWS_AT_ONCE", 2)
     assert (drawn(rows, c, 100) == together).all()
     others, slopes = rng.permutation(rows), rng.permutation(c)
     own = slice(7, 37)
@@ -163,13 +163,13 @@ def test_a_text_is_drawn_the_same_beside_any_other(table, proposals, monkeypatch
 
 
 def test_no_rows_are_drawn_from_nothing(small_table):
-    draws = open_draws(1, 8).at(np.zeros(1, bool))
+    draws = open_draws(1, 8).select(np.zeros(1, bool))
     assert RULE.draw(draws, small_table, np.zeros(0, np.int64), np.zeros(0)).shape == (0,)
 
 
 def test_slopes_beyond_float32_keep_the_floor(small_table):
     """At a slope that float32 cannot hold, all others keep the weight of the cap."""
-    upper, _ = _bound_weights(small_table, np.array([3]), np.array([1e300]), None)
+    upper, _ = _compute_upper_weights(small_table, np.array([3]), np.array([1e300]), None)
     floor = 2.0 ** _find_bits(small_table) * np.exp(-EXPONENT_CAP)
     others = np.arange(60) != 3
     assert ((upper.ravel()[:60][others] >= floor) & (upper.ravel()[:60][others] < floor + 2)).all()
@@ -178,21 +178,23 @@ def test_slopes_beyond_float32_keep_the_floor(small_table):
 @pytest.mark.parametrize("c", [2.0, 6.0, 15.0, 60.0])
 def test_upper_weights_of_the_default_table_are_above_and_near(minilm_s, c):
     rows = np.arange(11, len(minilm_s), 700)
-    upper, sums = _bound_weights(minilm_s, rows, np.full(len(rows), c), None)
+    upper, sums = _compute_upper_weights(minilm_s, rows, np.full(len(rows), c), None)
     upper = upper.reshape(len(rows), -1)
     distances = minilm_s.distances(rows)
-    weights = RULE.weights(distances, np.full(len(rows), c)).astype(float)
+    weights = RULE.compute_weights(distances, np.full(len(rows), c)).astype(float)
     proposed = upper[:, : len(minilm_s)].astype(np.float64) * 2.0 ** (50 - _find_bits(minilm_s))
     assert (proposed >= weights).all()
     assert (upper[:, len(minilm_s) :] == 0).all()
     assert (sums.reshape(len(rows), -1).sum(axis=1) == upper.sum(axis=1, dtype=np.float64)).all()
     assert (weights.sum(axis=1) / proposed.sum(axis=1)).min() > 0.6  # the share that is accepted
     for row, own in zip(rows[::7], distances[::7], strict=True):
-        apart = minilm_s.pairs.distances(np.full(len(minilm_s), row), np.arange(len(minilm_s)))
+        apart = minilm_s.pairs.compute_distances(
+            np.full(len(minilm_s), row), np.arange(len(minilm_s))
+        )
         assert np.abs(apart - own).max() < 1e-9
         assert np.allclose(
-            RULE.weights(apart[None], np.array([c])),
-            RULE.weights(own[None], np.array([c])),
+            RULE.compute_weights(apart[None], np.array([c])),
+            RULE.compute_weights(own[None], np.array([c])),
             1e-8,
             0,
         )
@@ -225,9 +227,12 @@ def exact_local_dp(table: EmbeddingTable, c: float) -> float:
 def test_the_bound_for_any_two_words_is_the_smaller_one(table, share):
     """`share` is of the c at which the longest distance is capped."""
     c = share * EXPONENT_CAP / (table.diameter * table.lipschitz)
-    exact, bound = exact_local_dp(table, c), float(RULE.most(table, np.array([c]))[0])
+    exact, bound = (
+        exact_local_dp(table, c),
+        float(RULE.compute_local_dp_cap(table, np.array([c]))[0]),
+    )
     by_diameter = (
-        float(RULE.constant(table, np.array([c]))[0]) * table.lipschitz * table.diameter
+        float(RULE.compute_constant(table, np.array([c]))[0]) * table.lipschitz * table.diameter
         + RULE.rounding
     )
     assert exact - 1e-6 <= bound <= by_diameter * (1 + 1e-9)
@@ -239,7 +244,7 @@ def test_without_a_curve_the_number_of_words_bounds_the_normalizers(monkeypatch)
     monkeypatch.setattr(EmbeddingTable, "curve", None)
     table = clusters()
     c = np.array([3.0, 300.0]) / table.diameter * EXPONENT_CAP
-    bound = RULE.most(table, c)
+    bound = RULE.compute_local_dp_cap(table, c)
     assert bound == pytest.approx(EXPONENT_CAP + np.log(len(table)) + RULE.rounding)
     assert all(exact_local_dp(table, float(each)) <= bound[0] for each in c)
 
@@ -257,7 +262,7 @@ def test_statements_print_the_smaller_bound(small_table):
     assert exact - 1e-6 <= wide.epsilon_ldp <= 1.01 * exact
     assert 20 < wide.epsilon_ldp < 0.3 * wide.epsilon * small_table.diameter
     for said in (wide.summary(), wide.headline(), wide.explain()):
-        assert f"at most {number(wide.epsilon_ldp)} for any two words" in said
+        assert f"at most {format_number(wide.epsilon_ldp)} for any two words" in said
     assert wide.ldp_per_word.tolist() == [wide.epsilon_ldp] * 2
     assert "The mechanism caps distances" in wide.explain()
     for epsilon in np.linspace(
@@ -275,13 +280,13 @@ def test_statements_print_the_smaller_bound(small_table):
 
 def test_other_rules_have_no_such_bound(small_table):
     select = Select(name="exponential", rule=RULE)
-    layout = Layout.of(2)
+    layout = Layout.build(2)
     assert (
-        select.most(small_table, layout, np.array([3.0, 500.0])).tolist()
-        == RULE.most(small_table, np.array([3.0, 500.0])).tolist()
+        select.compute_local_dp_cap(small_table, layout, np.array([3.0, 500.0])).tolist()
+        == RULE.compute_local_dp_cap(small_table, np.array([3.0, 500.0])).tolist()
     )
     assert np.isinf(
-        Select(name="krr", rule=Staircase(sizes=(1,))).most(
+        Select(name="krr", rule=Staircase(sizes=(1,))).compute_local_dp_cap(
             small_table, layout, np.array([3.0, 5.0])
         )
     ).all()

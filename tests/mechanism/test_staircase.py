@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from textveil.errors import ConfigError
 from textveil.mechanism import (
     Block,
-    Bucketized,
+    BucketRule,
     Exponential,
     Hybrid,
     Layout,
@@ -21,7 +21,7 @@ from textveil.mechanism import (
 )
 from textveil.mechanism.papers import krr, rankcape
 from textveil.randomness import Ints, Values
-from textveil.randomness.samplers import weighted_choice
+from textveil.randomness.samplers import choose_weighted
 from textveil.randomness.streams import Draws, SeededRandomness
 from textveil.table.embedding import EmbeddingTable
 
@@ -30,7 +30,7 @@ RATE = 1e-6
 
 def law_of(table: EmbeddingTable, row: int, epsilon: float, **options: object) -> Values:
     made = rankcape(**options)  # type: ignore[arg-type]
-    return np.exp(made.log_probs_given(table, np.array([row]), np.array([epsilon])))[0]
+    return np.exp(made.compute_given_law(table, np.array([row]), np.array([epsilon])))[0]
 
 
 def closed(
@@ -83,9 +83,9 @@ def test_no_loss_is_above_epsilon_where_weights_reach_their_floor(
 ) -> None:
     """Weights are whole numbers from 1 to 2^50; beyond epsilon = 34.66 nothing more is lost."""
     made = rankcape(k=3)
-    laws = made.log_probs_given(small_table, np.arange(60), np.full(60, epsilon))
+    laws = made.compute_given_law(small_table, np.arange(60), np.full(60, epsilon))
     loss = float((laws.max(axis=0) - laws.min(axis=0)).max())
-    spent = made.spend(small_table, Layout.of(1), np.array([epsilon]))[0]
+    spent = made.spend(small_table, Layout.build(1), np.array([epsilon]))[0]
     assert loss <= spent * (1 + 1e-9) + 1e-14
     assert spent <= epsilon
     assert spent == pytest.approx(min(epsilon, 50 * math.log(2)), abs=0.01)
@@ -97,7 +97,7 @@ def test_no_loss_is_above_epsilon_where_weights_reach_their_floor(
 def test_krr_keeps_its_word_with_the_closed_form(
     epsilon: float, small_table: EmbeddingTable
 ) -> None:
-    laws = np.exp(krr().log_probs_given(small_table, np.arange(60), np.full(60, epsilon)))
+    laws = np.exp(krr().compute_given_law(small_table, np.arange(60), np.full(60, epsilon)))
     keeps = math.exp(epsilon) / (math.exp(epsilon) + 59)
     wanted = np.full((60, 60), (1 - keeps) / 59)
     np.fill_diagonal(wanted, keeps)
@@ -164,7 +164,7 @@ def test_nested_draws_follow_the_law(
     """Also with more ranks than words: then all words are alike."""
     made = rankcape(sizes=sizes, heights=heights)
     n, epsilon = 20_000, 3.0
-    block = Block(layout=Layout.of(*[50] * (n // 50)), rows=np.full(n, 9))
+    block = Block(layout=Layout.build(*[50] * (n // 50)), rows=np.full(n, 9))
     drawn = made.privatize(small_table, block, np.full(n, epsilon), rng=SeededRandomness(3))
     law = law_of(small_table, 9, epsilon, sizes=sizes, heights=heights)
     assert p_value(drawn, law) > RATE
@@ -182,14 +182,14 @@ def test_draws_that_leave_out_the_nesting_are_caught(
     small_table: EmbeddingTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: a level is drawn by its own weight, in place of what it has more than the next."""
-    chosen = weighted_choice
+    chosen = choose_weighted
 
     def flat(draws: Draws, steps: Ints, counts: Ints) -> Ints:
         return chosen(draws, np.cumsum(steps[:, ::-1], axis=1)[:, ::-1], counts=counts)
 
-    monkeypatch.setattr(staircase, "weighted_choice", flat)
+    monkeypatch.setattr(staircase, "choose_weighted", flat)
     n = 20_000
-    block = Block(layout=Layout.of(*[50] * (n // 50)), rows=np.full(n, 9))
+    block = Block(layout=Layout.build(*[50] * (n // 50)), rows=np.full(n, 9))
     made = rankcape(sizes=(2, 6))
     drawn = made.privatize(small_table, block, np.full(n, 3.0), rng=SeededRandomness(3))
     assert p_value(drawn, law_of(small_table, 9, 3.0, sizes=(2, 6))) < RATE
@@ -209,7 +209,7 @@ def test_budgets_come_back_as_what_is_spent(
 ) -> None:
     """In `original` every position of a text has an equal share of the smallest budget in it."""
     made = rankcape(context=mode, bound=2.0, floor=0.0)  # type: ignore[arg-type]
-    layout = Layout.of(*sizes)
+    layout = Layout.build(*sizes)
     wanted = np.random.default_rng(seed).uniform(1e-3, 12, size=sum(sizes))
     parameter = made.calibrate(small_table, layout, wanted)
     spent = made.spend(small_table, layout, parameter)
@@ -228,15 +228,15 @@ def test_budgets_come_back_as_what_is_spent(
 def test_a_budget_beyond_all_numbers_keeps_every_candidate_possible() -> None:
     epsilon = np.array([1e6])
     rule = Staircase(sizes=(1,))
-    assert rule.weights(epsilon).tolist() == [[2**50, 1]]
-    assert rule.constant(epsilon)[0] == pytest.approx(50 * math.log(2))
+    assert rule.compute_weights(epsilon).tolist() == [[2**50, 1]]
+    assert rule.compute_loss(epsilon)[0] == pytest.approx(50 * math.log(2))
 
 
 def test_utilities_and_rules_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="Distance"):
         Select(name="s", utility=Hybrid(), rule=Exponential())
     with pytest.raises(ConfigError, match="Hybrid"):
-        Select(name="s", rule=Bucketized())
+        Select(name="s", rule=BucketRule())
 
 
 def with_twins() -> EmbeddingTable:
@@ -256,7 +256,7 @@ def test_likelihoods_of_released_rows_are_columns_of_the_law(
     for table in (small_table, with_twins()):
         mechanism = Select(name="steps", rule=Staircase(sizes=sizes))
         everyone = np.arange(len(table))
-        block = Block(layout=Layout.of(*np.ones_like(everyone).tolist()), rows=everyone)
+        block = Block(layout=Layout.build(*np.ones_like(everyone).tolist()), rows=everyone)
         law = mechanism.log_probs(table, block, np.full(len(table), 3.0))
         assert law is not None
         every, few = everyone[::-1][: len(table) - 3].copy(), everyone[3::11][::-1].copy()

@@ -11,11 +11,11 @@ from textveil.mechanism import Layout, Role, Window
 
 
 def column_sums(n: int, **options: object) -> np.ndarray:
-    return Window(**options).matrix(Layout.of(n)).column_sums()  # type: ignore[arg-type]
+    return Window(**options).get_matrix(Layout.build(n)).sum_columns()  # type: ignore[arg-type]
 
 
 def dense(window: Window, layout: Layout) -> np.ndarray:
-    mixing = window.matrix(layout)
+    mixing = window.get_matrix(layout)
     matrix = np.zeros((len(layout.positions), len(layout.roles)))
     for i, (columns, weights) in enumerate(zip(mixing.columns, mixing.weights, strict=True)):
         np.add.at(matrix[i], columns, weights)
@@ -50,11 +50,11 @@ def test_left_side_mirrors_right_side() -> None:
 
 
 def test_weights_are_the_gaussian_window() -> None:
-    row = dense(Window(L=4, sigma=0.75), Layout.of(30))[10]
+    row = dense(Window(L=4, sigma=0.75), Layout.build(30))[10]
     assert row[9:13] == pytest.approx((0.072, 0.428, 0.428, 0.072), abs=5e-4)
     for L, sigma in [(3, 0.5), (5, 1.25), (8, 2.0), (9, 0.75)]:
         weights = gaussian(L, sigma) / gaussian(L, sigma).sum()
-        row = dense(Window(L=L, sigma=sigma), Layout.of(30))[15]
+        row = dense(Window(L=L, sigma=sigma), Layout.build(30))[15]
         assert row[row > 0] == pytest.approx(weights)
 
 
@@ -132,9 +132,9 @@ def test_unequal_rates_spend_what_the_matrix_says() -> None:
     """A word with eta 1 between words with eta 4 (L=5, sigma 1.25) spends 3.00, not eta * C = 1."""
     rate = np.full(30, 4.0)
     rate[15] = 1.0
-    mixing = Window(L=5, sigma=1.25).matrix(Layout.of(30))
+    mixing = Window(L=5, sigma=1.25).get_matrix(Layout.build(30))
     assert mixing.spend(rate)[15] == pytest.approx(3.00, abs=5e-3)
-    naive = rate[15] * mixing.column_sums()[15]
+    naive = rate[15] * mixing.sum_columns()[15]
     assert naive == pytest.approx(1.0)
 
 
@@ -146,8 +146,8 @@ def test_unequal_rates_spend_what_the_matrix_says() -> None:
 )
 def test_no_word_spends_more_than_its_budget(budgets: list[float], L: int, sigma: float) -> None:
     wanted = np.array(budgets)
-    mixing = Window(L=L, sigma=sigma).matrix(Layout.of(len(wanted)))
-    spent = mixing.spend(mixing.rate(wanted))
+    mixing = Window(L=L, sigma=sigma).get_matrix(Layout.build(len(wanted)))
+    spent = mixing.spend(mixing.compute_rates(wanted))
     assert (spent <= wanted * (1 + 1e-12)).all()
     if L == 1:
         assert spent == pytest.approx(wanted)
@@ -156,11 +156,11 @@ def test_no_word_spends_more_than_its_budget(budgets: list[float], L: int, sigma
 def test_a_noiseless_row_makes_every_word_in_its_window_infinite() -> None:
     rate = np.full(9, 1.0)
     rate[4] = np.inf
-    spent = Window(L=3, sigma=1.0).matrix(Layout.of(9)).spend(rate)
+    spent = Window(L=3, sigma=1.0).get_matrix(Layout.build(9)).spend(rate)
     assert np.isinf(spent).tolist() == [False, False, False, True, True, True, False, False, False]
 
 
 def test_balanced_weights_do_not_depend_on_the_texts_beside() -> None:
     window = Window(L=4, sigma=0.9, balanced=True)
-    alone = window.matrix(Layout.of(9)).weights
-    assert (window.matrix(Layout.of(9, 40)).weights[:9] == alone).all()
+    alone = window.get_matrix(Layout.build(9)).weights
+    assert (window.get_matrix(Layout.build(9, 40)).weights[:9] == alone).all()

@@ -48,7 +48,7 @@ def run(capsys, monkeypatch, tmp_path, folders):
 def measured(folders, *texts: str) -> LogitRange:
     """What the library finds in the same folder."""
     return measure_logits(
-        load_context(load_table("nouns"), folders["bert-lm"]), Ragged.of(tokenize(texts))
+        load_context(load_table("nouns"), folders["bert-lm"]), Ragged.build(tokenize(texts))
     )
 
 
@@ -69,9 +69,9 @@ def test_the_bound_and_the_quantiles_are_printed(run, folders):
     ):
         assert line.startswith(title)
         values = [float(value) for value in line.removeprefix(title).split()]
-        assert values == pytest.approx(list(expected.quantiles()[name].values()), abs=0.006)
+        assert values == pytest.approx(list(expected.compute_quantiles()[name].values()), abs=0.006)
     assert (
-        f"-o mechanism.bound={bound[1]} -o mechanism.floor={expected.quantiles()['candidates'][0.5]:.2f}"
+        f"-o mechanism.bound={bound[1]} -o mechanism.floor={expected.compute_quantiles()['candidates'][0.5]:.2f}"
         in err
     )
     assert "letter" not in err
@@ -96,7 +96,7 @@ def test_without_a_file_the_letter_is_measured_and_that_is_said(run, folders, tm
     code, _, err = run("--output", "logits.json")
     assert code == 0
     document = json.loads((tmp_path / "logits.json").read_text(encoding="utf-8"))
-    assert LogitRange.from_json(document) == measured(folders, demo.letter())
+    assert LogitRange.from_json(document) == measured(folders, demo.read_letter())
     assert "one short letter" in err
 
 

@@ -15,11 +15,11 @@ from textveil.models import (
     Ragged,
     adapters,
     load_context,
+    load_stored_bound,
+    load_stored_range,
     measure_logits,
-    stored_bound,
-    stored_range,
 )
-from textveil.models.calibration import SHARES
+from textveil.models.calibration import QUANTILES
 from textveil.table.embedding import EmbeddingTable, load_table
 
 TEXTS = [
@@ -41,7 +41,7 @@ def test_what_is_counted_is_what_the_model_says(positions, context):
     asked = (
         np.array([1, 2, 4, 6, 7, 8, 9]) if positions is None else positions
     )  # the others are on the public list
-    logits = context.logits(texts, asked).astype(np.float64)
+    logits = context.compute_logits(texts, asked).astype(np.float64)
     found = measure_logits(context, texts, positions=positions)
     assert (found.model, found.table, found.positions) == ("bert-lm", "nouns", len(asked))
     assert found.largest == pytest.approx(logits.max(), abs=1e-4)
@@ -50,7 +50,7 @@ def test_what_is_counted_is_what_the_model_says(positions, context):
         assert sum(counts) == values.size
         edges = found.lowest + found.width * np.arange(len(counts) + 1)
         assert edges[0] <= values.min() + 1e-4
-        for share, value in found.quantiles()[name].items():
+        for share, value in found.compute_quantiles()[name].items():
             exact = np.sort(values)[int(np.ceil(share * values.size)) - 1]
             assert exact - 1e-4 <= value <= min(exact + found.width, logits.max()) + 1e-4
         inside = np.histogram(values, edges)[0]
@@ -74,7 +74,7 @@ def test_a_range_survives_json_and_its_quantiles_with_it(context):
     found = measure_logits(context, Ragged.join(TEXTS))
     document = json.loads(json.dumps(found.to_json()))
     assert LogitRange.from_json(document) == found
-    assert [float(share) for share in document["quantiles"]["best"]] == list(SHARES)
+    assert [float(share) for share in document["quantiles"]["best"]] == list(QUANTILES)
     assert "doctor" not in json.dumps(document) + repr(found)
     broken: list[Any] = [
         {},
@@ -94,21 +94,21 @@ def test_texts_without_a_word_to_hide_are_refused(context):
 
 @pytest.mark.parametrize("name", ["minilm", "minilm-s"])
 def test_shipped_tables_have_a_bound_that_belongs_to_the_shipped_adapter(name):
-    found = stored_range(load_table(name))
+    found = load_stored_range(load_table(name))
     assert found is not None
-    assert stored_bound(load_table(name)) == found.largest
-    assert stored_bound(load_table(name, metric="euclidean").project(16)) == found.largest
-    assert stored_bound(load_table(name), "owner/name") is None
+    assert load_stored_bound(load_table(name)) == found.largest
+    assert load_stored_bound(load_table(name, metric="euclidean").project(16)) == found.largest
+    assert load_stored_bound(load_table(name), "owner/name") is None
     file = files("textveil") / "data" / "logits" / f"{name}.json"
     assert (
         json.loads(file.read_text(encoding="utf-8"))["adapter"]
-        == adapters.manifest("masked-lm")["files"]
+        == adapters.read_manifest("masked-lm")["files"]
     )
     assert sum(found.best) == found.positions >= 1000
     assert sum(found.candidates) == found.positions * len(load_table(name))
 
 
 def test_other_tables_have_none(context):
-    assert stored_bound(load_table("minilm-wordpiece")) is None
+    assert load_stored_bound(load_table("minilm-wordpiece")) is None
     own = EmbeddingTable.build(name="minilm", words=NOUNS, vectors=gaussian_rows(len(NOUNS), 4, 0))
-    assert stored_bound(own) is None
+    assert load_stored_bound(own) is None

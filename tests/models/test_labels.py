@@ -8,7 +8,7 @@ from tests.models.conftest import SIZE, byte_level, save, wordpiece
 
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.models.labels import load_labels
-from textveil.models.networks import load, untrained
+from textveil.models.networks import load, load_untrained
 
 TEXT = "Maria met John at Acme corp in Paris today, near the old town."
 NAMES = {
@@ -67,7 +67,7 @@ def test_logits_are_those_of_the_network_run_by_hand(family, texts, classifiers)
     network = transformers.AutoModelForSequenceClassification.from_pretrained(
         classifiers[family]
     ).eval()
-    found = load_labels(classifiers[family]).logits(texts)
+    found = load_labels(classifiers[family]).compute_logits(texts)
     assert found.shape == (len(texts), 3)
     for own, each in zip(found, texts, strict=True):
         encoded = tokenizer(*each, return_tensors="pt")
@@ -81,9 +81,9 @@ def test_logits_are_those_of_the_network_run_by_hand(family, texts, classifiers)
 def test_a_long_text_has_the_mean_of_its_windows(classifiers):
     classifier = load_labels(classifiers["bert"], window=10)
     words = ["maria", "john", "paris", "town"] * 3
-    whole = classifier.logits([(" ".join(words),)])[0]
+    whole = classifier.compute_logits([(" ".join(words),)])[0]
     # 8 pieces beside the frame, of which 2 are shared: windows begin at 0 and 6.
-    first, second = classifier.logits([(" ".join(words[:8]),), (" ".join(words[6:]),)])
+    first, second = classifier.compute_logits([(" ".join(words[:8]),), (" ".join(words[6:]),)])
     assert whole == pytest.approx((8 * first + 6 * second) / 14, abs=1e-5)
     assert np.abs(first - second).max() > 1e-3
 
@@ -91,7 +91,7 @@ def test_a_long_text_has_the_mean_of_its_windows(classifiers):
 def test_every_window_of_a_second_text_stands_behind_the_whole_first(classifiers):
     classifier = load_labels(classifiers["bert"], window=16)
     words = ["maria", "john", "paris", "town", "old"] * 3
-    shown = classifier.sequences([("the doctor", " ".join(words))])
+    shown = classifier.build_sequences([("the doctor", " ".join(words))])
     assert len(shown.rows) > 1
     assert all(row[:4] == shown.rows[0][:4] for row in shown.rows)
     assert shown.leads.tolist() == [4] * len(shown.rows)
@@ -99,9 +99,9 @@ def test_every_window_of_a_second_text_stands_behind_the_whole_first(classifiers
 
 
 def test_texts_without_a_word_have_logits_too(classifiers):
-    found = load_labels(classifiers["bert"]).logits([("",), ("\x00",), ("maria",)])
+    found = load_labels(classifiers["bert"]).compute_logits([("",), ("\x00",), ("maria",)])
     assert np.isfinite(found).all()
-    assert load_labels(classifiers["bert"]).logits([]).shape == (0, 3)
+    assert load_labels(classifiers["bert"]).compute_logits([]).shape == (0, 3)
 
 
 def test_the_names_of_labels_are_the_models_own(classifiers):
@@ -114,7 +114,7 @@ def test_the_names_of_labels_are_the_models_own(classifiers):
 )
 def test_what_is_neither_a_text_nor_a_pair_is_refused(texts, classifiers):
     with pytest.raises(InputError) as caught:
-        load_labels(classifiers["bert"]).logits(texts)
+        load_labels(classifiers["bert"]).compute_logits(texts)
     assert "canary" not in str(caught.value)
 
 
@@ -129,19 +129,19 @@ def test_options_out_of_range_are_refused(classifiers):
 
 
 def test_a_new_head_is_named_by_what_the_encoder_lacks(folders):
-    model, missing = untrained(folders["bert-encoder"], 4)
+    model, missing = load_untrained(folders["bert-encoder"], 4)
     assert missing == ("classifier.bias", "classifier.weight")
-    assert load_labels(model).logits([("maria",)]).shape == (1, 4)
+    assert load_labels(model).compute_logits([("maria",)]).shape == (1, 4)
     assert all(parameter.requires_grad for parameter in model.network.module.parameters())
 
 
 def test_a_head_of_the_same_size_stays_and_one_of_another_size_does_not(classifiers):
-    assert untrained(classifiers["bert"], 3)[1] == ()
-    assert untrained(classifiers["bert"], 2)[1] == ("classifier.bias", "classifier.weight")
+    assert load_untrained(classifiers["bert"], 3)[1] == ()
+    assert load_untrained(classifiers["bert"], 2)[1] == ("classifier.bias", "classifier.weight")
 
 
 def test_the_bundled_encoder_takes_a_new_head():
-    model, missing = untrained(None, 2)
+    model, missing = load_untrained(None, 2)
     assert missing == ("classifier.bias", "classifier.weight")
     assert model.name == "all-MiniLM-L6-v2"
 

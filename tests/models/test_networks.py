@@ -14,8 +14,8 @@ from transformers import PreTrainedTokenizerFast
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models import load_context, load_reader, load_sentences, load_tagger
-from textveil.models.foreign import places
 from textveil.models.networks import load
+from textveil.models.torch_networks import count_positions
 from textveil.table.embedding import load_table
 from textveil.table.hub import NoModelError, fetch
 
@@ -190,4 +190,4 @@ def test_a_word_that_is_dropped_has_a_piece_that_is_no_word(family, job, piece, 
 def test_a_network_that_says_it_has_no_limit_has_a_default():
     network = nn.Identity()
     network.config = SimpleNamespace(max_position_embeddings=-1)  # type: ignore[assignment]
-    assert places(network) == 512
+    assert count_positions(network) == 512

@@ -6,7 +6,7 @@ import pytest
 from textveil.errors import InputError
 from textveil.models import Ragged
 from textveil.models.networks import Model, load
-from textveil.models.ragged import LISTENER, Cut, batches
+from textveil.models.ragged import PROGRESS_LISTENER, PieceSequence, yield_batches
 from textveil.text.tokens import tokenize
 
 
@@ -27,7 +27,7 @@ def test_texts_that_are_no_lists_of_words_are_refused_without_showing_them(texts
 
 def test_only_the_words_of_tokenize_are_words_as_they_stand():
     with pytest.raises(InputError, match=r"tokens must be Tokens \(tokenize\), got list"):
-        Ragged.of(["canary"])  # type: ignore[arg-type]
+        Ragged.build(["canary"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -47,17 +47,17 @@ def test_words_have_the_pieces_that_they_have_in_their_text(family, job, folders
 
 
 def pieces(model: Model, text: str) -> list[str | None]:
-    cut = Cut.of(model, Ragged.of(tokenize([text])))
+    cut = PieceSequence.build(model, Ragged.build(tokenize([text])))
     return [model.tokenizer.id_to_token(piece) for piece in cut.ids.tolist()]
 
 
 def test_who_listens_is_told_of_each_batch_and_at_the_end_of_all():
     lengths = np.array([3, 5, 2, 5])
     heard: list[tuple[int, int]] = []
-    token = LISTENER.set(lambda done, total: heard.append((done, total)))
+    token = PROGRESS_LISTENER.set(lambda done, total: heard.append((done, total)))
     try:
-        made = [which.tolist() for which in batches(lengths, 6)]
+        made = [which.tolist() for which in yield_batches(lengths, 6)]
     finally:
-        LISTENER.reset(token)
+        PROGRESS_LISTENER.reset(token)
     assert made == [[1], [3], [0, 2]]
     assert heard == [(5, 15), (10, 15), (15, 15)]

@@ -8,7 +8,7 @@ import pytest
 from textveil import cli
 from textveil.errors import ConfigError, EndpointError, InputError, TextveilWarning
 from textveil.models.endpoint import Endpoint
-from textveil.models.repair import extract, placeholders, repair
+from textveil.models.repair import count_placeholders, extract, repair
 from textveil.pipeline.privatizer import Privatizer
 from textveil.session.state import Session
 
@@ -83,7 +83,7 @@ def test_a_second_attempt_helps(endpoint, journal):
 
 def test_each_occurrence_counts():
     text = "<A_1> <A_1>, <A_12> <WORD> < A_1> <a_1> <A_1"
-    assert placeholders(text) == {"<A_1>": 2, "<A_12>": 1, "<WORD>": 1}
+    assert count_placeholders(text) == {"<A_1>": 2, "<A_12>": 1, "<WORD>": 1}
 
 
 # ---- what is asked -------------------------------------------------------------------------------------------------

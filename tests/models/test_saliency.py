@@ -12,8 +12,8 @@ from torch import nn
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models import Classifier, Ragged, load_classifier
-from textveil.models.foreign import TorchNetwork
 from textveil.models.networks import Model
+from textveil.models.torch_networks import TorchNetwork
 
 CANARY = "zanzibarquux"
 
@@ -84,7 +84,7 @@ def test_a_linear_classifier_has_its_closed_form_in_windows_too(window, best, ba
     weights[best] *= -1
     classifier, embeddings = linear(weights, window, batch)
     texts = [*TEXTS, TEXTS[0] * 9]
-    found = classifier.saliency(Ragged.join(texts))
+    found = classifier.compute_saliency(Ragged.join(texts))
     assert found.dtype == np.float32
     expected = [closed(classifier, embeddings, weights[best], words) for words in texts if words]
     assert found == pytest.approx(np.concatenate(expected), abs=1e-5)
@@ -99,7 +99,7 @@ def test_the_class_of_a_long_text_is_that_of_all_its_windows():
     network.embeddings.weight[2:4] = 0
     network.embeddings.weight[lemon] = torch.tensor([1.0, 0, 0, 0])
     network.embeddings.weight[stone] = torch.tensor([0, 0, 0, -0.5])
-    found = classifier.saliency(Ragged.join([["lemon"] * 40 + ["stone"] * 3, ["stone"]]))
+    found = classifier.compute_saliency(Ragged.join([["lemon"] * 40 + ["stone"] * 3, ["stone"]]))
     assert found.tolist() == pytest.approx([0.5] * 40 + [1] * 3 + [0])
 
 
@@ -113,7 +113,7 @@ def test_a_piece_is_judged_in_the_window_in_which_it_lies_farthest_from_an_edge(
         return torch.ones(1, 1, 4) * torch.arange(ids.shape[1])[:, None] + 0 * forward(ids)
 
     network.embeddings.forward = placed
-    found = classifier.saliency(Ragged.join([["lemon"] * 18]))
+    found = classifier.compute_saliency(Ragged.join([["lemon"] * 18]))
     assert (10 * found).tolist() == pytest.approx([*range(1, 10), *range(2, 11)])
 
 
@@ -146,7 +146,7 @@ def test_a_network_has_the_gradients_that_autograd_finds_by_hand(kind, tmp_path)
         parameter.requires_grad for parameter in classifier.model.network.module.parameters()
     )
     texts = [["maria", "met", "john"], ["incomprehensible"], [], ["old", "town", "near", "paris"]]
-    found = classifier.saliency(Ragged.join(texts))
+    found = classifier.compute_saliency(Ragged.join(texts))
     network = getattr(transformers, kind).from_pretrained(folder).eval()
     space = " " if kind.startswith("GPT2") else ""
     expected: list[float] = []
@@ -178,10 +178,11 @@ def test_texts_do_not_touch_one_another_and_the_same_comes_again(tmp_path):
     )
     texts = [["maria", "met", "john"] * 60, ["paris"], ["old", "town"] * 30]
     classifier = load_classifier(folder, window=32)
-    found = classifier.saliency(Ragged.join(texts))
-    assert np.array_equal(found, classifier.saliency(Ragged.join(texts)))
+    found = classifier.compute_saliency(Ragged.join(texts))
+    assert np.array_equal(found, classifier.compute_saliency(Ragged.join(texts)))
     assert found == pytest.approx(
-        np.concatenate([classifier.saliency(Ragged.join([text])) for text in texts]), abs=1e-4
+        np.concatenate([classifier.compute_saliency(Ragged.join([text])) for text in texts]),
+        abs=1e-4,
     )
     assert found.min() >= 0
     assert [part.max() for part in np.split(found, [180, 181])] == [1, 1, 1]
@@ -189,16 +190,16 @@ def test_texts_do_not_touch_one_another_and_the_same_comes_again(tmp_path):
 
 @pytest.mark.parametrize("texts", [[], [[]], [[], []]])
 def test_texts_without_words_have_no_saliency(texts):
-    assert linear(torch.ones(2, 4))[0].saliency(Ragged.join(texts)).shape == (0,)
+    assert linear(torch.ones(2, 4))[0].compute_saliency(Ragged.join(texts)).shape == (0,)
 
 
 def test_a_classifier_that_looks_at_nothing_finds_nothing_salient():
-    assert linear(torch.zeros(2, 4))[0].saliency(Ragged.join(TEXTS)).tolist() == [0] * 7
+    assert linear(torch.zeros(2, 4))[0].compute_saliency(Ragged.join(TEXTS)).tolist() == [0] * 7
 
 
 def test_a_gradient_that_is_not_finite_is_an_error_without_the_text():
     with pytest.raises(ModelError, match="are not finite") as caught:
-        linear(torch.full((2, 4), torch.inf))[0].saliency(Ragged.join([[CANARY]]))
+        linear(torch.full((2, 4), torch.inf))[0].compute_saliency(Ragged.join([[CANARY]]))
     assert CANARY not in str(caught.value)
 
 

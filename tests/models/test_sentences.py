@@ -9,11 +9,11 @@ import transformers
 from tests.models.conftest import SIZE, byte_level, save
 
 from textveil.errors import ConfigError, InputError, ModelError
-from textveil.models import Sentences, load_sentences
+from textveil.models import SentenceModel, load_sentences
 
 
 @pytest.fixture(scope="module")
-def sentences() -> Sentences:
+def sentences() -> SentenceModel:
     return load_sentences()
 
 
@@ -70,7 +70,7 @@ def test_a_plain_encoder_from_a_folder_has_the_mean_over_its_pieces(text, folder
     ],
 )
 def test_every_part_of_a_long_text_fits_and_nothing_is_left_out(text, sentences):
-    parts = list(sentences._parts(text))
+    parts = list(sentences._split_text(text))
     assert "".join(part for part, _ in parts) == text
     for part, size in parts:
         whole = len(sentences.tokenizer.encode(part).ids)
@@ -79,7 +79,7 @@ def test_every_part_of_a_long_text_fits_and_nothing_is_left_out(text, sentences)
 
 
 def test_parts_begin_with_words_where_there_are_words(sentences):
-    parts = [part for part, _ in sentences._parts("unbelievablyoverexaggeratedness " * 200)]
+    parts = [part for part, _ in sentences._split_text("unbelievablyoverexaggeratedness " * 200)]
     assert len(parts) > 1
     assert all(part.startswith("unbelievably") for part in parts)
 

@@ -39,7 +39,7 @@ def library():
 
 @pytest.fixture(scope="module")
 def own():
-    pieces = e5.pieces()
+    pieces = e5.build_splitter()
     return lambda words: [each.ids for each in pieces.encode_batch_fast(words)]
 
 
@@ -53,7 +53,7 @@ def drawn(letters: list[str], longest: int, count: int) -> list[str]:
 
 def test_words_of_texts_are_cut_as_by_the_library(library, own):
     texts = [text.text for text in hard_texts()][::23]
-    words = sorted({word[: e5.LONGEST - 1] for word in tokenize(texts).words})
+    words = sorted({word[: e5.MAX_WORD_CHARACTERS - 1] for word in tokenize(texts).words})
     assert len(words) > 10_000
     for given in (words, [f" {word}" for word in words], ODD):
         assert own(given) == library(given)
@@ -78,7 +78,7 @@ def test_any_string_is_cut_as_by_the_library(library, own):
 
 
 def test_the_library_is_asked_only_about_late_characters(monkeypatch):
-    pieces = e5.pieces()
+    pieces = e5.build_splitter()
     pieces.encode_batch_fast(["Grünwald", "“", "張偉", "\U0001f600", "\u0e33", *ODD])
     assert "_library" not in vars(pieces)
     assert unicodedata.category("\u1e9e") != "Cn"
@@ -89,19 +89,19 @@ def test_the_library_is_asked_only_about_late_characters(monkeypatch):
 
 def test_no_two_pieces_have_one_hash():
     """Or the second would never be found."""
-    pieces = e5.pieces()
-    assert len(np.unique(pieces._hashes)) == len(e5.words())
+    pieces = e5.build_splitter()
+    assert len(np.unique(pieces._hashes)) == len(e5.load_embeddings())
 
 
 def test_what_differs_and_has_one_hash_is_no_piece(monkeypatch, own):
-    pieces = e5.pieces()
-    monkeypatch.setattr(unigram, "FACTOR", np.uint64(0))  # words' hashes are their last bytes
+    pieces = e5.build_splitter()
+    monkeypatch.setattr(unigram, "HASH_FACTOR", np.uint64(0))  # words' hashes are their last bytes
     pieces._hashes = np.full_like(pieces._hashes, ord("x"))
     assert pieces.encode_batch_fast(["x"])[0].ids in ([e5.UNKNOWN], own(["x"])[0])
 
 
 def test_it_pickles_as_where_it_came_from(own):
-    pieces = e5.pieces()
+    pieces = e5.build_splitter()
     carried = pickle.dumps(pieces)
     assert len(carried) < 1_000
     back: Unigram = pickle.loads(carried)
@@ -110,10 +110,10 @@ def test_it_pickles_as_where_it_came_from(own):
 
 def test_no_pieces_are_added():
     with pytest.raises(ValueError, match="no pieces are added"):
-        e5.pieces().encode_batch_fast(["a"], add_special_tokens=True)
+        e5.build_splitter().encode_batch_fast(["a"], add_special_tokens=True)
 
 
 def test_the_least_likely_piece_is_what_is_said():
-    pieces = e5.pieces()
-    scores = pieces._score(np.arange(len(e5.words())))
-    assert scores.min() == e5.LEAST
+    pieces = e5.build_splitter()
+    scores = pieces._read_scores(np.arange(len(e5.load_embeddings())))
+    assert scores.min() == e5.MIN_LOG_PROBABILITY

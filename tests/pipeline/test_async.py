@@ -18,11 +18,11 @@ class Waits(Finds):
 
     def __init__(self):
         super().__init__(EMAIL=r"\S+@\S+\w")
-        self.begun, self.may, self.looked = threading.Event(), threading.Event(), 0
+        self.prepare, self.may, self.delay_check = threading.Event(), threading.Event(), 0
 
     def find(self, texts):
-        self.looked += 1
-        self.begun.set()
+        self.delay_check += 1
+        self.prepare.set()
         assert self.may.wait(30)
         return super().find(texts)
 
@@ -37,7 +37,7 @@ def test_a_loop_goes_on_while_a_text_is_protected():
 
     async def asked():
         task = asyncio.create_task(guard.aprotect(f"Ask {CANARY}", session))
-        await asyncio.to_thread(detector.begun.wait, 30)
+        await asyncio.to_thread(detector.prepare.wait, 30)
         assert not task.done()
         detector.may.set()  # the loop is here, and not in the detector
         return await task
@@ -96,7 +96,7 @@ def test_what_was_not_begun_is_never_looked_at():
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         first = asyncio.create_task(guard.aprotect("first"))
         second = asyncio.create_task(guard.aprotect("second"))
-        while not detector.begun.is_set():
+        while not detector.prepare.is_set():
             await asyncio.sleep(0.01)
         second.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -105,4 +105,4 @@ def test_what_was_not_begun_is_never_looked_at():
         await first
 
     asyncio.run(cancelled())
-    assert detector.looked == 1
+    assert detector.delay_check == 1

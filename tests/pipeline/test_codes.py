@@ -16,11 +16,17 @@ from textveil.config import Config, resolve
 from textveil.errors import ConfigError, InputError
 from textveil.evaluate.attack import Case
 from textveil.guarantee import compose, summarize
-from textveil.mechanism import Block, Law, Layout, guessing
-from textveil.pipeline.coarse import BESIDES, BY_WORD, DRAWN_GROUPS, RETURNED, WITHIN
-from textveil.pipeline.consistent import alike
+from textveil.mechanism import Block, Law, Layout, build_success_rate
+from textveil.pipeline.codebook_statement import (
+    DRAWN_GROUPS_NOTE,
+    EQUAL_WORDS_NOTE,
+    NAMES_AND_FIGURES_NOTE,
+    REPEATED_TEXT_NOTE,
+    SAME_CODE_NOTE,
+)
+from textveil.pipeline.consistent import replace_equal_rows
 from textveil.protect import Uniform
-from textveil.table import Book, EmbeddingTable, find_book, load_table, shares
+from textveil.table import Book, EmbeddingTable, compute_shares, find_book, load_table
 from textveil.text import Kind, tokenize
 
 CODES = 6
@@ -29,7 +35,7 @@ TEXT = "The apple and the river met a stone."
 
 TABLE = EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
 BOOK = book_of(TABLE, CODES)
-COARSE = TABLE.coarse(BOOK)
+COARSE = TABLE.coarsen(BOOK)
 
 
 def codebook(**options):
@@ -39,7 +45,7 @@ def codebook(**options):
 def word_law(privatizer, epsilon):
     """ln P(code | word) for every word of the table, [60, C]: every word stands alone in a text."""
     rows, _ = privatizer.table.lookup(NOUNS)
-    block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
+    block = Block(layout=Layout.build(*[1] * len(rows)), rows=rows)
     parameter = privatizer.mechanism.calibrate(
         privatizer.table, block.layout, np.full(len(rows), epsilon)
     )
@@ -82,7 +88,7 @@ class TestLaw:
         from scipy import stats
 
         rehearsal = codebook().rehearse(["apple " * 6000])
-        seen = np.bincount(rehearsal.drawn, minlength=CODES)
+        seen = np.bincount(rehearsal.drawn_rows, minlength=CODES)
         expected = 6000 * np.exp(word_law(codebook(), EPSILON)[NOUNS.index("apple")])
         limit = stats.chi2.ppf(1 - 1e-6, CODES - 1)
         assert ((seen - expected) ** 2 / expected).sum() < limit
@@ -99,16 +105,18 @@ class TestStatement:
         assert "drawn among 6 codes at epsilon 3 (any two words)" in found.summary()
         assert "For two words of one of its 6 codes it is 0." in found.headline()
         said = found.explain()
-        assert WITHIN in said
-        assert {BY_WORD, BESIDES, RETURNED}.isdisjoint(found.claim.caveats)
-        for fact in BOOK.facts():
+        assert SAME_CODE_NOTE in said
+        assert {EQUAL_WORDS_NOTE, NAMES_AND_FIGURES_NOTE, REPEATED_TEXT_NOTE}.isdisjoint(
+            found.claim.caveats
+        )
+        for fact in BOOK.write_facts():
             assert fact in said
         assert found.claim.options["book"] == BOOK.to_json()
         assert found.claim.table == COARSE.name
 
     def test_consistent_draws_say_by_what_they_are_alike(self):
         found = codebook(words={"consistent": True}).privatize("apple river apple candle anchor")
-        assert BY_WORD in found.guarantee.explain()
+        assert EQUAL_WORDS_NOTE in found.guarantee.explain()
         assert found.released.items[0].text == found.released.items[2].text
 
     def test_a_text_that_returns_as_it_was_shows_that_it_is_the_same(self):
@@ -121,7 +129,7 @@ class TestStatement:
         assert first.text == again.text
         for found in (first, again, other):
             assert "equal words" in found.guarantee.mask
-            assert RETURNED in found.guarantee.explain()
+            assert REPEATED_TEXT_NOTE in found.guarantee.explain()
 
     def test_what_the_file_of_a_book_says_of_general_text_is_counted_anew(self):
         """A book that understates its most frequent words passes for one of the same codes, and is not believed."""
@@ -129,23 +137,26 @@ class TestStatement:
             BOOK, masses=np.full(CODES, 0.01, np.float32), heads=np.full(CODES, 0.1, np.float32)
         )
         said, true = (
-            codebook(table=TABLE.coarse(each)).privatize(TEXT).guarantee for each in (modest, BOOK)
+            codebook(table=TABLE.coarsen(each)).privatize(TEXT).guarantee for each in (modest, BOOK)
         )
-        assert modest.named(EPSILON) < 0.2 * BOOK.named(EPSILON)
+        assert modest.compute_success(EPSILON) < 0.2 * BOOK.compute_success(EPSILON)
         assert (
             said.claim.options["book"]["head"] == BOOK.to_json()["head"] != modest.to_json()["head"]
         )
         assert said.claim.caveats[2:] == true.claim.caveats[2:]  # but for the digest
-        assert said.claim.caveats[0] == WITHIN
+        assert said.claim.caveats[0] == SAME_CODE_NOTE
 
     def test_statements_add_up_to_what_holds_for_all(self):
         plain, named = codebook().privatize(TEXT).guarantee, codebook().privatize(TEXT).guarantee
         named = replace(
-            named, claim=replace(named.claim, codes=(), caveats=(*named.claim.caveats, BESIDES))
+            named,
+            claim=replace(
+                named.claim, codes=(), caveats=(*named.claim.caveats, NAMES_AND_FIGURES_NOTE)
+            ),
         )
         for both in (summarize([plain, named]), compose([named, plain])):
             assert both.claim.codes == ()
-            assert BESIDES in both.claim.caveats
+            assert NAMES_AND_FIGURES_NOTE in both.claim.caveats
         assert summarize([plain, plain]).claim.codes == (CODES,)
 
     def test_metric_promises_are_about_codes(self):
@@ -161,7 +172,7 @@ class TestStatement:
         prior[:] = heads[BOOK.codes]  # every word as likely as its code's head
         law = np.exp(word_law(codebook(), EPSILON))
         expected = (prior[:, None] * law).max(axis=0).sum()
-        named = guessing(codebook().mechanism, COARSE)(EPSILON)
+        named = build_success_rate(codebook().mechanism, COARSE)(EPSILON)
         assert named == pytest.approx(expected)
         assert (
             f"with probability {math.ceil(named * 1000) / 1000:g} at most"
@@ -169,11 +180,15 @@ class TestStatement:
         )
         skewed = np.random.default_rng(2).dirichlet(np.full(60, 0.3))
         whole = (skewed[:, None] * law).max(axis=0).sum()
-        assert guessing(codebook().mechanism, COARSE, skewed)(EPSILON) == pytest.approx(whole)
+        assert build_success_rate(codebook().mechanism, COARSE, skewed)(EPSILON) == pytest.approx(
+            whole
+        )
         exponential = Privatizer("exponential", epsilon=3.0, table=COARSE)
-        c = exponential.mechanism.calibrate(COARSE, Layout.of(1), np.array([3.0]))[0]
+        c = exponential.mechanism.calibrate(COARSE, Layout.build(1), np.array([3.0]))[0]
         whole = (skewed[:, None] * np.exp(word_law(exponential, 3.0))).max(axis=0).sum()
-        assert guessing(exponential.mechanism, COARSE, skewed)(float(c)) == pytest.approx(whole)
+        assert build_success_rate(exponential.mechanism, COARSE, skewed)(float(c)) == pytest.approx(
+            whole
+        )
 
     def test_budgets_of_ones_own_may_give_more_than_they_say(self):
         class Generous:
@@ -209,8 +224,8 @@ class TestStatement:
         }
         said = codebook(**options).privatize(TEXT).guarantee
         assert said.claim.codes == ()
-        assert WITHIN not in said.explain()
-        assert DRAWN_GROUPS in said.explain()
+        assert SAME_CODE_NOTE not in said.explain()
+        assert DRAWN_GROUPS_NOTE in said.explain()
         assert "it is 0" not in said.headline()
 
 
@@ -237,7 +252,7 @@ class TestEquality:
         """Every output of a text; that the most frequent draw be shown, not the first, is caught."""
 
         def shown(privatizer, rehearsal, drawn):
-            return alike(
+            return replace_equal_rows(
                 privatizer, tokenize([self.TEXT]), rehearsal.protection, rehearsal.plan, drawn, None
             )
 
@@ -269,7 +284,7 @@ class TestEquality:
             assert [each.plan.block.rows.tolist() for each in found] == [[0, 0, 0]] * 2
             one, two = (each.results[0].released.mask for each in found)
             assert (one == two) is not consistent
-            assert (BY_WORD in found[0].results[0].guarantee.claim.caveats) is consistent
+            assert (EQUAL_WORDS_NOTE in found[0].results[0].guarantee.claim.caveats) is consistent
 
 
 class TestProfile:
@@ -286,8 +301,10 @@ class TestProfile:
             "words drawn among 24 codes at epsilon 4 (any two words)" in found.guarantee.summary()
         )
         assert "For two words of one of its 24 codes it is 0." in found.guarantee.headline()
-        assert {WITHIN, *book.facts()} < {*found.guarantee.claim.caveats}
-        assert {BESIDES, BY_WORD, RETURNED}.isdisjoint(found.guarantee.claim.caveats)
+        assert {SAME_CODE_NOTE, *book.write_facts()} < {*found.guarantee.claim.caveats}
+        assert {NAMES_AND_FIGURES_NOTE, EQUAL_WORDS_NOTE, REPEATED_TEXT_NOTE}.isdisjoint(
+            found.guarantee.claim.caveats
+        )
         assert "equal words" not in found.guarantee.mask
 
     def test_the_law_is_randomised_response_over_the_codes_of_the_general_book(self):
@@ -297,7 +314,7 @@ class TestProfile:
             for row in (5, 700, *np.flatnonzero(book.codes == book.codes[5])[:3])
         ]
         rows, _ = made.table.lookup(words)
-        block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
+        block = Block(layout=Layout.build(*[1] * len(rows)), rows=rows)
         assert isinstance(made.mechanism, Law)
         law = made.mechanism.log_probs(made.table, block, np.full(len(rows), 4.0))
         assert law is not None
@@ -338,7 +355,9 @@ class TestSpelling:
     def test_words_or_codes(self):
         words = codebook().privatize("apple river").released.items
         assert {item.text for item in words} <= {*NOUNS[:CODES]}
-        coded = codebook(table=TABLE.coarse(BOOK, spelling="code"), seed=1).privatize("apple river")
+        coded = codebook(table=TABLE.coarsen(BOOK, spelling="code"), seed=1).privatize(
+            "apple river"
+        )
         assert all(item.text.removeprefix("code").isdecimal() for item in coded.released.items)
 
     def test_names_stay_names(self):
@@ -347,7 +366,7 @@ class TestSpelling:
         made = Privatizer(
             "codebook",
             epsilon=4,
-            table=table.coarse(book_of(table, 40), spelling="code"),
+            table=table.coarsen(book_of(table, 40), spelling="code"),
             protect={"detectors": "tagger"},
             names={"types": "PERSON"},
         )
@@ -356,7 +375,7 @@ class TestSpelling:
         assert not any(word.startswith("code") for word in shown[1:3])
         assert any(word.startswith("code") for word in shown)
         assert "it is 0" not in found.guarantee.headline()
-        assert BESIDES in found.guarantee.explain()
+        assert NAMES_AND_FIGURES_NOTE in found.guarantee.explain()
 
 
 class TestRefused:
@@ -371,7 +390,7 @@ class TestRefused:
         with pytest.raises(ConfigError, match=r"table\.codes needs words.unit=word"):
             codebook(words={"unit": "wordpiece"})
         with pytest.raises(ConfigError, match=r"rerank\.m cannot go with table.spelling=code"):
-            codebook(table=TABLE.coarse(BOOK, spelling="code"), rerank={"m": 5})
+            codebook(table=TABLE.coarsen(BOOK, spelling="code"), rerank={"m": 5})
 
     def test_the_texts_of_the_book(self):
         privatizer = codebook()
@@ -380,7 +399,7 @@ class TestRefused:
         with pytest.raises(InputError):
             list(privatizer.privatize_many(["fine", "Another public text."]))
         with pytest.raises(InputError):
-            Case.of(privatizer, ["Another public text."])
+            Case.create(privatizer, ["Another public text."])
 
     def test_a_projection_of_codes_says_and_refuses_the_same(self):
         privatizer = codebook(table=COARSE.project(3))
@@ -388,7 +407,7 @@ class TestRefused:
             privatizer.privatize("A PUBLIC  text.")
         found = privatizer.privatize(TEXT).guarantee
         assert found.claim.options["book"] == BOOK.to_json()
-        assert WITHIN in found.explain()
+        assert SAME_CODE_NOTE in found.explain()
         assert "names a word from one released code alone" in found.explain()
 
     def test_codes_are_spelled_only_where_there_are_any(self):
@@ -399,14 +418,14 @@ class TestRefused:
 class TestAround:
     def test_a_privatizer_travels(self, tmp_path):
         table = load_table("minilm")
-        made = codebook(table=table.coarse(book_of(table, 40)))
+        made = codebook(table=table.coarsen(book_of(table, 40)))
         packed = pickle.dumps(made)
         assert len(packed) < 1_000_000
         assert pickle.loads(packed).table is made.table
 
     def test_a_projection_travels_as_it_is(self):
         table = load_table("minilm")
-        for view in (table.project(4), table.coarse(book_of(table, 40)).project(4)):
+        for view in (table.project(4), table.coarsen(book_of(table, 40)).project(4)):
             made = Privatizer("exponential", epsilon=3.0, table=view)
             again = pickle.loads(pickle.dumps(made)).table
             assert (again.digest, again.name, len(again)) == (view.digest, view.name, len(view))
@@ -433,8 +452,8 @@ class TestAround:
             "risk": 0.03,
         }
         made = Privatizer.from_config(resolve(overrides=options))
-        prior = shares(made.table.origin)
-        found = guessing(made.mechanism, made.table, prior)
+        prior = compute_shares(made.table.origin)
+        found = build_success_rate(made.mechanism, made.table, prior)
         assert isinstance(made.budget, Uniform)
         assert found(made.budget.epsilon) <= 0.03 < found(made.budget.epsilon * 1.05)
 
@@ -442,7 +461,7 @@ class TestAround:
         text = " ".join(NOUNS)
         own, again = (codebook(seed=3).privatize(text).text for _ in range(2))
         other = (
-            codebook(seed=3, table=TABLE.coarse(replace(BOOK, source="others")))
+            codebook(seed=3, table=TABLE.coarsen(replace(BOOK, source="others")))
             .privatize(text)
             .text
         )

@@ -20,12 +20,12 @@ from tests.detectors import Finds
 from textveil.config import resolve
 from textveil.detect.quantities import read
 from textveil.errors import BudgetError, ConfigError, InputError, UnknownName
-from textveil.evaluate.attack.case import judged
-from textveil.guarantee import compose, hidden, hidden_counts, summarize
+from textveil.evaluate.attack.attack_input import check_privatizer
+from textveil.guarantee import compose, count_hidden, describe_hidden, summarize
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness import SeededRandomness
+from textveil.render.groups import GROUP_STYLES, find_style
 from textveil.session.state import Session
-from textveil.show.groups import LOOKS, look
 from textveil.text.released import Kind
 
 FALSE_ALARM = 1e-6
@@ -91,8 +91,8 @@ def test_figures_are_moved_in_their_form_and_the_rest_stays(mover):
         "DATE",
     }
     assert "moved numbers" in result.released.mask.fields
-    assert hidden_counts([result.released]) == {"AGE": 1, "DATE": 2}
-    assert hidden([result.released]) == (
+    assert count_hidden([result.released]) == {"AGE": 1, "DATE": 2}
+    assert describe_hidden([result.released]) == (
         "2 personal dates and 1 age replaced (a drawn figure may by chance be the original); the rest is unchanged, "
         "and nothing is claimed about it."
     )
@@ -153,7 +153,7 @@ def test_each_spelling_of_a_date_comes_back_as_it_was(mover):
 class OneNoise(SeededRandomness):
     """The same noise for every text, which no privatizer has."""
 
-    def for_texts(self, first, digests):
+    def bind_texts(self, first, digests):
         return self
 
 
@@ -222,7 +222,9 @@ def test_only_the_types_that_are_asked_for(mover):
     assert first == second != "1,250.50"
     assert re.fullmatch(r"[\d,]+\.\d\d", first)
     assert third.isdigit()
-    assert hidden([amounts.released]).startswith("3 of type AMOUNT replaced (a drawn figure")
+    assert describe_hidden([amounts.released]).startswith(
+        "3 of type AMOUNT replaced (a drawn figure"
+    )
 
 
 def test_an_amount_is_drawn_once_however_many_decimal_places_it_has(mover):
@@ -252,7 +254,7 @@ def test_the_unit_of_an_age_is_a_part_of_it(mover, text, sent):
 
 def test_moved_figures_are_shown_as_such(mover):
     items = mover(["AGE"], seed=6).privatize(TURNS[0]).released.items
-    assert [item.group for item in items if look(item) is LOOKS["figure"]] == ["AGE"]
+    assert [item.group for item in items if find_style(item) is GROUP_STYLES["figure"]] == ["AGE"]
 
 
 def test_a_number_of_json_stays_a_number(mover):
@@ -384,7 +386,7 @@ def test_statements_show_every_digit_of_a_bound(mover):
     assert "epsilon is 0.0000001 * D," in dates
     assert "epsilon is 0.20000049 * D, at most 24.0000588," in ages
     assert "epsilon is 1 * D / 1234567," in amounts
-    assert made.figures.unit("AMOUNT") == "1234567"
+    assert made.figures.name_unit("AMOUNT") == "1234567"
 
 
 def test_words_that_pass_are_still_counted(mover):
@@ -460,7 +462,7 @@ def test_amounts_and_a_unit_go_together(mover):
 
 def test_attacks_do_not_judge_them(mover):
     with pytest.raises(ConfigError, match=r"figures\.types=none"):
-        judged(mover(), names=True)
+        check_privatizer(mover(), names=True)
 
 
 def test_nothing_shows_the_originals(mover):

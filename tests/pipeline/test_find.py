@@ -143,7 +143,7 @@ def test_findings_and_errors_hold_no_word(guard, monkeypatch):
     def breaks(*_):
         raise ValueError(CANARY)
 
-    monkeypatch.setattr(privatizer, "findings", breaks)
+    monkeypatch.setattr(privatizer, "list_findings", breaks)
     with pytest.raises(MechanismError) as caught:
         guard.find(CANARY)
     assert CANARY not in str(caught.value)

@@ -12,9 +12,9 @@ from textveil import Privatizer, Session
 from textveil.config import resolve
 from textveil.errors import ConfigError, GuaranteeError, LimitReached, TableError
 from textveil.guarantee import Guarantee, compose, summarize
-from textveil.mechanism import information
-from textveil.pipeline.coarse import FINEST, NESTED
-from textveil.pipeline.found import with_budget
+from textveil.mechanism import compute_information
+from textveil.pipeline.budget_search import resolve_budget
+from textveil.pipeline.codebook_statement import FINEST_NOTE, NESTED_NOTE
 from textveil.protect import GROUPS
 from textveil.session import SessionStore
 from textveil.table import Book, Books, EmbeddingTable, load_table
@@ -30,7 +30,7 @@ TEXT = "apple river stone"
 class Believed(Book):
     """A book that nobody asks whether it is coarser."""
 
-    def coarsens(self, other):
+    def is_coarser_than(self, other):
         return True
 
 
@@ -45,7 +45,7 @@ CROSSED = replace(
 
 def drawing(book: Book, codes: int, mechanism: str = "codebook", **options: Any) -> Privatizer:
     return Privatizer(
-        mechanism, table=TABLE.coarse(book.level(codes)), **{"epsilon": EPSILON, **options}
+        mechanism, table=TABLE.coarsen(book.get_level(codes)), **{"epsilon": EPSILON, **options}
     )
 
 
@@ -81,7 +81,7 @@ def faults(book: Book) -> set[str]:
     """What does not hold of what the statements say of each level, and of all levels together, over every output."""
     found, together, said = set(), np.zeros((60, 60)), stated(book)
     for size, statement in zip(book.levels, said, strict=True):
-        loss, level = lost(drawing(book, size)), same(book.level(size).codes)
+        loss, level = lost(drawing(book, size)), same(book.get_level(size).codes)
         assert statement.claim.codes == (size,)
         found |= (
             {f"{size} codes: within a finest code"} if loss[same(book.codes)].max() > 0 else set()
@@ -133,13 +133,13 @@ class TestStatement:
         assert "For two words of one of its 3 codes it is 0." in coarse.headline()
         book = BOOK.digest[:16]
         assert (
-            NESTED.format(book=book, codes=3, finest=FINEST.format(codes=12))
+            NESTED_NOTE.format(book=book, codes=3, finest=FINEST_NOTE.format(codes=12))
             in coarse.claim.caveats
         )
-        assert NESTED.format(book=book, codes=12, finest="") in fine.claim.caveats
+        assert NESTED_NOTE.format(book=book, codes=12, finest="") in fine.claim.caveats
         level: Any = coarse.claim.options["book"]
         assert level["nested"] == {"digest": BOOK.digest, "levels": [3, 6, 12]}
-        assert level["digest"] == BOOK.level(3).digest != BOOK.digest
+        assert level["digest"] == BOOK.get_level(3).digest != BOOK.digest
         assert type(coarse).unpack(coarse.pack()).claim == coarse.claim
 
     def test_a_book_without_levels_says_nothing_of_them(self):
@@ -246,10 +246,10 @@ ALL = " ".join(OF[label][i] for i in range(5) for label in GROUPS)
 def by_group(
     *sizes: int, book: Book = BOOK, budgets: tuple[float, ...] = BUDGETS, **protect: Any
 ) -> Privatizer:
-    books = Books.by_group([book.level(size) for size in sizes])
+    books = Books.build([book.get_level(size) for size in sizes])
     return Privatizer(
         "codebook",
-        table=TABLE.coarse(books),
+        table=TABLE.coarsen(books),
         protect={**LISTS, **protect},
         groups={"budgets": budgets},
     )
@@ -281,7 +281,7 @@ class TestGroups:
         assert both.claim.codes == (12,)
         assert apart_in_a_code(BOOK.codes, one, other) == 0
         assert (
-            apart_in_a_code(BOOK.level(6).codes, one, other) > 0
+            apart_in_a_code(BOOK.get_level(6).codes, one, other) > 0
         )  # so that fewer codes would be too much said
         assert both.epsilon_per_word == pytest.approx([2 * each for each in BUDGETS] * 5)
 
@@ -289,7 +289,7 @@ class TestGroups:
         one = by_group(3, 3, 12, 6)
         assert of_groups(one, one).claim.codes == (3, 3, 12, 6)
         for size in (3, 6, 12):
-            alike = apart_in_a_code(BOOK.level(size).codes, by_group(size, size, size, size))
+            alike = apart_in_a_code(BOOK.get_level(size).codes, by_group(size, size, size, size))
             assert alike == 0
 
     @pytest.mark.slow
@@ -300,15 +300,15 @@ class TestGroups:
         for others in ([mixed], [mixed, by_group(3, 3, 3, 3)]):
             assert of_groups(one, *others).claim.codes == (6,)
             assert of_groups(*others, one).claim.codes == (6,)
-            assert apart_in_a_code(BOOK.level(6).codes, one, *others) == 0
+            assert apart_in_a_code(BOOK.get_level(6).codes, one, *others) == 0
         assert of_groups(by_group(3, 3, 3, 3), by_group(12, 12, 12, 12)).claim.codes == (12,)
 
     def test_books_that_are_no_levels_of_one_book_are_not_taken_for_it(self):
         other = book_of(TABLE, 5)
-        books = Books.by_group([BOOK.level(3), BOOK.level(3), other, BOOK])
-        assert books.nested is None
+        books = Books.build([BOOK.get_level(3), BOOK.get_level(3), other, BOOK])
+        assert books.nested_book is None
         mixed = Privatizer(
-            "codebook", table=TABLE.coarse(books), protect=LISTS, groups={"budgets": BUDGETS}
+            "codebook", table=TABLE.coarsen(books), protect=LISTS, groups={"budgets": BUDGETS}
         )
         assert mixed.privatize(ALL).guarantee.claim.nested == ""
         assert apart_in_a_code(BOOK.codes, mixed) > 0
@@ -340,7 +340,7 @@ def path(tmp_path_factory):
 
 def chosen(codes: str, **options: Any) -> str | None:
     overrides = {"mechanism.name": "codebook", "table.codes": codes, **options}
-    return with_budget(resolve(overrides=overrides)).table.codes
+    return resolve_budget(resolve(overrides=overrides)).table.codes
 
 
 class TestAuto:
@@ -348,7 +348,9 @@ class TestAuto:
     def test_the_level_that_tells_most_at_the_budget(self, path, epsilon, fits):
         assert chosen(f"{path}@auto", epsilon=epsilon) == f"{path}@{fits}"
         book = Book.read(path)
-        told = {size: information(book.level(size).masses, epsilon) for size in book.levels}
+        told = {
+            size: compute_information(book.get_level(size).masses, epsilon) for size in book.levels
+        }
         assert told[fits] == max(told.values())
 
     def test_each_group_has_the_level_of_its_budget(self, path):
@@ -356,7 +358,7 @@ class TestAuto:
         names = chosen(f"{path}@auto", **groups)
         assert names == ", ".join(f"{path}@{size}" for size in (4, 20, 400, 4))
         overrides = {"mechanism.name": "codebook", "table.codes": f"{path}@auto", **groups}
-        made = Privatizer.from_config(with_budget(resolve(overrides=overrides)))
+        made = Privatizer.from_config(resolve_budget(resolve(overrides=overrides)))
         said = made.privatize("The apple fell.").guarantee
         assert said.claim.codes == (4, 20, 400, 4)
         assert said.claim.nested == Book.read(path).digest

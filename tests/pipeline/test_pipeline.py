@@ -249,7 +249,7 @@ def test_any_text(text, casing):
         for i, item in enumerate(result.released.items)
         if i not in public
     )
-    for before, after in zip(tokenize([text]).gaps(0), result.released.gaps, strict=True):
+    for before, after in zip(tokenize([text]).get_gaps(0), result.released.gaps, strict=True):
         assert after == before or (before, after) == ("", " ")
     assert result.released.mask.words == len(words)
 
@@ -352,8 +352,8 @@ def test_a_copy_has_the_parts_that_are_given():
     made = make("noise")
     other = made.with_parts(randomness=SeededRandomness(3))
     assert isinstance(other, Privatizer)
-    assert other.randomness.seeded
-    assert not made.randomness.seeded
+    assert other.randomness.is_seeded
+    assert not made.randomness.is_seeded
     assert vars(other) == vars(made) | {"randomness": other.randomness}
     with pytest.raises(TypeError):
         made.with_parts(mechanisms=made.mechanism)
@@ -518,8 +518,8 @@ def test_many_takes_no_single_text():
 def test_results_do_not_depend_on_chunks(mechanism, monkeypatch):
     texts = [" ".join(NOUNS[i : i + 3 + i % 9]) for i in range(40)] + ["", "the", CANARY]
     whole = [result.text for result in make(mechanism, seed=1).privatize_many(texts)]
-    monkeypatch.setattr("textveil.mechanism.perturb.CHUNK", 13)
-    monkeypatch.setattr("textveil.mechanism.select.CELLS", 60 * 13)
+    monkeypatch.setattr("textveil.mechanism.perturb.CHUNK_POSITIONS", 13)
+    monkeypatch.setattr("textveil.mechanism.select.MAX_SCORE_CELLS", 60 * 13)
     cut = [result.text for result in make(mechanism, seed=1).privatize_many(texts)]
     assert cut == whole
 
@@ -733,10 +733,10 @@ def test_a_restricted_promise_needs_its_methods_and_a_bound():
             return claim
 
     class Wrong(Groups):
-        def within(self, table, layout, parameter):
+        def compute_restricted_epsilon(self, table, layout, parameter):
             return -parameter
 
-    with pytest.raises(ConfigError, match="within and pairs"):
+    with pytest.raises(ConfigError, match="compute_restricted_epsilon and mark_restricted_pairs"):
         restricted(Without(release=lambda table, block: block.secret))
     with pytest.raises(MechanismError, match="nothing was released"):
         restricted(Wrong()).privatize("river stone")

@@ -11,7 +11,7 @@ from tests.detectors import Finds, First
 
 import textveil
 from textveil.errors import ConfigError, UnknownName
-from textveil.pipeline.parts import NAMELESS
+from textveil.pipeline.components import NO_TAGGER_NOTE
 from textveil.pipeline.protector import Protector
 from textveil.session.state import Session
 
@@ -402,4 +402,4 @@ def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_s
 def test_without_a_detector_of_names_the_statement_says_that_they_pass(options, blind):
     made = Protector(protect=options, names={"types": "none"})
     told = made.protect("Ask x@y.org").guarantee.claim.caveats
-    assert (NAMELESS in told) is blind
+    assert (NO_TAGGER_NOTE in told) is blind

@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.fixtures import NOUNS, book_of, gaussian_rows
 
-from textveil.config.layers import keywords, resolve
+from textveil.config.layers import convert_keywords, resolve
 from textveil.config.sections import Rerank, WordsOptions
 from textveil.corpus import RowOptions, run
 from textveil.errors import ConfigError
@@ -21,16 +21,16 @@ from textveil.mechanism import PLACEHOLDER
 from textveil.pipeline import privatizer as sentence
 from textveil.pipeline import rerank as module
 from textveil.pipeline.privatizer import Privatizer
-from textveil.pipeline.results import Rehearsal
+from textveil.pipeline.results import EvaluationRun
 from textveil.randomness.streams import SeededRandomness
 from textveil.session.state import Session
-from textveil.table import load_table, shares, store, vectors
+from textveil.table import compute_shares, load_table, store, vectors
 from textveil.table.embedding import EmbeddingTable
 from textveil.text.tokens import tokenize
 from textveil_bench.attack import attack, load
-from textveil_bench.audit.path import pipeline
-from textveil_bench.audit.subject import Subject
-from textveil_bench.audit.totality import totality
+from textveil_bench.audit.audit_target import Subject
+from textveil_bench.audit.coverage import check_totality
+from textveil_bench.audit.pipeline_check import check_pipeline
 from textveil_bench.measure import fluency, measure
 
 CANARY = "zzcanaryzz"
@@ -51,16 +51,16 @@ class Liking:
 
     shown: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
 
-    def batches(self, texts: Any, positions: Any, hidden: Any = None) -> Any:
+    def yield_batches(self, texts: Any, positions: Any, hidden: Any = None) -> Any:
         bounds = texts.documents.tolist()
         self.shown.append(tuple(tuple(texts.words[a:b]) for a, b in pairwise(bounds)))
         for place, position in enumerate(positions.tolist()):
             start, stop = next((a, b) for a, b in pairwise(bounds) if a <= position < b)
             around = (texts.words[start:position], texts.words[position + 1 : stop])
-            yield np.array([place]), torch.from_numpy(self.logits(*around))[None]
+            yield np.array([place]), torch.from_numpy(self.compute_logits(*around))[None]
 
     @staticmethod
-    def logits(left: Any, right: Any) -> np.ndarray:
+    def compute_logits(left: Any, right: Any) -> np.ndarray:
         seed = sum(ord(letter) * (i + 1) for i, letter in enumerate("|".join((*left, "_", *right))))
         return np.random.default_rng(seed).normal(size=len(TABLE)).astype(np.float32)
 
@@ -68,15 +68,15 @@ class Liking:
 @pytest.fixture
 def liking(monkeypatch: pytest.MonkeyPatch) -> Liking:
     made = Liking()
-    monkeypatch.setattr(module, "_model", lambda table, source: made)
+    monkeypatch.setattr(module, "_load_model", lambda table, source: made)
     return made
 
 
 def by_hand(
-    rehearsal: Rehearsal, m: int, listed: Callable[[int, int], list[int]] = near
+    rehearsal: EvaluationRun, m: int, listed: Callable[[int, int], list[int]] = near
 ) -> list[int]:
     """The rows to show: of those that are listed for what was drawn the likeliest, among the words that were drawn."""
-    rows = iter(rehearsal.drawn.tolist())
+    rows = iter(rehearsal.drawn_rows.tolist())
     texts = [
         [(item, next(rows) if item.kind == "word" else -1) for item in each.released.items]
         for each in rehearsal.results
@@ -86,7 +86,7 @@ def by_hand(
         words = [item.text if row < 0 else NOUNS[listed(row, 1)[0]] for item, row in text]
         for i, (_, row) in enumerate(text):
             if row >= 0:
-                fit = Liking.logits(words[:i], words[i + 1 :])
+                fit = Liking.compute_logits(words[:i], words[i + 1 :])
                 found.append(max(listed(row, m), key=lambda candidate: fit[candidate]))
     return found
 
@@ -102,23 +102,23 @@ def make(mechanism: Any = "noise", m: int = 5, **options: Any) -> Privatizer:
 @pytest.mark.parametrize("m", [2, 5, 60, 1000])
 def test_the_likeliest_of_the_nearest_is_taken(m, liking):
     plain, found = make(m=0).rehearse(TEXTS), make(m=m).rehearse(TEXTS)
-    assert np.array_equal(found.drawn, plain.drawn)
-    assert found.shown.tolist() == by_hand(plain, m) != found.drawn.tolist()
+    assert np.array_equal(found.drawn_rows, plain.drawn_rows)
+    assert found.shown_rows.tolist() == by_hand(plain, m) != found.drawn_rows.tolist()
     words = [
         item.text
         for result in found.results
         for item in result.released.items
         if item.kind == "word"
     ]
-    assert words == [NOUNS[row] for row in found.shown]
+    assert words == [NOUNS[row] for row in found.shown_rows]
 
 
 def test_where_several_are_liked_alike_the_word_stays(liking, monkeypatch):
     monkeypatch.setattr(
-        Liking, "logits", staticmethod(lambda left, right: np.zeros(len(TABLE), np.float32))
+        Liking, "compute_logits", staticmethod(lambda left, right: np.zeros(len(TABLE), np.float32))
     )
     found = make(m=9).rehearse(TEXTS)
-    assert np.array_equal(found.shown, found.drawn)
+    assert np.array_equal(found.shown_rows, found.drawn_rows)
 
 
 @pytest.mark.parametrize("m", [0, 1])
@@ -180,8 +180,8 @@ def test_placeholders_and_passing_words_stay(liking, stub):
         "verbatim",
         "placeholder",
     ]
-    assert (found.shown[1::2] == PLACEHOLDER).all()
-    assert (found.shown[::2] != PLACEHOLDER).all()
+    assert (found.shown_rows[1::2] == PLACEHOLDER).all()
+    assert (found.shown_rows[::2] != PLACEHOLDER).all()
     assert found.results[0].text.startswith("the ")
     assert make("placeholder").privatize("lemon and castle").text == "<WORD> and <WORD>"
 
@@ -199,16 +199,16 @@ def test_a_session_numbers_placeholders_once(liking):
 
 def test_the_statement_is_the_same_but_for_the_note(liking):
     plain, found = (make(m=m).privatize(TEXTS[0]).guarantee for m in (0, 5))
-    assert found.claim.caveats == (*plain.claim.caveats, module.NOTE)
+    assert found.claim.caveats == (*plain.claim.caveats, module.RERANK_NOTE)
     assert found.claim.options == {**plain.claim.options, "rerank": {"m": 5, "model": None}}
     assert found.to_json() == {
         **plain.to_json(),
-        "caveats": [*plain.claim.caveats, module.NOTE],
+        "caveats": [*plain.claim.caveats, module.RERANK_NOTE],
         "options": dict(found.claim.options),
     }
     assert found.headline() == plain.headline()
-    assert f"Note: {module.NOTE}." in found.explain()
-    assert module.NOTE in summarize([found, found]).explain()
+    assert f"Note: {module.RERANK_NOTE}." in found.explain()
+    assert module.RERANK_NOTE in summarize([found, found]).explain()
 
 
 def test_texts_do_not_depend_on_neighbours_and_repeat(liking):
@@ -227,7 +227,7 @@ def test_pickling_keeps_it(liking):
     again = pickle.loads(pickle.dumps(made))
     assert again.rerank == Rerank(m=5)
     found = again.rehearse(TEXTS)
-    assert found.shown.tolist() == by_hand(found, 5) != found.drawn.tolist()
+    assert found.shown_rows.tolist() == by_hand(found, 5) != found.drawn_rows.tolist()
 
 
 # ---- options ---------------------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def test_one_spelling_everywhere(tmp_path):
     assert resolve(file=file).rerank == wanted
     assert resolve(environ=environ, overrides={"epsilon": 5}).rerank == wanted
     assert resolve(overrides={"epsilon": 5, **given}).rerank == wanted
-    assert resolve(overrides=keywords(epsilon=5, rerank=wanted)).rerank == wanted
-    assert resolve(overrides=keywords(epsilon=5, rerank={"m": 10})).rerank == Rerank(m=10)
+    assert resolve(overrides=convert_keywords(epsilon=5, rerank=wanted)).rerank == wanted
+    assert resolve(overrides=convert_keywords(epsilon=5, rerank={"m": 10})).rerank == Rerank(m=10)
     assert resolve(file=file).to_dict()["rerank"] == {"m": 10, "model": "some/model"}
     assert Privatizer.from_config(resolve(file=file), table=TABLE).rerank == wanted
     assert Privatizer("noise", epsilon=5, table=TABLE, rerank=wanted).rerank == wanted
@@ -271,26 +271,28 @@ def test_files(tmp_path, liking):
     (tmp_path / "letters.txt").write_text("\n".join(TEXTS) + "\n")
     (tmp_path / "words.txt").write_text("\n".join(NOUNS) + "\n")
     np.save(tmp_path / "rows.npy", VECTORS)
-    with vectors.opened(
+    with vectors.open_vectors(
         str(tmp_path / "rows.npy"), vocabulary=str(tmp_path / "words.txt")
     ) as found:
         store.build(found, str(tmp_path / "table"))
     lines, done = {}, {}
     for m in (0, 5):
         config = resolve(
-            overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m})
+            overrides=convert_keywords(
+                epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m}
+            )
         )
         done[m] = run(tmp_path / "letters.txt", tmp_path / str(m), config, RowOptions(ids="row"))
         lines[m] = (tmp_path / str(m) / "part-00000000.txt").read_text().splitlines()
     assert liking.shown == [tuple(tuple(tokenize([line]).words) for line in lines[0])]
     assert lines[5] != lines[0]
-    assert done[5].document["configuration"]["rerank"] == {"m": 5, "model": None}
-    assert module.NOTE in done[5].document["statement"]["guarantee"]["caveats"]
+    assert done[5].manifest["configuration"]["rerank"] == {"m": 5, "model": None}
+    assert module.RERANK_NOTE in done[5].manifest["statement"]["guarantee"]["caveats"]
 
 
 def test_the_audit_looks_at_what_is_drawn(liking):
     made = make(seed=None)
-    finding = pipeline(
+    finding = check_pipeline(
         Subject(build=lambda seed=None: make(seed=seed), small=True, privatizer=made)
     )
     assert (finding.verdict, liking.shown) == ("holds", [])
@@ -301,10 +303,10 @@ def test_the_audit_looks_at_what_is_drawn(liking):
 
 def test_who_knows_the_mechanism_attacks_what_was_drawn(liking):
     texts = [" ".join(NOUNS[i::7]) for i in range(7)]
-    plain, case = (Case.of(make("exponential", m=m), texts) for m in (0, 20))
-    assert np.array_equal(case.view.drawn, plain.view.drawn)
-    assert np.array_equal(plain.view.shown, plain.view.drawn)
-    assert not np.array_equal(case.view.shown, case.view.drawn)
+    plain, case = (Case.create(make("exponential", m=m), texts) for m in (0, 20))
+    assert np.array_equal(case.view.output_rows, plain.view.output_rows)
+    assert np.array_equal(plain.view.visible_rows, plain.view.output_rows)
+    assert not np.array_equal(case.view.visible_rows, case.view.output_rows)
     attackers = [
         load("bayes", {"priors": ("uniform",)}),
         load("membership", None),
@@ -329,30 +331,32 @@ def test_who_knows_the_mechanism_attacks_what_was_drawn(liking):
     right = after["neighbour", "Pr@1", str({"distance": "cosine"})].value
     assert (
         right
-        == np.mean(case.view.shown == case.truth.rows)
-        != np.mean(case.view.drawn == case.truth.rows)
+        == np.mean(case.view.visible_rows == case.truth.rows)
+        != np.mean(case.view.output_rows == case.truth.rows)
     )
 
 
 def test_measures_look_at_what_is_shown(liking):
-    case = Case.of(make(m=20), [" ".join(NOUNS)])
+    case = Case.create(make(m=20), [" ".join(NOUNS)])
     rows = {
         row.metric: row.value
         for row in measure(case, metrics=("retention", "cosine")).rows
         if row.slice == "all"
     }
-    shown, private = UNIT[case.view.shown], UNIT[case.truth.rows]
-    assert rows["retention"] == np.mean(case.view.shown == case.truth.rows)
+    shown, private = UNIT[case.view.visible_rows], UNIT[case.truth.rows]
+    assert rows["retention"] == np.mean(case.view.visible_rows == case.truth.rows)
     assert rows["cosine"] == pytest.approx((shown * private).sum(axis=1).mean(), abs=1e-6)
-    assert np.array_equal(fluency._targets(case)[1][case.view.item], case.view.shown)
-    kept = Case(view=replace(case.view, shown_words=case.truth.rows), truth=case.truth)
+    assert np.array_equal(
+        fluency._find_target_rows(case)[1][case.view.item], case.view.visible_rows
+    )
+    kept = Case(view=replace(case.view, visible_word_rows=case.truth.rows), truth=case.truth)
     assert measure(kept, metrics=("retention",)).rows[0].value == 1
 
 
 # ---- codes -----------------------------------------------------------------------------------------------
 
 BOOK = book_of(TABLE, 6)
-CODES = TABLE.coarse(BOOK)
+CODES = TABLE.coarsen(BOOK)
 
 
 def spelled(m: int = 5, table: EmbeddingTable = CODES, **options: Any) -> Privatizer:
@@ -363,15 +367,17 @@ def spelled(m: int = 5, table: EmbeddingTable = CODES, **options: Any) -> Privat
 def frequent(code: int, m: int) -> list[int]:
     """The m words of a code that may spell it, by hand: its typical one, then the most frequent in general text."""
     rows = [row for row in range(60) if row % 6 == code]
-    return sorted(rows, key=lambda row: (row != BOOK.spelling[code], -shares(TABLE)[row], row))[:m]
+    return sorted(
+        rows, key=lambda row: (row != BOOK.spelling[code], -compute_shares(TABLE)[row], row)
+    )[:m]
 
 
 @pytest.mark.parametrize("m", [2, 5, 10, 1000])
 def test_a_code_is_spelled_by_the_one_of_its_frequent_words_that_is_expected(m, liking):
     plain, found = spelled(0).rehearse(TEXTS), spelled(m).rehearse(TEXTS)
-    assert np.array_equal(found.drawn, plain.drawn)
-    assert found.shown.tolist() == by_hand(plain, m, frequent) != plain.shown.tolist()
-    assert plain.shown.tolist() == BOOK.spelling[plain.drawn].tolist()
+    assert np.array_equal(found.drawn_rows, plain.drawn_rows)
+    assert found.shown_rows.tolist() == by_hand(plain, m, frequent) != plain.shown_rows.tolist()
+    assert plain.shown_rows.tolist() == BOOK.spelling[plain.drawn_rows].tolist()
 
 
 def test_a_released_word_leads_back_to_its_code(liking):
@@ -380,8 +386,8 @@ def test_a_released_word_leads_back_to_its_code(liking):
         rehearsal = spelled(table=table).rehearse(texts)
         words = [item.text for result in rehearsal.results for item in result.released.items]
         assert {*words} - {NOUNS[row] for row in BOOK.spelling}
-        assert CODES.find(words).tolist() == rehearsal.drawn.tolist()
-        assert TABLE.find(words).tolist() == rehearsal.shown.tolist()
+        assert CODES.find(words).tolist() == rehearsal.drawn_rows.tolist()
+        assert TABLE.find(words).tolist() == rehearsal.shown_rows.tolist()
 
 
 def spellings(texts: list[str], stub: Any) -> list[str]:
@@ -428,12 +434,14 @@ def test_other_words_of_the_public_list_spell_no_code():
     table = EmbeddingTable.build(name="six", words=words, vectors=gaussian_rows(6, 4, 1))
     book = book_of(table, 2, spelling=np.array([2, 5]))
     found = [
-        [words[row] for row in own] for own in module._frequent(table.coarse(book), 9).tolist()
+        [words[row] for row in own]
+        for own in module._find_frequent(table.coarsen(book), 9).tolist()
     ]
     assert found == [["river", "lemon"], ["ribbon", "castle"]]
     listed = book_of(table, 2, spelling=np.array([0, 3]))
     found = [
-        [words[row] for row in own] for own in module._frequent(table.coarse(listed), 9).tolist()
+        [words[row] for row in own]
+        for own in module._find_frequent(table.coarsen(listed), 9).tolist()
     ]
     assert [own[0] for own in found] == ["the", "and"]  # the book says so
     assert [{*own[1:]} for own in found] == [{"river", "lemon"}, {"castle", "ribbon"}]
@@ -443,14 +451,17 @@ def test_where_codes_have_few_words_their_spelling_stands_for_the_rest():
     book = book_of(
         TABLE, 2, codes=(np.arange(60) >= 58).astype(np.uint16), spelling=np.array([0, 58])
     )
-    assert module._frequent(TABLE.coarse(book), 4)[1].tolist() == [58, 59, 58, 58]
+    assert module._find_frequent(TABLE.coarsen(book), 4)[1].tolist() == [58, 59, 58, 58]
 
 
 def test_what_the_statement_says_of_spelled_codes(liking):
     plain, found = (spelled(m).privatize(TEXTS[0]).guarantee for m in (0, 5))
     assert found.headline() == plain.headline()
     assert found.epsilon == plain.epsilon
-    assert (module.SPELLED in found.claim.caveats, module.NOTE in found.claim.caveats) == (
+    assert (
+        module.CODE_SPELLING_NOTE in found.claim.caveats,
+        module.RERANK_NOTE in found.claim.caveats,
+    ) == (
         True,
         False,
     )
@@ -466,7 +477,7 @@ def test_names_stay_names_where_codes_are_spelled():
         "words": {"casing": "copy"},
     }
     texts = ["Yesterday Maria Silva met the plumber in the garden."]
-    coarse = table.coarse(book_of(table, 40))
+    coarse = table.coarsen(book_of(table, 40))
     plain, found = (
         Privatizer(
             "codebook", epsilon=4, table=coarse, seed=1, rerank={"m": m}, **options
@@ -476,14 +487,14 @@ def test_names_stay_names_where_codes_are_spelled():
     one, two = ([item.text for item in each.results[0].released.items] for each in (plain, found))
     assert one[1:3] == two[1:3]
     assert one != two
-    assert np.array_equal(found.named, plain.named)
+    assert np.array_equal(found.name_rows, plain.name_rows)
 
 
 def test_who_knows_the_mechanism_learns_no_more_from_the_spelling(liking):
     texts = [" ".join(NOUNS[i::7]) for i in range(7)]
-    plain, case = (Case.of(spelled(m), texts) for m in (0, 20))
-    assert np.array_equal(case.view.shown, case.view.drawn)
-    assert not np.array_equal(case.view.shown_words, plain.view.shown_words)
+    plain, case = (Case.create(spelled(m), texts) for m in (0, 20))
+    assert np.array_equal(case.view.visible_rows, case.view.output_rows)
+    assert not np.array_equal(case.view.visible_word_rows, plain.view.visible_word_rows)
     attackers = [load("bayes", {"priors": ("uniform", "unigram")}), load("membership", None)]
     before, after = (
         [row.value for row in attack(each, attackers, rng=SeededRandomness(0)).rows]
@@ -498,8 +509,8 @@ def test_the_audit_of_spelled_codes(liking):
     subject = Subject(
         build=lambda seed=None: spelled(seed=seed), small=True, privatizer=spelled(seed=None)
     )
-    assert totality(subject).verdict == "holds"
-    assert pipeline(subject).verdict == "holds"
+    assert check_totality(subject).verdict == "holds"
+    assert check_pipeline(subject).verdict == "holds"
 
 
 # ---- a real model ----------------------------------------------------------------------------------------
@@ -510,7 +521,7 @@ def test_the_bundled_model_prefers_what_fits():
     words = ["queen", "london", "tuesday", "seventeen", "banana"]
     vectors = np.array([[1, 0.1], [1, 0.2], [1, 0.3], [1, 0.4], [-1, 0.0]], np.float32)
     table = EmbeddingTable.build(name="five", words=words, vectors=vectors)
-    module._model.cache_clear()
+    module._load_model.cache_clear()
     made = Privatizer("noise", epsilon=1e6, table=table, words={"oov": "keep"}, rerank={"m": 4})
     texts = ["She was born in queen.", "He paid queen dollars."]
     assert [each.text for each in made.privatize_many(texts)] == [
@@ -518,7 +529,7 @@ def test_the_bundled_model_prefers_what_fits():
         "he paid seventeen dollars.",
     ]
     made.privatize("it is queen")
-    assert module._model.cache_info().misses == 1
+    assert module._load_model.cache_info().misses == 1
 
 
 def test_a_code_is_spelled_alike_whatever_other_texts_stand_in_the_batch():
@@ -530,7 +541,7 @@ def test_a_code_is_spelled_alike_whatever_other_texts_stand_in_the_batch():
         "She sang in Rome, he said.",
     ]
     found = Privatizer("codebook", epsilon=4, table=table, seed=1).rehearse(texts)
-    releases, rows = [each.released for each in found.results], found.shown
+    releases, rows = [each.released for each in found.results], found.shown_rows
     together = module.rerank(Rerank(m=20), table, releases, rows).tolist()
     many = [sum(item.kind == "word" for item in each.items) for each in releases]
     alone = [

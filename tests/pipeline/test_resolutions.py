@@ -16,21 +16,21 @@ from textveil.config import resolve
 from textveil.errors import ConfigError, InputError, TableError
 from textveil.evaluate.attack import Case
 from textveil.evaluate.attack.learned import Learned
-from textveil.evaluate.attack.posterior import posterior
-from textveil.mechanism import Distance, Law, Resolved, Select, Staircase, guessing
+from textveil.evaluate.attack.posterior import rank_candidates
+from textveil.mechanism import BookMechanism, Distance, Law, Select, Staircase, build_success_rate
 from textveil.mechanism.papers import codebook
-from textveil.pipeline.coarse import DRAWN_GROUPS, OF_GROUP, WITHIN
+from textveil.pipeline.codebook_statement import DRAWN_GROUPS_NOTE, GROUP_BOOKS_NOTE, SAME_CODE_NOTE
 from textveil.protect import GROUPS
 from textveil.randomness import SystemRandomness
-from textveil.table import Books, EmbeddingTable, find_book, load_table, shares
+from textveil.table import Books, EmbeddingTable, compute_shares, find_book, load_table
 from textveil_bench.attack.linkage import Linkage
 from textveil_bench.attack.membership import Membership
 from textveil_bench.audit import audit
 
 TABLE = EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
 COARSE, FINE, MIDDLE = book_of(TABLE, 3), book_of(TABLE, 12), book_of(TABLE, 5)
-BOOKS: Any = Books.by_group([COARSE, COARSE, FINE, MIDDLE])
-VIEW = TABLE.coarse(BOOKS)
+BOOKS: Any = Books.build([COARSE, COARSE, FINE, MIDDLE])
+VIEW = TABLE.coarsen(BOOKS)
 BUDGETS = (1.5, 1.0, 6.0, 3.0)
 OF = {label: NOUNS[15 * i : 15 * i + 15] for i, label in enumerate(GROUPS)}
 """The words of each group: they are in it by public lists."""
@@ -66,7 +66,9 @@ def laws(privatizer: Privatizer) -> dict[str, np.ndarray]:
 def faults(privatizer: Privatizer) -> set[str]:
     """What does not hold of the promise for any two words of one group, over every output."""
     found = set()
-    for (label, law), budget, of in zip(laws(privatizer).items(), BUDGETS, BOOKS.of, strict=True):
+    for (label, law), budget, of in zip(
+        laws(privatizer).items(), BUDGETS, BOOKS.book_numbers, strict=True
+    ):
         codes = BOOKS.parts[of].codes[[NOUNS.index(word) for word in OF[label]]]
         with np.errstate(invalid="ignore"):
             lost = np.nan_to_num(np.abs(law[:, None] - law[None]), nan=0.0, posinf=math.inf).max(
@@ -88,18 +90,18 @@ def faults(privatizer: Privatizer) -> set[str]:
 class FinestForAll(Books):
     """Whatever its group, a word has its code in the finest book."""
 
-    def coded(self, rows, group):
-        return super().coded(rows, np.full_like(group, GROUPS.index("important")))
+    def map_rows(self, rows, group):
+        return super().map_rows(rows, np.full_like(group, GROUPS.index("important")))
 
 
 class BookOfTheWord(Books):
     """Words of the first half of the table go through the finest book: which book follows from more than the group."""
 
-    def coded(self, rows, group):
-        return super().coded(rows, np.where(rows < 5, GROUPS.index("important"), group))
+    def map_rows(self, rows, group):
+        return super().map_rows(rows, np.where(rows < 5, GROUPS.index("important"), group))
 
 
-class BudgetOfTheFirst(Resolved):
+class BudgetOfTheFirst(BookMechanism):
     """Every word is drawn under the largest budget of its text or batch."""
 
     def log_probs(self, table, block, parameter, released=None):
@@ -112,7 +114,7 @@ class TestLaw:
 
     @pytest.mark.parametrize("twin", [FinestForAll, BookOfTheWord])
     def test_a_word_in_the_wrong_book_is_found(self, twin):
-        broken = twin(parts=BOOKS.parts, of=BOOKS.of)
+        broken = twin(parts=BOOKS.parts, book_numbers=BOOKS.book_numbers)
         found = faults(made(table=replace(VIEW, book=broken)))
         assert "sensitive-important: within a code" in found
         assert "sensitive-important: another book" in found
@@ -125,8 +127,8 @@ class TestLaw:
         """Chi-square with a false alarm in a million for each group; the law under another group's budget is caught."""
         word, words = {label: own[7] for label, own in OF.items()}, 6000
         rehearsal = made().rehearse([" ".join([*word.values()] * words)])
-        drawn = rehearsal.drawn.reshape(words, 4)
-        for i, (label, of) in enumerate(zip(GROUPS, BOOKS.of, strict=True)):
+        drawn = rehearsal.drawn_rows.reshape(words, 4)
+        for i, (label, of) in enumerate(zip(GROUPS, BOOKS.book_numbers, strict=True)):
             part, start = BOOKS.parts[of], int(BOOKS.starts[of])
             seen = np.bincount(drawn[:, i] - start, minlength=len(part))
             assert len(seen) == len(part)
@@ -148,7 +150,7 @@ class TestLaw:
         lines = []
         for i, word in enumerate(NOUNS):
             line = []
-            for group, (budget, of) in enumerate(zip(BUDGETS, BOOKS.of, strict=True)):
+            for group, (budget, of) in enumerate(zip(BUDGETS, BOOKS.book_numbers, strict=True)):
                 law = np.ones(len(BOOKS.parts[of]))
                 law[BOOKS.parts[of].codes[NOUNS.index(word)]] = math.exp(budget)
                 line.append(labels[i // 15, group] * law / law.sum())
@@ -156,7 +158,7 @@ class TestLaw:
         worst = np.abs(np.array(lines)[:, None] - np.array(lines)[None]).max()
         assert worst <= said.epsilon + 1e-9
         assert worst > max(BUDGETS)
-        assert DRAWN_GROUPS in said.claim.caveats
+        assert DRAWN_GROUPS_NOTE in said.claim.caveats
         assert said.claim.codes == ()
 
     def test_a_text_is_drawn_alike_whatever_stands_in_others_of_the_batch(self):
@@ -176,11 +178,12 @@ class TestStatement:
         assert (
             f"For two words of one group and one of its codes it is 0 {within}." in found.headline()
         )
-        assert OF_GROUP in found.claim.caveats
-        assert WITHIN not in found.claim.caveats
-        assert f"important words: {FINE.facts()[0]}" in found.claim.caveats
+        assert GROUP_BOOKS_NOTE in found.claim.caveats
+        assert SAME_CODE_NOTE not in found.claim.caveats
+        assert f"important words: {FINE.write_facts()[0]}" in found.claim.caveats
         assert (
-            f"sensitive-important and sensitive words: {COARSE.facts()[0]}" in found.claim.caveats
+            f"sensitive-important and sensitive words: {COARSE.write_facts()[0]}"
+            in found.claim.caveats
         )
         books: Any = found.claim.options["book"]
         assert [each["groups"] for each in books] == [[*GROUPS[:2]], ["important"], ["other"]]
@@ -189,13 +192,13 @@ class TestStatement:
 
     def test_how_often_a_word_is_named_at_most(self):
         each = [
-            guessing(codebook(), VIEW.views[of])(budget)
-            for of, budget in zip(BOOKS.of, BUDGETS, strict=True)
+            build_success_rate(codebook(), VIEW.views[of])(budget)
+            for of, budget in zip(BOOKS.book_numbers, BUDGETS, strict=True)
         ]
         said = made().privatize(TEXT).guarantee.explain()
         assert f"with probability {math.ceil(max(each) * 1000) / 1000:g} at most" in said
-        same = [guessing(codebook(), view)(2.0) for view in VIEW.views]
-        assert guessing(Resolved(mechanism=codebook()), VIEW)(2.0) == max(same)
+        same = [build_success_rate(codebook(), view)(2.0) for view in VIEW.views]
+        assert build_success_rate(BookMechanism(mechanism=codebook()), VIEW)(2.0) == max(same)
 
     def test_equal_words_of_a_group_are_released_alike_in_a_session(self):
         session, twice = Session(), " ".join([OF["sensitive"][0], OF["important"][0]] * 2)
@@ -205,22 +208,22 @@ class TestStatement:
         assert len({*texts.pop().split()[::2]}) == 1
 
     def test_codes_say_which_book_they_are_of(self):
-        found = made(table=TABLE.coarse(BOOKS, spelling="code")).privatize(TEXT).released.items
+        found = made(table=TABLE.coarsen(BOOKS, spelling="code")).privatize(TEXT).released.items
         numbers = {"sensitive-important": 1, "sensitive": 1, "important": 2, "other": 3}
         assert all(item.text.startswith(f"code{numbers[item.group]}_") for item in found)
-        assert {item.text for item in found} <= {*TABLE.coarse(BOOKS, spelling="code").words}
+        assert {item.text for item in found} <= {*TABLE.coarsen(BOOKS, spelling="code").words}
 
 
 class TestAttacks:
     def test_the_posterior_is_bayes_rule_over_the_words_of_a_group(self):
-        case = Case.of(made(), [TEXT])
+        case = Case.create(made(), [TEXT])
         view = replace(case.view, row_group=None)  # an attacker who does not look at the lists
-        found = posterior(view, prior="unigram", k=60, rng=SystemRandomness())
-        prior = 0.5 / 60 + 0.5 * shares(TABLE)
+        found = rank_candidates(view, prior="unigram", k=60, rng=SystemRandomness())
+        prior = 0.5 / 60 + 0.5 * compute_shares(TABLE)
         for i, word in enumerate(TEXT.split()):
             group = next(g for g, label in enumerate(GROUPS) if word in OF[label])
-            of = BOOKS.of[group]
-            drawn = int(view.drawn[i]) - int(BOOKS.starts[of])
+            of = BOOKS.book_numbers[group]
+            drawn = int(view.output_rows[i]) - int(BOOKS.starts[of])
             expected = prior * np.where(BOOKS.parts[of].codes == drawn, math.exp(BUDGETS[group]), 1)
             expected /= expected.sum()
             given = np.zeros(60)
@@ -228,7 +231,7 @@ class TestAttacks:
             np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-12)
 
     def test_others_run(self):
-        case = Case.of(made(), [TEXT] * 3)
+        case = Case.create(made(), [TEXT] * 3)
         assert Membership().refusal(case.view) == ""
         assert list(Membership().run(case, rng=SystemRandomness()))
         public = tuple(f"The {word} and the stone." for word in NOUNS)
@@ -294,7 +297,7 @@ class TestOptions:
             packed = pickle.dumps(privatizer)
             assert len(packed) < 1_000_000
             assert pickle.loads(packed).table is privatizer.table
-        assert Books.by_group([find_book("8")] * 4) == find_book("8")
+        assert Books.build([find_book("8")] * 4) == find_book("8")
 
     def test_what_is_refused(self):
         with pytest.raises(
@@ -304,7 +307,7 @@ class TestOptions:
         with pytest.raises(ConfigError, match="one book, or four with commas for the four groups"):
             load_table("minilm", codes="8, 24")
         with pytest.raises(ConfigError, match="needs a table of whole words that is no view"):
-            VIEW.coarse(BOOKS)
+            VIEW.coarsen(BOOKS)
         for options in ({"mechanism": "d-chi-stencil"}, {"table": VIEW.project(3)}):
             with pytest.raises(
                 ConfigError, match="need a mechanism that draws each word alone, on no projection"
@@ -313,7 +316,7 @@ class TestOptions:
         with pytest.raises(TableError, match="no group is given"):
             VIEW.lookup(["anchor"])
         with pytest.raises(TableError, match="one for each of four groups"):
-            Books(parts=(COARSE, FINE), of=(0, 0, 0, 0))
+            Books(parts=(COARSE, FINE), book_numbers=(0, 0, 0, 0))
         with pytest.raises(InputError, match="made from other texts"):
             made().privatize("A public text.")
 
@@ -323,7 +326,7 @@ class TestOptions:
     def test_other_mechanisms_run_over_books_by_group(self, mechanism, options):
         privatizer = made(mechanism=mechanism, **options)
         assert isinstance(privatizer.mechanism, Law)
-        for (label, law), of in zip(laws(privatizer).items(), BOOKS.of, strict=True):
+        for (label, law), of in zip(laws(privatizer).items(), BOOKS.book_numbers, strict=True):
             codes = BOOKS.parts[of].codes[[NOUNS.index(word) for word in OF[label]]]
             same = codes[:, None] == codes[None]
             with np.errstate(invalid="ignore"):

@@ -20,8 +20,8 @@ NAMES = {"types": "PERSON"}
 STUB = Stub(release=lambda table, block: block.secret.copy())
 PIECES = [*NOUNS[:9], "##ing"]
 WORDS = EmbeddingTable.build(name="words", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
-CODES = WORDS.coarse(book_of(WORDS))
-BY_GROUP = WORDS.coarse(Books.by_group([book_of(WORDS, many) for many in (3, 3, 12, 6)]))
+CODES = WORDS.coarsen(book_of(WORDS))
+BY_GROUP = WORDS.coarsen(Books.build([book_of(WORDS, many) for many in (3, 3, 12, 6)]))
 
 
 class Restricted(Stub):
@@ -53,7 +53,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "codes are of whole words": {"table": CODES, "words": {"unit": "wordpiece"}},
     "codes have no spelling to choose": {
-        "table": WORDS.coarse(book_of(WORDS), spelling="code"),
+        "table": WORDS.coarsen(book_of(WORDS), spelling="code"),
         "rerank": {"m": 2},
     },
     "one book is re-ranked": {

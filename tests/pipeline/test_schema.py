@@ -56,7 +56,7 @@ def table():
 
 
 def privatizer(name, table, seed=1, **options):
-    _, budget = registry.budget_parameter(name)
+    _, budget = registry.find_budget_parameter(name)
     return Privatizer(
         name, epsilon=8.0 if budget else None, table=fit(name, table), seed=seed, **options
     )

@@ -15,8 +15,8 @@ from tests.fixtures import NOUNS
 
 from textveil.errors import ConfigError, RandomnessError
 from textveil.pipeline import Privatizer
-from textveil.pipeline.source import source
-from textveil.protect import ungrouped
+from textveil.pipeline.rng import derive_randomness
+from textveil.protect import build_ungrouped
 from textveil.randomness import KeyedRandomness, SystemRandomness
 from textveil.table import EmbeddingTable
 from textveil.text import tokenize
@@ -33,7 +33,7 @@ def table(small_table: EmbeddingTable) -> EmbeddingTable:
 class Recorded(SystemRandomness):
     """Keeps what its draws would have been for."""
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
         SEEN.append((first, list(digests())))
         return self
 
@@ -93,7 +93,7 @@ def test_what_was_decided_about_words_changes_what_is_drawn_for(table):
     """Whatever decides it: a session, a query, a detector that is better today."""
     privatizer = Privatizer("noise", epsilon=5.0, table=table).with_parts(randomness=Recorded())
     tokens = tokenize([TEXT])
-    plain, equal = ungrouped(np.zeros(4, bool)), np.full(4, 5.0)
+    plain, equal = build_ungrouped(np.zeros(4, bool)), np.full(4, 5.0)
     made = [(plain, equal), (plain, np.array([5.0, 5.0, 5.0, 4.0])), (plain, None)]
     made += [
         (replace(plain, **{name: np.arange(4) == 2}), equal)
@@ -105,12 +105,12 @@ def test_what_was_decided_about_words_changes_what_is_drawn_for(table):
     ]
     SEEN.clear()
     for protection, epsilon in made:
-        source(privatizer, tokens, protection, epsilon, first=0, step="words")
-    source(privatizer, tokens, plain, equal, first=0, step="labels")
-    source(
+        derive_randomness(privatizer, tokens, protection, epsilon, first=0, step="words")
+    derive_randomness(privatizer, tokens, plain, equal, first=0, step="labels")
+    derive_randomness(
         privatizer,
-        tokens.joined(np.arange(4) == 1),
-        ungrouped(np.zeros(3, bool)),
+        tokens.join_words(np.arange(4) == 1),
+        build_ungrouped(np.zeros(3, bool)),
         equal[:3],
         first=0,
         step="words",
@@ -195,7 +195,7 @@ def test_a_statement_of_keyed_draws_says_nothing_of_a_seed(table):
 
 
 def test_what_a_key_refuses(table):
-    keyed = KeyedRandomness(KeyedRandomness.new_key(), ids=["one", "two"])
+    keyed = KeyedRandomness(KeyedRandomness.make_key(), ids=["one", "two"])
     assert "one" not in repr(keyed)
     assert KEY.hex() not in repr(KeyedRandomness(KEY)) + repr(vars(KeyedRandomness(KEY)).keys())
     for refused in (pickle.dumps, copy.copy):
@@ -215,7 +215,7 @@ def test_what_a_key_refuses(table):
     with pytest.raises(RandomnessError, match="need the texts' ids"):
         keyed.open([3])
     with pytest.raises(ConfigError, match="of the 1 texts"):
-        keyed.for_texts(0, lambda: [bytes(32)]).open([1, 2])
+        keyed.bind_texts(0, lambda: [bytes(32)]).open([1, 2])
 
 
 def test_ids_and_fields_are_not_confused(table):
@@ -226,6 +226,6 @@ def test_ids_and_fields_are_not_confused(table):
 
 
 def test_new_keys_differ():
-    keys = {KeyedRandomness.new_key() for _ in range(50)}
+    keys = {KeyedRandomness.make_key() for _ in range(50)}
     assert {len(key) for key in keys} == {32}
     assert len(keys) == 50

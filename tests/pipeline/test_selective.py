@@ -27,7 +27,7 @@ from textveil.guarantee.guarantee import Guarantee
 from textveil.mechanism import Block, Layout
 from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.protection import GROUPS, Protection
-from textveil.protect.randomized_response import randomised
+from textveil.protect.randomized_response import draw_groups
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
 from textveil.session.state import Session
 from textveil.table.embedding import EmbeddingTable
@@ -392,7 +392,7 @@ def joint(table, made, words, group):
     label = np.full((len(words), 4), -np.log(np.exp(LABEL) + 3))
     label[np.arange(len(words)), group] += LABEL
     rows, _ = table.lookup(words)
-    layout = Layout.of(len(words))
+    layout = Layout.build(len(words))
     law = [
         made.mechanism.log_probs(
             table, Block(layout=layout, rows=rows), np.full(len(words), budget)
@@ -469,7 +469,7 @@ def test_labels_are_drawn_by_their_law():
     protection = Protection(
         public=np.zeros(count, bool), group=np.full(count, 2, np.int16), labels=("public", *GROUPS)
     )
-    found = randomised(protection, LABEL, np.array([0, count]), rng=SystemRandomness()).group
+    found = draw_groups(protection, LABEL, np.array([0, count]), rng=SystemRandomness()).group
     expected = np.array([1, math.exp(LABEL), 1, 1]) / (math.exp(LABEL) + 3) * count
     observed = np.bincount(found, minlength=5)[1:]
     assert chisquare(observed, expected).pvalue > FALSE_ALARM
@@ -483,7 +483,7 @@ def test_labels_of_a_text_do_not_depend_on_its_neighbours():
             public=np.zeros(count, bool), group=np.ones(count, np.int16), labels=("public", *GROUPS)
         )
         bounds = np.concatenate(([0], np.cumsum(sizes)))
-        return randomised(protection, LABEL, bounds, rng=SeededRandomness(5)).group
+        return draw_groups(protection, LABEL, bounds, rng=SeededRandomness(5)).group
 
     assert drawn([30, 40])[:30].tolist() == drawn([30, 7])[:30].tolist()
 
@@ -523,7 +523,7 @@ def test_between_groups_nothing_is_claimed(small_table):
     made = privatizer(small_table, Finds(A="apple"), epsilon=40.0, groups={"budgets": "heuristic"})
     rows = small_table.lookup(["apple", "river"])[0]
     law = made.mechanism.log_probs(
-        small_table, Block(layout=Layout.of(2), rows=rows), np.array([10.0, 30.0])
+        small_table, Block(layout=Layout.build(2), rows=rows), np.array([10.0, 30.0])
     )
     within = made.privatize("apple").guarantee.epsilon
     assert np.abs(law[0] - law[1]).max() > within
@@ -670,8 +670,8 @@ def test_a_listed_phrase_without_spaces_is_no_word(small_table):
     one, phrase = (
         drawn_labels(small_table, always=(listed,)) for listed in ("apple", "\u5317\u4eac")
     )
-    assert one.grouping.context_free
-    assert not phrase.grouping.context_free
+    assert one.grouping.is_context_free
+    assert not phrase.grouping.is_context_free
     assert phrase.privatize("\u5317 onion").guarantee.epsilon == pytest.approx(
         4 + 2 * LABEL, abs=1e-6
     )
@@ -792,6 +792,6 @@ def test_no_error_shows_what_is_listed(option):
 def test_what_is_listed_does_not_stand_beside_a_release():
     listed = {"protect.always": [CANARY], "protect.task": CANARY, "protect.importance": "cosine"}
     config = resolve(overrides={"epsilon": 1.0, **listed})
-    assert CANARY not in str(config.public())
-    assert config.public()["protect"]["always"] == 1
-    assert config.public()["protect"]["task"] == "given"
+    assert CANARY not in str(config.dump_public())
+    assert config.dump_public()["protect"]["always"] == 1
+    assert config.dump_public()["protect"]["task"] == "given"

@@ -7,13 +7,13 @@ import pytest
 
 from textveil.config.sections import WordsOptions
 from textveil.errors import BudgetError, ConfigError
-from textveil.protect.budget import LARGEST, SMALLEST, Uniform, in_range
-from textveil.protect.protection import listed, ungrouped
+from textveil.protect.budget import MAX_BUDGET, MIN_BUDGET, Uniform, check_range
+from textveil.protect.protection import build_ungrouped, find_public_words
 
-PROTECTION = ungrouped(listed(["the", "river", "runs"], WordsOptions()))
+PROTECTION = build_ungrouped(find_public_words(["the", "river", "runs"], WordsOptions()))
 
 
-@pytest.mark.parametrize("epsilon", [0, 0.0, -0.0, SMALLEST, 0.5, 60, 1e6, LARGEST, math.inf])
+@pytest.mark.parametrize("epsilon", [0, 0.0, -0.0, MIN_BUDGET, 0.5, 60, 1e6, MAX_BUDGET, math.inf])
 def test_uniform_gives_every_word_the_same(epsilon):
     assigned = Uniform(epsilon).assign(PROTECTION)
     assert assigned.dtype == np.float64
@@ -28,8 +28,8 @@ def test_uniform_gives_every_word_the_same(epsilon):
         -1e-300,
         -math.inf,
         5e-324,
-        SMALLEST * (1 - 1e-12),
-        LARGEST * (1 + 1e-12),
+        MIN_BUDGET * (1 - 1e-12),
+        MAX_BUDGET * (1 + 1e-12),
         1e300,
     ],
 )
@@ -61,9 +61,9 @@ def test_numbers_of_numpy_are_numbers(epsilon):
 
 
 def test_in_range_returns_the_values_untouched():
-    values = np.array([0.0, 1.0, math.inf, SMALLEST, LARGEST])
-    assert in_range(values, "eta") is values
-    assert in_range(np.empty(0), "eta").size == 0
+    values = np.array([0.0, 1.0, math.inf, MIN_BUDGET, MAX_BUDGET])
+    assert check_range(values, "eta") is values
+    assert check_range(np.empty(0), "eta").size == 0
 
 
 @pytest.mark.parametrize("wrong", [math.nan, -0.5, -math.inf, 1e-9, 2e6])
@@ -71,7 +71,7 @@ def test_in_range_finds_one_wrong_value_among_many(wrong):
     values = np.full(1000, 3.0)
     values[617] = wrong
     with pytest.raises(BudgetError, match=r"^eta must be") as caught:
-        in_range(values, "eta")
+        check_range(values, "eta")
     assert f"{wrong:g}" in str(caught.value)
 
 

@@ -18,7 +18,7 @@ from textveil.errors import (
 )
 from textveil.protect.budget import RULES, TABLE1, Grouped
 from textveil.protect.grouping import Grouping, join
-from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed
+from textveil.protect.protection import GROUPS, PUBLIC, Protection, find_public_words
 from textveil.text.name_lists import load_names
 from textveil.text.tokens import tokenize
 
@@ -36,12 +36,12 @@ class Fails:
 class Scores:
     """A scorer: words that begin with a capital are important."""
 
-    def scores(self, words, documents, queries):
+    def score(self, words, documents, queries):
         return np.array([float(word[0].isupper()) for word in words], np.float32)
 
 
 def grouping(*detectors, names=(), scorer=None, **options):
-    made = Grouping.of(ProtectOptions(detectors=detectors, **options), NameOptions(types=names))
+    made = Grouping.build(ProtectOptions(detectors=detectors, **options), NameOptions(types=names))
     assert made is not None
     if scorer is not None:
         object.__setattr__(made, "scorer", scorer)
@@ -55,7 +55,7 @@ def decided(made, tokens, public, queries):
 def groups(text, made, **options):
     """The label of every word of a text."""
     tokens = tokenize([text])
-    found = decided(made, tokens, listed(tokens.words, WordsOptions(**options)), None)
+    found = decided(made, tokens, find_public_words(tokens.words, WordsOptions(**options)), None)
     return dict(
         zip(tokens.words, [found.labels[group] for group in found.group.tolist()], strict=True)
     )
@@ -110,7 +110,7 @@ def test_where_what_the_tagger_found_begins_and_ends(text, type_, found, left):
 def test_spans_of_one_text_never_reach_into_the_next():
     tokens = tokenize(["one two", "three four", "", "five"])
     made = grouping(Finds(ILLNESS="two|five"))
-    found = decided(made, tokens, listed(tokens.words, WordsOptions()), None)
+    found = decided(made, tokens, find_public_words(tokens.words, WordsOptions()), None)
     assert [found.labels[group] for group in found.group] == [
         "other",
         "sensitive",
@@ -182,7 +182,7 @@ def test_always_and_never():
 
 def joined(text, made, budgets):
     tokens = tokenize([text])
-    public = listed(tokens.words, WordsOptions())
+    public = find_public_words(tokens.words, WordsOptions())
     found = decided(made, tokens, public, None)
     return join(tokens, found, Grouped(budgets).assign(found), public)
 
@@ -194,7 +194,7 @@ def test_words_of_a_placeholder_are_joined_and_their_number_hidden():
     assert tokens.words == ["call", "(351) 21-4", "today"]
     assert found.hidden.tolist() == [False, True, False]
     assert epsilon.tolist() == [1, 0, 1]
-    assert tokens.gaps(0) == ["", " ", " ", ""]
+    assert tokens.get_gaps(0) == ["", " ", " ", ""]
 
 
 def test_a_budget_of_zero_joins_too_and_others_keep_their_words():
@@ -280,7 +280,7 @@ def test_a_name_that_would_not_be_found_again_becomes_a_placeholder(text, named)
 
 def test_a_failing_detector_refuses_or_protects_everything():
     tokens = tokenize([f"the {CANARY} speaks"])
-    public = listed(tokens.words, WordsOptions())
+    public = find_public_words(tokens.words, WordsOptions())
     with pytest.raises(DetectorError) as caught:
         decided(grouping(Fails()), tokens, public, None)
     assert CANARY not in str(caught.value)
@@ -321,22 +321,22 @@ def test_options_that_contradict():
     with pytest.raises(ConfigError, match="task"):
         ProtectOptions(task="money")
     with pytest.raises(UnknownName, match=r"names\.types"):
-        Grouping.of(ProtectOptions(detectors=(Finds(),)), NameOptions(types=("EMAIL",)))
+        Grouping.build(ProtectOptions(detectors=(Finds(),)), NameOptions(types=("EMAIL",)))
     with pytest.raises(ConfigError, match="or objects with a name"):
-        Grouping.of(ProtectOptions(detectors=(3,)), NameOptions())
-    assert Grouping.of(ProtectOptions(), NameOptions()) is None
+        Grouping.build(ProtectOptions(detectors=(3,)), NameOptions())
+    assert Grouping.build(ProtectOptions(), NameOptions()) is None
 
 
 def test_context_free():
-    assert grouping(always="owl").context_free
-    assert grouping(importance="cosine", task="money").context_free
+    assert grouping(always="owl").is_context_free
+    assert grouping(importance="cosine", task="money").is_context_free
     for options in (
         {"always": "grey owl"},
         {"always_matching": "o.l"},
         {"importance": "cosine", "task": "self"},
     ):
-        assert not grouping(**options).context_free
-    assert not grouping(Finds()).context_free
+        assert not grouping(**options).is_context_free
+    assert not grouping(Finds()).is_context_free
 
 
 def test_pickles_by_its_options():
@@ -366,9 +366,9 @@ def labelled():
     ],
 )
 def test_rules(rule, expected):
-    assert Grouped.of(GroupOptions(budgets=rule), 12.0).budgets == expected
+    assert Grouped.build(GroupOptions(budgets=rule), 12.0).budgets == expected
     base = 3.0 if rule == "heuristic" else 12.0
-    assert Grouped.of(GroupOptions(budgets=rule, base=base), None).budgets == expected
+    assert Grouped.build(GroupOptions(budgets=rule, base=base), None).budgets == expected
 
 
 def test_growing_sets_nest():
@@ -387,7 +387,7 @@ def test_the_settings_of_table_1():
         (300, 200, 600, 500),
         (350, 250, 650, 550),
     ]
-    code = Grouped.of(GroupOptions(budgets="table1.1", convention="code"), None)
+    code = Grouped.build(GroupOptions(budgets="table1.1", convention="code"), None)
     assert code.budgets == pytest.approx((47.746, 15.915, 143.239, 111.408), abs=1e-3)
 
 
@@ -405,7 +405,7 @@ def test_budgets_are_a_rule_or_four_numbers():
 
 
 def test_four_numbers_with_a_base_are_multiples_of_it():
-    assert Grouped.of(GroupOptions(budgets=(0, 1, 4, INF), base=2.5), None).budgets == (
+    assert Grouped.build(GroupOptions(budgets=(0, 1, 4, INF), base=2.5), None).budgets == (
         0,
         2.5,
         10,
@@ -428,6 +428,6 @@ def test_four_numbers_with_a_base_are_multiples_of_it():
 )
 def test_budgets_that_are_wrong(options, epsilon, says):
     with pytest.raises(BudgetError, match=says):
-        Grouped.of(GroupOptions(**options), epsilon)
+        Grouped.build(GroupOptions(**options), epsilon)
     with pytest.raises(UnknownName, match="heuristic"):
-        Grouped.of(GroupOptions(budgets="heuristik"), 1.0)
+        Grouped.build(GroupOptions(budgets="heuristik"), 1.0)

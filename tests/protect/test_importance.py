@@ -18,7 +18,7 @@ CANARY = "zanzibarquux"
 
 def ask(scorer: Cosine, texts: list[str], queries: list[str]) -> np.ndarray:
     tokens = tokenize(texts)
-    return scorer.scores(tokens.words, tokens.documents, queries)
+    return scorer.score(tokens.words, tokens.documents, queries)
 
 
 @pytest.mark.parametrize("metric", ["chord", "euclidean"])
@@ -29,7 +29,7 @@ def test_scores_are_cosines_about_the_mean_row_with_weighted_queries(metric):
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     centred = rows - rows.mean(axis=0)
     unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
-    counts = frequency.counts()
+    counts = frequency.load_counts()
     total = sum(counts.values())
     weights = [1e-3 / (1e-3 + counts[word] / total) for word in ("river", "lemon")]
     query = weights[0] * unit[NOUNS.index("river")] + weights[1] * unit[NOUNS.index("lemon")]
@@ -57,7 +57,7 @@ def test_each_text_has_its_own_query_and_no_other_text_plays_a_part(small_table,
         for text, query in zip(texts, queries, strict=True)
     ]
     assert np.array_equal(found, np.concatenate(alone))
-    monkeypatch.setattr("textveil.protect.importance.CELLS", 1)
+    monkeypatch.setattr("textveil.protect.importance.MAX_PRODUCT_CELLS", 1)
     assert np.array_equal(found, ask(Cosine(table=small_table), texts, queries))
 
 
@@ -101,7 +101,7 @@ def test_arguments_that_do_not_fit_are_refused_and_not_shown(
     words, documents, queries, small_table
 ):
     with pytest.raises(InputError) as caught:
-        Cosine(table=small_table).scores(words, np.array(documents), queries)
+        Cosine(table=small_table).score(words, np.array(documents), queries)
     assert CANARY not in str(caught.value)
 
 
@@ -111,7 +111,7 @@ def test_with_the_default_table_some_words_reach_one_half_and_most_do_not():
         "The population of the capital grew by a third, and most of its people worked in factories."
     )
     tokens = tokenize([text])
-    found = Cosine().scores(
+    found = Cosine().score(
         tokens.words, tokens.documents, ["Which months make up the rainy season?"]
     )
     important = {word for word, score in zip(tokens.words, found, strict=True) if score >= 0.5}
@@ -128,21 +128,21 @@ def test_saliency_is_that_of_the_classifier_and_asks_no_query(tmp_path):
         max_position_embeddings=128,
     )
     tokens = tokenize(["maria met john at acme corp", "", "old town"])
-    found = Saliency(source=str(folder)).scores(tokens.words, tokens.documents, ["x", "", "y"])
-    own = models.load_classifier(folder).saliency(models.Ragged.of(tokens))
+    found = Saliency(source=str(folder)).score(tokens.words, tokens.documents, ["x", "", "y"])
+    own = models.load_classifier(folder).compute_saliency(models.Ragged.build(tokens))
     assert np.array_equal(found, own)
     assert found.max() == 1
     with pytest.raises(InputError):
-        Saliency(source=str(folder)).scores(tokens.words, tokens.documents, ["x"])
+        Saliency(source=str(folder)).score(tokens.words, tokens.documents, ["x"])
     with pytest.raises(ModelError):
-        Saliency(source="no/such/model").scores(tokens.words, tokens.documents, ["x", "", "y"])
+        Saliency(source="no/such/model").score(tokens.words, tokens.documents, ["x", "", "y"])
     torch.manual_seed(1)
-    again = Saliency(source=str(folder)).scores(tokens.words, tokens.documents, ["", "", ""])
+    again = Saliency(source=str(folder)).score(tokens.words, tokens.documents, ["", "", ""])
     assert np.array_equal(found, again)
 
 
 def test_words_of_a_list_are_important_whatever_their_casing():
-    found = Listed(words=("Splendid", "dull")).scores(
+    found = Listed(words=("Splendid", "dull")).score(
         ["A", "SPLENDID", "day", "dull"], np.array([0, 2, 4]), ["", ""]
     )
     assert found.tolist() == [-np.inf, 1, -np.inf, 1]

@@ -15,12 +15,12 @@ from scipy import special, stats
 
 from textveil.errors import ConfigError
 from textveil.randomness.samplers import (
+    choose_weighted,
     coordinate_laplace,
     discrete_laplace,
     mean_resultant_length,
     multivariate_laplace,
     von_mises_fisher,
-    weighted_choice,
 )
 from textveil.randomness.streams import Draws, SeededRandomness
 
@@ -30,7 +30,7 @@ RATE = 1e-6
 def open_draws(n, seed):
     """Draws of n rows that belong to documents of 50 words (fewer streams than rows, more than one)."""
     sizes = [50] * (n // 50) + [n % 50]
-    return next(SeededRandomness(seed).open(sizes).chunks(n))[1]
+    return next(SeededRandomness(seed).open(sizes).split_rows(n))[1]
 
 
 def follows(sample, cdf):
@@ -105,7 +105,7 @@ def test_large_integers_have_no_modulo_bias():
     raw = np.concatenate(
         [
             generator.bit_generator.random_raw(rows.stop - rows.start)
-            for generator, rows in draws._parts()
+            for generator, rows in draws._yield_parts()
         ]
     )
     biased = (raw % np.uint64(3 * 2**61)).astype(np.int64)
@@ -427,7 +427,7 @@ class Chosen:
         self.size = size
         self.answers = list(answers)
 
-    def at(self, mask):
+    def select(self, mask):
         return Chosen(int(mask.sum()), *self.answers)
 
     def integers(self, high):
@@ -441,7 +441,7 @@ def columns_at(weights, targets, counts=None):
     high = np.array([target >> 32 for target in targets])
     low = np.array([target & (2**32 - 1) for target in targets])
     tiled = np.broadcast_to(weights, (len(targets), weights.size))
-    return weighted_choice(cast(Draws, Chosen(len(targets), high, low)), tiled, counts).tolist()
+    return choose_weighted(cast(Draws, Chosen(len(targets), high, low)), tiled, counts).tolist()
 
 
 def test_weighted_choice_gives_each_column_as_many_targets_as_its_weight():
@@ -485,7 +485,7 @@ def test_weighted_choice_draws_again_from_the_first_target_past_the_sum():
     first = (np.array([1, 1, 1, 0]), np.array([2, 3, 2**32 - 1, 2**32 - 1]))
     second = (np.array([0, 1]), np.array([9, 0]))
     draws = cast(Draws, Chosen(4, *first, *second))
-    assert weighted_choice(draws, weights).tolist() == [1, 0, 1, 0]
+    assert choose_weighted(draws, weights).tolist() == [1, 0, 1, 0]
 
 
 def bin_counts(columns, bins, size):
@@ -499,7 +499,7 @@ def test_weighted_choice_follows_weights_whose_sum_is_beyond_an_int64():
     assert total > 2**63
     mass = [float(part.astype(object).sum() / total) for part in np.split(weights, bins)]
     draws = open_draws(n, 51)
-    columns = weighted_choice(draws, np.broadcast_to(weights, (n, size)))
+    columns = choose_weighted(draws, np.broadcast_to(weights, (n, size)))
     assert counts_follow(bin_counts(columns, bins, size), mass)
     # The twin: a sum that wraps to 63 bits, so that the last columns never come.
     target = draws.integers(np.full(n, total % 2**63))
@@ -511,7 +511,7 @@ def test_weighted_choice_follows_weights_whose_sum_is_beyond_an_int64():
 def test_weighted_choice_follows_weights_around_a_limb(total):
     # At 2^32 + 3 the last limb is nearly empty, and half of the pairs of limbs are drawn again.
     weights = np.array([total // 2, 0, total // 3, total - total // 2 - total // 3])
-    columns = weighted_choice(open_draws(20_000, 52), np.tile(weights, (20_000, 1)))
+    columns = choose_weighted(open_draws(20_000, 52), np.tile(weights, (20_000, 1)))
     assert 1 not in columns
     assert counts_follow(np.bincount(columns)[[0, 2, 3]], weights[[0, 2, 3]] / total)
 
@@ -532,7 +532,7 @@ def test_every_row_has_its_own_weights():
     rows = np.arange(n)
     weights[rows, rows % 500] = 3
     weights[rows, rows % 500 + 100] = 2**50 * (rows % 2) + (1 - rows % 2)
-    columns = weighted_choice(open_draws(n, 54), weights)
+    columns = choose_weighted(open_draws(n, 54), weights)
     far = columns == rows % 500 + 100
     assert (far | (columns == rows % 500)).all()
     assert far[1::2].all()  # three parts in 2^50
@@ -552,7 +552,7 @@ def test_weights_with_a_floor_of_one_are_rejected():
     assert law[1] == pytest.approx(0.0245, abs=1e-4)
 
     def tail_counts(candidates):
-        columns = weighted_choice(open_draws(n, 55), np.broadcast_to(candidates, (n, 4096)))
+        columns = choose_weighted(open_draws(n, 55), np.broadcast_to(candidates, (n, 4096)))
         return np.bincount((columns > 0).astype(int), minlength=2)
 
     assert counts_follow(tail_counts(weights), law)
@@ -616,19 +616,19 @@ def test_draws_follow_weights_times_counts(largest):
     counts = np.array([2**31 - 1, 2**30, 2**31 - 5, 2**31 - 1, 2**28 + 1])
     n = 40_000
     products = weights.astype(float) * counts
-    columns = weighted_choice(open_draws(n, 62), np.tile(weights, (n, 1)), counts)
+    columns = choose_weighted(open_draws(n, 62), np.tile(weights, (n, 1)), counts)
     assert 3 not in columns
     kept = [0, 1, 2, 4]
     law = products[kept] / products.sum()
     assert counts_follow(np.bincount(columns, minlength=5)[kept], law)
     own = np.stack([counts, counts[::-1]])[np.arange(n) % 2]
-    columns = weighted_choice(open_draws(n, 63), np.tile(weights, (n, 1)), own)
+    columns = choose_weighted(open_draws(n, 63), np.tile(weights, (n, 1)), own)
     for half in range(2):
         products = weights[kept] * own[half, kept].astype(float)
         found = np.bincount(columns[half::2], minlength=5)[kept]
         assert counts_follow(found, products / products.sum())
     # The twins: counts left out; products that wrap.
-    without = weighted_choice(open_draws(n, 64), np.tile(weights, (n, 1)))
+    without = choose_weighted(open_draws(n, 64), np.tile(weights, (n, 1)))
     assert not counts_follow(np.bincount(without, minlength=5)[kept], law)
     if largest == 2**50:
         wrapped = np.abs(weights * counts)[kept].astype(float)
@@ -637,4 +637,4 @@ def test_draws_follow_weights_times_counts(largest):
 
 def test_a_row_without_weight_has_no_law():
     with pytest.raises(ConfigError, match="a weight above 0"):
-        weighted_choice(open_draws(2, 56), np.array([[1, 0], [0, 0]]))
+        choose_weighted(open_draws(2, 56), np.array([[1, 0], [0, 0]]))

@@ -8,19 +8,19 @@ import pytest
 
 from textveil.errors import BudgetError, ConfigError
 from textveil.randomness.samplers import (
+    choose_weighted,
     coordinate_laplace,
     discrete_laplace,
     mean_resultant_length,
     multivariate_laplace,
     von_mises_fisher,
-    weighted_choice,
 )
 from textveil.randomness.streams import SeededRandomness
 
 
 @pytest.fixture
 def three():
-    return next(SeededRandomness(1).open([1, 2]).chunks(3))[1]
+    return next(SeededRandomness(1).open([1, 2]).split_rows(3))[1]
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-101, 1e101])
@@ -81,22 +81,22 @@ def test_weights_are_capped_integers_with_a_positive_one(three):
     wrong: list[Any] = [good.astype(float), good[:2], good[:, :0], good[0], good.tolist()]
     for bad in wrong:
         with pytest.raises(ConfigError, match="weights must be"):
-            weighted_choice(three, bad)
+            choose_weighted(three, bad)
     for value in (-1, 2**50 + 1, -(2**63)):
         bad = good.copy()
         bad[1, 2] = value
         with pytest.raises(ConfigError, match="from 0 to 2"):
-            weighted_choice(three, bad)
+            choose_weighted(three, bad)
     bad = good.copy()
     bad[1] = 0
     with pytest.raises(ConfigError, match="a weight above 0"):
-        weighted_choice(three, bad)
+        choose_weighted(three, bad)
 
 
 def test_counts_are_integers_for_every_column(three):
     weights = np.ones((3, 4), dtype=np.int64)
     good = np.ones(4, dtype=np.int64)
-    assert weighted_choice(three, weights, good).shape == (3,)
+    assert choose_weighted(three, weights, good).shape == (3,)
     wrong: list[Any] = [
         good.astype(float),
         good[:3],
@@ -107,20 +107,20 @@ def test_counts_are_integers_for_every_column(three):
     wrong += [np.where(np.arange(4) == 2, value, 1) for value in (-1, 2**31, 2**62, -(2**63))]
     for bad in wrong:
         with pytest.raises(ConfigError, match="counts must be"):
-            weighted_choice(three, weights, bad)
+            choose_weighted(three, weights, bad)
     with pytest.raises(ConfigError, match="at most 4096"):
-        weighted_choice(three, np.ones((3, 4097), np.int64), np.ones(4097, np.int64))
+        choose_weighted(three, np.ones((3, 4097), np.int64), np.ones(4097, np.int64))
     with pytest.raises(ConfigError, match="a weight above 0"):
-        weighted_choice(three, weights, np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 1, 1, 1]]))
-    none = three.at(np.zeros(3, dtype=bool))
-    assert weighted_choice(none, weights[:0], good).shape == (0,)
+        choose_weighted(three, weights, np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 1, 1, 1]]))
+    none = three.select(np.zeros(3, dtype=bool))
+    assert choose_weighted(none, weights[:0], good).shape == (0,)
 
 
 def test_no_rows_give_no_values(three):
-    none = three.at(np.zeros(3, dtype=bool))
+    none = three.select(np.zeros(3, dtype=bool))
     assert multivariate_laplace(none, np.zeros(0), 4).shape == (0, 4)
     assert coordinate_laplace(none, np.zeros(0), 4).shape == (0, 4)
     assert discrete_laplace(none, Fraction(1)).shape == discrete_laplace(none, []).shape == (0,)
     assert von_mises_fisher(none, np.zeros((0, 4)), np.zeros(0)).shape == (0, 4)
-    assert weighted_choice(none, np.zeros((0, 4), dtype=np.int64)).shape == (0,)
+    assert choose_weighted(none, np.zeros((0, 4), dtype=np.int64)).shape == (0,)
     assert mean_resultant_length(4, np.zeros(0)).shape == (0,)

@@ -21,10 +21,10 @@ from randomgen import AESCounter
 from textveil.errors import ConfigError, RandomnessError
 from textveil.randomness import streams
 from textveil.randomness.samplers import (
+    choose_weighted,
     coordinate_laplace,
     multivariate_laplace,
     von_mises_fisher,
-    weighted_choice,
 )
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
 
@@ -40,7 +40,7 @@ def every_sampler(draws):
             draws.uniform(3),
             draws.integers(np.full(draws.size, 3 * 2**61)).astype(float),
             von_mises_fisher(draws, mean, 8.0),
-            weighted_choice(draws, weights),
+            choose_weighted(draws, weights),
             coordinate_laplace(draws, 0.5, 2),
             draws.beta(0.5, 2.0, 2),
             draws.gamma(3.0),
@@ -50,7 +50,7 @@ def every_sampler(draws):
 
 def run(streams, limit=1000):
     """Draw over a whole call, [n, ...]."""
-    rows = [(part, every_sampler(draws)) for part, draws in streams.chunks(limit)]
+    rows = [(part, every_sampler(draws)) for part, draws in streams.split_rows(limit)]
     assert [part.start for part, _ in rows] == [0, *(part.stop for part, _ in rows)][: len(rows)]
     return np.concatenate([values for _, values in rows])
 
@@ -101,13 +101,13 @@ def keys(monkeypatch):
 
 
 def test_a_generator_is_made_at_its_documents_first_draw_and_only_once(keys):
-    for part, draws in SystemRandomness().open([2, 0, 3, 9]).chunks(5):
+    for part, draws in SystemRandomness().open([2, 0, 3, 9]).split_rows(5):
         if part.start == 0:
-            draws.at(np.array([True, False, False, False, False])).normal(2)
+            draws.select(np.array([True, False, False, False, False])).normal(2)
             assert len(keys) == 1
         for _ in range(2):
             draws.normal(3)
-            draws.at(np.ones(draws.size, dtype=bool)).gamma(2.0)
+            draws.select(np.ones(draws.size, dtype=bool)).gamma(2.0)
     assert len(keys) == 3
     assert len({key for key, _ in keys}) == 3
     assert max(counter for _, counter in keys) < 2**127
@@ -127,7 +127,7 @@ def test_documents_and_calls_have_unlike_streams(randomness, keys):
 
 def test_documents_are_uncorrelated():
     # 780 pairs of 20,000 values: |z| > 6.2 somewhere has probability 4e-7. A shared stream gives z = 141.
-    draws = next(SeededRandomness(11).open([20_000] * 40).chunks(800_000))[1]
+    draws = next(SeededRandomness(11).open([20_000] * 40).split_rows(800_000))[1]
     values = draws.normal(1).reshape(40, 20_000)
     z = np.corrcoef(values) * np.sqrt(20_000)
     assert np.abs(z[np.triu_indices(40, 1)]).max() < 6.2
@@ -141,7 +141,7 @@ def test_eight_threads_never_share_a_key(keys):
         barrier.wait()
         for _ in range(200):
             for randomness in (system, seeded):
-                next(randomness.open([1]).chunks(1))[1].uniform(1)
+                next(randomness.open([1]).split_rows(1))[1].uniform(1)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
@@ -149,7 +149,7 @@ def test_eight_threads_never_share_a_key(keys):
 
 
 def test_threads_that_share_one_draws_make_one_generator(keys):
-    draws = next(SystemRandomness().open([64]).chunks(64))[1]
+    draws = next(SystemRandomness().open([64]).split_rows(64))[1]
     barrier = threading.Barrier(8)
 
     def work(_):
@@ -181,7 +181,7 @@ def test_neighbours_do_not_change_a_documents_draws():
 
 def test_a_neighbours_rejections_do_not_change_a_documents_draws():
     def sample(bounds, kappas):
-        draws = next(SeededRandomness(2).open([50, 50]).chunks(100))[1]
+        draws = next(SeededRandomness(2).open([50, 50]).split_rows(100))[1]
         mean = np.tile([1.0, 0.0], (100, 1))
         return np.column_stack(
             (
@@ -200,7 +200,7 @@ def test_a_neighbours_rejections_do_not_change_a_documents_draws():
 def test_a_long_document_is_cut_from_its_own_start():
     def slices(sizes, limit):
         return [
-            (part.start, part.stop) for part, _ in SeededRandomness(1).open(sizes).chunks(limit)
+            (part.start, part.stop) for part, _ in SeededRandomness(1).open(sizes).split_rows(limit)
         ]
 
     assert slices([2, 2, 11, 3, 0, 1], 4) == [(0, 4), (4, 8), (8, 12), (12, 15), (15, 19)]
@@ -214,19 +214,19 @@ def test_a_long_document_is_cut_from_its_own_start():
 
 def test_rows_of_a_mask_go_on_in_their_documents_streams():
     sizes = [2, 3, 4]
-    draws = next(SeededRandomness(1).open(sizes).chunks(9))[1]
+    draws = next(SeededRandomness(1).open(sizes).split_rows(9))[1]
     draws.uniform(2)
     mask = np.array([0, 0, 1, 0, 1, 1, 1, 1, 1], dtype=bool)
-    part = draws.at(mask)
+    part = draws.select(mask)
     assert part.size == 6
-    assert part.at(np.zeros(6, dtype=bool)).normal(4).shape == (0, 4)
+    assert part.select(np.zeros(6, dtype=bool)).normal(4).shape == (0, 4)
     values = part.uniform(1)[:, 0]
     last = draws.uniform(1)[:, 0]
-    plain = next(SeededRandomness(1).open(sizes).chunks(9))[1]
+    plain = next(SeededRandomness(1).open(sizes).split_rows(9))[1]
     plain.uniform(2)
     flat = [
         generator.random(size * 2)
-        for (generator, _), size in zip(plain._parts(), sizes, strict=True)
+        for (generator, _), size in zip(plain._yield_parts(), sizes, strict=True)
     ]
     assert np.array_equal(values, np.concatenate((flat[1][:2], flat[2][:4])))
     assert np.array_equal(last, np.concatenate((flat[0][:2], flat[1][2:5], flat[2][4:8])))
@@ -245,8 +245,8 @@ def test_a_seed_replays_the_sequence_of_calls_and_no_call_repeats():
 
 
 def test_who_is_seeded():
-    assert SeededRandomness(0).seeded
-    assert not SystemRandomness().seeded
+    assert SeededRandomness(0).is_seeded
+    assert not SystemRandomness().is_seeded
 
 
 @pytest.mark.parametrize("seed", [True, False, -1, 2**128, 1.0, "1", None, b"1"])
@@ -274,7 +274,7 @@ def test_pickles_of_a_seeded_source_have_streams_of_their_own(keys):
     family += [pickle.loads(pickle.dumps(family[1])), copy.copy(family[1]), SeededRandomness(0)]
     for member in family:
         for _ in range(5):
-            next(member.open([1]).chunks(1))[1].uniform(1)
+            next(member.open([1]).split_rows(1))[1].uniform(1)
     assert len({key for key, _ in keys}) == len(family) * 5
 
 
@@ -282,22 +282,24 @@ def test_parts_of_a_run_have_streams_of_their_own(keys):
     parent = SeededRandomness(0)
     family = [
         parent,
-        *(parent.part(number) for number in (0, 1, 2**127, 2**128 - 1)),
-        parent.part(1).part(1),
+        *(parent.derive_part(number) for number in (0, 1, 2**127, 2**128 - 1)),
+        parent.derive_part(1).derive_part(1),
     ]
     family += [pickle.loads(pickle.dumps(parent)) for _ in range(2)] + [
-        pickle.loads(pickle.dumps(parent.part(0)))
+        pickle.loads(pickle.dumps(parent.derive_part(0)))
     ]
     for member in family:
         for _ in range(5):
-            next(member.open([1]).chunks(1))[1].uniform(1)
+            next(member.open([1]).split_rows(1))[1].uniform(1)
     assert len({key for key, _ in keys}) == len(family) * 5
-    assert np.array_equal(run(SeededRandomness(0).part(7).open([4])), run(parent.part(7).open([4])))
+    assert np.array_equal(
+        run(SeededRandomness(0).derive_part(7).open([4])), run(parent.derive_part(7).open([4]))
+    )
     system = SystemRandomness()
-    assert system.part(3) is system
+    assert system.derive_part(3) is system
     for number in (-1, 2**128):
         with pytest.raises(ConfigError, match="a part's number"):
-            parent.part(number)
+            parent.derive_part(number)
 
 
 def test_children_of_a_seeded_source_replay():
@@ -313,7 +315,7 @@ def test_path_and_call_number_are_not_confused(keys):
     grandchildren = [pickle.loads(pickle.dumps(child)) for child in children for _ in range(4)]
     for member in (parent, *children, *grandchildren):
         for _ in range(6):
-            next(member.open([1]).chunks(1))[1].uniform(1)
+            next(member.open([1]).split_rows(1))[1].uniform(1)
     assert len({key for key, _ in keys}) == len(keys) == 21 * 6
 
 
@@ -328,7 +330,7 @@ def recorded(monkeypatch, tape):
         start = next(position)
         return tape[start : start + n]
 
-    monkeypatch.setattr(streams, "os_entropy", read)
+    monkeypatch.setattr(streams, "read_entropy", read)
     monkeypatch.setattr(streams, "_process", streams._CallLog())
 
 
@@ -359,14 +361,14 @@ def test_each_call_reads_a_fresh_nonce_of_32_bytes(monkeypatch):
         asked.append(n)
         return os.urandom(n)
 
-    monkeypatch.setattr(streams, "os_entropy", read)
+    monkeypatch.setattr(streams, "read_entropy", read)
     for _ in range(3):
         run(SystemRandomness().open([2, 3]))
     assert asked == [32, 32, 32]
 
 
 def test_stuck_entropy_is_refused(monkeypatch):
-    monkeypatch.setattr(streams, "os_entropy", lambda n: bytes(n))
+    monkeypatch.setattr(streams, "read_entropy", lambda n: bytes(n))
     monkeypatch.setattr(streams, "_process", streams._CallLog())
     SystemRandomness().open([1])
     for _ in range(2):
@@ -376,9 +378,9 @@ def test_stuck_entropy_is_refused(monkeypatch):
 
 def test_a_returning_nonce_does_not_return_a_key(monkeypatch, keys):
     cycle = itertools.cycle((bytes(32), bytes(31) + b"\1"))
-    monkeypatch.setattr(streams, "os_entropy", lambda n: next(cycle))
+    monkeypatch.setattr(streams, "read_entropy", lambda n: next(cycle))
     for _ in range(6):
-        next(SystemRandomness().open([1]).chunks(1))[1].uniform(1)
+        next(SystemRandomness().open([1]).split_rows(1))[1].uniform(1)
     assert len({key for key, _ in keys}) == 6
 
 
@@ -386,11 +388,11 @@ def test_missing_entropy_is_refused(monkeypatch):
     def broken(n):
         raise OSError("no such device: canary")
 
-    monkeypatch.setattr(streams, "os_entropy", broken)
+    monkeypatch.setattr(streams, "read_entropy", broken)
     with pytest.raises(RandomnessError, match="provides no entropy") as caught:
         SystemRandomness().open([1])
     assert "canary" not in str(caught.value)
-    monkeypatch.setattr(streams, "os_entropy", lambda n: b"short")
+    monkeypatch.setattr(streams, "read_entropy", lambda n: b"short")
     with pytest.raises(RandomnessError, match="must have 32 bytes"):
         SystemRandomness().open([1])
 
@@ -405,7 +407,7 @@ from textveil.errors import RandomnessError
 from textveil.randomness import SeededRandomness, SystemRandomness
 
 system, seeded = SystemRandomness(), SeededRandomness(1)
-opened, begun, drawn = system.open([3]), system.open([3, 3]).chunks(3), next(system.open([3]).chunks(3))[1]
+opened, begun, drawn = system.open([3]), system.open([3, 3]).split_rows(3), next(system.open([3]).split_rows(3))[1]
 next(begun)
 drawn.uniform(1)
 rng._process.lock.acquire()  # as if another thread were inside a call
@@ -418,12 +420,12 @@ def attempt(action):
         return type(error).__name__ + ": " + str(error)
 
 def first(source):
-    return next(source.open([3]).chunks(3))[1].uniform(1)[0, 0]
+    return next(source.open([3]).split_rows(3))[1].uniform(1)[0, 0]
 
 def uses():
-    return [attempt(lambda: first(system)), attempt(lambda: first(seeded)), attempt(lambda: opened.chunks(3)),
+    return [attempt(lambda: first(system)), attempt(lambda: first(seeded)), attempt(lambda: opened.split_rows(3)),
             attempt(lambda: next(begun)), attempt(lambda: drawn.uniform(1)[0, 0]),
-            attempt(lambda: drawn.at(numpy.ones(3, dtype=bool)).normal(1)[0, 0]),
+            attempt(lambda: drawn.select(numpy.ones(3, dtype=bool)).normal(1)[0, 0]),
             attempt(lambda: len(pickle.dumps(seeded)))]
 
 reader, writer = os.pipe()
@@ -473,7 +475,7 @@ def test_the_system_source_pickles():
 
 def test_streams_and_draws_neither_pickle_nor_copy():
     streams = SystemRandomness().open([2])
-    draws = next(streams.chunks(2))[1]
+    draws = next(streams.split_rows(2))[1]
     for holder in (streams, draws):
         for carry in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(RandomnessError, match="cannot be pickled or copied"):
@@ -483,7 +485,7 @@ def test_streams_and_draws_neither_pickle_nor_copy():
 def test_no_representation_shows_a_key_or_a_seed():
     seeded = SeededRandomness(2**77 + 1)
     streams = SystemRandomness().open([2, 3])
-    draws = next(streams.chunks(9))[1]
+    draws = next(streams.split_rows(9))[1]
     draws.uniform(1)
     assert repr(SystemRandomness()) == "SystemRandomness()"
     assert repr(seeded) == "SeededRandomness(seed=<hidden>, path=(), calls=0)"
@@ -501,7 +503,7 @@ class Prescribed:
         self.values = list(values)
         self.bit_generator = self
 
-    def generator(self):
+    def get_generator(self):
         return self
 
     def random_raw(self, n):
@@ -534,9 +536,9 @@ def test_integers_keep_exactly_the_whole_runs_of_remainders(high, kept, redrawn)
 
 def test_streams_serve_one_pass():
     streams = SystemRandomness().open([2, 3])
-    streams.chunks(2)
+    streams.split_rows(2)
     with pytest.raises(RandomnessError, match="only once"):
-        streams.chunks(2)
+        streams.split_rows(2)
 
 
 def test_sizes_cannot_be_changed_from_outside():
@@ -557,12 +559,12 @@ def test_sizes_are_counts(sizes):
 
 def test_limits_start_at_one():
     with pytest.raises(ConfigError, match="limit must be 1 row or more"):
-        SystemRandomness().open([1]).chunks(0)
+        SystemRandomness().open([1]).split_rows(0)
 
 
 @pytest.fixture
 def three():
-    return next(SeededRandomness(1).open([1, 2]).chunks(3))[1]
+    return next(SeededRandomness(1).open([1, 2]).split_rows(3))[1]
 
 
 def test_values_fit_the_rows(three):
@@ -571,6 +573,6 @@ def test_values_fit_the_rows(three):
             three.integers(high)
     for mask in (np.ones(3, dtype=np.int64), np.ones(2, dtype=bool)):
         with pytest.raises(ConfigError, match="mask must be 3 booleans"):
-            three.at(mask)
-    none = three.at(np.zeros(3, dtype=bool))
+            three.select(mask)
+    none = three.select(np.zeros(3, dtype=bool))
     assert none.integers(np.zeros(0, dtype=np.int64)).shape == (0,)

@@ -10,21 +10,21 @@ from textveil.runtime import Graph, Runner
 
 def small() -> Graph:
     graph = Graph()
-    x = graph.input("x", np.float32, "n", 3)
-    weight = graph.weight("w", np.arange(6, dtype=np.float32).reshape(2, 3).T)
+    x = graph.add_input("x", np.float32, "n", 3)
+    weight = graph.add_weight("w", np.arange(6, dtype=np.float32).reshape(2, 3).T)
     product = graph.apply("MatMul", x, weight)
-    scaled = graph.apply("Mul", product, graph.constant(0.5))
-    graph.output(
-        graph.apply("ReduceMax", scaled, graph.constant(np.array([-1])), keepdims=0),
+    scaled = graph.apply("Mul", product, graph.add_constant(0.5))
+    graph.add_output(
+        graph.apply("ReduceMax", scaled, graph.add_constant(np.array([-1])), keepdims=0),
         np.float32,
         "n",
     )
-    graph.output(graph.apply("Gelu", scaled, own=True), np.float32, "n", 2)
+    graph.add_output(graph.apply("Gelu", scaled, contrib=True), np.float32, "n", 2)
     return graph
 
 
 def test_a_graph_is_what_was_written_to_those_who_say_what_a_graph_is():
-    found = onnx.load_from_string(small().model())
+    found = onnx.load_from_string(small().encode_model())
     assert [(each.domain, each.version) for each in found.opset_import] == [
         ("", 18),
         ("com.microsoft", 1),
@@ -63,7 +63,7 @@ def test_a_graph_is_what_was_written_to_those_who_say_what_a_graph_is():
 def test_attributes_are_read_as_they_were_written(value, read):
     graph = Graph()
     graph.apply("Any", "x", key=value)
-    (node,) = onnx.load_from_string(graph.model()).graph.node
+    (node,) = onnx.load_from_string(graph.encode_model()).graph.node
     assert onnx.helper.get_attribute_value(node.attribute[0]) == read
 
 
@@ -71,8 +71,8 @@ def test_attributes_are_read_as_they_were_written(value, read):
 def test_numbers_of_every_kind_are_constants(kind):
     graph = Graph()
     values = np.array([[0, 1, 127], [3, 4, 5]], kind)
-    graph.constant(values)
-    (found,) = onnx.load_from_string(graph.model()).graph.initializer
+    graph.add_constant(values)
+    (found,) = onnx.load_from_string(graph.encode_model()).graph.initializer
     assert numpy_helper.to_array(found).dtype == kind
     assert (numpy_helper.to_array(found) == values).all()
 

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 
 from textveil.randomness import Floats
-from textveil.runtime import Graph, Runner, limit_threads, session, threads
+from textveil.runtime import Graph, Runner, count_threads, limit_threads, session
 
 
 def doubling(made: list[int] | None = None) -> Graph:
     if made is not None:
         made.append(os.getpid())
     graph = Graph()
-    x = graph.input("x", np.float32, "n")
-    graph.output(graph.apply("Add", x, x), np.float32, "n")
+    x = graph.add_input("x", np.float32, "n")
+    graph.add_output(graph.apply("Add", x, x), np.float32, "n")
     return graph
 
 
 def multiplying(weights: Floats) -> Graph:
     graph = Graph()
-    x = graph.input("x", np.float32, "n", len(weights))
-    graph.output(
-        graph.apply("MatMul", x, graph.weight("w", weights)), np.float32, "n", weights.shape[1]
+    x = graph.add_input("x", np.float32, "n", len(weights))
+    graph.add_output(
+        graph.apply("MatMul", x, graph.add_weight("w", weights)), np.float32, "n", weights.shape[1]
     )
     return graph
 
@@ -52,7 +52,7 @@ def test_a_pickle_is_opened_anew():
     found = Runner(doubling)
     found.run(x=np.ones(1, np.float32))
     again = pickle.loads(pickle.dumps(found))
-    assert not again._opened
+    assert not again._sessions
     assert again.run(x=np.ones(1, np.float32))[0].tolist() == [2]
 
 
@@ -63,7 +63,7 @@ def test_a_forked_child_opens_its_own_with_one_thread():
 
     def child(answer) -> None:
         total = found.run(x=np.ones(1, np.float32))[0].tolist()
-        answer.send((total, (os.getpid(), 1) in found._opened, threads()))
+        answer.send((total, (os.getpid(), 1) in found._sessions, count_threads()))
 
     mine, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=child, args=(theirs,))
@@ -88,7 +88,7 @@ def test_what_runs_beside_another_has_one_thread_and_gives_the_same(monkeypatch)
     found.run(x=x)
     alone = found.run(x=x)[0]
     assert opened == [2]
-    with found._alone:  # another is under way
+    with found._run_lock:  # another is under way
         beside = found.run(x=x)[0]
     assert opened == [2, 1]
     assert (alone == beside).all()
@@ -100,7 +100,7 @@ def test_threads_are_what_the_environment_says_or_the_cores_of_this_process(
     given, expected, monkeypatch
 ):
     monkeypatch.setenv("OMP_NUM_THREADS", given)
-    assert threads() == (expected or len(os.sched_getaffinity(0)))
+    assert count_threads() == (expected or len(os.sched_getaffinity(0)))
 
 
 def test_a_limit_goes_before_the_environment(monkeypatch):
@@ -110,6 +110,6 @@ def test_a_limit_goes_before_the_environment(monkeypatch):
     before = torch.get_num_threads()
     try:
         limit_threads(1)
-        assert (threads(), torch.get_num_threads()) == (1, 1)
+        assert (count_threads(), torch.get_num_threads()) == (1, 1)
     finally:
         torch.set_num_threads(before)

@@ -12,8 +12,8 @@ from textveil.errors import ConfigError, StoreError
 from textveil.gateway import Gateway
 from textveil.guarantee import summarize
 from textveil.session import FileStore, Session, SessionStore
-from textveil.session import stored as stores
-from textveil.session.sql.links import StoredLinks
+from textveil.session import database_store as stores
+from textveil.session.sql.links import DatabaseLinkStore
 
 WIDE = 0.1
 """So wide that the same word is hardly drawn twice alike."""
@@ -147,12 +147,12 @@ def test_without_a_look_at_what_others_have_kept_they_would_not(
     store, lasting, small_table, monkeypatch
 ):
     """The broken twin: each session keeps what it has drawn, whatever lies there."""
-    monkeypatch.setattr(StoredLinks, "get", lambda self, names: {})
+    monkeypatch.setattr(DatabaseLinkStore, "get", lambda self, names: {})
     assert race(store, lasting, small_table.words[:8]) > 0
 
 
 def test_whoever_waits_for_its_turn_agrees_too(store, lasting, small_table, monkeypatch):
-    monkeypatch.setattr(stores, "ATTEMPTS", 0)
+    monkeypatch.setattr(stores, "MAX_ATTEMPTS", 0)
     assert race(store, lasting, small_table.words[:8]) == 0
     assert spent(store, "anna") == pytest.approx(8 * WIDE, abs=1e-4)  # nothing is drawn twice
 
@@ -163,7 +163,7 @@ def test_sessions_in_postgresql_agree(postgres, lasting, small_table, tmp_path, 
     with SessionStore(postgres) as store:
         assert race(store, lasting, small_table.words[:8]) == 0
         assert 8 * WIDE - 1e-4 <= spent(store, "anna") <= 32 * WIDE + 1e-4
-        monkeypatch.setattr(stores, "ATTEMPTS", 0)
+        monkeypatch.setattr(stores, "MAX_ATTEMPTS", 0)
         assert race(store, lasting, small_table.words[8:16]) == 0
 
 

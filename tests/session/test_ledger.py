@@ -9,16 +9,16 @@ import pytest
 from textveil.errors import ConfigError, LimitReached, StoreError
 from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
-from textveil.session.spending import ALL, MICRO, Spend, micro
+from textveil.session.spending import ALL_TABLES, MICRO, Spend, convert_to_micros
 
 pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 import sqlalchemy as sa
 
+from textveil.session.database_store import SQLStore
 from textveil.session.sql import ledger as ledgers
-from textveil.session.sql.database import EVERY
+from textveil.session.sql.database import SYNC_INTERVAL
 from textveil.session.sql.ledger import Ledger
-from textveil.session.stored import SQLStore
 
 ONE = Spend(metric="chord", table="small", epsilon=MICRO, ldp=2 * MICRO, words=1)
 
@@ -51,7 +51,7 @@ def spent(ledger):
 
 
 def test_an_epsilon_is_rounded_up_to_a_millionth():
-    assert [micro(each) for each in (0.0, 1e-9, 0.1, 0.5, 6.0, 47.99999999999396)] == [
+    assert [convert_to_micros(each) for each in (0.0, 1e-9, 0.1, 0.5, 6.0, 47.99999999999396)] == [
         0,
         1,
         100_001,  # 0.1 is a little more than a tenth
@@ -94,11 +94,11 @@ def test_what_is_reserved_is_charged_whether_or_not_it_is_confirmed(either):
 def test_an_idempotency_key_is_charged_once(either):
     ledger = either.ledger
     first = ledger.reserve("anna", ONE, key="request 1")
-    assert ledger.reserve("anna", ONE, key="request 1").repeated
-    assert not ledger.reserve("anna", ONE, key="request 2").repeated
+    assert ledger.reserve("anna", ONE, key="request 1").is_repeat
+    assert not ledger.reserve("anna", ONE, key="request 2").is_repeat
     assert spent(ledger) == {("anna", "chord"): (2, 4, 2)}
     ledger.release(first)
-    assert not ledger.reserve("anna", ONE, key="request 1").repeated
+    assert not ledger.reserve("anna", ONE, key="request 1").is_repeat
 
 
 def test_a_limit_is_never_passed_and_says_what_is_left(either):
@@ -118,13 +118,13 @@ def test_a_limit_is_never_passed_and_says_what_is_left(either):
 
 
 def test_a_period_begins_again_and_the_total_stays(either, monkeypatch):
-    ledger, begun = either.ledger, ledgers._now()
+    ledger, begun = either.ledger, ledgers._get_time()
     ledger.limit("anna", "chord", "small", 2, days=1)
     ledger.reserve("anna", ONE)
     ledger.reserve("anna", ONE)
     with pytest.raises(LimitReached, match="until"):
         ledger.reserve("anna", ONE)
-    monkeypatch.setattr(ledgers, "_now", lambda: begun + 86_500)
+    monkeypatch.setattr(ledgers, "_get_time", lambda: begun + 86_500)
     ledger.reserve("anna", ONE)
     account = ledger.accounts()[0]
     assert (account.epsilon, account.limits[0].left) == (3, 1)
@@ -138,7 +138,7 @@ def test_a_limit_that_is_said_again_goes_on_counting(either):
     ledger.limit("anna", "chord", "small", 3, days=1)
     lifetime, daily = ledger.accounts()[0].limits
     assert (lifetime.left, daily.left, daily.most) == (8, 2, 3)
-    ledger.limit("anna", "chord", "small", 4, days=1, alone=True)
+    ledger.limit("anna", "chord", "small", 4, days=1, exclusive=True)
     (daily,) = ledger.accounts()[0].limits
     assert (daily.left, daily.most) == (3, 4)
     ledger.limit("anna", "chord", "small", None, days=1)
@@ -150,12 +150,16 @@ def test_the_only_limit_that_counts_is_lifted_with_its_period(either):
     ledger = either.ledger
     ledger.limit("anna", "chord", "small", 2, days=1)
     ledger.limit("anna", "chord", "small", 1)
-    ledger.limit("anna", "chord", "small", None, alone=True)
+    ledger.limit("anna", "chord", "small", None, exclusive=True)
     assert [each.limits for each in ledger.accounts()] == [()]
     ledger.reserve("anna", replace(ONE, epsilon=5 * MICRO))
-    ledger.limit("anna", "chord", "small", 7.5, alone=True)
+    ledger.limit("anna", "chord", "small", 7.5, exclusive=True)
     with ThreadPoolExecutor(4) as pool:  # as workers say it with each request
-        list(pool.map(lambda _: ledger.limit("anna", "chord", "small", 7.5, alone=True), range(12)))
+        list(
+            pool.map(
+                lambda _: ledger.limit("anna", "chord", "small", 7.5, exclusive=True), range(12)
+            )
+        )
     assert [(limit.most, limit.left) for limit in ledger.accounts()[0].limits] == [(7.5, 2.5)]
     assert [ledger.reserve("anna", ONE).number for _ in range(2)]
     with pytest.raises(
@@ -166,14 +170,14 @@ def test_the_only_limit_that_counts_is_lifted_with_its_period(either):
 
 
 def test_a_limit_of_all_tables_is_the_budget_of_a_policy(either):
-    either.ledger.limit("anna", "ldp", ALL, 1, alone=True)
+    either.ledger.limit("anna", "ldp", ALL_TABLES, 1, exclusive=True)
     for spend, says in (
         (ONE, "raise `budget` in its policy"),
         (replace(ONE, infinite="words pass"), "take `budget` out"),
     ):
         with pytest.raises(LimitReached, match=says):
             either.ledger.reserve(
-                "anna", replace(spend, metric="ldp", table=ALL, epsilon=2 * MICRO)
+                "anna", replace(spend, metric="ldp", table=ALL_TABLES, epsilon=2 * MICRO)
             )
 
 
@@ -212,7 +216,7 @@ def test_entries_that_were_changed_are_an_error(store, change):
         "gone": sa.delete(entries).where(entries.c.number == 3),
         "total": sa.update(accounts).values(epsilon=1),
     }[change]
-    with store.writing() as connection:
+    with store.open_write() as connection:
         connection.execute(done)
     with pytest.raises(StoreError, match="changed"):
         list(store.ledger.entries())
@@ -224,7 +228,7 @@ def test_an_older_ledger_and_one_that_vanished_are_errors(store, tmp_path):
     store.close()
     shutil.copy(tmp_path / "veil.db", tmp_path / "older.db")
     with SQLStore(url) as opened:
-        for _ in range(EVERY):
+        for _ in range(SYNC_INTERVAL):
             opened.ledger.reserve("anna", ONE)
     shutil.copy(tmp_path / "older.db", tmp_path / "veil.db")
     for left in ("veil.db-wal", "veil.db-shm"):
@@ -233,7 +237,7 @@ def test_an_older_ledger_and_one_that_vanished_are_errors(store, tmp_path):
         for ask in (opened.ledger.accounts, lambda: opened.ledger.reserve("anna", ONE)):
             with pytest.raises(StoreError, match="older than it was"):
                 ask()
-        with opened.writing() as connection:
+        with opened.open_write() as connection:
             connection.execute(sa.delete(opened.tables.entries))
             connection.execute(sa.delete(opened.tables.accounts))
         with pytest.raises(StoreError, match="older than it was"):
@@ -260,7 +264,7 @@ def test_a_release_is_charged_before_it_is_drawn(store, small_table, monkeypatch
 
 def test_a_release_that_fails_after_its_charge_stays_charged(store, small_table, monkeypatch):
     veil = Privatizer("noise", table=small_table, eta=10.0)
-    monkeypatch.setattr(Privatizer, "_finish", lambda *_: 1 / 0)
+    monkeypatch.setattr(Privatizer, "_build_results", lambda *_: 1 / 0)
     with pytest.raises(Exception, match="ZeroDivisionError"):
         veil.privatize(small_table.words[0], store.open("anna"))
     assert store.ledger.accounts()[0].releases == 1

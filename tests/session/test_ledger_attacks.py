@@ -16,10 +16,10 @@ pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 import sqlalchemy as sa
 
-from textveil.session.sql.database import GONE, StoreFile
-from textveil.session.sql.ledger import NEWEST, Ledger
-from textveil.session.sql.seal import derived
-from textveil.session.stored import SQLStore
+from textveil.session.database_store import SQLStore
+from textveil.session.sql.database import GONE_MESSAGE, StoreFile
+from textveil.session.sql.encryption import derive
+from textveil.session.sql.ledger import NEWEST_LINKS, Ledger
 
 ONE = Spend(metric="chord", table="small", epsilon=MICRO, ldp=2 * MICRO, words=1)
 TABLES = ("accounts", "entries", "limits")
@@ -241,7 +241,7 @@ def account(store, subject):
     ledger.limit(subject, "chord", "small", 80 + len(subject), days=30)
     ledger.confirm(ledger.reserve(subject, ONE, key="first"))
     ledger.release(ledger.reserve(subject, ONE))
-    return ledger._name([subject, "chord", "small"])
+    return ledger._derive_name([subject, "chord", "small"])
 
 
 def used_again(store, subject):
@@ -312,8 +312,8 @@ def test_a_ledger_that_seals_rows_and_binds_nothing_would_open(path, monkeypatch
         return {"totals": uses(store, subject)["totals"]}
 
     def alone(ledger, row, caps):
-        return derived(
-            ledger._links,
+        return derive(
+            ledger._link_key,
             repr([row["epsilon"], row["ldp"], row["releases"], sorted(caps.items())]).encode(),
         )
 
@@ -356,8 +356,8 @@ def test_what_is_kept_apart_is_never_behind_another_process(path, tmp_path):
             if each.read_text() > "0" * 15 + "2"
         ]
         newest = kept.read_text()
-        store.keep_heads(
-            {store.ledger._name(["anna", "chord", "small"]): (2, bytes(32))}
+        store.save_heads(
+            {store.ledger._derive_name(["anna", "chord", "small"]): (2, bytes(32))}
         )  # that came late
         assert (made, kept.read_text()) == ([1, 2, 3], newest)
 
@@ -371,7 +371,7 @@ def test_a_charge_reads_as_much_of_a_long_chain_as_of_a_short_one(path):
         def steps():
             """How many steps SQLite's machine makes for a charge."""
             made = []
-            with suppress(ZeroDivisionError), store.writing() as connection:
+            with suppress(ZeroDivisionError), store.open_write() as connection:
                 driver: Any = connection.connection.driver_connection
                 driver.set_progress_handler(lambda: made.append(1), 1)
                 store.ledger.reserve_all("anna", [ONE], key="again", connection=connection)
@@ -380,13 +380,13 @@ def test_a_charge_reads_as_much_of_a_long_chain_as_of_a_short_one(path):
             return len(made)
 
         def grow(entries):
-            with store.writing() as connection:
+            with store.open_write() as connection:
                 for _ in range(entries):
                     store.ledger.reserve("anna", ONE, connection=connection)
             return steps()
 
-        short = grow(2 * NEWEST)
-        assert grow(10 * NEWEST) <= 1.1 * short
+        short = grow(2 * NEWEST_LINKS)
+        assert grow(10 * NEWEST_LINKS) <= 1.1 * short
 
 
 # ---- earlier versions ------------------------------------------------------------------------------------------------
@@ -406,7 +406,9 @@ def test_a_store_of_an_earlier_version_is_sealed_when_it_is_opened(url, tmp_path
         for subject in ("anna", "berta"):
             for _ in range(3):
                 store.ledger.reserve(subject, ONE)
-        a, b = (store.ledger._name([subject, "chord", "small"]) for subject in ("anna", "berta"))
+        a, b = (
+            store.ledger._derive_name([subject, "chord", "small"]) for subject in ("anna", "berta")
+        )
         earlier(write)
         write(
             "insert into textveil_limits (account, period, most, began, spent) values (:a, 0, 4500000, 1, 3000000)",
@@ -475,13 +477,13 @@ def require_gone(store):
         store.sessions,
         *uses(store, "anna").values(),
     ):
-        with pytest.raises(StoreError, match=GONE):
+        with pytest.raises(StoreError, match=GONE_MESSAGE):
             use()
 
 
 @pytest.mark.parametrize("going", GOING)
 def test_a_file_that_was_deleted_or_replaced_is_not_used_any_more(path, going, monkeypatch):
-    monkeypatch.setattr("textveil.session.sql.database.TRIES", 2)
+    monkeypatch.setattr("textveil.session.sql.database.MAX_READ_ATTEMPTS", 2)
     other = path.with_name("other.db")
     for each in (other, path):
         with SQLStore(f"sqlite:///{each}") as made:
@@ -525,7 +527,7 @@ def test_a_schema_that_was_dropped_or_replaced_is_not_used_any_more(
 ):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
-    monkeypatch.setattr("textveil.session.sql.database.SAME", 0)
+    monkeypatch.setattr("textveil.session.sql.database.IDENTITY_SECONDS", 0)
     with SQLStore(postgres) as store, attacker(postgres) as write:
         store.ledger.reserve("anna", ONE)
         write("drop schema public cascade")

@@ -30,17 +30,17 @@ def opened(request, tmp_path, monkeypatch):
 
 def test_rows_stay_or_are_replaced(opened):
     links = opened("anna")
-    one, two = links.name(b"a"), links.name(b"a", b"b")
+    one, two = links.derive_name(b"a"), links.derive_name(b"a", b"b")
     links.add({one: b"first"}, {two: b"first"})
     links.add({one: b"second"}, {two: b"second"})
     known = opened("anna").get([one, two])
     assert {name: row.rstrip() for name, row in known.items()} == {one: b"first", two: b"second"}
-    assert opened("berta").name(b"a") != one
+    assert opened("berta").derive_name(b"a") != one
 
 
 def test_a_row_is_swapped_only_where_it_is_as_it_was(opened):
     links, other = opened("anna"), opened("anna")
-    name = links.name(b"a")
+    name = links.derive_name(b"a")
     assert not links.swap(name, b"before", b"new")
     assert links.get([name]) == {}
     assert links.swap(name, None, b"one")
@@ -55,7 +55,7 @@ def test_a_row_is_swapped_only_where_it_is_as_it_was(opened):
 
 def test_of_those_who_swap_at_once_one_does(opened):
     handles = [opened("anna") for _ in range(4)]
-    name, before = handles[0].name(b"a"), None
+    name, before = handles[0].derive_name(b"a"), None
     with ThreadPoolExecutor(4) as pool:
         for turn in range(3):
 

@@ -6,34 +6,34 @@ from itertools import product
 import pytest
 
 from textveil.errors import InputError, RandomnessError
-from textveil.session import KeyedNames, Original, Session, spelled_in
-from textveil.session.placeholders import DIGITS, KEYED
+from textveil.session import KeyedPlaceholders, Original, Session, find_placeholder_names
+from textveil.session.placeholders import MAX_NUMBER_DIGITS, MIN_KEYED_NUMBER
 
 KEY = bytes(range(32))
 CANARY = "Zyxqorvian"
-NAMES = KeyedNames(key=KEY, subject="ann")
+NAMES = KeyedPlaceholders(key=KEY, subject="ann")
 
 
 def shown(
-    text: str, type_: str = "PERSON", names: KeyedNames = NAMES, *, quoted: bool = False
+    text: str, type_: str = "PERSON", names: KeyedPlaceholders = NAMES, *, quoted: bool = False
 ) -> str:
-    return names.given(Original(type_, text, quoted)).shown
+    return names.build_placeholder(Original(type_, text, quoted)).text
 
 
 def test_they_follow_from_key_subject_type_and_value_alone():
-    again = KeyedNames(key=bytes(range(32)), subject="ann")
+    again = KeyedPlaceholders(key=bytes(range(32)), subject="ann")
     assert shown("Maria Silva") == shown("Maria Silva", names=again)
     others = {
         shown("Maria Silva"),
         shown("Maria Costa"),
         shown("Maria Silva", "LOCATION"),
-        shown("Maria Silva", names=KeyedNames(key=KEY, subject="bob")),
-        shown("Maria Silva", names=KeyedNames(key=bytes(32), subject="ann")),
+        shown("Maria Silva", names=KeyedPlaceholders(key=KEY, subject="bob")),
+        shown("Maria Silva", names=KeyedPlaceholders(key=bytes(32), subject="ann")),
     }
     assert len(others) == 5
     framed = {
-        shown("b", "A", KeyedNames(key=KEY, subject="x")),
-        shown("Ab", "", KeyedNames(key=KEY, subject="x")),
+        shown("b", "A", KeyedPlaceholders(key=KEY, subject="x")),
+        shown("Ab", "", KeyedPlaceholders(key=KEY, subject="x")),
     }
     assert len({each.split("_")[1] for each in framed}) == 2
 
@@ -73,20 +73,23 @@ VALUES = [
 
 def test_each_leads_back_to_one_string():
     """Whatever the spelling, kept in any order, twice, and read back from a file."""
-    given = [NAMES.given(Original(*each)) for each in VALUES]
-    given.append(NAMES.given(Original("PHONE", "1234", quoted=True)))
+    given = [NAMES.build_placeholder(Original(*each)) for each in VALUES]
+    given.append(NAMES.build_placeholder(Original("PHONE", "1234", quoted=True)))
     assert len({each.inner for each in given}) == len(given)
     session = Session("ann")
     session.keep(given[:7])
     session.keep(reversed(given))
     for known in (session, Session.from_json(session.to_json())):
         for each in given:
-            assert KEYED <= each.number < 10**DIGITS
-            assert known.restore(f"Dear {each.shown}.") == f"Dear {each.value}."
-            assert spelled_in(each.shown) >= {each.inner.upper()}
+            assert MIN_KEYED_NUMBER <= each.number < 10**MAX_NUMBER_DIGITS
+            assert known.restore(f"Dear {each.text}.") == f"Dear {each.value}."
+            assert find_placeholder_names(each.text) >= {each.inner.upper()}
             pieces = known.restorer()
-            assert "".join(map(pieces.feed, each.shown)) + pieces.close() == each.value
-        assert known.restore(f"<PERSON_{KEYED}> <PERSON_1>") == f"<PERSON_{KEYED}> <PERSON_1>"
+            assert "".join(map(pieces.feed, each.text)) + pieces.close() == each.value
+        assert (
+            known.restore(f"<PERSON_{MIN_KEYED_NUMBER}> <PERSON_1>")
+            == f"<PERSON_{MIN_KEYED_NUMBER}> <PERSON_1>"
+        )
         assert known.snapshot().counts == {"PERSON": 6, "EMAIL": 2, "PHONE": 2}
     before = session.snapshot().version
     session.keep(given)
@@ -95,39 +98,46 @@ def test_each_leads_back_to_one_string():
 
 def test_parts_of_a_name_that_an_answer_uses_lead_back():
     session = Session("ann")
-    session.keep([NAMES.given(Original("PERSON", "Maria Silva"))])
+    session.keep([NAMES.build_placeholder(Original("PERSON", "Maria Silva"))])
     assert session.restore(shown("Maria Silva").replace(">", "_FAMILY>")) == "Silva"
 
 
 def test_a_session_that_kept_them_goes_on_counting():
     """Numbers that are counted never meet those of a key."""
     session = Session("ann")
-    session.keep([NAMES.given(Original("PERSON", name)) for name in ("Ana Li", "Bo Ek")])
+    session.keep(
+        [NAMES.build_placeholder(Original("PERSON", name)) for name in ("Ana Li", "Bo Ek")]
+    )
     with session.noting() as notes:
-        assert notes.placeholders(
+        assert notes.assign_placeholders(
             [Original("PERSON", "Carl Uno"), Original("PERSON", "Ana Li")]
         ) == [
             "<PERSON_3>",
             shown("Ana Li"),
         ]
-    session.keep([NAMES.given(Original("PERSON", "Dina Su"))])
+    session.keep([NAMES.build_placeholder(Original("PERSON", "Dina Su"))])
     again = Session.from_json(session.to_json())
     for known in (session, again):
         with known.noting() as notes:
-            assert notes.placeholder("PERSON", "Eva Ott") == "<PERSON_5>"
+            assert notes.assign_placeholder("PERSON", "Eva Ott") == "<PERSON_5>"
 
 
 def test_what_is_kept_is_hidden_from_then_on():
     session = Session("ann")
-    session.keep([NAMES.given(Original("PERSON", "Ana Li"))])
+    session.keep([NAMES.build_placeholder(Original("PERSON", "Ana Li"))])
     assert [value.text for value in session.snapshot().private.values()] == ["Ana Li"]
 
 
 def test_a_placeholder_never_stands_for_two_values():
-    given = NAMES.given(Original("PERSON", CANARY))
+    given = NAMES.build_placeholder(Original("PERSON", CANARY))
     wrong = [
         [given, given._replace(value="Other")],
-        [given, NAMES.given(Original("PERSON", CANARY))._replace(number=KEYED + 1)],
+        [
+            given,
+            NAMES.build_placeholder(Original("PERSON", CANARY))._replace(
+                number=MIN_KEYED_NUMBER + 1
+            ),
+        ],
     ]
     for several in wrong:
         for first in (several[:1], []):

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from textveil.session.placeholders import Original
-from textveil.session.quoting import PROSE, UNCLEAR, Quoting
+from textveil.session.quoting import PROSE_KIND, UNCLEAR_KIND, QuoteScanner
 from textveil.session.state import Session
 
 ORIGINALS = (
@@ -183,8 +183,8 @@ def knows(original, *kinds):
     """A session that met one value at places of these kinds."""
     session = Session()
     with session.noting() as notes:
-        assert notes.placeholder("PERSON", original) == "<PERSON_1>"
-        notes.stand([(original, kind) for kind in kinds])
+        assert notes.assign_placeholder("PERSON", original) == "<PERSON_1>"
+        notes.add_places([(original, kind) for kind in kinds])
     return session
 
 
@@ -195,10 +195,10 @@ def noted(session, template, written):
         for part in re.split("(@)", template):
             if part == "@":
                 hidden.append(Original("PERSON", next(written)))
-                sent += notes.placeholders(hidden)[-1]
+                sent += notes.assign_placeholders(hidden)[-1]
             else:
                 sent += part
-        notes.put(sent, hidden)
+        notes.add_release(sent, hidden)
     return sent
 
 
@@ -213,7 +213,7 @@ def test_what_is_restored_parses_and_says_the_original():
     wrong = []
     for before, behind, parse, start, end in PLACES:
         for original in ORIGINALS:
-            session = knows(original, PROSE)
+            session = knows(original, PROSE_KIND)
             answer = f"{before}<PERSON_1>{behind}"
             made = session.restore(answer)
             try:
@@ -279,11 +279,11 @@ NO_STRINGS = (
 
 
 def test_prose_opens_no_string():
-    session = knows('say "hi"', PROSE)
+    session = knows('say "hi"', PROSE_KIND)
     for text in NO_STRINGS:
-        quoting = Quoting()
+        quoting = QuoteScanner()
         quoting.feed(text)
-        assert quoting.place().kind in (PROSE, UNCLEAR), text
+        assert quoting.find_place().kind in (PROSE_KIND, UNCLEAR_KIND), text
         assert session.restore(f"{text}<PERSON_1>'s") == f'{text}say "hi"\'s'
 
 
@@ -348,13 +348,13 @@ def test_the_cuts_of_an_answer_change_nothing():
     ]
     for _ in range(1000):
         text = "".join(draw.choices(parts, k=draw.randint(1, 14)))
-        whole, cut = Quoting(), Quoting()
+        whole, cut = QuoteScanner(), QuoteScanner()
         for char in text:
             cut.feed(char)
             cut.copy().feed("x'\"\n")
-            cut.place()
+            cut.find_place()
         whole.feed(text)
-        assert whole.place() == cut.place(), text
+        assert whole.find_place() == cut.find_place(), text
 
 
 # ---- the way back ----------------------------------------------------------------------------------------------------
@@ -517,7 +517,7 @@ def test_edits_of_files_match_their_bytes(escape):
 def test_a_file_that_a_tool_writes_is_whole():
     """The text in an argument has strings of its own."""
     original = 'say "hi" \\ '
-    session = knows(original, PROSE)
+    session = knows(original, PROSE_KIND)
     for content, parse in (
         ('{"a": "<PERSON_1>"}', lambda text: json.loads(text)["a"]),
         ('name = "<PERSON_1>"', parsed_python),

@@ -264,10 +264,10 @@ def session():
     session = Session()
     with session.noting() as notes:
         for placeholder, value in VALUES.items():
-            assert notes.placeholder(placeholder[1:-3], value) == placeholder
+            assert notes.assign_placeholder(placeholder[1:-3], value) == placeholder
         for original, shown in NAMES.items():
-            notes.replaced(original, shown)
-        notes.said(SAID)
+            notes.add_replacement(original, shown)
+        notes.add_plain_words(SAID)
     return session
 
 
@@ -378,8 +378,8 @@ def test_without_keys_nothing_changes(text, escape):
     assert Session().restore(text, escape=escape) == text
     session = Session()
     with session.noting() as notes:
-        notes.placeholder("PERSON", "x")
-        notes.replaced("x", "\U0001f642\ue000\ue001")
+        notes.assign_placeholder("PERSON", "x")
+        notes.add_replacement("x", "\U0001f642\ue000\ue001")
     assert session.restore(text, escape=escape) == text
 
 
@@ -435,11 +435,11 @@ def test_long_answers_take_linear_time(session):
 def test_a_replacement_of_two_originals_stays():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Maria", "Elena")
-        notes.replaced("MARIA", "elena")
+        notes.add_replacement("Maria", "Elena")
+        notes.add_replacement("MARIA", "elena")
     assert session.restore("Elena") == "Maria"
     with session.noting() as notes:
-        notes.replaced("Anna", "ELENA")
+        notes.add_replacement("Anna", "ELENA")
     assert session.restore("Elena, ELENA, the Elenas") == "Elena, ELENA, the Elenas"
 
 
@@ -447,26 +447,26 @@ def test_several_replacements_of_one_original_all_come_back():
     session = Session()
     with session.noting() as notes:
         for shown in ("Elena", "Berta", "Clara"):
-            notes.replaced("Maria", shown)
+            notes.add_replacement("Maria", shown)
     assert session.restore("Elena, Berta and Clara") == "Maria, Maria and Maria"
 
 
 def test_words_that_were_said_stay_from_then_on():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Maria", "Elena")
-        notes.replaced("Lisbon", "New York")
-        notes.said(["elena", "york"])
+        notes.add_replacement("Maria", "Elena")
+        notes.add_replacement("Lisbon", "New York")
+        notes.add_plain_words(["elena", "york"])
     assert session.restore("Elena in New York") == "Elena in Lisbon"
     with session.noting() as notes:
-        notes.said(["NEW"])
+        notes.add_plain_words(["NEW"])
     assert session.restore("Elena in New York") == "Elena in New York"
 
 
 def test_words_of_the_public_list_are_never_names():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Maria", "Will")
+        notes.add_replacement("Maria", "Will")
     assert session.restore("I will ask Will") == "I will ask Will"
 
 
@@ -474,7 +474,7 @@ def test_the_longest_name_counts():
     session = Session()
     with session.noting() as notes:
         for original, shown in (("Porto", "York"), ("Faro", "New"), ("Lisbon", "New York")):
-            notes.replaced(original, shown)
+            notes.add_replacement(original, shown)
     for answer, restored in (
         ("New York, York, New", "Lisbon, Porto, Faro"),
         ("New\nYorker\nNew\nYor", "Faro\nYorker\nFaro\nYor"),
@@ -485,19 +485,19 @@ def test_the_longest_name_counts():
 def test_an_ambiguous_name_is_not_restored_in_parts():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Porto", "York")
+        notes.add_replacement("Porto", "York")
         for original in ("Lisbon", "Faro"):
-            notes.replaced(original, "New York")
+            notes.add_replacement(original, "New York")
     assert session.restore("New York, York") == "New York, Porto"
 
 
 def test_a_plural_that_is_something_else_stays():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Maria", "Adam")
-        notes.replaced("Anna", "Robert")
-        notes.replaced("Silva", "Adams")
-        notes.said(["Roberts"])
+        notes.add_replacement("Maria", "Adam")
+        notes.add_replacement("Anna", "Robert")
+        notes.add_replacement("Silva", "Adams")
+        notes.add_plain_words(["Roberts"])
     assert (
         session.restore("the Adams, the Roberts, the Adamses")
         == "the Silva, the Roberts, the Silvas"
@@ -507,9 +507,9 @@ def test_a_plural_that_is_something_else_stays():
 def test_originals_are_not_restored_again():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Elena", "Maria")
-        notes.replaced("Maria", "Elena")
-        notes.placeholder("WORD", "Elena <WORD_1> Maria")
+        notes.add_replacement("Elena", "Maria")
+        notes.add_replacement("Maria", "Elena")
+        notes.assign_placeholder("WORD", "Elena <WORD_1> Maria")
     assert session.restore("Maria Elena <WORD_1>") == "Elena Maria Elena <WORD_1> Maria"
 
 
@@ -530,15 +530,15 @@ def test_originals_are_not_restored_again():
 def test_casing_and_scripts(original, shown, answer, restored):
     session = Session()
     with session.noting() as notes:
-        notes.replaced(original, shown)
+        notes.add_replacement(original, shown)
     assert session.restore(answer) == restored
 
 
 def test_composed_and_decomposed_letters_are_one():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Ana", "Jose\u0301")
-        notes.replaced("Rui", "Zo\u00eb")
+        notes.add_replacement("Ana", "Jose\u0301")
+        notes.add_replacement("Rui", "Zo\u00eb")
     assert (
         session.restore("Jos\u00e9, Jose\u0301\nJose\nZo\u00eb, Zoe\u0308")
         == "Ana, Ana\nJose\nRui, Rui"
@@ -583,8 +583,8 @@ def test_an_original_among_entities_breaks_no_document(answer, restored):
             ("PERSON", "Tom &amp; Al"),
             ("ORGANIZATION", "A&T"),
         ):
-            notes.placeholder(type_, value)
-        notes.placeholder("CODE", "a<b> & c&amp;")
+            notes.assign_placeholder(type_, value)
+        notes.assign_placeholder("CODE", "a<b> & c&amp;")
     assert session.restore(answer) == pieces(session, answer) == restored
 
 
@@ -636,7 +636,7 @@ def test_a_part_of_another_name_stays(session, other):
         expected = answer.replace("\nElena", "\nMaria").replace("<PERSON_2>", "Ewa")
         restorer = session.restorer()
         assert restorer.feed(answer) + restorer.close() == expected
-        assert (restorer.left, restorer.longer) == (0, 1)
+        assert (restorer.blocked_count, restorer.partial_count) == (0, 1)
         assert pieces(session, answer) == expected
 
 
@@ -666,7 +666,7 @@ def test_a_restorer_knows_what_the_session_knew(session):
     grows = Session()
     before = grows.restorer()
     with grows.noting() as notes:
-        notes.replaced("Maria", "Elena")
+        notes.add_replacement("Maria", "Elena")
     assert before.feed("Elena ") == "Elena "
     assert grows.restore("Elena") == "Maria"
 

@@ -284,7 +284,7 @@ def restored(session, text, parts=None, **options):
     restorer = session.restorer(**options)
     return "".join(
         [*map(restorer.feed, text if parts is None else parts), restorer.close()]
-    ), restorer.left
+    ), restorer.blocked_count
 
 
 @pytest.mark.parametrize("text", LEFT)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from textveil.session.restore import SENTENCE
+from textveil.session.restore import MAX_SENTENCE_CHARACTERS
 from textveil.session.state import Session
 
 FAMILY = """
@@ -89,8 +89,8 @@ def session():
     session = Session()
     with session.noting() as notes:
         for original, shown in (("Maria", "Julia"), ("Silva", "Hernandez")):
-            notes.replaced(original, shown)
-        notes.said(["Please", "write", "to", "Globex"])
+            notes.add_replacement(original, shown)
+        notes.add_plain_words(["Please", "write", "to", "Globex"])
     return session
 
 
@@ -139,8 +139,8 @@ def test_a_genitive_is_no_other_name(session):
 def test_a_given_name_that_was_released_is_known():
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Silva", "Hernandez")
-        notes.said(["Grace", "will"])
+        notes.add_replacement("Silva", "Hernandez")
+        notes.add_plain_words(["Grace", "will"])
     assert session.restore("Grace Hernandez\nWill Hernandez") == "Grace Silva\nWill Hernandez"
 
 
@@ -170,7 +170,7 @@ def test_a_sentence_is_looked_at_as_far_as_its_bound(session, piece):
         answer = f"Yes. {'to ' * before}Julia{' to' * behind}. No."
         restorer = session.restorer()
         parts = [restorer.feed(answer[at : at + piece]) for at in range(0, len(answer), piece)]
-        seen = max(before, behind) * len("to ") < SENTENCE
+        seen = max(before, behind) * len("to ") < MAX_SENTENCE_CHARACTERS
         assert "".join(parts) + restorer.close() == answer.replace(
             "Julia", "Maria" if seen else "Julia"
         )

@@ -9,12 +9,17 @@ import pytest
 from textveil.config.sections import WordsOptions
 from textveil.errors import InputError, MechanismError
 from textveil.pipeline.privatizer import Privatizer
-from textveil.session.chains import Utterance
-from textveil.session.placeholders import Given, Original, letters, spelled_in
-from textveil.session.reading import plain
-from textveil.session.restore import Key
-from textveil.session.snapshot import Notes, Replaced, Snapshot
-from textveil.session.state import ATTEMPTS, Session, _Kept
+from textveil.session.conversations import Utterance
+from textveil.session.escapes import wrap_char
+from textveil.session.placeholders import (
+    Original,
+    PlaceholderToken,
+    find_placeholder_names,
+    format_letters,
+)
+from textveil.session.restore import RestoreKey
+from textveil.session.snapshot import Changes, Replacement, Snapshot
+from textveil.session.state import MAX_ATTEMPTS, Session, _SessionFile
 
 OOV = WordsOptions(oov="placeholder")
 SECRETS = ("Zyxqorvian", "Quillimar", "Braxtelion")
@@ -26,9 +31,9 @@ def privatizer(small_table):
 
 
 def test_numbers_in_order_of_first_appearance():
-    notes = Notes(Snapshot())
+    notes = Changes(Snapshot())
     values = ["b", "a", "b", "c", "a"]
-    assert [notes.placeholder("WORD", value) for value in values] == [
+    assert [notes.assign_placeholder("WORD", value) for value in values] == [
         "<WORD_1>",
         "<WORD_2>",
         "<WORD_1>",
@@ -40,10 +45,10 @@ def test_numbers_in_order_of_first_appearance():
 def test_each_kind_counts_for_itself():
     session = Session()
     with session.noting() as notes:
-        assert notes.placeholder("WORD", "a") == "<WORD_1>"
-        assert notes.placeholder("NAME", "a") == "<NAME_1>"
+        assert notes.assign_placeholder("WORD", "a") == "<WORD_1>"
+        assert notes.assign_placeholder("NAME", "a") == "<NAME_1>"
     with session.noting() as notes:
-        assert notes.placeholder("NAME", "b") == "<NAME_2>"
+        assert notes.assign_placeholder("NAME", "b") == "<NAME_2>"
     assert session.restore("<NAME_2> <WORD_1> <NAME_1>") == "b a a"
 
 
@@ -55,7 +60,7 @@ def test_each_spelling_of_a_value_comes_back_as_it_stood():
         ("Quillimar", "<WORD_1>"),
     ):
         with session.noting() as notes:
-            assert notes.placeholder("WORD", spelling) == shown
+            assert notes.assign_placeholder("WORD", spelling) == shown
     assert session.restore("<WORD_1> <WORD_1_B> <WORD_1_C>") == "Quillimar QUILLIMAR <WORD_1_C>"
 
 
@@ -69,8 +74,8 @@ def test_names_are_compared_without_accents_hyphens_spaces_and_what_is_not_seen(
         "Jo\u200bsé da Silva",
     )
     with session.noting() as notes:
-        shown = [notes.placeholder("PERSON", spelling) for spelling in spellings]
-        assert notes.placeholder("PERSON", "Josef da Silva") == "<PERSON_2>"
+        shown = [notes.assign_placeholder("PERSON", spelling) for spelling in spellings]
+        assert notes.assign_placeholder("PERSON", "Josef da Silva") == "<PERSON_2>"
     assert shown == ["<PERSON_1>", "<PERSON_1_B>", "<PERSON_1_C>", "<PERSON_1_D>", "<PERSON_1_E>"]
     assert session.restore("|".join(shown)) == "|".join(spellings)
 
@@ -79,7 +84,7 @@ def test_addresses_are_compared_with_their_punctuation():
     session = Session()
     with session.noting() as notes:
         values = ["a.b@x.org", "ab@x.org", "A.b@x.org", "10.0.0.1", "1.0.0.01"]
-        assert notes.placeholders(
+        assert notes.assign_placeholders(
             [Original("EMAIL" if "@" in value else "IP", value) for value in values]
         ) == [
             "<EMAIL_1>",
@@ -95,7 +100,7 @@ def test_addresses_are_compared_with_their_punctuation():
 
 def numbered(session, *values, type_="PERSON"):
     with session.noting() as notes:
-        return notes.placeholders([Original(type_, value) for value in values])
+        return notes.assign_placeholders([Original(type_, value) for value in values])
 
 
 def test_parts_of_a_name_have_its_number_wherever_they_stand():
@@ -165,7 +170,7 @@ def test_parts_of_other_names():
 
 
 def test_letters_of_spellings_go_on_after_z():
-    assert [letters(form) for form in (2, 26, 27, 52, 53, 703)] == [
+    assert [format_letters(form) for form in (2, 26, 27, 52, 53, 703)] == [
         "B",
         "Z",
         "AA",
@@ -192,20 +197,20 @@ def test_letters_of_spellings_go_on_after_z():
 def test_what_a_text_spells_is_never_given(text):
     session = Session()
     with session.noting() as notes:
-        notes.spelled(text)
-        assert notes.placeholder("PERSON", "Anna") == "<PERSON_2>"
+        notes.reserve_names(text)
+        assert notes.assign_placeholder("PERSON", "Anna") == "<PERSON_2>"
     assert session.restore(text) == text
 
 
 @pytest.mark.parametrize("text", ["a_b", "snake_case_1x", "1_000", "PERSON 1", "<PERSON>"])
 def test_what_is_no_placeholder_is_not_spelled(text):
-    assert "PERSON_1" not in spelled_in(text)
+    assert "PERSON_1" not in find_placeholder_names(text)
 
 
 def test_restore_leaves_everything_else():
     session = Session()
     with session.noting() as notes:
-        notes.placeholder("WORD", "a")
+        notes.assign_placeholder("WORD", "a")
     text = (
         "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_2> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
     )
@@ -216,8 +221,8 @@ def test_restore_leaves_everything_else():
 def test_restore_does_not_restore_what_it_has_put_in():
     session = Session()
     with session.noting() as notes:
-        notes.placeholder("WORD", "<WORD_2>")
-        notes.placeholder("WORD", r"\1\g<0>")
+        notes.assign_placeholder("WORD", "<WORD_2>")
+        notes.assign_placeholder("WORD", r"\1\g<0>")
     assert session.restore("<WORD_1>") == "<WORD_2>"
     assert session.restore("<WORD_2>") == r"\1\g<0>"
 
@@ -226,20 +231,20 @@ def test_two_digit_numbers_are_not_cut():
     session = Session()
     with session.noting() as notes:
         for number in range(1, 13):
-            notes.placeholder("WORD", f"value{number}")
+            notes.assign_placeholder("WORD", f"value{number}")
     assert session.restore("<WORD_12> <WORD_1>") == "value12 value1"
 
 
 def test_nothing_shows_more_than_counts():
     session = Session(owner="someone@example.org")
-    notes = Notes(session.snapshot())
+    notes = Changes(session.snapshot())
     for secret in SECRETS:
-        notes.placeholder("WORD", secret)
-        notes.replaced(secret, f"{secret}s")
-        notes.stands(secret, f"{secret}s")
-        notes.said([secret])
-        notes.consistent("a law", [(secret, "other")], [1])
-    delta = notes.delta()
+        notes.assign_placeholder("WORD", secret)
+        notes.add_replacement(secret, f"{secret}s")
+        notes.claim_name(secret, f"{secret}s")
+        notes.add_plain_words([secret])
+        notes.reuse_rows("a law", [(secret, "other")], [1])
+    delta = notes.build_delta()
     assert session.commit(delta)
     assert "3" in repr(session)
     for each in (session, session.snapshot(), delta, notes):
@@ -254,7 +259,7 @@ def test_a_snapshot_stays_as_it_is():
     session = Session()
     before = session.snapshot()
     with session.noting() as notes:
-        notes.placeholder("WORD", "a")
+        notes.assign_placeholder("WORD", "a")
         assert session.snapshot() is before, "nothing is remembered before it is committed"
     assert before.placeholders == {}
     assert session.snapshot().version == 1
@@ -266,8 +271,8 @@ def test_a_long_session_is_not_copied_with_every_release():
     for i in range(300):
         taken.append(session.snapshot())
         with session.noting() as notes:
-            notes.placeholder("WORD", f"value{i}")
-            notes.said([f"said{i}", "often"])
+            notes.assign_placeholder("WORD", f"value{i}")
+            notes.add_plain_words([f"said{i}", "often"])
     assert [len(known.placeholders) for known in taken] == list(range(300))
     assert [len(known.said) for known in taken] == [0, *range(2, 301)]
     assert all(len(known.placeholders.maps) < 12 for known in taken)
@@ -282,36 +287,40 @@ def test_a_long_session_is_not_copied_with_every_release():
 def test_a_delta_says_what_is_new_only():
     session = Session()
     with session.noting() as notes:
-        notes.placeholder("WORD", "a")
-        notes.replaced("Maria", "Elena")
-        notes.said(["river"])
-        notes.spelled("<EMAIL_1>")
-        notes.consistent("a law", [("stone", "other")], [3])
-    again = Notes(session.snapshot())
-    again.placeholder("WORD", "a")
-    again.replaced("MARIA", "elena")
-    again.said(["River"])
-    again.spelled("<email_1>")
-    again.consistent("a law", [("Stone", "other")], [4])
-    assert not again.delta()
-    again.placeholder("WORD", "b")
-    assert [given.shown for given in again.delta().placeholders.values()] == ["<WORD_2>"]
+        notes.assign_placeholder("WORD", "a")
+        notes.add_replacement("Maria", "Elena")
+        notes.add_plain_words(["river"])
+        notes.reserve_names("<EMAIL_1>")
+        notes.reuse_rows("a law", [("stone", "other")], [3])
+    again = Changes(session.snapshot())
+    again.assign_placeholder("WORD", "a")
+    again.add_replacement("MARIA", "elena")
+    again.add_plain_words(["River"])
+    again.reserve_names("<email_1>")
+    again.reuse_rows("a law", [("Stone", "other")], [4])
+    assert not again.build_delta()
+    again.assign_placeholder("WORD", "b")
+    assert [given.text for given in again.build_delta().placeholders.values()] == ["<WORD_2>"]
 
 
 def test_what_another_one_committed_in_between_is_not_overwritten():
     """One number for two values, or one name for two originals, would lead back to the wrong one."""
     session = Session()
-    first, second = Notes(session.snapshot()), Notes(session.snapshot())
-    assert first.placeholder("WORD", "a") == second.placeholder("WORD", "b") == "<WORD_1>"
-    assert first.stands("Maria", "Elena")
-    assert second.stands("Anna", "Elena")
-    assert session.commit(first.delta())
-    assert not session.commit(second.delta())
-    assert session.commit(Notes(Snapshot()).delta()), "what adds nothing is in nobody's way"
+    first, second = Changes(session.snapshot()), Changes(session.snapshot())
+    assert (
+        first.assign_placeholder("WORD", "a")
+        == second.assign_placeholder("WORD", "b")
+        == "<WORD_1>"
+    )
+    assert first.claim_name("Maria", "Elena")
+    assert second.claim_name("Anna", "Elena")
+    assert session.commit(first.build_delta())
+    assert not session.commit(second.build_delta())
+    assert session.commit(Changes(Snapshot()).build_delta()), "what adds nothing is in nobody's way"
     assert session.restore("<WORD_1>") == "a"
-    anew = Notes(session.snapshot())
-    assert anew.placeholder("WORD", "b") == "<WORD_2>"
-    assert not anew.stands("Anna", "Elena")
+    anew = Changes(session.snapshot())
+    assert anew.assign_placeholder("WORD", "b") == "<WORD_2>"
+    assert not anew.claim_name("Anna", "Elena")
 
 
 def test_notes_by_hand_are_refused_where_the_session_has_changed():
@@ -319,8 +328,8 @@ def test_notes_by_hand_are_refused_where_the_session_has_changed():
 
     def at_once():
         with session.noting() as slow, session.noting() as fast:
-            slow.placeholder("WORD", "a")
-            fast.placeholder("WORD", "b")
+            slow.assign_placeholder("WORD", "a")
+            fast.assign_placeholder("WORD", "b")
 
     with pytest.raises(InputError, match="try again"):
         at_once()
@@ -334,9 +343,9 @@ def test_a_release_is_made_again_from_what_is_known_by_then():
         seen.append(known.version)
         if len(seen) < 3:
             with session.noting() as other:
-                other.placeholder("WORD", f"other{len(seen)}")
-        notes = Notes(known)
-        return notes.placeholder("WORD", "mine"), notes.delta()
+                other.assign_placeholder("WORD", f"other{len(seen)}")
+        notes = Changes(known)
+        return notes.assign_placeholder("WORD", "mine"), notes.build_delta()
 
     assert session.transaction(release) == "<WORD_3>"
     assert seen == [0, 1, 2]
@@ -349,20 +358,20 @@ def test_in_the_end_others_wait():
     others: list[Thread] = []
 
     def other():
-        notes = Notes(session.snapshot())
-        notes.placeholder("WORD", f"other{len(others)}")
-        session.commit(notes.delta())
+        notes = Changes(session.snapshot())
+        notes.assign_placeholder("WORD", f"other{len(others)}")
+        session.commit(notes.build_delta())
 
     def release(known):
         others.append(Thread(target=other))
         others[-1].start()
         others[-1].join(0.2)
-        notes = Notes(known)
-        return notes.placeholder("WORD", "mine"), notes.delta()
+        notes = Changes(known)
+        return notes.assign_placeholder("WORD", "mine"), notes.build_delta()
 
-    last = f"<WORD_{ATTEMPTS + 1}>"
+    last = f"<WORD_{MAX_ATTEMPTS + 1}>"
     assert session.transaction(release) == last
-    assert len(others) == ATTEMPTS + 1
+    assert len(others) == MAX_ATTEMPTS + 1
     others[-1].join()
     assert session.restore(f"<WORD_1> {last}") == "other1 mine"
 
@@ -371,15 +380,15 @@ def test_a_failure_is_not_remembered():
     session = Session()
 
     def release(known):
-        notes = Notes(known)
-        notes.placeholder("WORD", "a")
+        notes = Changes(known)
+        notes.assign_placeholder("WORD", "a")
         raise InputError("none")
 
     with pytest.raises(InputError):
         session.transaction(release)
     assert session.snapshot().version == 0
     with session.noting() as notes:  # and the session is not locked
-        assert notes.placeholder("WORD", "b") == "<WORD_1>"
+        assert notes.assign_placeholder("WORD", "b") == "<WORD_1>"
 
 
 def test_threads_get_different_numbers_for_different_values():
@@ -387,10 +396,10 @@ def test_threads_get_different_numbers_for_different_values():
 
     def release(value):
         def spelled(known):
-            notes = Notes(known)
-            shown = notes.placeholder("WORD", value)
+            notes = Changes(known)
+            shown = notes.assign_placeholder("WORD", value)
             time.sleep(0.002)  # others get time in between
-            return shown, notes.delta()
+            return shown, notes.build_delta()
 
         return session.transaction(spelled)
 
@@ -407,10 +416,10 @@ def test_threads_remember_and_restore_at_once():
 
     def release(i):
         def spelled(known):
-            notes = Notes(known)
-            notes.replaced(f"original{i}", f"shown{i}")
-            notes.said([f"said{i}"])
-            return f"shown{i} said{i}", notes.delta()
+            notes = Changes(known)
+            notes.add_replacement(f"original{i}", f"shown{i}")
+            notes.add_plain_words([f"said{i}"])
+            return f"shown{i} said{i}", notes.build_delta()
 
         return session.restore(session.transaction(spelled))
 
@@ -501,7 +510,7 @@ def test_what_cannot_be_stated_is_not_remembered(privatizer, monkeypatch):
         raise RuntimeError("the statement")
 
     with monkeypatch.context() as patched:
-        patched.setattr("textveil.pipeline.privatizer.state", fails)
+        patched.setattr("textveil.pipeline.privatizer.build_guarantee", fails)
         with pytest.raises(MechanismError):
             privatizer.privatize("Zyxqorvian met Braxtelion", session)
     assert session.snapshot() is before
@@ -512,7 +521,7 @@ def test_what_a_text_spelled_is_kept(privatizer):
     """Or the file would give the text's own <WORD_1> a value, and its answer would be restored wrongly."""
     session = Session()
     with session.noting() as notes:
-        notes.spelled("<WORD_1>")
+        notes.reserve_names("<WORD_1>")
     again = Session.from_json(session.to_json())
     assert privatizer.privatize("Quillimar", again).text == "<WORD_2>"
     assert again.restore("<WORD_1> <WORD_2>") == "<WORD_1> Quillimar"
@@ -521,24 +530,27 @@ def test_what_a_text_spelled_is_kept(privatizer):
 def test_no_repr_shows_what_is_private():
     value, session = "Zyxqorvian", Session()
     with session.noting() as notes:
-        notes.placeholder("PERSON", value)
-        notes.replaced(value, "Quillimar")
-        notes.said(["braxtelion"])
-    given = Given("PERSON", 1, value)
-    assert (repr(given), repr(given.stands_for)) == ("Given(<PERSON_1>)", "Original(PERSON)")
-    kept = _Kept.model_validate_json(session.to_json())
+        notes.assign_placeholder("PERSON", value)
+        notes.add_replacement(value, "Quillimar")
+        notes.add_plain_words(["braxtelion"])
+    given = PlaceholderToken("PERSON", 1, value)
+    assert (repr(given), repr(given.original)) == (
+        "PlaceholderToken(<PERSON_1>)",
+        "Original(PERSON)",
+    )
+    kept = _SessionFile.model_validate_json(session.to_json())
     others = (
-        Replaced(value, value),
-        Key(value, value, "name"),
+        Replacement(value, value),
+        RestoreKey(value, value, "name"),
         Utterance("user", (value,)),
-        plain("Z"),
+        wrap_char("Z"),
         kept,
     )
     sought = [form for each in session.snapshot().private.values() for form in each.forms]
     seen = " ".join(
         map(
             repr,
-            [given, given.stands_for, *others, *kept.placeholders, *kept.replacements, *sought],
+            [given, given.original, *others, *kept.placeholders, *kept.replacements, *sought],
         )
     )
     seen += f"{session!r} {session.snapshot()!r} {kept}"
@@ -550,5 +562,5 @@ def test_no_repr_shows_what_is_private():
 def test_a_type_may_go_on_from_another_one(types):
     session = Session()
     with session.noting() as notes:
-        shown = [notes.placeholder(type_, f"of {type_}") for type_ in types]
+        shown = [notes.assign_placeholder(type_, f"of {type_}") for type_ in types]
     assert session.restore(" ".join(shown)) == " ".join(f"of {type_}" for type_ in types)

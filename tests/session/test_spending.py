@@ -14,7 +14,7 @@ from textveil.detect import Span
 from textveil.gateway import Gateway
 from textveil.guarantee import Guarantee, Loss, summarize
 from textveil.pipeline import privatizer as privatizer_module
-from textveil.pipeline.consistent import Repeats
+from textveil.pipeline.consistent import Replay
 from textveil.session import MessageChain, Session, Spend, Utterance
 from textveil.session.spending import MICRO
 
@@ -131,7 +131,7 @@ def test_what_one_person_loses_who_is_behind_all_names(store, named):
 def test_a_tally_that_forgets_repeats_is_another_number(store, named, monkeypatch):
     """The broken twin: each place counts, as if each were drawn anew."""
     nothing = lambda parts, tokens, *_: np.zeros(len(tokens.words), np.bool_)  # noqa: E731
-    monkeypatch.setattr(privatizer_module, "drawn_before", nothing)
+    monkeypatch.setattr(privatizer_module, "find_drawn_before", nothing)
     _, said = (named.privatize("Maria Silva", store.open("anna")).guarantee for _ in range(2))
     assert said.per_person[0].drawn == 4
 
@@ -171,7 +171,7 @@ def test_a_loss_in_words(loss, says):
 
 def test_threads_lose_no_loss(store, alike, small_table):
     _, session = race(store, alike, small_table.words)
-    (loss,) = session.snapshot().whole().losses.values()
+    (loss,) = session.snapshot().read_all().losses.values()
     assert (loss.drawn, loss.released) == (
         12,
         24 + 20,
@@ -202,7 +202,7 @@ def test_words_that_are_drawn_anew_are_charged_anew(store, small_table):
 
 def distinct(session):
     """What the words that a session has drawn for cost: all that anybody may have seen of them."""
-    return ETA * len(session.snapshot().whole().drawn)
+    return ETA * len(session.snapshot().read_all().drawn)
 
 
 def race(store, alike, words, threads=4):
@@ -259,17 +259,17 @@ def test_a_second_try_that_spends_more_is_charged_the_rest(store):
             [Spend(metric="chord", table="t", epsilon=epsilon * MICRO, ldp=MICRO, words=1)]
         )
     assert spent(store) == 3
-    assert one.beyond([]) == one
-    assert one.beyond([one]) is None
+    assert one.subtract([]) == one
+    assert one.subtract([one]) is None
     infinite = Spend(metric="chord", table="t", epsilon=0, ldp=0, words=0, infinite="words pass")
-    assert infinite.beyond([one]) == infinite
-    assert one.beyond([infinite]) == one
+    assert infinite.subtract([one]) == infinite
+    assert one.subtract([infinite]) == one
 
 
 def test_a_charge_that_forgets_new_words_would_be_less(store, alike, small_table, monkeypatch):
     """The broken twin: every word counts as drawn before."""
     everything = lambda parts, tokens, *_: np.ones(len(tokens.words), np.bool_)  # noqa: E731
-    monkeypatch.setattr(privatizer_module, "drawn_before", everything)
+    monkeypatch.setattr(privatizer_module, "find_drawn_before", everything)
     charged, session = race(store, alike, small_table.words)
     assert charged < distinct(session)
 
@@ -283,11 +283,11 @@ def returned(store, alike, words):
         chain = MessageChain(
             store.links("anna"),
             "anna",
-            served.basis,
+            served.config_digest,
             [Utterance("user", (text,)) for text in texts],
         )
-        chain.release(served.releasing)
-        return chain.links[-1].released[0]
+        chain.release(served.release_message)
+        return chain.links[-1].texts[0]
 
     return [sent(a, f"{b} {a}"), sent(a, f"{b} {a}"), sent(f"{b} {a}")]
 
@@ -305,7 +305,7 @@ def test_a_memory_of_draws_that_gave_way_would_release_them_uncharged(
         self.keep(release.rows, release.steps)
         return release
 
-    monkeypatch.setattr(Repeats, "applied", applied)
+    monkeypatch.setattr(Replay, "apply", applied)
     alike = Privatizer("noise", table=small_table, eta=0.1, words={"consistent": True})
     assert len(set(returned(store, alike, small_table.words))) == 2
     assert spent(store) == pytest.approx(2 * 0.1, abs=1e-5)

@@ -18,17 +18,17 @@ from textveil.detect import PrivateValue, Span
 from textveil.detect.occurrences import find_occurrences
 from textveil.errors import ConfigError, InputError, LimitReached, StoreError
 from textveil.session import FileStore, MemoryStore, Original, Session, SessionStore
-from textveil.session.snapshot import Notes
+from textveil.session.snapshot import Changes
 from textveil.session.spending import MICRO, Spend
 
 pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 from tests.readable import readable
 
-from textveil.session.sql import seal
+from textveil.session.database_store import SWEEP_LIMIT, SQLStore
+from textveil.session.sql import encryption
 from textveil.session.sql.database import Database
-from textveil.session.sql.view import WHOLE, StoredFacts
-from textveil.session.stored import SWEPT, SQLStore
+from textveil.session.sql.view import EAGER_KINDS, StoredFacts
 
 CANARIES = (
     "Quillimar Zyxqorvian",
@@ -54,13 +54,13 @@ def release(session, *values, said=(), text=""):
     """The placeholders of values, as a release asks for them."""
 
     def make(known):
-        notes = Notes(known)
-        notes.spelled(text)
-        notes.said(said)
-        notes.found(PrivateValue(type_, value, 1.0) for type_, value in values)
-        return notes.placeholders(
+        notes = Changes(known)
+        notes.reserve_names(text)
+        notes.add_plain_words(said)
+        notes.add_private(PrivateValue(type_, value, 1.0) for type_, value in values)
+        return notes.assign_placeholders(
             [Original(type_, value) for type_, value in values]
-        ), notes.delta()
+        ), notes.build_delta()
 
     return session.transaction(make)
 
@@ -128,21 +128,21 @@ def test_a_stored_session_knows_what_one_in_memory_knows(url):
                 )
             ]
             plain, looked_up = (
-                known.sought_in([text], spans),
-                stored.snapshot().sought_in([text], spans),
+                known.build_matcher([text], spans),
+                stored.snapshot().build_matcher([text], spans),
             )
             assert find_occurrences([text], spans, looked_up, []) == find_occurrences(
                 [text], spans, plain, []
             )
-            assert stored.snapshot().literals(text) == known.literals(text)
+            assert stored.snapshot().find_literals(text) == known.find_literals(text)
             given = [
                 release(each, *values, said=mention.split(), text=text) for each in (memory, stored)
             ]
             assert given[0] == given[1]
             with memory.noting() as notes, stored.noting() as others:
                 for each in (notes, others):
-                    assert each.stands("Ana", "Carla")
-                    each.replaced("Ana", "Carla")
+                    assert each.claim_name("Ana", "Carla")
+                    each.add_replacement("Ana", "Carla")
             answer = (
                 "<PERSON_1> <person_1_given> PERSON_12 &lt;PERSON_3&gt; Carla the Carlas "
                 + " ".join(given[0])
@@ -180,8 +180,8 @@ def test_nothing_is_readable_without_the_key(url, tmp_path):
 
 
 def test_a_store_that_does_not_encrypt_would_be_readable(url, tmp_path, monkeypatch):
-    monkeypatch.setattr(seal.Cipher, "seal", lambda self, content, *place: content)
-    monkeypatch.setattr(seal.Cipher, "open", lambda self, content, *place: content)
+    monkeypatch.setattr(encryption.Cipher, "seal", lambda self, content, *place: content)
+    monkeypatch.setattr(encryption.Cipher, "open", lambda self, content, *place: content)
     release(SQLStore(url).open("anna"), *(("PERSON", each) for each in CANARIES))
     content = b"".join(
         each.read_bytes() for each in tmp_path.iterdir() if each.name.startswith("veil.db")
@@ -256,10 +256,10 @@ def test_sessions_end_when_their_time_is_over(url, monkeypatch):
     begun = int(time.time())
     kept = SQLStore(url, keep=timedelta(days=1))
     release(kept.open("anna"), ("PERSON", "Maria Silva"))
-    monkeypatch.setattr(Database, "now", lambda _: begun + 86_000)
+    monkeypatch.setattr(Database, "get_time", lambda _: begun + 86_000)
     kept.open("berta")
     assert {each.subject for each in kept.sessions()} == {"anna", "berta"}
-    monkeypatch.setattr(Database, "now", lambda _: begun + 87_000)
+    monkeypatch.setattr(Database, "get_time", lambda _: begun + 87_000)
     kept.open("berta")
     assert [each.subject for each in kept.sessions()] == ["berta"]
 
@@ -267,10 +267,10 @@ def test_sessions_end_when_their_time_is_over(url, monkeypatch):
 def test_a_session_whose_time_is_over_is_never_opened(url, monkeypatch):
     begun = int(time.time())
     kept = SQLStore(url, keep=timedelta(days=1))
-    for i in range(SWEPT + 3):
+    for i in range(SWEEP_LIMIT + 3):
         release(kept.open(f"subject {i}"), ("PERSON", "Maria Silva"))
-    monkeypatch.setattr(Database, "now", lambda _: begun + 90_000)
-    assert kept.open(f"subject {SWEPT + 2}").restore("<PERSON_1>") == "<PERSON_1>"
+    monkeypatch.setattr(Database, "get_time", lambda _: begun + 90_000)
+    assert kept.open(f"subject {SWEEP_LIMIT + 2}").restore("<PERSON_1>") == "<PERSON_1>"
 
 
 def test_a_file_that_is_no_database_is_one_error_and_stays(url, tmp_path):
@@ -286,10 +286,10 @@ def test_what_a_thread_reads_late_is_not_what_is_known(url):
     session = SQLStore(url).open("anna")
     late, value = session.snapshot(), Original("EMAIL", "a@b.example")
     asked = late.facts["placeholders"]
-    rows = asked.reader.named([asked.name(value)])
+    rows = asked.reader.read_names([asked.derive_name(value)])
     assert rows == []
     assert release(session, value[:2]) == ["<EMAIL_1>"]
-    asked.reader = asked.reader._replace(named=lambda _: rows)  # what it had read before
+    asked.reader = asked.reader._replace(read_names=lambda _: rows)  # what it had read before
     asked.look_up([(asked, [value])])
     assert release(session, value[:2]) == ["<EMAIL_1>"]
 
@@ -317,7 +317,7 @@ def swapped(url):
     import sqlalchemy as sa
 
     facts = kept.tables.facts
-    with kept.writing() as connection:
+    with kept.open_write() as connection:
         rows = connection.execute(sa.select(facts).where(facts.c.kind == "placeholders")).all()
         for one, other in (rows, rows[::-1]):
             connection.execute(
@@ -332,7 +332,7 @@ def test_rows_that_were_moved_do_not_open(url):
 
 
 def test_encryption_without_associated_data_would_not_notice(url, monkeypatch):
-    monkeypatch.setattr(seal.Cipher, "_bound", lambda self, place: b"")
+    monkeypatch.setattr(encryption.Cipher, "_join_place", lambda self, place: b"")
     assert swapped(url) == "<EMAIL_1>"  # lost, and nobody is told
 
 
@@ -366,8 +366,8 @@ def check_written(url, said):
                 ):
                     assert names.setdefault(name, value) == value
                     assert session.restore(name) == value
-        known = session.snapshot().whole()
-    assert len({given.shown for given in known.placeholders.values()}) == len(known.placeholders)
+        known = session.snapshot().read_all()
+    assert len({given.text for given in known.placeholders.values()}) == len(known.placeholders)
     assert len(set(names.values())) == len(names)
     return len(names)
 
@@ -450,14 +450,14 @@ def test_postgresql(postgres):
 
 
 def test_an_answer_is_restored_without_reading_all_names(url, monkeypatch):
-    kept, read, all_of = SQLStore(url), set(), StoredFacts._all
+    kept, read, all_of = SQLStore(url), set(), StoredFacts._read_all
     release(kept.open("chat"), *(("PERSON", f"Quill{i} Zyx{i}") for i in range(20)))
 
     def noted(facts):
         read.add(facts._kind)
         return all_of(facts)
 
-    monkeypatch.setattr(StoredFacts, "_all", noted)
+    monkeypatch.setattr(StoredFacts, "_read_all", noted)
     restored = kept.open("chat").restore("<PERSON_1>, <PERSON_2_FAMILY>")
     assert restored == "Quill0 Zyx0, Zyx1"
-    assert read <= {*WHOLE}
+    assert read <= {*EAGER_KINDS}

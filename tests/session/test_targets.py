@@ -16,8 +16,14 @@ from markdown_it import MarkdownIt
 from tests.detectors import First
 
 from textveil.pipeline import Protector
-from textveil.session import Notes, Restorer, Session, targets
-from textveil.session.targets import TargetFinder, Trusted, authority, internal_hosts, is_internal
+from textveil.session import Changes, Restorer, Session, targets
+from textveil.session.targets import (
+    Allowlist,
+    TargetFinder,
+    find_host,
+    find_internal_hosts,
+    is_internal,
+)
 
 PERSON, FAMILY, EMAIL, SECRET, PHONE = (
     "Maria Silva",
@@ -384,7 +390,7 @@ def test_nor_in_arguments_of_tools(session, attack):
 def test_nor_in_names_mode(protector):
     session = Session()
     with session.noting() as notes:
-        notes.replaced("Wiśniewska", "Costa")
+        notes.add_replacement("Wiśniewska", "Costa")
     for attack in (
         "https://evil.com/Costa",
         "ping Costa.evil.com",
@@ -680,12 +686,12 @@ class LooksBefore(TargetFinder):
 
 def test_broken_twins_are_caught(session, protector, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(Restorer, "_made", lambda self, trusted: LooksBefore(trusted))
+        patched.setattr(Restorer, "_make_finder", lambda self, trusted: LooksBefore(trusted))
         assert SECRET in session.restore("<URL_3><SECRET_1>")
-    put = Notes.put  # a twin that forgets who wrote a text
+    put = Changes.add_release  # a twin that forgets who wrote a text
     monkeypatch.setattr(
-        Notes,
-        "put",
+        Changes,
+        "add_release",
         lambda self, text, values, names=(), source="user": put(self, text, values, names),
     )
     forgets = Session()
@@ -712,7 +718,7 @@ def test_broken_twins_are_caught(session, protector, monkeypatch):
     ],
 )
 def test_the_host_of_an_address(address, host):
-    low, high, _ = authority(address)
+    low, high, _ = find_host(address)
     assert address[low:high] == host
 
 
@@ -736,7 +742,7 @@ def test_internal_hosts():
     public = "example.com 8.8.8.8 3232235777 0x7f000001 internal.evil.com a.corp.com 127.0.0.1.evil.com 1.2.3"
     for host in public.split():
         assert not is_internal(host), host
-    assert internal_hosts(
+    assert find_internal_hosts(
         "see http://wiki/a, db.corp.internal and https://u@10.0.0.9:80/x, example.com"
     ) == {
         "wiki",
@@ -749,7 +755,7 @@ def test_internal_hosts():
 def test_steps_are_linear(protector, monkeypatch):
     """Characters that are read again and again are counted, not seconds."""
     counted = 0
-    texts = targets._Target.text
+    texts = targets._Target.join_text
     runs = TargetFinder._run_text
 
     def text(self):
@@ -762,7 +768,7 @@ def test_steps_are_linear(protector, monkeypatch):
         counted += self._length
         return runs(self)
 
-    monkeypatch.setattr(targets._Target, "text", text)
+    monkeypatch.setattr(targets._Target, "join_text", text)
     monkeypatch.setattr(TargetFinder, "_run_text", run)
 
     def steps(answer, known=""):
@@ -799,7 +805,7 @@ def test_steps_are_linear(protector, monkeypatch):
 
 
 def test_any_finder_gives_every_place_a_verdict():
-    finder, places = TargetFinder(Trusted()), []
+    finder, places = TargetFinder(Allowlist()), []
     for i, char in enumerate("a.b/(<'\"`$ \n\\]:@" * 3):
         place = targets.Insertion("URL" if i % 2 else "")
         places.append(place)

@@ -1,11 +1,11 @@
 """Leaves out what multiplies 8-bit integers, on processors where ONNX Runtime does not do that exactly.
 
-There the product does not do it either (`textveil.table.engine.exact`), which `test_engine` tests everywhere.
+There the product does not do it either (`textveil.table.int8.is_exact`), which `test_engine` tests everywhere.
 """
 
 import pytest
 
-from textveil.table import engine
+from textveil.table import int8
 
 INTEGERS = (
     "test_products_are_exact_in_every_form",
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips them; this file's folder is the only one that has them."""
     mine = [item for item in items if "tests/table/" in item.nodeid]
     wanted = [item for item in mine if "int8" in item.name or item.name.startswith(INTEGERS)]
-    if wanted and not engine.exact():
+    if wanted and not int8.is_exact():
         for item in wanted:
             item.add_marker(
                 pytest.mark.skip("8-bit integers are not multiplied exactly on this processor")

@@ -16,7 +16,7 @@ import pytest
 from textveil.errors import BudgetError, ConfigError, TableError
 from textveil.randomness import Values
 from textveil.table import constants, minilm
-from textveil.table.constants import REACH, CalibrationCurve, TableConstants
+from textveil.table.constants import MAX_EXPONENT, CalibrationCurve, TableConstants
 from textveil.table.embedding import EmbeddingTable, load_table
 
 
@@ -68,7 +68,7 @@ every_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table._
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks per table, the last one ragged."""
-    monkeypatch.setattr(constants, "_BLOCK", 37)
+    monkeypatch.setattr(constants, "_BLOCK_ROWS", 37)
 
 
 def differences(rows: np.ndarray) -> Values:
@@ -93,7 +93,7 @@ def shortcut(rows: np.ndarray, c: Values) -> Values:
     d, found = distances(rows), []
     apart = d > 0
     for value in c:
-        capped = np.minimum(d, REACH / value)
+        capped = np.minimum(d, MAX_EXPONENT / value)
         z = np.log(np.exp(-value * capped).sum(1))
         found.append(value + ((z[:, None] - z)[apart] / capped[apart]).max())
     return np.array(found)
@@ -103,31 +103,33 @@ def shortcut(rows: np.ndarray, c: Values) -> Values:
 def test_distances(table: Callable[[], np.ndarray]) -> None:
     rows, d = table(), distances(table())
     l1 = np.abs(differences(rows)).sum(-1)
-    assert d.max() <= constants.diameter(rows) <= d.max() * (1 + 1e-6)
-    assert constants.diameter_bound(rows) >= d.max()
-    assert constants.diameter_bound(rows) <= 1.6 * d.max()
-    assert d[d > 0].min() >= constants.minimum_distance(rows) >= d[d > 0].min() * (1 - 1e-6)
-    assert constants.l1_diameter(rows) == pytest.approx(l1.max(), rel=1e-12)
+    assert d.max() <= constants.compute_diameter(rows) <= d.max() * (1 + 1e-6)
+    assert constants.compute_diameter_bound(rows) >= d.max()
+    assert constants.compute_diameter_bound(rows) <= 1.6 * d.max()
+    assert d[d > 0].min() >= constants.compute_minimum_distance(rows) >= d[d > 0].min() * (1 - 1e-6)
+    assert constants.compute_l1_diameter(rows) == pytest.approx(l1.max(), rel=1e-12)
     x = rows.astype(np.float64)
-    assert constants.coordinate_range(rows) == pytest.approx(np.ptp(x, axis=0).sum(), rel=1e-12)
-    assert constants.duplicates(rows) == len(x) - len(np.unique(x, axis=0))
+    assert constants.compute_coordinate_range(rows) == pytest.approx(
+        np.ptp(x, axis=0).sum(), rel=1e-12
+    )
+    assert constants.count_duplicates(rows) == len(x) - len(np.unique(x, axis=0))
 
 
 def test_duplicates_are_counted_and_left_out() -> None:
-    assert constants.duplicates(repeated()) == 6
-    assert constants.minimum_distance(repeated()) > 0.1
+    assert constants.count_duplicates(repeated()) == 6
+    assert constants.compute_minimum_distance(repeated()) > 0.1
 
 
 def test_l1_diameter_is_not_the_pair_of_the_euclidean_one() -> None:
     rows = np.array([[0.0] * 16, [3.5] + [0.0] * 15, [0.8] * 16, [-3.5] + [0.0] * 15])
-    assert constants.diameter(rows) == pytest.approx(7.0)  # rows 1, 3
-    assert constants.l1_diameter(rows) == pytest.approx(4.3 + 15 * 0.8)  # rows 2, 3
+    assert constants.compute_diameter(rows) == pytest.approx(7.0)  # rows 1, 3
+    assert constants.compute_l1_diameter(rows) == pytest.approx(4.3 + 15 * 0.8)  # rows 2, 3
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_l1_diameter_with_heavy_rows(seed: int) -> None:
     rows = np.random.default_rng(seed).standard_t(2, size=(90, 5)).astype(np.float32)
-    assert constants.l1_diameter(rows) == pytest.approx(
+    assert constants.compute_l1_diameter(rows) == pytest.approx(
         np.abs(differences(rows)).sum(-1).max(), rel=1e-12
     )
 
@@ -138,45 +140,47 @@ def test_projection_factor(table: Callable[[], np.ndarray]) -> None:
     bent = unit(rows[:, :3])
     d = distances(rows)
     truth = (distances(bent)[d > 0] / d[d > 0]).max()
-    assert truth <= constants.projection_factor(rows, bent) <= truth * (1 + 1e-5)
-    assert constants.projection_factor(rows, rows[:, :3]) <= 1 + 1e-5
+    assert truth <= constants.compute_projection_factor(rows, bent) <= truth * (1 + 1e-5)
+    assert constants.compute_projection_factor(rows, rows[:, :3]) <= 1 + 1e-5
 
 
 def test_projection_that_parts_equal_rows_is_infinite() -> None:
     rows = repeated()
     bent = rows.copy()
-    assert constants.projection_factor(rows, bent) == pytest.approx(1, abs=1e-5)
+    assert constants.compute_projection_factor(rows, bent) == pytest.approx(1, abs=1e-5)
     bent[-1] += 0.01
-    assert constants.projection_factor(rows, bent) == math.inf
+    assert constants.compute_projection_factor(rows, bent) == math.inf
     with pytest.raises(TableError, match="same rows"):
-        constants.projection_factor(rows, bent[:-1])
+        constants.compute_projection_factor(rows, bent[:-1])
 
 
 @every_table
 def test_exponential_constant(table: Callable[[], np.ndarray]) -> None:
     rows = table()[:70]
-    diameter = constants.diameter(rows)
+    diameter = constants.compute_diameter(rows)
     for u in (0.3, 2.0, 8.0, 15.0):
         c = u / diameter
-        assert constants.exponential_constant(rows, c) == pytest.approx(exact(rows, c), rel=1e-6)
+        assert constants.compute_exponential_constant(rows, c) == pytest.approx(
+            exact(rows, c), rel=1e-6
+        )
         cap = 0.6 * diameter
-        assert constants.exponential_constant(rows, c, cap) == pytest.approx(
+        assert constants.compute_exponential_constant(rows, c, cap) == pytest.approx(
             exact(rows, c, cap), rel=1e-6
         )
         assert exact(rows, c) <= 2 * c * (1 + 1e-9)
-    several = constants.exponential_constants(rows, [1.0, 2.5], [0.7, 0.4])
+    several = constants.compute_exponential_constants(rows, [1.0, 2.5], [0.7, 0.4])
     assert several.tolist() == [
-        constants.exponential_constant(rows, 1.0, 0.7),
-        constants.exponential_constant(rows, 2.5, 0.4),
+        constants.compute_exponential_constant(rows, 1.0, 0.7),
+        constants.compute_exponential_constant(rows, 2.5, 0.4),
     ]
     assert shortcut(rows, np.array([3.0]))[0] == pytest.approx(
-        exact(rows, 3.0, REACH / 3), rel=1e-9
+        exact(rows, 3.0, MAX_EXPONENT / 3), rel=1e-9
     )
 
 
 def some(rows: np.ndarray, count: int = 200) -> Values:
     """Values of c over the whole curve, the capped part and beyond it."""
-    diameter = constants.diameter(rows)
+    diameter = constants.compute_diameter(rows)
     generator = np.random.default_rng(8)
     return np.asarray(
         np.concatenate(
@@ -189,7 +193,7 @@ def some(rows: np.ndarray, count: int = 200) -> Values:
 @every_table
 def test_curve_bounds_the_constant(table: Callable[[], np.ndarray]) -> None:
     rows = table()
-    curve, c = constants.calibration_curve(rows), some(rows)
+    curve, c = constants.compute_curve(rows), some(rows)
     truth = shortcut(rows, c)
     bound = curve.constant(c)
     assert (bound >= truth).all()
@@ -202,16 +206,16 @@ def test_curve_bounds_the_constant(table: Callable[[], np.ndarray]) -> None:
 
 def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
     rows = lopsided()
-    c = np.linspace(0.3, REACH / constants.diameter(rows), 200)
+    c = np.linspace(0.3, MAX_EXPONENT / constants.compute_diameter(rows), 200)
     truth = shortcut(rows, c)
-    assert (constants.calibration_curve(rows, steps=12).constant(c) >= truth).all()
+    assert (constants.compute_curve(rows, steps=12).constant(c) >= truth).all()
 
-    knots = np.linspace(0, REACH / constants.diameter(rows) + 0.1, 12)
+    knots = np.linspace(0, MAX_EXPONENT / constants.compute_diameter(rows) + 0.1, 12)
     at_knots = [0.0, *(shortcut(rows, knots[1:]) - knots[1:]).tolist()]
     interpolated = CalibrationCurve(knots=tuple(knots.tolist()), excess=tuple(at_knots), tail=1.0)
     assert (interpolated.constant(c) < truth - 1e-4).any()
 
-    fewer = constants.exponential_constants(
+    fewer = constants.compute_exponential_constants(
         rows[:100], c.tolist()
     )  # the pairs of a part of the table
     assert (fewer < truth - 1e-4).any()
@@ -219,8 +223,8 @@ def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
 
 @every_table
 def test_solve_inverts_constant(table: Callable[[], np.ndarray]) -> None:
-    curve = constants.calibration_curve(table(), steps=60)
-    scale = constants.diameter(table())
+    curve = constants.compute_curve(table(), steps=60)
+    scale = constants.compute_diameter(table())
     epsilon = (
         np.concatenate(
             [np.linspace(0.01, 40, 500), np.exp(np.random.default_rng(9).uniform(-5, 9, 500))]
@@ -263,7 +267,7 @@ def test_json_is_on_the_safe_side(table: Callable[[], np.ndarray]) -> None:
     after = TableConstants.from_json(json.loads(text))
     assert json.dumps(after.to_json(), sort_keys=True) == text
     assert (after.words, after.dimension, after.metric) == (*rows.shape, "euclidean")
-    assert after.duplicates == constants.duplicates(rows)
+    assert after.duplicates == constants.count_duplicates(rows)
     assert before.minimum_distance is not None
     assert after.minimum_distance is not None
     assert before.minimum_distance * (1 - 1e-8) <= after.minimum_distance <= before.minimum_distance
@@ -283,7 +287,7 @@ def test_without_curve() -> None:
 
 
 def fits(own, rows):
-    return own.fits(*rows.shape, constants.coordinate_range(rows))
+    return own.can_belong(*rows.shape, constants.compute_coordinate_range(rows))
 
 
 def test_constants_fit_their_own_table_only() -> None:
@@ -328,10 +332,10 @@ def test_rows_at_opposite_ends_and_rows_on_a_line() -> None:
     for rows in (np.array([[1.0, 0], [-1, 0]]), np.array([[1.0, 1], [-1, -1]]) / 2**0.5):
         for metric in ("chord", "euclidean"):
             assert constants.compute(rows, metric).diameter == pytest.approx(2, rel=1e-5)
-            found = constants.bounds(partial(list, [rows]), metric)
+            found = constants.compute_bounds(partial(list, [rows]), metric)
             assert TableConstants.from_json(found.to_json()).diameter == pytest.approx(2, rel=1e-5)
     line = np.arange(9.0)[:, None] ** 2
-    found = constants.bounds(lambda: [line], "euclidean")
+    found = constants.compute_bounds(lambda: [line], "euclidean")
     assert 64 <= found.diameter <= 64.001
 
 
@@ -352,29 +356,32 @@ def test_outward_rounding() -> None:
 
 def test_progress_counts_blocks() -> None:
     seen: list[tuple[int, int]] = []
-    constants.diameter(spread(), progress=lambda done, total: seen.append((done, total)))
+    constants.compute_diameter(spread(), progress=lambda done, total: seen.append((done, total)))
     assert seen == [(i + 1, 15) for i in range(15)]
 
 
 def test_tables_that_have_no_constants() -> None:
     for rows in (np.zeros(5), np.zeros((1, 5)), np.array([[0.0, math.nan], [1.0, 2.0]])):
         with pytest.raises(TableError, match="at least two finite rows"):
-            constants.diameter(rows)
+            constants.compute_diameter(rows)
     with pytest.raises(TableError, match="two different rows"):
-        constants.minimum_distance(np.ones((4, 3)))
+        constants.compute_minimum_distance(np.ones((4, 3)))
     with pytest.raises(TableError, match="two different rows"):
-        constants.l1_diameter(np.ones((4, 3)))
+        constants.compute_l1_diameter(np.ones((4, 3)))
     with pytest.raises(TableError, match="two different rows"):
-        constants.bounds(lambda: [np.ones((2, 3)), np.ones((2, 3))], "euclidean")
+        constants.compute_bounds(lambda: [np.ones((2, 3)), np.ones((2, 3))], "euclidean")
     with pytest.raises(BudgetError, match="positive"):
-        constants.exponential_constant(spread(), -1.0)
+        constants.compute_exponential_constant(spread(), -1.0)
 
 
 def test_stored() -> None:
-    assert constants.stored("no-such-table", "chord") is None
-    assert constants.stored("../../pyproject", "chord") is None
+    assert constants.load_stored("no-such-table", "chord") is None
+    assert constants.load_stored("../../pyproject", "chord") is None
     for name, words in (("minilm-s", 21719), ("minilm", 22580), ("minilm-wordpiece", 29523)):
-        chord, raw_rows = constants.stored(name, "chord"), constants.stored(name, "euclidean")
+        chord, raw_rows = (
+            constants.load_stored(name, "chord"),
+            constants.load_stored(name, "euclidean"),
+        )
         assert chord is not None
         assert raw_rows is not None
         assert (chord.words, raw_rows.words, chord.dimension, chord.metric) == (
@@ -385,7 +392,7 @@ def test_stored() -> None:
         )
         assert chord.diameter <= 2
         assert chord.curve is not None
-    oracle = constants.stored("minilm-s", "euclidean")
+    oracle = constants.load_stored("minilm-s", "euclidean")
     assert oracle is not None
     assert oracle.coordinate_range == pytest.approx(190.85, abs=0.01)
     assert oracle.l1_diameter == pytest.approx(36.98, abs=0.01)
@@ -409,17 +416,17 @@ def slice_s() -> np.ndarray:
 
 @pytest.mark.slow
 def test_oracles_on_slice_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "_BLOCK", 512)
-    rows, held = slice_s(), constants.stored("minilm-s", "chord")
+    monkeypatch.setattr(constants, "_BLOCK_ROWS", 512)
+    rows, held = slice_s(), constants.load_stored("minilm-s", "chord")
     assert held is not None
     assert held.curve is not None
     assert len(rows) == held.words == 21719
-    widest = constants.diameter(rows)
+    widest = constants.compute_diameter(rows)
     assert widest == pytest.approx(1.651, abs=0.0005)
     assert widest <= held.diameter <= widest * (1 + 1e-5)
 
     c = [3.0, 5.0, 6.0, 8.0, 10.0]
-    truth = constants.exponential_constants(rows, c)
+    truth = constants.compute_exponential_constants(rows, c)
     assert truth == pytest.approx([3.101, 5.168, 6.180, 8.073, 10.011], abs=0.001)
     bound = held.curve.constant(np.array(c))
     assert (bound >= truth).all()
@@ -430,13 +437,15 @@ def test_oracles_on_slice_s(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("k", [20, 100])
 def test_the_kth_rows_that_ship_are_those_of_the_table(name: str, k: int) -> None:
     table = load_table(name)
-    found = table.kth(k)
+    found = table.find_kth(k)
     some = np.linspace(0, len(table) - 1, 60).astype(np.int64)
-    there, expected = found[some], table.pairs.nearest(some, k)[:, -1]
+    there, expected = found[some], table.pairs.find_nearest(some, k)[:, -1]
     assert len(found) == len(table)
     # on another machine two rows that are as far but for rounding may have changed places
     assert np.allclose(
-        table.pairs.distances(some, there), table.pairs.distances(some, expected), rtol=1e-6
+        table.pairs.compute_distances(some, there),
+        table.pairs.compute_distances(some, expected),
+        rtol=1e-6,
     )
     assert (there == expected).mean() > 0.9
 
@@ -445,6 +454,6 @@ def test_other_tables_and_other_k_are_compared_row_by_row() -> None:
     table = EmbeddingTable.build(
         name="minilm", words=[f"w{i}" for i in range(50)], vectors=spread(rows=50)
     )
-    assert table.kth(20).tolist() == table.neighbours(np.arange(50), 20)[:, -1].tolist()
-    assert table.kth(1).tolist() == list(range(50))
-    assert constants.stored_kth("minilm-chord", 7) is None
+    assert table.find_kth(20).tolist() == table.neighbours(np.arange(50), 20)[:, -1].tolist()
+    assert table.find_kth(1).tolist() == list(range(50))
+    assert constants.load_kth("minilm-chord", 7) is None

@@ -14,8 +14,8 @@ from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, InputError, TableError, UnknownName
 from textveil.pipeline.privatizer import Privatizer
-from textveil.table.codes import norms
-from textveil.table.embedding import LONGEST_SPLIT, EmbeddingTable, load_table
+from textveil.table.embedding import MAX_SPLIT_CHARACTERS, EmbeddingTable, load_table
+from textveil.table.quantized import compute_norms
 
 # Made once here too: Hypothesis takes no fixtures of a function.
 CHORD = EmbeddingTable.build(name="chord", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
@@ -76,7 +76,7 @@ def build(words=("a", "b", "c"), vectors=None, **options):
 def test_chord_normalises_and_euclidean_keeps():
     rows = gaussian_rows(60, 8, 7)
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
-    assert np.allclose(norms(CHORD.vectors.astype(np.float64)), 1, atol=1e-6)
+    assert np.allclose(compute_norms(CHORD.vectors.astype(np.float64)), 1, atol=1e-6)
     np.testing.assert_allclose(CHORD.vectors * lengths[:, None], rows, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(RAW.vectors, rows)
     for table in (CHORD, RAW):
@@ -410,8 +410,10 @@ def test_without_pieces_and_words_the_hash_decides(small_table):
 
 
 def test_only_the_first_characters_are_split(small_table):
-    assert small_table.lookup(["." * LONGEST_SPLIT + "river"])[0] != NOUNS.index("river")
-    assert small_table.lookup(["." * (LONGEST_SPLIT - 5) + "river"])[0] == NOUNS.index("river")
+    assert small_table.lookup(["." * MAX_SPLIT_CHARACTERS + "river"])[0] != NOUNS.index("river")
+    assert small_table.lookup(["." * (MAX_SPLIT_CHARACTERS - 5) + "river"])[0] == NOUNS.index(
+        "river"
+    )
 
 
 def test_a_zero_mean_falls_back_to_the_hash():
@@ -429,7 +431,7 @@ def test_surrogates_keep_the_diameter(pieces_table):
     between = pieces_table.distances(rows)[:, rows]
     assert between.max() <= pieces_table.diameter
     means = pieces_table.pieces.compose([word for word in words if word])[0]
-    loose = norms((means[:, None] - means).reshape(-1, means.shape[1])).max()
+    loose = compute_norms((means[:, None] - means).reshape(-1, means.shape[1])).max()
     assert loose > pieces_table.diameter  # the means themselves would break it
 
 
@@ -466,7 +468,7 @@ def test_a_projection_keeps_the_axes_of_largest_moment():
     view = EmbeddingTable.build(
         name="t", words=list("abcd"), vectors=rows, metric="euclidean"
     ).project(2)
-    np.testing.assert_allclose(norms(view.vectors), [4.0, 3.0, 0.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(compute_norms(view.vectors), [4.0, 3.0, 0.0, 0.0], atol=1e-6)
 
 
 @pytest.mark.slow
@@ -487,7 +489,7 @@ def test_a_renormalised_projection_charges_its_factor(k):
     assert (view.lipschitz >= ratios).all()
     assert view.lipschitz == pytest.approx(ratios.max(), rel=1e-5)  # and some pair attains it
     assert view.unit_rows
-    np.testing.assert_allclose(norms(view.vectors), 1.0, atol=1e-6)
+    np.testing.assert_allclose(compute_norms(view.vectors), 1.0, atol=1e-6)
     if k < 8:
         assert view.lipschitz > 1.01
 

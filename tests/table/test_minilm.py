@@ -181,7 +181,7 @@ def test_the_build_makes_weights_smaller():
     assert set(made) == {*given, "layer.weight.scale"}
     assert made[minilm.EMBEDDINGS].dtype == np.float16
     np.testing.assert_allclose(made[minilm.EMBEDDINGS], rows, rtol=2**-11, atol=2**-25)
-    whole = adapters.Merged(made, {})["layer.weight"]
+    whole = adapters.MergedWeights(made, {})["layer.weight"]
     step = np.maximum(abs(matrix).reshape(6, 2, 32).max(axis=2) / 127, 2**-14) * 1.001
     assert (abs(whole - matrix).reshape(6, 2, 32) <= step[:, :, None] / 2).all()
     np.testing.assert_array_equal(made["layer.bias"], bias)

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 
 from textveil.errors import InputError
 from textveil.randomness import Values
-from textveil.table import codes, nearest
-from textveil.table import engine as engine_module
-from textveil.table.codes import (
-    SCALING,
-    SLACK,
+from textveil.table import int8 as engine_module
+from textveil.table import nearest, quantized
+from textveil.table.cuda import TorchCodes
+from textveil.table.embedding import EmbeddingTable, Metric
+from textveil.table.int8 import GROUP
+from textveil.table.nearest import Nearest
+from textveil.table.quantized import (
+    BOUND_SLACK,
+    SCALING_ERROR,
     FloatCodes,
     FloatRun,
     FloatScores,
@@ -22,14 +26,10 @@ from textveil.table.codes import (
     IntegerCodes,
     IntegerRun,
     Queries,
-    floor_of,
-    high_end,
-    norms,
+    compute_floor,
+    compute_norms,
+    compute_upper_bound,
 )
-from textveil.table.cuda import TorchCodes
-from textveil.table.embedding import EmbeddingTable, Metric
-from textveil.table.engine import GROUP
-from textveil.table.nearest import Nearest
 from textveil.table.streamed import StreamedCodes
 
 METRICS: tuple[Metric, ...] = ("chord", "euclidean")
@@ -82,8 +82,8 @@ def costs_of(table: EmbeddingTable, queries: np.ndarray) -> np.ndarray:
     """The float64 cost of every row, smaller is nearer, in units of the query's and the rows' lengths."""
     rows, asked = table.take(slice(None)).astype(np.float64), queries.astype(np.float64)
     if table.unit_rows:
-        rows = rows / norms(rows)[:, None]
-        return -(asked @ rows.T) / norms(asked)[:, None].clip(1e-300)
+        rows = rows / compute_norms(rows)[:, None]
+        return -(asked @ rows.T) / compute_norms(asked)[:, None].clip(1e-300)
     asked, rows = asked - rows.mean(axis=0), rows - rows.mean(axis=0)
     size = np.square(asked).sum(axis=1, keepdims=True) + np.square(rows).sum(axis=1)
     return (size - 2 * asked @ rows.T) / size.max(axis=1, keepdims=True)
@@ -110,9 +110,11 @@ def noisy(table: EmbeddingTable, n: int, eta: float, seed: int) -> tuple[np.ndar
 
 def in_small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are made anew for every batch; of integers that are kept, several runs."""
-    monkeypatch.setattr(nearest, "KEPT_SHAPE", (208, 300))
-    monkeypatch.setattr(nearest, "MADE_SHAPE", (208, 300))
-    monkeypatch.setattr(Nearest, "_keeps", property(lambda self: type(self._codes) is IntegerCodes))
+    monkeypatch.setattr(nearest, "CACHED_SHAPE", (208, 300))
+    monkeypatch.setattr(nearest, "STREAMED_SHAPE", (208, 300))
+    monkeypatch.setattr(
+        Nearest, "_can_cache", property(lambda self: type(self._codes) is IntegerCodes)
+    )
 
 
 @WAYS
@@ -177,20 +179,22 @@ def test_a_search_without_the_bound_is_caught(engine, monkeypatch):
     """The broken twin: it takes rows at their low-precision scores."""
     table = table_of(adversarial(2011, 48, 1), "chord")
     _, queries = noisy(table, 4000, 20.0, 0)
-    scores = ENGINES[engine].scores
+    scores = ENGINES[engine].score_run
 
     def trusting(self, run: FloatRun | IntegerRun, asked: Queries) -> FloatScores | GroupedScores:
         if isinstance(run, IntegerRun):
-            run, none = run._replace(away=0 * run.away), np.zeros_like(asked.lost)
-            return scores(self, run, asked._replace(lost=none))
+            run, none = run._replace(away=0 * run.away), np.zeros_like(asked.rounding_error)
+            return scores(self, run, asked._replace(rounding_error=none))
         found = scores(self, run, asked)
         object.__setattr__(found, "error", 0 * found.error)
         return found
 
-    monkeypatch.setattr(codes, "ROUNDED", 0.0)
-    monkeypatch.setattr(codes, "SLACK", 0.0)
-    monkeypatch.setattr(ENGINES[engine], "scores", trusting)
-    monkeypatch.setattr(ENGINES[engine], "narrowed", lambda self, unit, query, row: (query, row))
+    monkeypatch.setattr(quantized, "SCORE_ROUNDING", 0.0)
+    monkeypatch.setattr(quantized, "BOUND_SLACK", 0.0)
+    monkeypatch.setattr(ENGINES[engine], "score_run", trusting)
+    monkeypatch.setattr(
+        ENGINES[engine], "filter_candidates", lambda self, unit, query, row: (query, row)
+    )
     try:
         found = decoder_of(table, engine).search(queries)
     except ArithmeticError:  # a query was left without any candidate
@@ -213,19 +217,21 @@ def test_no_score_is_farther_from_the_true_one_than_the_bound(seed, kind, sizes,
     table = table_of(heavy.astype(np.float32) + np.float32(1e-30), metric)
     search = decoder_of(table, engine)
     queries = (rng.normal(size=(20, dimension)) * query_size).astype(np.float32).astype(np.float64)
-    asked = search._codes.queries(queries, norms(queries))
-    for run in search._runs():
+    asked = search._codes.convert_queries(queries, compute_norms(queries))
+    for run in search._yield_runs():
         assert isinstance(run, FloatRun | IntegerRun)
         places = np.arange(run.start, run.start + run.size)
-        rows = table.take(search._codes.row(places)).astype(np.float64)
+        rows = table.take(search._codes.get_row(places)).astype(np.float64)
         low, high = ends_of(search, run, asked)
         if table.unit_rows:
-            true = (queries / norms(queries)[:, None]) @ (rows / norms(rows)[:, None]).T
+            true = (queries / compute_norms(queries)[:, None]) @ (
+                rows / compute_norms(rows)[:, None]
+            ).T
         else:
             true = (queries @ rows.T - np.square(rows).sum(axis=1) / 2) * _shrink(table, queries)[
                 :, None
             ]
-        there = norms(queries) > 0
+        there = compute_norms(queries) > 0
         assert (true <= high)[there].all()
         assert (low <= true.max(axis=1))[there].all()
         assert (high >= low[:, None]).any(axis=1).all()
@@ -235,24 +241,24 @@ def ends_of(
     search: Nearest, run: FloatRun | IntegerRun, asked: Queries
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the best score of each query in a run is at least [b], and all scores are at most [b, w]."""
-    scores = search._codes.scores(run, asked)
-    query, place, high = scores.reaching(np.full(len(asked.unit), -2e9))
+    scores = search._codes.score_run(run, asked)
+    query, place, high = scores.find_candidates(np.full(len(asked.unit), -2e9))
     found = np.full((len(asked.unit), run.size), np.nan)
     found[query, place] = high
-    return scores.best(), found
+    return scores.compute_best(), found
 
 
 def _shrink(table: EmbeddingTable, queries: np.ndarray) -> np.ndarray:
     """What true scores are multiplied by: the square of the rows' scale, and a power of two for the query."""
     scale = FloatCodes(rows=table.decoder.rows).scale
-    return scale**2 / np.exp2(np.ceil(np.log2(np.maximum(norms(queries) * scale, 1.0))))
+    return scale**2 / np.exp2(np.ceil(np.log2(np.maximum(compute_norms(queries) * scale, 1.0))))
 
 
 @given(least=st.floats(-10, 10), error=st.floats(0, 1))
 def test_no_score_below_the_floor_reaches_it_by_its_rounding(least, error):
-    floor = floor_of(np.array([least]), np.array([error]))
+    floor = compute_floor(np.array([least]), np.array([error]))
     below = np.nextafter(floor, np.float32(-100))
-    assert high_end(below.astype(np.float64), np.array([error])) <= least
+    assert compute_upper_bound(below.astype(np.float64), np.array([error])) <= least
 
 
 def integer_run(size: int) -> IntegerRun:
@@ -268,16 +274,20 @@ def test_groups_hold_the_scores_that_reach_a_bound(seed, size):
     rng = np.random.default_rng(seed)
     each = rng.integers(-9, 9, size=(5, size + -size % GROUP)).astype(np.int32)
     run, none = integer_run(size), np.zeros(5)
-    asked = Queries(low=None, unit=np.ones(5), length=np.ones(5), lost=none, sums=0.0)
+    asked = Queries(low=None, unit=np.ones(5), length=np.ones(5), rounding_error=none, sums=0.0)
     by_group = each.reshape(5, -1, GROUP).copy()
-    grouped = GroupedScores(run=run, asked=asked, each=by_group, groups=by_group.max(axis=2))
-    plain = FloatScores(each=each[:, :size].astype(np.float32), error=none)
+    grouped = GroupedScores(run=run, queries=asked, products=by_group, groups=by_group.max(axis=2))
+    plain = FloatScores(scores=each[:, :size].astype(np.float32), error=none)
     for scores in (grouped, plain):
-        scores.leave_out(np.array([0, 3]), np.array([0, size - 1]))
+        scores.exclude(np.array([0, 3]), np.array([0, size - 1]))
     if size > 1:
-        np.testing.assert_allclose(grouped.best(), plain.best(), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            grouped.compute_best(), plain.compute_best(), rtol=1e-5, atol=1e-5
+        )
     least = np.where(rng.integers(3, size=5) > 0, rng.integers(-9, 9, size=5) - 0.5, -1e30)
-    for one, other in zip(grouped.reaching(least), plain.reaching(least), strict=True):
+    for one, other in zip(
+        grouped.find_candidates(least), plain.find_candidates(least), strict=True
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
@@ -303,7 +313,7 @@ def test_rows_held_in_float16_are_found_exactly(metric):
     table = EmbeddingTable.build(name="t", words=words, vectors=half, metric=metric)
     assert table.vectors is half
     if metric == "chord":
-        assert np.allclose(norms(table.take(slice(None))), 1, atol=1e-6)
+        assert np.allclose(compute_norms(table.take(slice(None))), 1, atol=1e-6)
     _, queries = noisy(table, 3000, 20.0, 9)
     for engine in KINDS_OF[metric]:
         assert worse(table, queries, decoder_of(table, engine).search(queries)) == 0
@@ -314,21 +324,21 @@ def test_rows_that_are_unit_vectors_only_nearly_are_compared_by_direction(measur
     """The longest of the rows about a query is not the nearest; the broken twin takes their lengths for 1."""
     in_small_runs(monkeypatch)
     if not measured:
-        size = StreamedCodes._size
+        size = StreamedCodes._measure_groups
 
         def trusting(
             self: StreamedCodes, rows: np.ndarray, count: int
         ) -> tuple[np.ndarray, Values]:
             unit, away = size(self, rows, count)
             wide = rows[:count].astype(np.float64)
-            lost = norms(
+            lost = compute_norms(
                 wide
                 - integers_of(IntegerRun(0, count, rows, unit, away))
                 * np.repeat(unit, GROUP)[:count, None]
             )
             return unit, np.maximum.reduceat(lost, np.arange(0, count, GROUP))
 
-        monkeypatch.setattr(StreamedCodes, "_size", trusting)
+        monkeypatch.setattr(StreamedCodes, "_measure_groups", trusting)
     rng = np.random.default_rng(24)
     angle = rng.uniform(0, 2 * np.pi, size=3000)
     length = rng.uniform(0.991, 1.009, size=3000)
@@ -354,7 +364,7 @@ def test_equal_rows_in_float16_and_rows_of_few_coordinates_are_told_apart(monkey
     )
     rows[300:600] = rows[:300]
     rows[400:500, 0] += 1 / 64
-    rows /= norms(rows)[:, None]
+    rows /= compute_norms(rows)[:, None]
     table = EmbeddingTable.build(
         name="t", words=[str(i) for i in range(900)], vectors=rows.astype(np.float16)
     )
@@ -395,9 +405,9 @@ def test_a_query_of_zero_has_the_first_row_and_no_query_has_none():
 
 @pytest.mark.parametrize(("exact", "engine"), [(True, IntegerCodes), (False, FloatCodes)])
 def test_integers_are_multiplied_where_that_is_exact(exact, engine, monkeypatch):
-    monkeypatch.setattr(engine_module, "exact", lambda: exact)
+    monkeypatch.setattr(engine_module, "is_exact", lambda: exact)
     table = table_of(adversarial(500, 16, 10), "chord")
-    monkeypatch.setattr(nearest, "FEW", 0)
+    monkeypatch.setattr(nearest, "MAX_FLOAT_QUERIES", 0)
     assert isinstance(table.decoder._codes, engine)
     assert isinstance(table_of(adversarial(500, 16, 10), "euclidean").decoder._codes, FloatCodes)
     _, queries = noisy(table, 500, 20.0, 11)
@@ -406,7 +416,7 @@ def test_integers_are_multiplied_where_that_is_exact(exact, engine, monkeypatch)
 
 def test_rows_too_many_to_be_kept_become_integers_for_every_batch(monkeypatch):
     table = table_of(adversarial(500, 16, 10), "chord")
-    monkeypatch.setattr(nearest, "KEPT", 2 * table.vectors.size - 1)
+    monkeypatch.setattr(nearest, "MAX_CACHED_NUMBERS", 2 * table.vectors.size - 1)
     _, queries = noisy(table, 500, 20.0, 11)
     assert worse(table, queries, table.nearest(queries)) == 0
     assert isinstance(table.decoder._codes, StreamedCodes)
@@ -414,7 +424,7 @@ def test_rows_too_many_to_be_kept_become_integers_for_every_batch(monkeypatch):
 
 
 def test_a_few_queries_do_not_wait_for_integers_to_be_made(monkeypatch):
-    monkeypatch.setattr(nearest, "FEW", 100)
+    monkeypatch.setattr(nearest, "MAX_FLOAT_QUERIES", 100)
     table = table_of(adversarial(500, 16, 10), "chord")
     _, queries = noisy(table, 60, 20.0, 11)
     first = table.nearest(queries)
@@ -450,13 +460,13 @@ def test_a_table_is_pickled_without_what_it_multiplies_by():
 @pytest.mark.parametrize("dimension", [2, 48])
 def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, shape, monkeypatch):
     """Instead of the product an oracle moves the best row down and all others up, by nearly the whole bound."""
-    monkeypatch.setattr(nearest, "KEPT_SHAPE", shape)
+    monkeypatch.setattr(nearest, "CACHED_SHAPE", shape)
     rng = np.random.default_rng(15)
     table = table_of(rng.normal(size=(600, dimension)).astype(np.float32), "chord")
     search = decoder_of(table, engine)
     queries = rng.normal(size=(300, dimension))
     own, rows = search._codes, search.rows
-    ask = own.queries
+    ask = own.convert_queries
     unit, held = np.empty((0, dimension)), []
 
     def asked_of(part: np.ndarray, lengths: np.ndarray) -> Queries:
@@ -466,29 +476,29 @@ def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, s
 
     def oracle(run: FloatRun | IntegerRun, asked: Queries) -> GroupedScores | FloatScores:
         held.append(run)
-        true = unit @ rows.true(own.row(np.arange(run.start, run.start + run.size))).T
-        best = (unit @ rows.true(slice(None)).T).argmax(axis=1)
+        true = unit @ rows.take_exact(own.get_row(np.arange(run.start, run.start + run.size))).T
+        best = (unit @ rows.take_exact(slice(None)).T).argmax(axis=1)
         sign = np.where(
-            own.row(np.arange(run.start, run.start + run.size)) == best[:, None], -1.0, 1.0
+            own.get_row(np.arange(run.start, run.start + run.size)) == best[:, None], -1.0, 1.0
         )
         if isinstance(run, FloatRun):
-            error = run.error(asked)
+            error = run.compute_error(asked)
             return FloatScores(
-                each=(true + sign * 0.999 * error[:, None]).astype(np.float32), error=error
+                scores=(true + sign * 0.999 * error[:, None]).astype(np.float32), error=error
             )
         away, step = of_rows(run)
         moved = true + sign * (
-            0.999 * (asked.lost[:, None] + asked.length[:, None] * (away - SCALING))
+            0.999 * (asked.rounding_error[:, None] + asked.length[:, None] * (away - SCALING_ERROR))
         )
         moved /= asked.unit[:, None] * step
         each = np.zeros((len(unit), run.size + -run.size % GROUP), np.int32)
         each[:, : run.size] = np.where(sign > 0, np.floor(moved), np.ceil(moved))
         by_group = each.reshape(len(unit), -1, GROUP)
-        return GroupedScores(run=run, asked=asked, each=by_group, groups=by_group.max(axis=2))
+        return GroupedScores(run=run, queries=asked, products=by_group, groups=by_group.max(axis=2))
 
-    expected = (queries @ rows.true(slice(None)).T).argmax(axis=1)
-    monkeypatch.setattr(type(own), "queries", lambda self, *given: asked_of(*given))
-    monkeypatch.setattr(type(own), "scores", lambda self, *given: oracle(*given))
+    expected = (queries @ rows.take_exact(slice(None)).T).argmax(axis=1)
+    monkeypatch.setattr(type(own), "convert_queries", lambda self, *given: asked_of(*given))
+    monkeypatch.setattr(type(own), "score_run", lambda self, *given: oracle(*given))
     np.testing.assert_array_equal(search.search(queries), expected)
     assert held
 
@@ -504,8 +514,8 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
     search = decoder_of(table, engine)
     own = search._codes
     queries = rng.normal(size=(20, dimension))
-    lengths = norms(queries)
-    asked = own.queries(queries, lengths)
+    lengths = compute_norms(queries)
+    asked = own.convert_queries(queries, lengths)
     given = (
         asked.low.double()
         if engine == "torch"
@@ -514,18 +524,20 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
         else asked.low
     )
     low = np.asarray(given, np.float64) * asked.unit[:, None]
-    assert (norms(low) <= asked.length * (1 + SLACK)).all()
+    assert (compute_norms(low) <= asked.length * (1 + BOUND_SLACK)).all()
     if isinstance(own, IntegerCodes):
         turns = turned(np.eye(dimension), own)
-        assert (norms(low - turned(queries / lengths[:, None], own)) <= asked.lost).all()
+        assert (
+            compute_norms(low - turned(queries / lengths[:, None], own)) <= asked.rounding_error
+        ).all()
         assert np.allclose(turns @ turns.T, np.eye(dimension), atol=1e-12)
         unit = queries / lengths[:, None]
         query, row = np.repeat(np.arange(20), 40), np.tile(np.arange(40), 20)
-        score = own.products(unit.astype(np.float32), query, row).astype(np.float64)
-        true = (unit[query] * search.rows.true(row)).sum(axis=1)
+        score = own.compute_products(unit.astype(np.float32), query, row).astype(np.float64)
+        true = (unit[query] * search.rows.take_exact(row)).sum(axis=1)
         assert np.abs(score - true).max() <= (dimension + 8) * 2.0**-23 + 1e-6
-    for run in search._runs():
-        true = search.rows.true(own.row(np.arange(run.start, run.start + run.size)))
+    for run in search._yield_runs():
+        true = search.rows.take_exact(own.get_row(np.arange(run.start, run.start + run.size)))
         if isinstance(own, IntegerCodes):
             assert isinstance(run, IntegerRun)
             away, step = of_rows(run)
@@ -534,10 +546,10 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
             assert isinstance(run, FloatRun)
             rows = np.asarray(run.low.double() if engine == "torch" else run.low, np.float64)
             true = true * FloatCodes(rows=search.rows).scale
-            assert norms(rows).max() <= run.length
-            assert norms(true).max() <= run.row
+            assert compute_norms(rows).max() <= run.length
+            assert compute_norms(true).max() <= run.row
             away = np.full(run.size, run.away)
-        assert (norms(true - rows[:, :dimension]) <= away).all()
+        assert (compute_norms(true - rows[:, :dimension]) <= away).all()
 
 
 @pytest.mark.parametrize("dimension", [2, 48, 300])
@@ -545,19 +557,24 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
 def test_products_with_rows_in_float16_are_those_of_their_directions(
     engine, dimension, monkeypatch
 ):
-    monkeypatch.setattr(codes, "PAIRS", 77)
+    monkeypatch.setattr(quantized, "MAX_PAIRS", 77)
     rng = np.random.default_rng(27)
     rows = rng.normal(size=(50, dimension))
-    rows *= (rng.uniform(0.991, 1.009, size=50) / norms(rows))[:, None]
+    rows *= (rng.uniform(0.991, 1.009, size=50) / compute_norms(rows))[:, None]
     table = EmbeddingTable.build(
         name="t", words=[str(i) for i in range(50)], vectors=rows.astype(np.float16)
     )
     own = engine(rows=table.decoder.rows)
-    unit = table.decoder.rows.true(rng.permutation(50)) + 1e-3 * rng.normal(size=(50, dimension))
-    unit /= norms(unit)[:, None]
+    unit = table.decoder.rows.take_exact(rng.permutation(50)) + 1e-3 * rng.normal(
+        size=(50, dimension)
+    )
+    unit /= compute_norms(unit)[:, None]
     query, row = np.repeat(np.arange(50), 50), np.tile(np.arange(50), 50)
-    true, bound = (unit[query] * own.rows.true(row)).sum(axis=1), (dimension + 8) * 2.0**-23 + 1e-6
-    assert np.abs(own.products(unit.astype(np.float32), query, row) - true).max() <= bound
+    true, bound = (
+        (unit[query] * own.rows.take_exact(row)).sum(axis=1),
+        (dimension + 8) * 2.0**-23 + 1e-6,
+    )
+    assert np.abs(own.compute_products(unit.astype(np.float32), query, row) - true).max() <= bound
     assert (
         np.abs((unit[query] * table.vectors[row]).sum(axis=1) - true).max() > bound
     )  # lengths count
@@ -573,14 +590,16 @@ def integers_of(run: IntegerRun) -> np.ndarray:
     """The integers of a run, int8 [w, d]."""
     if isinstance(run.low, engine_module.IntegerRows):
         return run.low.rows
-    return engine_module.quantizer(run.low.shape[1], run.low.dtype)(run.low, run.unit)[: run.size]
+    return engine_module.build_quantizer(run.low.shape[1], run.low.dtype)(run.low, run.unit)[
+        : run.size
+    ]
 
 
 def turned(vectors: np.ndarray, own: IntegerCodes) -> np.ndarray:
     """Vectors after the discrete sine transform of so many coordinates at once, in float64, where rows are rotated."""
     if isinstance(own, StreamedCodes):
         return vectors
-    d = len(codes._build_rotation(vectors.shape[1]))
+    d = len(quantized._build_rotation(vectors.shape[1]))
     n = np.arange(1, d + 1)
     turns = np.sin(np.outer(n, n) * np.pi / (d + 1)) * (2 / (d + 1)) ** 0.5
     return (vectors.reshape(-1, d) @ turns).reshape(vectors.shape)
@@ -594,10 +613,10 @@ def test_candidates_are_scored_before_they_are_too_many(metric, engine, streamed
     """Equal rows everywhere: each of them is a candidate."""
     if streamed:
         in_small_runs(monkeypatch)
-    monkeypatch.setattr(nearest, "KEPT_SHAPE", (112, 50))
-    monkeypatch.setattr(nearest, "HELD", 500)
+    monkeypatch.setattr(nearest, "CACHED_SHAPE", (112, 50))
+    monkeypatch.setattr(nearest, "MAX_CANDIDATES", 500)
     most = 0
-    better = Nearest._better
+    better = Nearest._update_best
 
     def counted(
         self: Nearest, queries: np.ndarray, best: nearest.Best, query: np.ndarray, *rest, **last
@@ -606,7 +625,7 @@ def test_candidates_are_scored_before_they_are_too_many(metric, engine, streamed
         most = max(most, len(query))
         return better(self, queries, best, query, *rest, **last)
 
-    monkeypatch.setattr(Nearest, "_better", counted)
+    monkeypatch.setattr(Nearest, "_update_best", counted)
     rows = np.repeat(adversarial(12, 16, 16), 100, axis=0)
     order = np.random.default_rng(17).permutation(len(rows))
     table = table_of(rows[order], metric)

@@ -45,7 +45,7 @@ def source(tmp_path_factory):
 
 
 def build(source, folder, **options):
-    with vectors.opened(str(source), zero_rows=options.get("metric") == "euclidean") as found:
+    with vectors.open_vectors(str(source), zero_rows=options.get("metric") == "euclidean") as found:
         return store.build(found, folder, **options)
 
 
@@ -147,50 +147,51 @@ def test_constants_of_rows_close_together(tmp_path, share, seed, dtype):
 
 
 def test_bounds_of_blocks_are_those_of_the_whole():
-    whole = constants.bounds(lambda: [ROWS], "euclidean")
+    whole = constants.compute_bounds(lambda: [ROWS], "euclidean")
     assert (
-        constants.bounds(lambda: np.split(ROWS, [5, 10]), "euclidean").to_json() == whole.to_json()
+        constants.compute_bounds(lambda: np.split(ROWS, [5, 10]), "euclidean").to_json()
+        == whole.to_json()
     )
 
 
 def test_large_tables_are_kept_in_half(source, tmp_path, monkeypatch):
     """The rows written so far are turned into float16 when the table turns out to be large."""
     monkeypatch.setattr(vectors, "CHUNK", 50)
-    monkeypatch.setattr(store, "PART", 7)
+    monkeypatch.setattr(store, "MAX_PART_NUMBERS", 7)
     expected = build(source, tmp_path / "said", dtype="float16", metric="euclidean").files[
         "rows.npy"
     ]
-    monkeypatch.setattr(store, "HALF_FROM", 40)
+    monkeypatch.setattr(store, "MIN_FLOAT16_NUMBERS", 40)
     assert build(source, tmp_path / "t", metric="euclidean").dtype == "float16"
     np.testing.assert_array_equal(np.load(tmp_path / "t" / "rows.npy"), ROWS.astype(np.float16))
     assert store.read(tmp_path / "t").files["rows.npy"] == expected
 
 
 def test_large_tables_do_without_pairs(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "PAIRS_UP_TO", 11)
+    monkeypatch.setattr(store, "MAX_PAIRS_WORDS", 11)
     build(source, tmp_path / "t")
     manifest = store.read(tmp_path / "t")
     assert (manifest.neighbours, manifest.constants.curve) == (0, None)
     with pytest.raises(TableError, match="it has no list of nearest words"):
-        store.neighbours(tmp_path / "t")
+        store.read_neighbours(tmp_path / "t")
     assert build(source, tmp_path / "all", pairs=True).constants.curve is not None
 
 
 @pytest.mark.parametrize("metric", ["chord", "euclidean"])
 def test_nearest_words(source, tmp_path, metric):
     build(source, tmp_path / "t", metric=metric, neighbours=4)
-    near, away = store.neighbours(tmp_path / "t")
+    near, away = store.read_neighbours(tmp_path / "t")
     rows = stored(tmp_path / "t").astype(np.float64)
     distances = np.linalg.norm(rows[:, None] - rows, axis=2)
     np.fill_diagonal(distances, np.inf)
     expected = distances.argsort(axis=1, kind="stable")[:, :4]
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(away, np.take_along_axis(distances, expected, axis=1), rtol=1e-6)
-    known, row, pairs = store.nearest_words(str(tmp_path / "t"), "bank", 4)
+    known, row, pairs = store.find_nearest_words(str(tmp_path / "t"), "bank", 4)
     assert (known, row) == (True, "bank")
     assert [word for word, _ in pairs] == [WORDS[i] for i in near[2]]
     np.testing.assert_allclose([distance for _, distance in pairs], away[2], rtol=1e-6)
-    known, row, pairs = store.nearest_words(str(tmp_path / "t"), "banks", 99)
+    known, row, pairs = store.find_nearest_words(str(tmp_path / "t"), "banks", 99)
     assert (known, row, len(pairs)) == (False, "bank", 11)
 
 
@@ -227,7 +228,7 @@ def test_wrong_options(source, tmp_path):
     with pytest.raises(TableError, match="all of its rows are equal"):
         build(tmp_path / "zero.npz", tmp_path / "t", metric="euclidean", pairs=False)
     with (
-        vectors.opened(str(tmp_path / "zero.npz"), zero_rows=True) as found,
+        vectors.open_vectors(str(tmp_path / "zero.npz"), zero_rows=True) as found,
         pytest.raises(TableError, match="metric chord does not allow zero rows"),
     ):
         store.build(found, tmp_path / "t")
@@ -330,7 +331,7 @@ def test_a_killed_replacement_leaves_the_former_table(source, folder, tmp_path, 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     former, part = sorted(tmp_path.iterdir())
     assert store.load(former).metric == "chord"
-    assert dict(store.folders(tmp_path)).keys() == {str(former)}
+    assert dict(store.list_folders(tmp_path)).keys() == {str(former)}
     with pytest.raises(TableError, match="left from an unfinished build"):
         store.load(part)
 
@@ -394,7 +395,7 @@ KILLED = """
 import sys
 from textveil.table import store, vectors
 store.PAIRS_UP_TO = 0
-with vectors.opened(sys.argv[1]) as found:
+with vectors.open_vectors(sys.argv[1]) as found:
     print("go", flush=True)
     store.build(found, sys.argv[2])
 """
@@ -424,7 +425,7 @@ def test_a_killed_build_leaves_nothing_that_loads(tmp_path):
             else:
                 with pytest.raises(TableError, match="it is left from an unfinished build"):
                     store.load(found)
-        assert dict(store.folders(where)).keys() <= {str(where / "t")}
+        assert dict(store.list_folders(where)).keys() <= {str(where / "t")}
     assert outcomes[0] is False
 
 
@@ -433,7 +434,7 @@ def test_what_is_left_of_a_killed_build_never_loads(folder):
     part = folder.rename(folder.with_name(".table.7.part"))
     with pytest.raises(TableError, match="it is left from an unfinished build; delete it"):
         store.load(part)
-    assert dict(store.folders(part.parent)) == {}
+    assert dict(store.list_folders(part.parent)) == {}
 
 
 # ---- damaged and foreign folders -------------------------------------------------------------------------------------
@@ -532,7 +533,11 @@ def test_manifests_with_wrong_values(folder, changed):
             for name, each in changed.items()
         },
     )
-    for ask in (store.load, store.neighbours, lambda folder: store.summary(str(folder))):
+    for ask in (
+        store.load,
+        store.read_neighbours,
+        lambda folder: store.format_summary(str(folder)),
+    ):
         with pytest.raises(TableError, match=r"table\.json: it is damaged, or not from textveil"):
             ask(folder)
 
@@ -561,16 +566,16 @@ def test_constants_that_no_rows_have(folder, name, value):
 )
 def test_arrays_that_do_not_fit(folder, name, array, says):
     np.save(folder / name, array)
-    forge(folder, files={**store.read(folder).files, name: store._stamp(folder / name)})
+    forge(folder, files={**store.read(folder).files, name: store._compute_stamp(folder / name)})
     with pytest.raises(TableError, match=says):
-        store.load(folder) if name == "rows.npy" else store.neighbours(folder)
+        store.load(folder) if name == "rows.npy" else store.read_neighbours(folder)
 
 
 def test_pickles_are_never_loaded(folder, monkeypatch):
     """Not even where the checksums fit."""
     with (folder / "rows.npy").open("wb") as file:
         pickle.dump({"a": 1}, file)
-    monkeypatch.setattr(store, "_stamp", lambda path: store.read(folder).files[path.name])
+    monkeypatch.setattr(store, "_compute_stamp", lambda path: store.read(folder).files[path.name])
     size = store.read(folder).files["rows.npy"]["bytes"]
     with (folder / "rows.npy").open("ab") as file:
         file.truncate(size)
@@ -617,7 +622,7 @@ def resident():
     return int(next(line for line in open("/proc/self/status") if line.startswith("RssAnon")).split()[1])
 most = {}
 for source in sys.argv[2:]:
-    with vectors.opened(source) as found:
+    with vectors.open_vectors(source) as found:
         before, most[source] = resident(), 0
         def watch(*_):
             most[source] = max(most[source], resident() - before)

@@ -43,7 +43,7 @@ SPACELESS = [word.replace(" ", "_") for word in WORDS]
 
 def read(path, **options):
     """All words and rows of a source, the source, and the last number of bytes read."""
-    with vectors.opened(str(path), **options) as found:
+    with vectors.open_vectors(str(path), **options) as found:
         blocks = list(found.blocks)
     words = [word for block in blocks for word in block.words]
     return words, np.concatenate([block.rows for block in blocks]), found
@@ -63,7 +63,7 @@ def put(tmp_path):
 def chunk(request, monkeypatch):
     monkeypatch.setattr(vectors, "CHUNK", request.param)
     if request.param == 64:
-        monkeypatch.setattr(vectors, "LONGEST", 400)
+        monkeypatch.setattr(vectors, "MAX_LINE_BYTES", 400)
 
 
 # ---- well-formed sources ---------------------------------------------------------------------------------------------

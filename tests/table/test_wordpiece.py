@@ -40,7 +40,7 @@ def _no_curves(monkeypatch):
 
 def test_wordpiece_cuts(wordpiece_table):
     pieces = WordPieces.load(None, wordpiece_table)
-    cut, known = pieces.cut(["river", "Rivering", "qx", "7"])
+    cut, known = pieces.split(["river", "Rivering", "qx", "7"])
     assert [[wordpiece_table.words[row] for row in rows] for rows in cut] == [
         ["river"],
         ["river", "##ing"],
@@ -51,7 +51,7 @@ def test_wordpiece_cuts(wordpiece_table):
 
 
 def test_bpe_cuts_with_the_space_before_the_word(bpe_table):
-    cut, known = WordPieces.load(None, bpe_table).cut(["apple", "apples", "é"])
+    cut, known = WordPieces.load(None, bpe_table).split(["apple", "apples", "é"])
     assert [[bpe_table.words[row] for row in rows] for rows in cut] == [
         ["Ġapple"],
         ["Ġapple", "s"],
@@ -61,7 +61,7 @@ def test_bpe_cuts_with_the_space_before_the_word(bpe_table):
 
 
 def test_cutting_nothing(any_table):
-    cut, known = WordPieces.load(None, any_table).cut([])
+    cut, known = WordPieces.load(None, any_table).split([])
     assert sum(map(len, cut)) == 0
     assert WordPieces.load(None, any_table).join([]) == []
     assert known.dtype == bool
@@ -70,7 +70,7 @@ def test_cutting_nothing(any_table):
 @pytest.mark.parametrize("name", ["wordpiece_table", "bpe_table"])
 def test_joining_what_was_cut_gives_the_word(name, request):
     pieces = WordPieces.load(None, request.getfixturevalue(name))
-    cut, known = pieces.cut(NOUN_AND_ENDING)
+    cut, known = pieces.split(NOUN_AND_ENDING)
     assert known.all()
     assert pieces.join(cut) == NOUN_AND_ENDING
 
@@ -79,7 +79,7 @@ def test_bpe_joins_any_unicode(bpe_table):
     """Bytes cover every string, so nothing is unknown and everything comes back."""
     words = ["é", "日", "😀", "👩‍👩‍👧‍👦", "e\u0301", "مرحبا", "\x00", "Zyxqorvian", "a" * 3000]
     pieces = WordPieces.load(None, bpe_table)
-    cut, known = pieces.cut(words)
+    cut, known = pieces.split(words)
     assert known.all()
     assert pieces.join(cut) == words
 
@@ -103,7 +103,7 @@ def test_what_a_tokenizer_drops_is_one_unknown_piece(wordpiece_table, wordpiece_
     dropped = ["\x00", "\x01\x7f", "\u200b", "\u202e"]
     for word in dropped:
         assert wordpiece_tokenizer.encode(word, add_special_tokens=False).ids == []
-    cut, known = WordPieces.load(None, wordpiece_table).cut(["river", *dropped, "river"])
+    cut, known = WordPieces.load(None, wordpiece_table).split(["river", *dropped, "river"])
     assert [len(rows) for rows in cut] == [1] * 6
     assert known.tolist() == [True, *[False] * 4, True]
     assert all(0 <= rows[0] < len(wordpiece_table) for rows in cut)
@@ -111,7 +111,7 @@ def test_what_a_tokenizer_drops_is_one_unknown_piece(wordpiece_table, wordpiece_
 
 def test_a_piece_that_the_table_has_not_gets_its_surrogate(wordpiece_table):
     """[UNK] is no row: words that the tokenizer does not know share the row that its spelling gets."""
-    cut, known = WordPieces.load(None, wordpiece_table).cut(["日", "☃", "q" * 101])
+    cut, known = WordPieces.load(None, wordpiece_table).split(["日", "☃", "q" * 101])
     assert not known.any()
     assert [rows.tolist() for rows in cut] == [wordpiece_table.lookup(["[UNK]"])[0].tolist()] * 3
 
@@ -119,9 +119,9 @@ def test_a_piece_that_the_table_has_not_gets_its_surrogate(wordpiece_table):
 def test_cutting_does_not_depend_on_other_words(any_table):
     words = [*NOUN_AND_ENDING, "日", "\x00", "Zyxqorvian", "😀", "☃", "a" * 3000]
     pieces = WordPieces.load(None, any_table)
-    together, known = pieces.cut(words)
+    together, known = pieces.split(words)
     for word, rows, is_known in zip(words, together, known.tolist(), strict=True):
-        alone, alone_known = pieces.cut([word])
+        alone, alone_known = pieces.split([word])
         assert alone[0].tolist() == rows.tolist()
         assert alone_known.tolist() == [is_known]
 
@@ -145,7 +145,7 @@ def test_from_a_folder_and_a_file(bpe_table, bpe_tokenizer, tmp_path):
     bare = EmbeddingTable.build(name="bare", words=bpe_table.words, vectors=bpe_table.vectors)
     for source in (tmp_path, tmp_path / "tokenizer.json"):
         pieces = WordPieces.load(str(source), bare)
-        assert [len(rows) for rows in pieces.cut(["apple", "xy"])[0]] == [1, 3]
+        assert [len(rows) for rows in pieces.split(["apple", "xy"])[0]] == [1, 3]
 
 
 def test_truncation_and_padding_are_switched_off(bpe_table, bpe_tokenizer, tmp_path):
@@ -153,7 +153,7 @@ def test_truncation_and_padding_are_switched_off(bpe_table, bpe_tokenizer, tmp_p
     own.enable_truncation(2)
     own.enable_padding(length=16)
     own.save(str(tmp_path / "tokenizer.json"))
-    cut, _ = WordPieces.load(str(tmp_path), bpe_table).cut(["zbcdefgh", "z"])
+    cut, _ = WordPieces.load(str(tmp_path), bpe_table).split(["zbcdefgh", "z"])
     assert [len(rows) for rows in cut] == [9, 2]
 
 
@@ -351,7 +351,7 @@ def test_a_hub_id_is_fetched(bpe_table, bpe_tokenizer, monkeypatch, tmp_path):
         return tmp_path / file
 
     monkeypatch.setattr(wordpiece, "download", fetch)
-    assert WordPieces.load("owner/model-1", bpe_table).cut(["river"])[1].tolist() == [True]
+    assert WordPieces.load("owner/model-1", bpe_table).split(["river"])[1].tolist() == [True]
     assert asked == [("owner/model-1", "tokenizer.json")]
 
 

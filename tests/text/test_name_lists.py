@@ -8,7 +8,7 @@ import pytest
 from textveil.detect.spans import NAMES
 from textveil.errors import UnknownName
 from textveil.table.embedding import load_table
-from textveil.text.name_lists import KINDS, load_names
+from textveil.text.name_lists import NAME_KINDS, load_names
 from textveil.text.public import is_public
 
 LEAST = {"PERSON": 1500, "LOCATION": 500, "ORGANIZATION": 150}
@@ -35,7 +35,7 @@ class TestEveryList:
 
     def test_kinds_are_those_of_the_type_and_each_has_a_choice(self, type_):
         found = load_names(type_)
-        counts = {kind: found.kinds.count(kind) for kind in KINDS[type_]}
+        counts = {kind: found.kinds.count(kind) for kind in NAME_KINDS[type_]}
         assert sum(counts.values()) == len(found.kinds)
         assert min(counts.values()) >= 20
 

@@ -16,8 +16,8 @@ from tests.lanes import first_of_each
 
 from textveil.errors import InputError
 from textveil.text import tokens
-from textveil.text.casing import apply_casing, casing_of
-from textveil.text.public import is_public, stopwords
+from textveil.text.casing import apply_casing, get_casing
+from textveil.text.public import get_stopwords, is_public
 from textveil.text.released import Item, Kind, Mask, Released
 from textveil.text.tokens import Tokens, tokenize
 
@@ -133,7 +133,7 @@ def words_of(text: str) -> list[str]:
 
 def joined(tokens: Tokens, b: int) -> str:
     found = tokens.words[tokens.documents[b] : tokens.documents[b + 1]]
-    return "".join(gap + word for gap, word in zip(tokens.gaps(b), [*found, ""], strict=True))
+    return "".join(gap + word for gap, word in zip(tokens.get_gaps(b), [*found, ""], strict=True))
 
 
 def check_lossless(tokens: Tokens) -> None:
@@ -144,7 +144,7 @@ def check_lossless(tokens: Tokens) -> None:
     for b, text in enumerate(tokens.texts):
         rows = slice(tokens.documents[b], tokens.documents[b + 1])
         assert joined(tokens, b).encode() == text.encode()
-        assert all(regex.fullmatch(r"\s*", gap) for gap in tokens.gaps(b))
+        assert all(regex.fullmatch(r"\s*", gap) for gap in tokens.get_gaps(b))
         assert not any(regex.search(r"\s", word) for word in tokens.words[rows])
         spans = list(zip(tokens.starts[rows].tolist(), tokens.ends[rows].tolist(), strict=True))
         assert [text[start:end] for start, end in spans] == tokens.words[rows]
@@ -178,7 +178,9 @@ def test_a_batch_is_the_sequence_of_its_texts(texts: list[str]) -> None:
     ]
     assert batch.ends.tolist() == [end for single in singles for end in single.ends.tolist()]
     assert batch.sizes.tolist() == [len(single.words) for single in singles]
-    assert [batch.gaps(b) for b in range(len(texts))] == [single.gaps(0) for single in singles]
+    assert [batch.get_gaps(b) for b in range(len(texts))] == [
+        single.get_gaps(0) for single in singles
+    ]
 
 
 @settings(max_examples=150, deadline=None)
@@ -257,11 +259,11 @@ def test_examples(text: str, expected: str) -> None:
 
 
 def test_the_contractions_in_the_pattern_are_those_of_the_list() -> None:
-    listed = {word for word in stopwords() if word.endswith("'s")}
+    listed = {word for word in get_stopwords() if word.endswith("'s")}
     assert listed == {"it's", "she's"}
     for word in sorted(listed):
         assert words_of(word) == [word]
-    assert all(words_of(word) == [word] for word in stopwords())
+    assert all(words_of(word) == [word] for word in get_stopwords())
 
 
 def test_spans_and_gaps() -> None:
@@ -273,7 +275,7 @@ def test_spans_and_gaps() -> None:
     assert {
         array.dtype for array in (tokens.starts, tokens.ends, tokens.documents, tokens.sizes)
     } == {np.dtype("int64")}
-    assert [tokens.gaps(b) for b in range(3)] == [["", "  ", "\n"], [""], ["", "", ""]]
+    assert [tokens.get_gaps(b) for b in range(3)] == [["", "  ", "\n"], [""], ["", "", ""]]
     with pytest.raises(ValueError, match="read-only"):
         tokens.starts[0] = 1
 
@@ -295,7 +297,7 @@ def test_words_are_cut_at_some_apostrophes_and_in_scripts_without_spaces(
     text, places, words
 ) -> None:
     tokens = tokenize([text])
-    found, origin = tokens.cut([(0, place) for place in places])
+    found, origin = tokens.split_words([(0, place) for place in places])
     assert found.words == words.split()
     assert [
         tokens.words[i].find(word) >= 0 for i, word in zip(origin, found.words, strict=True)
@@ -307,7 +309,9 @@ def test_words_are_cut_at_some_apostrophes_and_in_scripts_without_spaces(
 
 def test_all_words_are_cut_at_bounds() -> None:
     tokens = tokenize(["x", "14/02/1951,74 nAnna http://x.y/1,2"])
-    found, origin = tokens.cut([(1, 3), (1, 11)], {(1, 10), (1, 11), (1, 15), (1, 32), (1, 99)})
+    found, origin = tokens.split_words(
+        [(1, 3), (1, 11)], {(1, 10), (1, 11), (1, 15), (1, 32), (1, 99)}
+    )
     assert found.words == ["x", "14/02/1951", ",", "74", "n", "Anna", "http://x.y/1", ",2"]
     assert origin.tolist() == [0, 1, 1, 1, 2, 2, 3, 3]
     assert found.documents.tolist() == [0, 1, 8]
@@ -459,7 +463,7 @@ def test_released_of_the_words_themselves_is_the_text(text: str) -> None:
     count = len(tokens.words)
     released = Released(
         items=items_of(*tokens.words, kind=Kind.VERBATIM),
-        gaps=tuple(tokens.gaps(0)),
+        gaps=tuple(tokens.get_gaps(0)),
         mask=Mask(words=count, verbatim=tuple(range(count))),
     )
     assert released.text == text
@@ -577,8 +581,8 @@ def test_json() -> None:
 
 
 def test_the_public_list() -> None:
-    marks = {word for word in stopwords() if word in string.punctuation}
-    listed = stopwords() - marks
+    marks = {word for word in get_stopwords() if word in string.punctuation}
+    listed = get_stopwords() - marks
     assert marks == set(string.punctuation)
     assert len(marks) == 32
     assert len(listed) == 179
@@ -686,7 +690,7 @@ def test_is_public(word: str, public: bool) -> None:
     ],
 )
 def test_casing_of(word: str, casing: str) -> None:
-    assert casing_of(word) == casing
+    assert get_casing(word) == casing
 
 
 @pytest.mark.parametrize(
@@ -716,12 +720,12 @@ def test_apply_casing(word: str, lower: str, title: str, upper: str) -> None:
 )
 def test_casing_survives_a_round(word: str, casing: str) -> None:
     if sum(letter.isalpha() for letter in word) > 1:
-        assert casing_of(apply_casing(word, casing)) == casing
+        assert get_casing(apply_casing(word, casing)) == casing
 
 
 @given(st.text(), st.sampled_from(["lower", "title", "upper"]))
 def test_casing_is_defined_for_every_text(word: str, casing: str) -> None:
-    assert casing_of(word) in {"lower", "title", "upper"}
+    assert get_casing(word) in {"lower", "title", "upper"}
     apply_casing(word, casing)
 
 

@@ -25,16 +25,16 @@ CAPITALS = {("de", "years"), ("de", "years_old")}
 
 
 def test_words_are_read_by_list_and_language() -> None:
-    assert "frau" in vocabulary.words("titles", "de")
-    assert vocabulary.words("titles", "de") < vocabulary.words("titles")
-    assert vocabulary.words("titles", "de", "en") == vocabulary.words(
+    assert "frau" in vocabulary.get_words("titles", "de")
+    assert vocabulary.get_words("titles", "de") < vocabulary.get_words("titles")
+    assert vocabulary.get_words("titles", "de", "en") == vocabulary.get_words(
         "titles", "de"
-    ) | vocabulary.words("titles", "en")
-    assert vocabulary.by_language("months.1")["pl"][0] == "styczeń"
-    assert {"no", "nr"} <= vocabulary.words("abbreviations_anywhere")  # no truth value of YAML
-    assert "fields.given" in vocabulary.below("fields")
+    ) | vocabulary.get_words("titles", "en")
+    assert vocabulary.get_words_by_language("months.1")["pl"][0] == "styczeń"
+    assert {"no", "nr"} <= vocabulary.get_words("abbreviations_anywhere")  # no truth value of YAML
+    assert "fields.given" in vocabulary.list_names("fields")
     with pytest.raises(KeyError):
-        vocabulary.words("title")
+        vocabulary.get_words("title")
 
 
 def test_all_lists_are_described_and_all_descriptions_have_lists() -> None:
@@ -48,7 +48,7 @@ def test_entries_are_in_form(language: str) -> None:
     text = (FOLDER / f"{language}.yaml").read_text("utf-8")
     assert text.splitlines()[0] == cldr.head(language).rstrip()
     for key in KNOWN:
-        listed = vocabulary.by_language(key).get(language, ())
+        listed = vocabulary.get_words_by_language(key).get(language, ())
         assert len(listed) == len(set(listed)), key
         for entry in listed:
             small = entry if (language, key) in CAPITALS else entry.lower()
@@ -68,8 +68,8 @@ def test_each_list_is_used() -> None:
 
 def test_no_key_announces_two_kinds() -> None:
     kinds: dict[str, str] = {}
-    for name in vocabulary.below("fields"):
-        for key in vocabulary.words(name):
+    for name in vocabulary.list_names("fields"):
+        for key in vocabulary.get_words(name):
             assert kinds.setdefault(key, name) == name, key
 
 

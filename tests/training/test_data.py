@@ -198,6 +198,6 @@ def test_the_tables_in_the_documents_are_the_measured_rows():
 
 @pytest.mark.parametrize("name", ["masked-lm", "tagger", "reader"])
 def test_what_was_measured_is_what_is_shipped(name):
-    shipped = sorted(adapters.manifest(name)["files"].values())
+    shipped = sorted(adapters.read_manifest(name)["files"].values())
     rows = json.loads(measure.ROWS.read_text(encoding="utf-8"))
     assert {tuple(row["files"]) for row in rows if row["adapter"] == name} == {tuple(shipped)}

@@ -6,7 +6,7 @@ import torch
 from training.data import Marked, Mention, Tagged
 
 from textveil.models import e5
-from textveil.models.entities import LABELS
+from textveil.models.entities import TAGGER_LABELS
 from training import data, generated, tagger
 
 FAMOUS = [
@@ -98,22 +98,22 @@ def test_a_person_keeps_one_name_in_a_text_and_its_casing(monkeypatch):
         ("O", {"O"}),
         ("B-PERSON", {"B-PERSON private", "B-PERSON public"}),
         ("I-LOCATION public", {"I-LOCATION public"}),
-        ("~public", {"O", *(each for each in LABELS if each.endswith(" public"))}),
-        ("?", {*LABELS}),
+        ("~public", {"O", *(each for each in TAGGER_LABELS if each.endswith(" public"))}),
+        ("?", {*TAGGER_LABELS}),
     ],
 )
 def test_labels_that_are_possible(label, allowed):
     bits = tagger.possible(label)
-    assert {each for i, each in enumerate(LABELS) if bits >> i & 1} == allowed
+    assert {each for i, each in enumerate(TAGGER_LABELS) if bits >> i & 1} == allowed
 
 
 def test_the_loss_is_that_of_all_possible_labels_together():
-    logits = torch.randn(1, 4, len(LABELS), generator=torch.Generator().manual_seed(0))
+    logits = torch.randn(1, 4, len(TAGGER_LABELS), generator=torch.Generator().manual_seed(0))
     labels = torch.tensor([[tagger.possible(each) for each in ("O", "B-PERSON", "?", "~private")]])
     total, count = tagger.loss(logits, labels)
     chances = logits.softmax(-1)[0]
-    own = [LABELS.index("B-PERSON private"), LABELS.index("B-PERSON public")]
-    private = [0, *(i for i, each in enumerate(LABELS) if each.endswith(" private"))]
+    own = [TAGGER_LABELS.index("B-PERSON private"), TAGGER_LABELS.index("B-PERSON public")]
+    private = [0, *(i for i, each in enumerate(TAGGER_LABELS) if each.endswith(" private"))]
     expected = -(
         chances[0, 0].log() + chances[1, own].sum().log() + chances[3, private].sum().log()
     )

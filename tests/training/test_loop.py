@@ -27,7 +27,7 @@ def run(folder) -> Run:
         folder=folder,
         rate=0.2,
         shares=(("bias", 1.0), ("", 0.5)),
-        schedule=SCHEDULE,
+        yield_waves=SCHEDULE,
         every=4,
         device="cpu",
     )

@@ -61,7 +61,7 @@ def test_a_merged_adapter_is_the_trained_network():
     model = trained(3)
     base = network()
     changes = {name: tensor.float().numpy() for name, tensor in lowrank.changes(model).items()}
-    merged = adapters.Merged(
+    merged = adapters.MergedWeights(
         {name: tensor.numpy() for name, tensor in base.state_dict().items()}, changes
     )
     base.load_state_dict({name: torch.from_numpy(array) for name, array in merged.items()})
@@ -78,7 +78,7 @@ def test_packed_weights_are_those_that_run(tmp_path, monkeypatch):
         {"config": {}, "base": adapters.BASES["tagger"]},
     )
     monkeypatch.setattr(adapters, "_locate_folder", lambda: tmp_path)
-    found = adapters.Merged({}, adapters.tensors("tagger"))
+    found = adapters.MergedWeights({}, adapters.read_tensors("tagger"))
     assert found.keys() == tensors.keys()
     for name, tensor in tensors.items():
         step = np.abs(tensor.numpy()).max(axis=-1, keepdims=True) / (
@@ -87,7 +87,7 @@ def test_packed_weights_are_those_that_run(tmp_path, monkeypatch):
         assert (np.abs(found[name] - tensor.numpy()) <= step + 1e-6).all()
         if "encoder" in name and tensor.ndim == 2:
             assert np.array_equal(
-                bundled.integers(found[name])[0], bundled.integers(tensor.numpy())[0]
+                bundled.quantize_weight(found[name])[0], bundled.quantize_weight(tensor.numpy())[0]
             )
 
 

@@ -1,6 +1,7 @@
 """Labels of what is private: spans of public corpora that were labelled by reading, and written hard texts.
 
-In: the JSON lines beside this file (ids and offsets, no text of a corpus) with the corpora they belong to; texts
+In: the JSON lines beside this file (ids and offsets, no text of a corpus) with the corpora they
+belong to; texts
 written with their labels as `⟦Anna Kowalska|PERSON|private⟧`. Out: `Labelled` texts, which train or measure.
 Not here: what trains on them (`tagger`) and measures with them (`measure`).
 """
@@ -57,7 +58,8 @@ class Label(NamedTuple):
 class Labelled(NamedTuple):
     """A text with its labels.
 
-    `kind` says where it comes from: a corpus, or what was written (mail, log, ...); `use` is one of `USES`.
+    `kind` says where it comes from: a corpus, or what was written (mail, log, ...); `use` is one of
+    `USES`.
     """
 
     id: str
@@ -107,7 +109,8 @@ def _unmarked(marked: str, name: str) -> tuple[str, list[Label]]:
         value, kind, standing = match.groups()
         if kind not in TYPES or standing not in STANDINGS:
             raise ValueError(
-                f"{name}: types are {', '.join(TYPES)}; standings {', '.join(STANDINGS)}; got {match[0]}"
+                f"{name}: types are {', '.join(TYPES)}; standings {', '.join(STANDINGS)}; got "
+                f"{match[0]}"
             )
         text += marked[at : match.start()]
         labels.append(Label(len(text), len(text) + len(value), kind, standing))

@@ -19,15 +19,24 @@ from textveil.evaluate.attack.learned import Learned
 from textveil.pipeline import Privatizer
 from textveil.table import load_table
 from textveil_bench import run as runs
-from textveil_bench.choose import Comparison, all_public, choices, cost, jobs, markdown, read, run
+from textveil_bench.choose import (
+    Comparison,
+    build_choices,
+    format_all_public,
+    format_costs,
+    format_markdown,
+    jobs,
+    read,
+    run,
+)
 from textveil_bench.choose import material as parts
-from textveil_bench.choose.judges import Judges, WordCounts
+from textveil_bench.choose.judges import Judges, NaiveBayes
 from textveil_bench.choose.plan import PartSizes
-from textveil_bench.choose.risk import AMONG, FIRST, attacked, budgets
+from textveil_bench.choose.risk import TOP_1, TOP_10, find_budgets, measure_risk
 from textveil_bench.data.sources import SOURCES
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.spec import SweepData, SweepEntry
-from textveil_bench.trials import BETWEEN
+from textveil_bench.trials import FIELD_SEPARATOR
 
 WORDS = {
     "sea": [
@@ -140,15 +149,15 @@ def rows(comparison, folder):
 def test_no_text_plays_two_parts(comparison):
     found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
     played = [
-        set(parts.texts(each))
+        set(parts.list_texts(each))
         for each in (found.shelf, found.public, found.pool, found.tuned, found.judged)
     ]
     assert [len(each) for each in played] == [80, 100, 120, 60, 80]
     assert len(set.union(*played)) == sum(map(len, played))
-    one, other = (found.learned_from(60, seed) for seed in (1, 2))
+    one, other = (found.draw_training(60, seed) for seed in (1, 2))
     assert len(one) == len(other) == 60
     assert one.digest != other.digest
-    assert one.digest == found.learned_from(60, 1).digest
+    assert one.digest == found.draw_training(60, 1).digest
 
 
 def test_a_data_set_without_labels_is_refused(tmp_path):
@@ -160,15 +169,15 @@ def test_a_data_set_without_labels_is_refused(tmp_path):
 
 def test_a_map_puts_one_word_for_each_code_and_keeps_fields_apart():
     table = load_table("minilm")
-    first, other = parts.mapped(["The boat sailed\n\nin Ghent", "the Harbour ."], "8", table)
+    first, other = parts.map_to_codes(["The boat sailed\n\nin Ghent", "the Harbour ."], "8", table)
     assert first.startswith("the ")
     assert first.count("\n\n") == 1
     assert other.split()[0] == "the"
     assert {*first.split(), *other.split()} - {"the", "in", "."} <= {
-        table.words[row] for row in parts._read("8").spelling
+        table.words[row] for row in parts._load_book("8").spelling
     }
     with pytest.raises(ConfigError, match="domain-C"):
-        parts.book("8", table, None, None)  # type: ignore[arg-type]
+        parts.resolve_book("8", table, None, None)  # type: ignore[arg-type]
 
 
 # ---- risk ------------------------------------------------------------------------------------------------------------
@@ -179,7 +188,7 @@ def rising(budget: float) -> float:
 
 
 def test_the_budget_of_a_level_is_the_largest_tried_that_is_not_above_it():
-    found, tried = budgets(rising, (0.1, 0.3), 4.0)
+    found, tried = find_budgets(rising, (0.1, 0.3), 4.0)
     for level in (0.1, 0.3):
         assert level * 0.9 <= rising(found[level]) <= level
     assert found[0.1] < found[0.3]
@@ -189,13 +198,13 @@ def test_the_budget_of_a_level_is_the_largest_tried_that_is_not_above_it():
 
 @pytest.mark.parametrize("start", [0.01, 1.0, 50.0])
 def test_where_the_search_starts_does_not_matter(start):
-    assert budgets(rising, (0.2,), start)[0][0.2] == pytest.approx(1.4, abs=0.35)
+    assert find_budgets(rising, (0.2,), start)[0][0.2] == pytest.approx(1.4, abs=0.35)
 
 
 def test_a_level_that_no_budget_reaches_has_none_and_one_that_all_reach_has_the_largest():
-    assert budgets(lambda budget: 0.4, (0.2,), 1.0)[0] == {}
-    assert budgets(lambda budget: 0.1, (0.2,), 1.0, 5.0)[0][0.2] == 5.0
-    assert budgets(rising, (0.9,), 1.0, 2.0)[0][0.9] == 2.0
+    assert find_budgets(lambda budget: 0.4, (0.2,), 1.0)[0] == {}
+    assert find_budgets(lambda budget: 0.1, (0.2,), 1.0, 5.0)[0][0.2] == 5.0
+    assert find_budgets(rising, (0.9,), 1.0, 2.0)[0][0.9] == 2.0
 
 
 def test_a_budget_that_is_refused_counts_as_no_protection():
@@ -204,15 +213,15 @@ def test_a_budget_that_is_refused_counts_as_no_protection():
             raise BudgetError("too large")
         return rising(budget)
 
-    assert 2 < budgets(at, (0.5,), 8.0)[0][0.5] <= 3
+    assert 2 < find_budgets(at, (0.5,), 8.0)[0][0.5] <= 3
 
 
 def test_the_floor_shows_no_equality_whatever_the_mechanisms_do(comparison, tmp_path):
     """Else "what passes alone" would say which words are equal, as numbered placeholders do."""
     alike = replace(comparison, common={**comparison.common, "words.consistent": True})
     seen = {}
-    for series in alike.series("own")[:4]:
-        if (config := series.config(None, 5)) is not None:
+    for series in alike.list_series("own")[:4]:
+        if (config := series.build_config(None, 5)) is not None:
             seen[series.name] = (
                 Privatizer.from_config(config)
                 .privatize("boat and boat and boat and boat")
@@ -230,14 +239,14 @@ def test_words_that_pass_are_named_and_placeholders_are_not():
         public=tuple(f"the {a} near the {b}" for a in WORDS["sea"] for b in WORDS["farm"]),
         simulated=100,
     )
-    hidden = attacked(Privatizer("placeholder"), words, learned)
+    hidden = measure_risk(Privatizer("placeholder"), words, learned)
     assert hidden.words.tolist() == [4.0] * 4
     assert hidden.share == 0
     config = resolve(overrides={"mechanism.name": "krr", "epsilon": 1e-6, "words.oov": "keep"})
-    passed = attacked(Privatizer.from_config(config), ["the quuxify barn"] * 3, learned)
+    passed = measure_risk(Privatizer.from_config(config), ["the quuxify barn"] * 3, learned)
     assert passed.words.tolist() == [2.0] * 3
-    assert (passed.hits[FIRST] >= 1).all()
-    assert (passed.hits[AMONG] >= passed.hits[FIRST]).all()
+    assert (passed.hits[TOP_1] >= 1).all()
+    assert (passed.hits[TOP_10] >= passed.hits[TOP_1]).all()
 
 
 # ---- judges ----------------------------------------------------------------------------------------------------------
@@ -245,12 +254,12 @@ def test_words_that_pass_are_named_and_placeholders_are_not():
 
 def test_judges_learn_from_originals_and_from_releases(comparison):
     found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
-    own, learned = parts.texts(found.judged), found.learned_from(60, 1)
+    own, learned = parts.list_texts(found.judged), found.draw_training(60, 1)
     labels, known = (
         np.array([each.label for each in data.examples]) for data in (found.judged, learned)
     )
     judges = Judges(found.judged, load_table("minilm"), {"general-8": "8"})
-    clean = dict(judges.judge(own, labels, (parts.texts(learned), known), None))
+    clean = dict(judges.score(own, labels, (parts.list_texts(learned), known), None))
     assert set(clean) == {
         "words",
         "counts",
@@ -262,13 +271,13 @@ def test_judges_learn_from_originals_and_from_releases(comparison):
     assert clean["words"].mean() > 0.95
     assert clean["counts"].mean() > 0.95
     reversed_words = [" ".join(word[::-1] for word in text.split()) for text in own]
-    taught = [" ".join(word[::-1] for word in text.split()) for text in parts.texts(learned)]
-    told = dict(judges.judge(reversed_words, labels, (parts.texts(learned), known), taught))
+    taught = [" ".join(word[::-1] for word in text.split()) for text in parts.list_texts(learned)]
+    told = dict(judges.score(reversed_words, labels, (parts.list_texts(learned), known), taught))
     assert told["words"].mean() < 0.7, "it has never seen such words"
     assert told["adaptive words"].mean() > 0.95
     assert told["adaptive counts"].mean() > 0.95
     few = dict(
-        judges.judge(own, labels, (parts.texts(learned), known), None, known=("words", "means"))
+        judges.score(own, labels, (parts.list_texts(learned), known), None, skip=("words", "means"))
     )
     assert few.keys() == clean.keys() - {"words", "means"}
 
@@ -281,7 +290,7 @@ def test_counts_tell_what_is_in_words_drawn_independently():
         " ".join(draws.choices(["boat", "barn"], [0.4 + 0.2 * label, 0.6 - 0.2 * label], k=30))
         for label in labels
     ]
-    learned = WordCounts().fit(texts[:300], np.array(labels[:300]))
+    learned = NaiveBayes().fit(texts[:300], np.array(labels[:300]))
     right = (learned(texts[300:]) == np.array(labels[300:])).mean()
     assert right > 0.8  # the best there is: .87
 
@@ -311,18 +320,20 @@ def test_judges_tell_the_option_that_answers_a_question():
     learned, own = questions(80, 1), questions(60, 2)
     known, labels = (np.array([each.label for each in data.examples]) for data in (learned, own))
     judges = Judges(own, load_table("minilm"), {"general-8": "8"})
-    texts, taught = parts.texts(own), parts.texts(learned)
-    clean = dict(judges.judge(texts, labels, (taught, known), None))
+    texts, taught = parts.list_texts(own), parts.list_texts(learned)
+    clean = dict(judges.score(texts, labels, (taught, known), None))
     assert clean["words"].mean() > 0.95
     cut = [
         text.rpartition("\n\n")[0] for text in texts
     ]  # an option that a release lost is an empty one
-    lost = dict(judges.judge(cut, labels, (taught, known), None))["words"]
+    lost = dict(judges.score(cut, labels, (taught, known), None))["words"]
     assert lost[labels < 3].mean() > 0.95
-    told = dict(judges.judge(shouted(texts, "x"), labels, (taught, known), shouted(taught, "x")))
+    told = dict(judges.score(shouted(texts, "x"), labels, (taught, known), shouted(taught, "x")))
     assert told["adaptive words"].mean() > 0.95
     none = dict(
-        judges.judge(shouted(texts, "x"), labels, (taught, known), [BETWEEN.join("abcde")] * 80)
+        judges.score(
+            shouted(texts, "x"), labels, (taught, known), [FIELD_SEPARATOR.join("abcde")] * 80
+        )
     )
     assert none["adaptive words"].mean() < 0.6, "it learned nothing of what answers a question"
 
@@ -330,7 +341,9 @@ def test_judges_tell_the_option_that_answers_a_question():
 def shouted(texts: Sequence[str], behind: str) -> list[str]:
     """Other words for the same, equal ones alike."""
     return [
-        BETWEEN.join(re.sub(r"\b\w+", rf"\g<0>{behind}", part) for part in text.split(BETWEEN))
+        FIELD_SEPARATOR.join(
+            re.sub(r"\b\w+", rf"\g<0>{behind}", part) for part in text.split(FIELD_SEPARATOR)
+        )
         for text in texts
     ]
 
@@ -338,14 +351,16 @@ def shouted(texts: Sequence[str], behind: str) -> list[str]:
 def test_questions_with_the_same_options_play_one_part_and_have_no_book_of_a_task():
     data = questions(20, 3)
     again = [replace(each, texts=("what else is it", *each.texts[1:])) for each in data.examples]
-    assert len(parts._apart(replace(data, examples=(*data.examples, *again)))) == 20
+    assert len(parts._remove_repeats(replace(data, examples=(*data.examples, *again)))) == 20
     pairs = replace(data, kind="pairs", fields=("a", "b"), examples=tuple(
         Example(texts=(str(i), "the same"), label=0) for i in range(5)
     ))  # fmt: skip
-    assert len(parts._apart(pairs)) == 5
-    shelf = parts.Material(shelf=data, public=data, pool=data, tuned=data, judged=data, every=data)
+    assert len(parts._remove_repeats(pairs)) == 5
+    shelf = parts.TextParts(
+        shelf=data, public=data, pool=data, tuned=data, judged=data, all_public=data
+    )
     with pytest.raises(ConfigError, match="words tell nothing of the letters of options: asked"):
-        parts.book("task-8", load_table("minilm"), shelf, Path("nowhere"))
+        parts.resolve_book("task-8", load_table("minilm"), shelf, Path("nowhere"))
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------
@@ -353,8 +368,8 @@ def test_questions_with_the_same_options_play_one_part_and_have_no_book_of_a_tas
 
 @pytest.mark.slow
 def test_what_is_kept_at_a_risk(rows):
-    (choice,) = choices(rows)
-    kept = {each.family: each for each in (*choice.baselines, *choice.kept)}
+    (choice,) = build_choices(rows)
+    kept = {each.family: each for each in (*choice.baselines, *choice.family_scores)}
     assert kept["identity"].share.value == 1
     assert kept["mask"].share.value == 0
     assert abs(kept["uniform"].share.value) < 0.3
@@ -362,16 +377,16 @@ def test_what_is_kept_at_a_risk(rows):
     assert kept["codes"].statement == pytest.approx(
         {"kind": "ldp", "metric": None, "epsilon": 3.0, "local_dp": 3.0}
     )
-    assert kept["codes"].first is not None
+    assert kept["codes"].top_1 is not None
     assert choice.texts == (80, 40)
     if "rankcape" in kept:
         assert choice.paper is kept["rankcape"]
-        lead = choice.lead(kept["codes"])
+        lead = choice.compute_lead(kept["codes"])
         assert lead is not None
         assert lead.value == pytest.approx(kept["codes"].share.value - choice.paper.share.value)
     else:
         assert "rankcape" in choice.missing
-    printed = "\n".join(markdown([choice]))
+    printed = "\n".join(format_markdown([choice]))
     assert "| codes | **" in printed
     assert choice.to_json()["families"][0]["share"] == {"value": 1.0, "low": 1.0, "high": 1.0}
 
@@ -385,7 +400,7 @@ def test_what_an_earlier_run_had_chosen_does_not_count(rows):
         for row in codes
         for other in ({"value": 2.5}, {"series": "codes, C 9"})
     ]
-    (choice,), (same,) = choices(rows), choices([*rows, *older])
+    (choice,), (same,) = build_choices(rows), build_choices([*rows, *older])
     assert same.to_json() == choice.to_json()
 
 
@@ -411,10 +426,10 @@ def test_a_mechanism_that_was_not_run_at_a_level_is_not_said_to_miss_it(rows):
         return {**row, **found, "levels": [[level, *rest] for _, *rest in row["levels"]]}
 
     more = [at(row, 0.5) for row in rows if row["family"] == "codes"]
-    low, high = choices([*rows, *more])
+    low, high = build_choices([*rows, *more])
     assert (low.level, high.level) == (0.3, 0.5)
-    assert {each.family for each in low.kept} | set(low.missing) == {"codes", "rankcape"}
-    assert {each.family for each in high.kept} == {"codes"}
+    assert {each.family for each in low.family_scores} | set(low.missing) == {"codes", "rankcape"}
+    assert {each.family for each in high.family_scores} == {"codes"}
     assert high.missing == {}
 
 
@@ -431,8 +446,8 @@ def test_only_the_options_that_were_best_on_the_tuned_texts_are_shown(rows):
             wrong = {name: "0" * len(bits) for name, bits in right.items()}
             more.append(row | {"series": "codes, others", "levels": [[level, budget, risk, wrong]]})
     assert len(more) == 3
-    (choice,) = choices([*rows, *more])
-    assert [each.series for each in choice.kept if each.family == "codes"] == ["codes"]
+    (choice,) = build_choices([*rows, *more])
+    assert [each.series for each in choice.family_scores if each.family == "codes"] == ["codes"]
 
 
 @pytest.mark.slow
@@ -440,9 +455,9 @@ def test_one_budget_may_be_that_of_two_levels(comparison, folder, rows, tmp_path
     """The codes have no more than 3 at either level, so that one cell is judged for both."""
     shutil.copytree(folder, tmp_path / "run")
     both = replace(comparison, levels=(0.3, 0.9)).narrowed(["codes"])
-    found = choices(run(both, tmp_path / "run", places=runs.Folders()))
+    found = build_choices(run(both, tmp_path / "run", places=runs.Folders()))
     assert [choice.level for choice in found] == [0.3, 0.9]
-    one, other = ([each.share.value for each in choice.kept] for choice in found)
+    one, other = ([each.share.value for each in choice.family_scores] for choice in found)
     assert one == other
     assert len(one) == 1
 
@@ -457,7 +472,7 @@ def test_each_level_has_a_row_and_a_budget_of_its_own(comparison, folder, rows, 
     assert {
         tuple(row["asked"]) for row in made if row["key"] not in known and row["stage"] == "tuned"
     } == {(0.5,)}
-    assert [choice.level for choice in choices(made)] == [0.3, 0.5]
+    assert [choice.level for choice in build_choices(made)] == [0.3, 0.5]
 
 
 @pytest.mark.slow
@@ -474,7 +489,7 @@ def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(
     monkeypatch.setattr(jobs, "compute", computed)
     assert run(comparison, folder, places=runs.Folders()) == rows
     assert asked == []
-    path = folder / jobs.FILE
+    path = folder / jobs.ROWS_FILE
     path.write_text(path.read_text()[:-40])
     again = run(comparison, folder, places=runs.Folders())
     assert len(asked) == 1
@@ -482,7 +497,7 @@ def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(
         row["right"] for row in rows if row["stage"] == "judged"
     ]
     assert len(read(folder)) == len(rows)
-    assert len(list(cost(again))) == len(rows)
+    assert len(list(format_costs(again))) == len(rows)
 
 
 @pytest.mark.slow
@@ -497,8 +512,8 @@ def test_rows_of_fewer_judges_are_judged_by_the_others_and_not_attacked_again(
         for right in rights(row):
             for name in [name for name in right if "counts" in name]:
                 del right[name]
-    (tmp_path / jobs.FILE).write_text("".join(json.dumps(row) + "\n" for row in plain))
-    monkeypatch.setattr(jobs, "attacked", None)
+    (tmp_path / jobs.ROWS_FILE).write_text("".join(json.dumps(row) + "\n" for row in plain))
+    monkeypatch.setattr(jobs, "measure_risk", None)
     again = run(comparison, tmp_path, places=runs.Folders())
     assert read(tmp_path) == again
     for row, before, other in zip(rows, plain, again, strict=True):
@@ -508,14 +523,14 @@ def test_rows_of_fewer_judges_are_judged_by_the_others_and_not_attacked_again(
             assert found | few == found
             if row["family"] != "codes":  # there a draw depends on where the book lies
                 assert found == all_
-    size = (tmp_path / jobs.FILE).stat().st_size
+    size = (tmp_path / jobs.ROWS_FILE).stat().st_size
     assert run(comparison, tmp_path, places=runs.Folders()) == again
-    assert (tmp_path / jobs.FILE).stat().st_size == size
+    assert (tmp_path / jobs.ROWS_FILE).stat().st_size == size
 
 
 @pytest.mark.slow
 def test_rows_show_no_text(folder, rows):
-    content = (folder / jobs.FILE).read_text()
+    content = (folder / jobs.ROWS_FILE).read_text()
     assert not any(word in content for word in ("harbour", "tractor", "orchard"))
 
 
@@ -538,21 +553,23 @@ def test_the_packaged_comparisons_are_whole(name):
     found = Comparison.read(name)
     for data in found.data:
         assert data.name in SOURCES
-        for each in found.series(data.called):
-            assert each.searched or each.whose == "baseline"
+        for each in found.list_series(data.row_name):
+            assert each.is_searched or each.whose == "baseline"
             if "table.codes" not in each.settings:
-                each.config(each.start)
+                each.build_config(each.start)
     assert found.levels == LEVELS[name]
 
 
 def test_a_comparison_has_all_kinds_of_entries_and_can_be_narrowed():
     found = Comparison.read("choose")
-    assert {each.whose for each in found.series("ag_news")} == {"baseline", "paper", "ours"}
-    assert [each.name for each in found.narrowed(["ag_news", "rankcape"]).entries] == ["rankcape"]
-    assert found.narrowed(["ag_news"], [0.2, 0.05]).levels == (0.05, 0.2)
-    assert found.narrowed(["ag_news"]).levels == found.levels
+    assert {each.whose for each in found.list_series("ag_news")} == {"baseline", "paper", "ours"}
+    assert [each.name for each in found.select_part(["ag_news", "rankcape"]).entries] == [
+        "rankcape"
+    ]
+    assert found.select_part(["ag_news"], [0.2, 0.05]).levels == (0.05, 0.2)
+    assert found.select_part(["ag_news"]).levels == found.levels
     with pytest.raises(ConfigError, match="less than 1"):
-        found.narrowed([], [1.5])
+        found.select_part([], [1.5])
     with pytest.raises(UnknownName, match="comparison, as a file or in the package"):
         Comparison.read("nothing")
 
@@ -581,9 +598,11 @@ def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, 
         all_public=True,
     )
     both = jobs._attack_again(
-        job, replace(held := jobs._held(job), well_read=held.learned), {"attack": 0.0}
+        job,
+        replace(held := jobs._load_cache(job), all_public_attacker=held.attacker),
+        {"attack": 0.0},
     )
     assert both["risk"] == both["all"] == found[-1]["risk"], "both attack one release"
-    lines = list(all_public(again))
+    lines = list(format_all_public(again))
     assert sum(line.startswith("| ") for line in lines) == len(found) + 1
-    assert list(all_public(rows)) == []
+    assert list(format_all_public(rows)) == []

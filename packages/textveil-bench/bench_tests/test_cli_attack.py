@@ -7,7 +7,7 @@ import pytest
 
 from textveil import cli
 from textveil.config import registry
-from textveil.evaluate.risk import CHOOSING
+from textveil.evaluate.risk import REDRAW_WARNING
 from textveil.pipeline import privatizer
 from textveil_bench.cli import attack as verb
 
@@ -39,7 +39,7 @@ def test_a_table_of_rates(capsys, letters):
     code, out, err = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "--seed", 1)
     assert code == 0
     assert re.search(r"neighbour +Pr@1 \(cosine\) +0\.\d{3} +0\.\d{3} to 0\.\d{3} +17\b", out)
-    assert err.split() == CHOOSING.split()
+    assert err.split() == REDRAW_WARNING.split()
 
 
 def test_json_is_one_object_of_rates(capsys, letters):
@@ -47,7 +47,7 @@ def test_json_is_one_object_of_rates(capsys, letters):
     found = json.loads(out)
     assert code == 0
     assert found["texts"] == 3
-    assert found["caution"] == CHOOSING
+    assert found["caution"] == REDRAW_WARNING
     assert found["file"] == "letters.txt"
     assert found["seeded"] is True
     assert "seed" not in found["configuration"]
@@ -216,13 +216,13 @@ def test_what_takes_long_is_asked_for(capsys, letters):
     assert list(dict.fromkeys(re.findall(r"^ (\w+)  ", out, re.M))) == ["attack", *quick]
     assert "top-1 (unigram)" in out
     assert "top-1 (context)" not in out
-    others = [name for name in registry.names("attack") if name not in quick]
+    others = [name for name in registry.list_names("attack") if name not in quick]
     assert (
         f"Not run, because not asked for: {', '.join(others)}. --attacks all runs them, too."
         in " ".join(err.split())
     )
-    assert verb._chosen(None, {"semantic": {"share": 0.1}}) == [*quick, "semantic"]
-    assert verb._chosen("all", {}) == registry.names("attack")
+    assert verb._choose_attacks(None, {"semantic": {"share": 0.1}}) == [*quick, "semantic"]
+    assert verb._choose_attacks("all", {}) == registry.list_names("attack")
 
 
 @pytest.mark.parametrize("verb", ["attack", "measure"])

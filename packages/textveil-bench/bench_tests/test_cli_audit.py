@@ -61,7 +61,7 @@ def test_all_runs_over_every_name(run, twin) -> None:
     code, out, _ = run("--all", "--small", "--checks", "totality", "--json")
     found = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert len(found) == len(registry.names("mechanism"))
+    assert len(found) == len(registry.list_names("mechanism"))
     assert {each["verdict"] for each in found} == {"holds"}
 
 

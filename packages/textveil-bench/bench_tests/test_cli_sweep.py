@@ -7,7 +7,7 @@ from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil.models.context import LanguageModel
 from textveil.pipeline import Privatizer, sweep
-from textveil.pipeline.results import Rehearsal
+from textveil.pipeline.results import EvaluationRun
 from textveil.table.embedding import EmbeddingTable
 
 TEXTS = [
@@ -30,13 +30,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many positions the language model was asked about, call by call."""
     found: list[int] = []
-    logits = LanguageModel.logits
+    logits = LanguageModel.compute_logits
 
     def counting(self: LanguageModel, texts: Any, positions: Any, hidden: Any = None) -> Any:
         found.append(len(positions))
         return logits(self, texts, positions, hidden)
 
-    monkeypatch.setattr(LanguageModel, "logits", counting)
+    monkeypatch.setattr(LanguageModel, "compute_logits", counting)
     return found
 
 
@@ -59,12 +59,12 @@ def several(
     ]
 
 
-def same(one: Rehearsal, other: Rehearsal) -> bool:
+def same(one: EvaluationRun, other: EvaluationRun) -> bool:
     return (
         [result.text for result in one.results] == [result.text for result in other.results]
         and [result.guarantee.to_json() for result in one.results]
         == [r.guarantee.to_json() for r in other.results]
-        and bool((one.drawn == other.drawn).all())
+        and bool((one.drawn_rows == other.drawn_rows).all())
         and bool((one.parameter == other.parameter).all())
     )
 

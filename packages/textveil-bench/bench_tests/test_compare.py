@@ -9,7 +9,7 @@ import pytest
 
 from bench_tests import synthetic
 from textveil.errors import ConfigError, InputError
-from textveil_bench.compare import MetricKey, chance, series
+from textveil_bench.compare import MetricKey, build_series, find_chance
 from textveil_bench.estimates import difference
 
 ACCURACY = MetricKey("head", "accuracy")
@@ -26,7 +26,7 @@ def of(found, name):
 
 
 def test_series_have_their_budgets_in_order_whatever_that_of_the_rows(rows):
-    found = series(reversed(rows))
+    found = build_series(reversed(rows))
     noise = of(found, "noise")
     assert [cell.budget for cell in noise.cells] == [40, 60, 80, 120, 160]
     assert all(cell.seeds == (1, 2, 3) for cell in noise.cells)
@@ -40,7 +40,7 @@ def test_series_have_their_budgets_in_order_whatever_that_of_the_rows(rows):
 
 
 def test_a_value_is_the_mean_over_seeds_of_sums_over_words(rows):
-    cell = of(series(rows), "noise").cells[2]
+    cell = of(build_series(rows), "noise").cells[2]
     own = [row for row in rows if row["series"] == "noise" and row["budget"]["value"] == 80]
     assert len(own) == 3
     right = np.mean([row["scores"][0]["values"] for row in own])
@@ -55,8 +55,8 @@ def test_a_value_is_the_mean_over_seeds_of_sums_over_words(rows):
     assert cell.estimates[EXPOSED].value == pytest.approx(
         sums / sum(sum(weights) for _, weights in guessed)
     )
-    assert chance(ACCURACY, [cell]) == 0.5
-    assert chance(EXPOSED, [cell]) is None
+    assert find_chance(ACCURACY, [cell]) == 0.5
+    assert find_chance(EXPOSED, [cell]) is None
 
 
 def test_seeds_are_averaged_before_texts_are_drawn(rows):
@@ -64,7 +64,7 @@ def test_seeds_are_averaged_before_texts_are_drawn(rows):
     own = [row for row in rows if row["series"] == "noise"]
     single = [row for row in own if row["seed"] == 1]
     tripled = [dict(copy.deepcopy(row), seed=seed) for row in single for seed in (1, 2, 3)]
-    (one,), (three,), (real,) = series(single), series(tripled), series(own)
+    (one,), (three,), (real,) = build_series(single), build_series(tripled), build_series(own)
     widths = [
         np.ptp([e.interval.low, e.interval.high])
         for e in (s.cells[2].estimates[ACCURACY] for s in (one, three, real))
@@ -77,26 +77,28 @@ def test_texts_without_a_value_count_nothing(rows):
     row = copy.deepcopy(rows[0])
     score = row["scores"][1]
     score["values"], score["weights"] = [None, 1.0, 0.0, 0.5], [3, 1, 1, 0]
-    (found,) = series([row])
+    (found,) = build_series([row])
     sample = found.cells[0].scores[EXPOSED].sample
     assert sample.sums[:5].tolist() == [0, 1, 0, 0, 0]
     assert sample.sizes[:5].tolist() == [0, 1, 1, 0, 0]
     assert len(sample.sums) == 60  # the attack looked at the first four
     score["values"], score["weights"] = [None], [0]
-    (found,) = series([row])
+    (found,) = build_series([row])
     assert EXPOSED not in found.cells[0].estimates
 
 
 def test_at_equal_risk(rows):
-    noise = of(series(rows), "noise")
-    points = [(values[0].value, values[1].value) for _, values in noise.curve(EXPOSED, ACCURACY)]
+    noise = of(build_series(rows), "noise")
+    points = [
+        (values[0].value, values[1].value) for _, values in noise.list_points(EXPOSED, ACCURACY)
+    ]
     level = 0.1
     (low, one), (high, other) = next((a, b) for a, b in pairwise(points) if a[0] <= level <= b[0])
-    found = noise.at_risk(EXPOSED, ACCURACY, level)
+    found = noise.estimate_at_risk(EXPOSED, ACCURACY, level)
     assert found is not None
     assert found.value == pytest.approx(one + (other - one) * (level - low) / (high - low))
-    assert noise.at_risk(EXPOSED, ACCURACY, 0.99) is None
-    assert noise.at_risk(EXPOSED, MetricKey("head", "F1"), level) is None
+    assert noise.estimate_at_risk(EXPOSED, ACCURACY, 0.99) is None
+    assert noise.estimate_at_risk(EXPOSED, MetricKey("head", "F1"), level) is None
 
 
 def test_a_budget_that_was_chosen_for_a_level_stands_for_it_where_the_curve_ends(rows):
@@ -105,7 +107,7 @@ def test_a_budget_that_was_chosen_for_a_level_stands_for_it_where_the_curve_ends
         for row in rows
         if row["series"] == "noise" and row["budget"]["value"] in (80, 120)
     ]
-    (noise,) = series(own)
+    (noise,) = build_series(own)
     low = noise.cells[0].estimates[EXPOSED].value
     near, far = (
         0.95 * low,
@@ -114,21 +116,23 @@ def test_a_budget_that_was_chosen_for_a_level_stands_for_it_where_the_curve_ends
     for level, expected in ((near, noise.cells[0].estimates[ACCURACY].value), (far, None)):
         for row in own:
             row["level"] = {80: level, 120: 0.5}[row["budget"]["value"]]
-        (noise,) = series(own)
-        found = noise.at_risk(EXPOSED, ACCURACY, level)
+        (noise,) = build_series(own)
+        found = noise.estimate_at_risk(EXPOSED, ACCURACY, level)
         assert (found and found.value) == expected
-    assert noise.at_risk(EXPOSED, ACCURACY, 0.3 * low) is None, "no budget was chosen for it"
+    assert noise.estimate_at_risk(EXPOSED, ACCURACY, 0.3 * low) is None, (
+        "no budget was chosen for it"
+    )
 
 
 def test_differences_are_paired_over_texts(rows):
-    found = series(rows)
+    found = build_series(rows)
     one, other = (of(found, name).cells[2].estimates[ACCURACY] for name in ("cape", "santext+"))
     paired = difference(one, other)
     assert paired.draws.std() < 0.8 * np.hypot(one.draws.std(), other.draws.std())
 
 
 def test_slices_are_quarters_by_length_and_together_the_whole(rows):
-    cell = of(series(rows), "noise").cells[2]
+    cell = of(build_series(rows), "noise").cells[2]
     lengths = np.array(cell.row["lengths"])
     sample = cell.scores[EXPOSED].sample
     parts = cell.slices[EXPOSED]
@@ -144,14 +148,14 @@ def test_slices_are_quarters_by_length_and_together_the_whole(rows):
     assert set(cell.slices) == set(cell.estimates)
     # texts of one length are one slice
     row = copy.deepcopy(rows[0]) | {"lengths": [7] * 60}
-    (alone,) = series([row])
+    (alone,) = build_series([row])
     assert [name for name, _ in alone.cells[0].slices[ACCURACY]] == ["shortest quarter (7 words)"]
 
 
 def test_a_later_row_takes_the_place_of_an_earlier_one(rows):
     again = copy.deepcopy(rows[0])
     again["scores"][0]["values"] = [0.0] * 60
-    (found,) = series([rows[0], again])
+    (found,) = build_series([rows[0], again])
     assert found.cells[0].estimates[ACCURACY].value == 0
     assert found.cells[0].seeds == (1,)
 
@@ -161,16 +165,16 @@ def test_what_is_refused(rows):
     other["configuration"]["mechanism"]["k"] = 7
     other["seed"] = 9
     with pytest.raises(ConfigError, match="may differ only in budget and seed"):
-        series([rows[-1], other])
+        build_series([rows[-1], other])
     for broken in ({"series": "x"}, {**rows[0], "scores": [{}]}, {**rows[0], "lengths": [1]}):
         with pytest.raises(InputError, match="rows of the bench"):
-            series([broken])
+            build_series([broken])
 
 
 def test_other_texts_are_another_data_set(rows):
     other = copy.deepcopy(rows[0])
     other["data"]["digest"] = "another"
-    found = series([rows[0], other])
+    found = build_series([rows[0], other])
     assert [each.data.digest for each in found] == ["sst2-60", "another"]
     with pytest.raises(ConfigError, match="same texts"):
         difference(*(each.cells[0].estimates[ACCURACY] for each in found))

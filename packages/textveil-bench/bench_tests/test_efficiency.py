@@ -8,11 +8,11 @@ from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, MechanismError
 from textveil.table import store, vectors
-from textveil.text.frequency import counts
-from textveil_bench.efficiency import Load, MeasuredSetup, measure, written
-from textveil_bench.process import best, clocked, quickest
+from textveil.text.frequency import load_counts
+from textveil_bench.efficiency import MeasuredSetup, Workload, draw_texts, measure
+from textveil_bench.process import measure_best_run, measure_best_seconds, measure_run
 
-LOAD = Load(words=5, texts=2, batch=3)
+LOAD = Workload(words=5, texts=2, batch=3)
 METRICS = [
     *("setup", "setup: packages", "setup: table", "setup: mechanism"),
     *("one text", "a text of two", "a word of many"),
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
         for word, row in zip(NOUNS, gaussian_rows(60, 8, 1), strict=True)
     ]
     (where / "tiny.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with vectors.opened(str(where / "tiny.txt")) as found:
+    with vectors.open_vectors(str(where / "tiny.txt")) as found:
         store.build(found, where / "tiny")
     return str(where / "tiny")
 
@@ -66,13 +66,13 @@ def test_what_cannot_be_measured_says_what_its_process_said(folder):
 
 
 def test_texts_are_those_of_public_frequency_and_always_the_same():
-    texts = written(words=40, texts=50)
-    assert texts == written(words=40, texts=50)
+    texts = draw_texts(words=40, texts=50)
+    assert texts == draw_texts(words=40, texts=50)
     assert {len(text.split(" ")) for text in texts} == {40}
     words = " ".join(texts).split(" ")
-    assert set(words) <= set(counts())
-    most = max(counts(), key=lambda word: counts()[word])
-    expected = counts()[most] / sum(counts().values())
+    assert set(words) <= set(load_counts())
+    most = max(load_counts(), key=lambda word: load_counts()[word])
+    expected = load_counts()[most] / sum(load_counts().values())
     spread = np.sqrt(expected * (1 - expected) / len(words))
     assert (
         abs(words.count(most) / len(words) - expected) < 5 * spread
@@ -87,14 +87,14 @@ def test_no_text_is_measured_twice(monkeypatch, folder):
         return type("Done", (), {"returncode": 0, "stdout": "[]\n", "stderr": ""})
 
     monkeypatch.setattr(subprocess, "run", ran)
-    assert list(measure([subject(folder)], Load(words=9, texts=4, batch=5))) == []
+    assert list(measure([subject(folder)], Workload(words=9, texts=4, batch=5))) == []
     assert len(asked["texts"]) == len(set(asked["texts"])) == 1 + 4 + 2 * 4 + 5
     assert asked["singles"] == 4
 
 
 def test_a_load_has_a_text_at_least():
     with pytest.raises(ConfigError, match="texts"):
-        Load(texts=0)
+        Workload(texts=0)
 
 
 # ---- the clock -------------------------------------------------------------------------------------------------------
@@ -102,22 +102,22 @@ def test_a_load_has_a_text_at_least():
 
 def test_the_first_run_does_not_count():
     runs = []
-    quickest(lambda: runs.append(len(runs)), 3)
+    measure_best_run(lambda: runs.append(len(runs)), 3)
     assert runs == [0, 1, 2, 3]
-    assert best(lambda: None, 1) >= 0
-    wall, processors = clocked(lambda: sum(range(1000)))
+    assert measure_best_seconds(lambda: None, 1) >= 0
+    wall, processors = measure_run(lambda: sum(range(1000)))
     assert wall > 0
     assert processors >= 0
 
 
 HELD = """
-from textveil_bench.process import peak_memory
+from textveil_bench.process import read_peak_memory
 
-before = peak_memory()
+before = read_peak_memory()
 held = b"x" * (1 << 27)
-after = peak_memory()
+after = read_peak_memory()
 del held
-print(before, after, peak_memory())
+print(before, after, read_peak_memory())
 """
 
 

@@ -8,12 +8,12 @@ from textveil_bench import estimates as bootstrap
 from textveil_bench.estimates import (
     Estimate,
     Sample,
-    at,
-    best,
+    compute_estimates,
     difference,
-    estimates,
+    draw_resamples,
+    estimate_best,
+    interpolate,
     ratio,
-    resamples,
 )
 
 RNG = np.random.default_rng
@@ -32,11 +32,11 @@ def sample(sums, sizes=None, texts="t", **known):
 def one(values, weights=None, **known):
     values = np.asarray(values, dtype=float)
     sums = values if weights is None else values * weights
-    return estimates([sample(sums, weights, **known)])[0]
+    return compute_estimates([sample(sums, weights, **known)])[0]
 
 
 def test_a_resample_has_as_many_texts_and_any_of_them():
-    counts = resamples(50)
+    counts = draw_resamples(50)
     assert counts.shape == (bootstrap.RESAMPLES, 50)
     assert (counts.sum(axis=1) == 50).all()
     # each count is binomial(50, 1/50): 100,000 of them have their mean and variance to three digits
@@ -46,10 +46,10 @@ def test_a_resample_has_as_many_texts_and_any_of_them():
 
 
 def test_many_texts_are_drawn_in_pieces_and_each_resample_is_whole(monkeypatch):
-    monkeypatch.setattr(bootstrap, "CELLS", 999)
-    resamples.cache_clear()
-    pieces = resamples(7).copy()
-    resamples.cache_clear()
+    monkeypatch.setattr(bootstrap, "MAX_RESAMPLE_CELLS", 999)
+    draw_resamples.cache_clear()
+    pieces = draw_resamples(7).copy()
+    draw_resamples.cache_clear()
     assert (pieces.sum(axis=1) == 7).all()
     assert pieces.var() == pytest.approx(6 / 7, abs=0.05)
 
@@ -79,7 +79,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     rng = RNG(3)
     held = sum(
         found.interval.low <= 0.3 <= found.interval.high
-        for found in estimates([sample(rng.random(100) < 0.3) for _ in range(300)])
+        for found in compute_estimates([sample(rng.random(100) < 0.3) for _ in range(300)])
     )
     assert held / 300 > 0.87
     assert held < 300  # and they are no wider than needed
@@ -101,16 +101,16 @@ def test_of_other_texts_nothing_is_compared():
         with pytest.raises(ConfigError, match="same texts"):
             compare(one([1.0, 2.0]), one([1.0, 2.0], texts="others"))
     with pytest.raises(ConfigError, match="same texts"):
-        at([one([0.1, 0.2])], [one([1.0, 2.0], texts="others")], 0.1)
+        interpolate([one([0.1, 0.2])], [one([1.0, 2.0], texts="others")], 0.1)
     with pytest.raises(ConfigError, match="same texts"):
-        estimates([sample([1.0]), sample([1.0], texts="others")])
+        compute_estimates([sample([1.0]), sample([1.0], texts="others")])
 
 
 def test_the_ratio_of_two_figures_above_chance():
     rng = RNG(5)
     right = rng.random(400)
     good, bad = one(right < 0.8), one(right < 0.65)
-    found = ratio(good.minus(0.5), bad.minus(0.5))
+    found = ratio(good.subtract(0.5), bad.subtract(0.5))
     assert found.value == pytest.approx((good.value - 0.5) / (bad.value - 0.5))
     assert found.interval.low < found.value < found.interval.high
     brute = [
@@ -121,7 +121,7 @@ def test_the_ratio_of_two_figures_above_chance():
     assert found.interval.low == pytest.approx(low, abs=0.1)
     assert found.interval.high == pytest.approx(high, rel=0.1)
     assert (
-        ratio(good.minus(0.5), bad.minus(0.9)).value == np.inf
+        ratio(good.subtract(0.5), bad.subtract(0.9)).value == np.inf
     )  # nothing is a multiple of what is below chance
 
 
@@ -132,13 +132,13 @@ def constant(value):
 def test_a_figure_at_equal_risk_lies_on_the_line_between_two_points():
     risks, figures = [constant(x) for x in (0.3, 0.1, 0.2)], [constant(y) for y in (0.9, 0.5, 0.6)]
     for level, expected in ((0.1, 0.5), (0.15, 0.55), (0.2, 0.6), (0.25, 0.75), (0.3, 0.9)):
-        found = at(risks, figures, level)
+        found = interpolate(risks, figures, level)
         assert found is not None
         assert found.value == pytest.approx(expected)
         assert found.draws == pytest.approx(expected)
-    assert at(risks, figures, 0.09) is None
-    assert at(risks, figures, 0.31) is None
-    assert at([], [], 0.1) is None
+    assert interpolate(risks, figures, 0.09) is None
+    assert interpolate(risks, figures, 0.31) is None
+    assert interpolate([], [], 0.1) is None
 
 
 def test_at_equal_risk_both_risk_and_figure_are_drawn_again():
@@ -146,7 +146,7 @@ def test_at_equal_risk_both_risk_and_figure_are_drawn_again():
     texts, words = 400, rng.integers(5, 15, 400).astype(float)
     guessed = [rng.binomial(words.astype(int), p) / words for p in (0.05, 0.15)]
     right = [rng.random(texts) < p for p in (0.55, 0.75)]
-    found = at([one(g, words) for g in guessed], [one(r) for r in right], 0.1)
+    found = interpolate([one(g, words) for g in guessed], [one(r) for r in right], 0.1)
     assert found is not None
 
     def by_hand(rows):
@@ -157,7 +157,7 @@ def test_at_equal_risk_both_risk_and_figure_are_drawn_again():
     brute = [by_hand(rng.integers(0, texts, texts)) for _ in range(2000)]
     assert found.value == pytest.approx(by_hand(slice(None)))
     assert found.draws.std() == pytest.approx(np.std(brute), rel=0.1)
-    fixed = at([constant(g) for g in (0.05, 0.15)], [one(r) for r in right], 0.1)
+    fixed = interpolate([constant(g) for g in (0.05, 0.15)], [one(r) for r in right], 0.1)
     assert fixed is not None
     assert found.draws.std() != pytest.approx(fixed.draws.std(), rel=1e-6)
 
@@ -165,16 +165,16 @@ def test_at_equal_risk_both_risk_and_figure_are_drawn_again():
 def test_a_resample_that_does_not_reach_the_level_counts_with_its_nearest_end():
     draws = np.linspace(0.05, 0.25, bootstrap.RESAMPLES)
     risks = [Estimate(texts="t", value=0.1, draws=draws), constant(0.3)]
-    found = at(risks, [constant(0.5), constant(0.7)], 0.12)
+    found = interpolate(risks, [constant(0.5), constant(0.7)], 0.12)
     assert found is not None
     assert found.draws[-1] == pytest.approx(0.5)
     assert found.draws[0] == pytest.approx(0.5 + 0.2 * 0.07 / 0.25)
 
 
 def test_where_all_texts_are_alike_the_known_interval_stands():
-    found = one(np.zeros(20), known=(0.0, 0.17))
+    found = one(np.zeros(20), fallback_interval=(0.0, 0.17))
     assert (found.interval.low, found.interval.high) == (0.0, 0.17)
-    above = found.minus(0.1).interval
+    above = found.subtract(0.1).interval
     assert (above.low, above.high) == pytest.approx((-0.1, 0.07))
 
 
@@ -186,12 +186,12 @@ def test_geometric_figures_are_means_of_logarithms():
 
 
 def test_some_texts_only():
-    whole = sample([1.0, 0.0, 0.0, 1.0], known=(0.2, 0.8))
-    part = whole.where(np.array([True, False, False, True]))
-    (found,) = estimates([part])
+    whole = sample([1.0, 0.0, 0.0, 1.0], fallback_interval=(0.2, 0.8))
+    part = whole.select_texts(np.array([True, False, False, True]))
+    (found,) = compute_estimates([part])
     assert found.value == 1.0
     assert found.interval.low == found.interval.high == 1.0
-    assert np.isnan(found.draws).sum() == (resamples(4)[:, [0, 3]].sum(axis=1) == 0).sum() > 0
+    assert np.isnan(found.draws).sum() == (draw_resamples(4)[:, [0, 3]].sum(axis=1) == 0).sum() > 0
 
 
 def test_the_best_of_several_that_are_equal_is_no_better_than_one():
@@ -199,8 +199,10 @@ def test_the_best_of_several_that_are_equal_is_no_better_than_one():
     off, figures = [], list[Estimate]()
     for seed in range(40):
         values = np.random.default_rng(seed).normal(size=(10, 200))
-        figures = estimates([Sample(texts="t", sums=each, sizes=np.ones(200)) for each in values])
-        found = best(figures)
+        figures = compute_estimates(
+            [Sample(texts="t", sums=each, sizes=np.ones(200)) for each in values]
+        )
+        found = estimate_best(figures)
         assert found is not None
         off.append((max(each.value for each in figures), found.value))
     error = 1 / np.sqrt(200)
@@ -209,5 +211,5 @@ def test_the_best_of_several_that_are_equal_is_no_better_than_one():
         "the mean of the largest of ten; 0.59 / sqrt(40) is its error"
     )
     assert abs(corrected) < 0.6
-    assert best(figures[:1]) is figures[0]
-    assert best([]) is None
+    assert estimate_best(figures[:1]) is figures[0]
+    assert estimate_best([]) is None

@@ -12,17 +12,17 @@ from textveil.text import frequency
 from textveil_bench import fantasy
 from textveil_bench.data.loading import load
 from textveil_bench.fantasy import (
-    QUESTIONS,
+    QUESTIONS_PER_PARAGRAPH,
     Passage,
     Question,
-    accepted,
     ask,
-    examples,
+    build_examples,
+    build_passage,
+    format_lines,
     generate,
-    lines,
 )
 
-GRAMMAR = fantasy._grammar()
+GRAMMAR = fantasy._load_grammar()
 
 
 # ---- the grammar ---------------------------------------------------------------------------------------------------
@@ -32,10 +32,12 @@ GRAMMAR = fantasy._grammar()
 def test_thousands_of_paragraphs_differ():
     found = list(generate(2000, seed=3))
     assert len({passage.context for passage in found}) == 2000
-    assert Counter(len(passage.questions) for passage in found) == {QUESTIONS: 2000}
+    assert Counter(len(passage.questions) for passage in found) == {QUESTIONS_PER_PARAGRAPH: 2000}
     answers = Counter(question.answer for passage in found for question in passage.questions)
     assert len(answers) > 500
-    assert max(answers.values()) < 0.02 * QUESTIONS * 2000, "no answer is worth guessing"
+    assert max(answers.values()) < 0.02 * QUESTIONS_PER_PARAGRAPH * 2000, (
+        "no answer is worth guessing"
+    )
 
 
 def test_every_answer_stands_once_in_its_paragraph_and_not_in_its_question():
@@ -59,7 +61,7 @@ def test_a_seed_repeats_and_a_larger_count_begins_alike():
 
 
 def test_invented_names_are_no_words():
-    known = frequency.counts()
+    known = frequency.load_counts()
     common = {
         word.lower()
         for answers in GRAMMAR["answers"].values()
@@ -77,8 +79,8 @@ def test_invented_names_are_no_words():
 def test_the_grammar_is_whole(topic):
     part = GRAMMAR["topics"][topic]
     assert len(part["opens"]) > 1
-    assert len(part["asides"]) >= fantasy.ASIDES
-    assert len(part["facts"]) > QUESTIONS
+    assert len(part["asides"]) >= fantasy.ASIDES_PER_PARAGRAPH
+    assert len(part["facts"]) > QUESTIONS_PER_PARAGRAPH
     for fact in part["facts"]:
         assert fact["answer"] == "name" or len(GRAMMAR["answers"][fact["answer"]]) > 10
         assert all(said.count("{answer}") == 1 for said in fact["says"])
@@ -99,9 +101,9 @@ def test_counts_and_seeds_that_are_none():
 def test_lines_are_a_data_set_that_loads(tmp_path):
     found = list(generate(3, seed=1))
     path = tmp_path / "f.jsonl"
-    path.write_text("".join(lines(found)), encoding="utf-8")
+    path.write_text("".join(format_lines(found)), encoding="utf-8")
     data = load(str(path), fields=["question", "context"], answers="answers")
-    assert data.examples == tuple(examples(found))
+    assert data.examples == tuple(build_examples(found))
     assert (len(data), data.kind) == (15, "reading")
     first = json.loads(path.read_text().splitlines()[0])
     start = first["answers"][0]["answer_start"]
@@ -135,7 +137,7 @@ CONTEXT = (
 )
 def test_what_is_accepted(asked, answer, why):
     refused: Counter[str] = Counter()
-    found = accepted(CONTEXT, [(asked, answer)], refused)
+    found = build_passage(CONTEXT, [(asked, answer)], refused)
     assert refused == ({} if why is None else {why: 1})
     assert [question.answer for question in found.questions] == ([answer] if why is None else [])
 

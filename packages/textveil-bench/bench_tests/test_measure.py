@@ -21,7 +21,7 @@ from textveil.guarantee import Claim
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
-from textveil_bench.measure import check, fluency, mapping, measure
+from textveil_bench.measure import check_metrics, fluency, mapping, measure
 
 CANARY = "zzcanaryzz"
 ALARM = 1e-6
@@ -41,7 +41,7 @@ def texts(count=12, longest=9):
 def released(table, stub, rows, originals, **options):
     """A case whose protected words come out as these rows."""
     mechanism = stub(release=lambda *_: np.asarray(rows, np.int64))
-    return Case.of(Privatizer(mechanism, epsilon=1, table=table, **options), originals)
+    return Case.create(Privatizer(mechanism, epsilon=1, table=table, **options), originals)
 
 
 def figures(case, *metrics, **options):
@@ -68,9 +68,9 @@ def test_retention_and_cosine_by_hand(stub):
 
 def test_unknown_words_by_hand(table):
     originals = [f"the {CANARY} anchor", "apple, Autumn qwxyz!"]
-    case = Case.of(Privatizer("noise", epsilon=5, table=table), originals)
+    case = Case.create(Privatizer("noise", epsilon=5, table=table), originals)
     assert figures(case, "oov")["out of the table"].value == pytest.approx(2 / 5)
-    kept_apart = Case.of(
+    kept_apart = Case.create(
         Privatizer("noise", epsilon=5, table=table, words={"oov": "placeholder"}), originals
     )
     assert measure(kept_apart, metrics=["oov"]).silent.keys() == {"oov"}
@@ -78,8 +78,8 @@ def test_unknown_words_by_hand(table):
 
 def test_a_word_of_several_pieces_counts_once(wordpiece_table):
     privatizer = Privatizer("noise", epsilon=5, table=wordpiece_table, words={"unit": "wordpiece"})
-    case = Case.of(privatizer, ["anchoring λ apple"])
-    assert len(case.view.drawn) > 3
+    case = Case.create(privatizer, ["anchoring λ apple"])
+    assert len(case.view.output_rows) > 3
     row = figures(case, "oov")["out of the table"]
     assert (row.n, row.value) == (3, pytest.approx(1 / 3))
     assert measure(case, metrics=["perplexity"]).silent.keys() == {"perplexity"}
@@ -99,7 +99,7 @@ def lcs(one, other):
 
 def test_rouge_is_that_of_the_longest_common_subsequence(table):
     originals = [text.title() + ", the end." for text in texts()]
-    case = Case.of(Privatizer("noise", epsilon=25, table=table, seed=2), originals)
+    case = Case.create(Privatizer("noise", epsilon=25, table=table, seed=2), originals)
     view = case.view
     expected = []
     for b in range(len(originals)):
@@ -132,7 +132,7 @@ def test_bleu_by_hand(table, stub):
 
 
 def test_corpus_bleu_has_the_jackknifes_interval(table):
-    case = Case.of(Privatizer("noise", epsilon=15, table=table, seed=4), texts(10, longest=30))
+    case = Case.create(Privatizer("noise", epsilon=15, table=table, seed=4), texts(10, longest=30))
     bounds = case.view.documents
     pairs = [
         tuple(
@@ -179,31 +179,31 @@ LAW = np.array([[0.5, 0.3, 0.2], [0.0, 1.0, 0.0], [0.95, 0.05, 0.0], [0.03, 0.03
 def test_a_share_of_just_enough_is_enough():
     """.35 + .3 + .2 + .1 is .95, and in floating point a little less."""
     law = np.array([[0.35, 0.3, 0.2, 0.1, 0.05]])
-    assert mapping.Sizes.of_law(law, np.array([0]), 1).smallest == 4
+    assert mapping.MappingSizes.build_from_law(law, np.array([0]), 1).smallest == 4
 
 
 @pytest.mark.parametrize("draws", [1, 2, 6])
 def test_sizes_of_a_law_by_enumeration(draws):
     rows = np.array([0, 1, 1, 2])
-    sizes = mapping.Sizes.of_law(LAW, rows, draws)
+    sizes = mapping.MappingSizes.build_from_law(LAW, rows, draws)
     np.testing.assert_allclose(sizes.distinct, [enumerated(own, draws) for own in LAW], rtol=1e-12)
-    np.testing.assert_array_equal(sizes.own, [0.5, 1.0, 0.05, 0.94])
+    np.testing.assert_array_equal(sizes.unchanged, [0.5, 1.0, 0.05, 0.94])
     np.testing.assert_array_equal(sizes.smallest, [3, 1, 1, 2])
     np.testing.assert_array_equal(sizes.smallest, [fewest(own) for own in LAW])
 
 
 def test_sizes_of_draws_by_hand():
     outputs = np.array([[2, 0, 1, 0], [-1, -1, -1, -1], [5, 5, -1, 5]])
-    sizes = mapping.Sizes.of_draws(outputs, np.array([0, 0, 5]))
+    sizes = mapping.MappingSizes.build_from_draws(outputs, np.array([0, 0, 5]))
     np.testing.assert_array_equal(sizes.distinct, [3, 1, 2])
-    np.testing.assert_array_equal(sizes.own, [0.5, 0.0, 0.75])
+    np.testing.assert_array_equal(sizes.unchanged, [0.5, 0.0, 0.75])
     np.testing.assert_array_equal(sizes.smallest, [3, 1, 2])
 
 
 def test_a_law_of_three_words():
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     three = EmbeddingTable.build(name="three", words=["anchor", "apple", "autumn"], vectors=vectors)
-    case = Case.of(
+    case = Case.create(
         Privatizer("exponential", c=2.5, table=three), ["anchor autumn the apple", "apple anchor"]
     )
     weights = np.exp(-2.5 * np.linalg.norm(vectors[:, None] - vectors, axis=2))
@@ -220,17 +220,19 @@ def test_a_law_of_three_words():
 
 def disagreement(case, law_of, draws):
     """Whether simulated sizes of a case are those of the law of another, by bounds that hold but for ALARM."""
-    chosen = mapping.distinct(case, 60)
+    chosen = mapping.find_distinct(case, 60)
     view = law_of.view
-    block, own = mapping._block(law_of, chosen)
+    block, own = mapping._build_block(law_of, chosen)
     law = np.exp(view.mechanism.log_probs(view.table, block, view.parameter[own]))[
         np.searchsorted(own, chosen)
     ]
-    exact = mapping.Sizes.of_law(law, case.truth.rows[chosen], draws)
-    simulated = mapping.by_draws(case, chosen, draws, SeededRandomness(5))
+    exact = mapping.MappingSizes.build_from_law(law, case.truth.rows[chosen], draws)
+    simulated = mapping.simulate_sizes(case, chosen, draws, SeededRandomness(5))
     m = len(chosen)
-    kept = np.round(simulated.own * draws).astype(int)
-    tails = [stats.binomtest(int(k), draws, p).pvalue for k, p in zip(kept, exact.own, strict=True)]
+    kept = np.round(simulated.unchanged * draws).astype(int)
+    tails = [
+        stats.binomtest(int(k), draws, p).pvalue for k, p in zip(kept, exact.unchanged, strict=True)
+    ]
     # whether an output occurs is negatively associated over outputs, so Bernstein's bound holds for their number
     occurs = -np.expm1(draws * np.log1p(-law))
     spread, reach = (occurs * (1 - occurs)).sum(), math.log(4 / ALARM)
@@ -242,7 +244,8 @@ def disagreement(case, law_of, draws):
 @pytest.mark.slow
 def test_the_simulation_agrees_with_the_law(table):
     case, other = (
-        Case.of(Privatizer("exponential", c=c, table=table, seed=1), texts(30)) for c in (4.0, 4.6)
+        Case.create(Privatizer("exponential", c=c, table=table, seed=1), texts(30))
+        for c in (4.0, 4.6)
     )
     assert disagreement(case, case, 400) == (False, False)
     assert disagreement(case, other, 400) == (
@@ -255,35 +258,35 @@ def test_neighbours_stand_as_in_the_text(table):
     """A window without noise repeats what it released, and would keep every word that stands alone."""
     originals = [text.replace(" ", " the ", 1) for text in texts(20)]
     privatizer = Privatizer("stencil", L=4, sigma=0.9, window_over="all", table=table)
-    case = Case.of(privatizer, originals)
-    everywhere = np.arange(len(case.view.drawn))
-    kept = case.view.drawn == case.truth.rows
-    for part in mapping._parts(case, everywhere):
+    case = Case.create(privatizer, originals)
+    everywhere = np.arange(len(case.view.output_rows))
+    kept = case.view.output_rows == case.truth.rows
+    for part in mapping._split_positions(case, everywhere):
         for sizes in (
-            mapping.by_draws(case, part, 3, SeededRandomness(1)),
-            mapping.by_law(case, part, 3),
+            mapping.simulate_sizes(case, part, 3, SeededRandomness(1)),
+            mapping.compute_sizes(case, part, 3),
         ):
             assert sizes is not None
-            np.testing.assert_array_equal(sizes.own, kept[part])
+            np.testing.assert_array_equal(sizes.unchanged, kept[part])
             np.testing.assert_array_equal(sizes.distinct, 1)
     assert 0 < kept.mean() < 0.9
-    alone = Case.of(privatizer, NOUNS)  # the broken twin: each word without its neighbours
-    assert (alone.view.drawn == alone.truth.rows).all()
+    alone = Case.create(privatizer, NOUNS)  # the broken twin: each word without its neighbours
+    assert (alone.view.output_rows == alone.truth.rows).all()
 
 
 def test_long_texts_are_cut_in_stretches(table, monkeypatch):
-    monkeypatch.setattr(mapping, "STRETCH", 10)
-    monkeypatch.setattr(mapping, "CELLS", 25 * len(table))
+    monkeypatch.setattr(mapping, "MAX_STRETCH_POSITIONS", 10)
+    monkeypatch.setattr(mapping, "MAX_PROBABILITIES", 25 * len(table))
     privatizer = Privatizer("stencil", L=3, sigma=0.9, table=table)
-    case = Case.of(privatizer, [" ".join(NOUNS[:35]), "anchor", "", " ".join(NOUNS[20:33])])
-    parts = list(mapping._parts(case, np.arange(49)))
+    case = Case.create(privatizer, [" ".join(NOUNS[:35]), "anchor", "", " ".join(NOUNS[20:33])])
+    parts = list(mapping._split_positions(case, np.arange(49)))
     np.testing.assert_array_equal(np.concatenate(parts), np.arange(49))
     assert [len(part) for part in parts] == [20, 29]  # stretches of 10, 10 | 10, 5, 1, 10, 3
     own = np.concatenate(
-        [mapping.by_draws(case, part, 2, SeededRandomness(1)).own for part in parts]
+        [mapping.simulate_sizes(case, part, 2, SeededRandomness(1)).unchanged for part in parts]
     )
     inside = ~np.isin(np.arange(49), [9, 10, 19, 20, 29, 30, 45, 46])
-    np.testing.assert_array_equal(own[inside], (case.view.drawn == case.truth.rows)[inside])
+    np.testing.assert_array_equal(own[inside], (case.view.output_rows == case.truth.rows)[inside])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,7 +319,7 @@ def test_every_position_keeps_its_own_parameter(table):
         def assign(self, protection):
             return rows + 1.0
 
-    case = Case.of(Privatizer(Told(), budget=OwnRow(), table=table), originals)
+    case = Case.create(Privatizer(Told(), budget=OwnRow(), table=table), originals)
     assert figures(case, "mapping", draws=3)["N_w"].value == 1
     shifted = replace(case, view=replace(case.view, parameter=np.roll(case.view.parameter, 1)))
     assert figures(shifted, "mapping", draws=3)["N_w"].value < 0.2
@@ -324,17 +327,17 @@ def test_every_position_keeps_its_own_parameter(table):
 
 def test_the_words_looked_at_are_distinct_and_always_the_same(table):
     originals = [*texts(30), "anchor anchor anchor"]
-    cases = [Case.of(Privatizer("noise", epsilon=e, table=table), originals) for e in (5, 50)]
-    one, other = (mapping.distinct(case, 25) for case in cases)
+    cases = [Case.create(Privatizer("noise", epsilon=e, table=table), originals) for e in (5, 50)]
+    one, other = (mapping.find_distinct(case, 25) for case in cases)
     np.testing.assert_array_equal(one, other)
     assert len(set(cases[0].truth.rows[one])) == len(one) == 25
-    assert len(mapping.distinct(cases[0], 1000)) == len(set(cases[0].truth.rows))
-    assert sorted(mapping.order(31)) == list(range(31))
+    assert len(mapping.find_distinct(cases[0], 1000)) == len(set(cases[0].truth.rows))
+    assert sorted(mapping.shuffle_texts(31)) == list(range(31))
 
 
 def test_placeholders_map_to_one_output(table):
     found = measure(
-        Case.of(Privatizer("placeholder", table=table), texts()),
+        Case.create(Privatizer("placeholder", table=table), texts()),
         metrics=("retention", "cosine", "mapping"),
     )
     values = {
@@ -357,7 +360,7 @@ class Known:
     batch: int = 3
     asked: list = field(default_factory=list)
 
-    def batches(self, texts, positions):
+    def yield_batches(self, texts, positions):
         self.asked.append(([*texts.words], [*positions]))
         for which in np.array_split(np.arange(len(positions)), 2):
             yield which, np.tile(np.log(self.shares) + 3.0, (len(which), 1))
@@ -366,7 +369,7 @@ class Known:
 def test_perplexity_by_hand(table, stub, monkeypatch):
     shares = np.arange(1.0, 61) / np.arange(1.0, 61).sum()
     model = Known(shares)
-    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: model)
+    monkeypatch.setattr(fluency, "load_language_model", lambda *_, **__: model)
     case = released(table, stub, [5, 0, -1, 7, 1], [f"Anchor {CANARY}, apple", "the autumn bakery"])
     found = {
         row.setting["of"]: row
@@ -390,9 +393,9 @@ def test_perplexity_by_hand(table, stub, monkeypatch):
 
 def test_no_more_words_are_hidden_than_planned(table, echo, monkeypatch):
     model = Known(np.full(60, 1 / 60))
-    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: model)
-    monkeypatch.setattr(fluency, "WORDS", 20)
-    case = Case.of(Privatizer(echo, epsilon=1, table=table), texts(30))
+    monkeypatch.setattr(fluency, "load_language_model", lambda *_, **__: model)
+    monkeypatch.setattr(fluency, "MAX_HIDDEN_WORDS", 20)
+    case = Case.create(Privatizer(echo, epsilon=1, table=table), texts(30))
     row = measure(case, metrics=["perplexity"]).rows[0]
     assert len(model.asked[0][1]) == 20
     assert row.n < 30
@@ -412,7 +415,7 @@ def test_the_bundled_model_is_surprised_by_noise(minilm_s):
             if row.slice == "all"
         }
         for case in (
-            Case.of(Privatizer("noise", epsilon=epsilon, table=minilm_s, seed=1), originals)
+            Case.create(Privatizer("noise", epsilon=epsilon, table=minilm_s, seed=1), originals)
             for epsilon in (1e6, 1)
         )
     )
@@ -426,8 +429,8 @@ def test_the_bundled_model_is_surprised_by_noise(minilm_s):
 
 
 def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
-    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: Known(np.full(60, 1 / 60)))
-    case = Case.of(
+    monkeypatch.setattr(fluency, "load_language_model", lambda *_, **__: Known(np.full(60, 1 / 60)))
+    case = Case.create(
         Privatizer("noise", epsilon=5, table=table, seed=1),
         [*texts(), f"the {CANARY} bakery", "", "the"],
     )
@@ -437,8 +440,8 @@ def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
     printed = json.dumps(document, allow_nan=False)
     assert CANARY not in printed + repr(found)
     assert not [noun for noun in NOUNS if noun in printed]
-    assert (document["texts"], document["protected"]) == (15, len(case.view.drawn))
-    assert {row["measure"] for row in document["rows"]} == set(registry.names("measure"))
+    assert (document["texts"], document["protected"]) == (15, len(case.view.output_rows))
+    assert {row["measure"] for row in document["rows"]} == set(registry.list_names("measure"))
     assert {row["slice"] for row in document["rows"]} == {"all", "frequency", "length"}
     assert steps == {"mapping sets", "original words", "released words"}
     for row in found.rows:
@@ -447,15 +450,15 @@ def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
 
 def test_a_single_text_has_intervals_without_ends(table, monkeypatch):
     monkeypatch.setattr(
-        fluency, "language_model", lambda *_, **__: Known(np.arange(1.0, 61) / 1830)
+        fluency, "load_language_model", lambda *_, **__: Known(np.arange(1.0, 61) / 1830)
     )
-    case = Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), [texts()[-1]])
+    case = Case.create(Privatizer("noise", epsilon=5, table=table, seed=1), [texts()[-1]])
     document = measure(case, metrics=["bleu", "perplexity"]).to_json()
     assert {row["high"] for row in document["rows"] if row["slice"] == "all"} == {None}
 
 
 def test_the_same_seed_measures_the_same(table):
-    case = Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), texts())
+    case = Case.create(Privatizer("noise", epsilon=5, table=table, seed=1), texts())
     one, other, third = (
         measure(case, metrics=["mapping"], draws=30, rng=SeededRandomness(seed)).rows
         for seed in (1, 1, 2)
@@ -464,16 +467,16 @@ def test_the_same_seed_measures_the_same(table):
 
 
 def test_what_is_refused(table):
-    case = Case.of(Privatizer("noise", epsilon=5, table=table), texts())
+    case = Case.create(Privatizer("noise", epsilon=5, table=table), texts())
     with pytest.raises(UnknownName, match="rouge-l"):
         measure(case, metrics=["rougel"])
     for draws, words in ((0, 1), (1, 0)):
         with pytest.raises(ConfigError, match="1 or more"):
             measure(case, draws=draws, words=words)
-    assert check(["bleu", "oov", "bleu"]) == ("bleu", "oov")
+    assert check_metrics(["bleu", "oov", "bleu"]) == ("bleu", "oov")
     nothing = measure(
-        Case.of(Privatizer("noise", epsilon=5, table=table), ["the", ""]),
-        metrics=[name for name in check() if name != "perplexity"],
+        Case.create(Privatizer("noise", epsilon=5, table=table), ["the", ""]),
+        metrics=[name for name in check_metrics() if name != "perplexity"],
     )
     assert nothing.silent.keys() == {"retention", "cosine", "oov", "mapping"}
 
@@ -499,8 +502,8 @@ def test_measures_of_the_registry_get_what_their_signature_names(table, monkeypa
     for name in ("lengths", "nothing"):
         entry = registry.Entry(target=f"{__name__}:{name}", summary="of a test")
         monkeypatch.setitem(registry.BUILT_IN["measure"], name, entry)
-    case = Case.of(Privatizer("noise", epsilon=5, table=table), texts())
+    case = Case.create(Privatizer("noise", epsilon=5, table=table), texts())
     found = measure(case, metrics=["lengths", "nothing"], draws=3, words=4)
     assert {(row.source, row.metric) for row in found.rows} == {("lengths", "3 4")}
     assert found.silent == {"nothing": "it says nothing of such releases"}
-    assert check() == tuple(registry.names("measure"))
+    assert check_metrics() == tuple(registry.list_names("measure"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textveil_bench.overlap import matches, rouge_l
+from textveil_bench.overlap import match_words, rouge_l
 
 WORDS = st.lists(st.sampled_from(["the", "a", "river", "stone", "b"]), max_size=8)
 
@@ -52,7 +52,7 @@ def test_rouge_l_is_twice_the_longest_common_subsequence_over_both_lengths(one, 
 
 @given(WORDS, WORDS)
 def test_matches_are_a_longest_common_subsequence(one, other):
-    pairs = matches(one, other)
+    pairs = match_words(one, other)
     assert len(pairs) == longest(one, other)
     assert all(one[i] == other[j] for i, j in pairs)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))

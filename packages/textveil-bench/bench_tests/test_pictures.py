@@ -46,7 +46,7 @@ def points(axis, marker):
 
 
 def test_headlines_are_drawn_with_their_intervals():
-    figure = pictures.rates(ROWS, title="a title", subtitle="below")
+    figure = pictures.draw_rates(ROWS, title="a title", subtitle="below")
     overall, by = figure.axes
     assert [label.get_text() for label in overall.get_yticklabels()] == [
         "top-1 (unigram)",
@@ -60,13 +60,13 @@ def test_headlines_are_drawn_with_their_intervals():
 
 def test_densities_have_area_one_where_the_counts_are():
     counts = {"all": [1, 0, 3] * 50, "best": [0] * 148 + [2, 2]}
-    (axis,) = pictures.densities(
+    (axis,) = pictures.draw_densities(
         counts, lowest=-2.0, width=0.5, mark=("largest", 72.9), title="t", scale="logit"
     ).axes
     patches: list[Any] = list(axis.patches)
     every, best = (patch.get_data() for patch in patches)
     for data in (every, best):
-        assert len(data.values) <= pictures.BARS
+        assert len(data.values) <= pictures.MAX_BARS
         assert (data.values * np.diff(data.edges)).sum() == pytest.approx(1)
         assert data.edges[0] == -2.0
     assert best.edges[:-1][best.values > 0].min() >= 70.5
@@ -79,7 +79,7 @@ def test_densities_have_area_one_where_the_counts_are():
 @pytest.mark.parametrize("suffix", pictures.SUFFIXES)
 def test_saved_in_the_format_of_the_name(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
-    pictures.save(pictures.rates(ROWS, title="a title"), path)
+    pictures.save(pictures.draw_rates(ROWS, title="a title"), path)
     assert path.read_bytes().startswith(
         {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix]
     )
@@ -94,7 +94,7 @@ def test_one_figure_is_one_svg(tmp_path):
     panels = [("risk", first), ("other", {"santext": [(0.0, 1.0)]})]
     for name in ("one", "other"):
         pictures.save(
-            pictures.curves(panels, title="t", scale="s", columns=1), tmp_path / f"{name}.svg"
+            pictures.draw_curves(panels, title="t", scale="s", columns=1), tmp_path / f"{name}.svg"
         )
     one, other = ((tmp_path / f"{name}.svg").read_text("utf-8") for name in ("one", "other"))
     assert one == other
@@ -106,7 +106,7 @@ def test_one_figure_is_one_svg(tmp_path):
 def test_an_open_interval_is_drawn_without_an_end():
     """The bar is there, and no whisker that has a length."""
     rows = [{**row("mean", 3.0), "low": None, "high": None}]
-    figure = pictures.rates(rows, title="t")
+    figure = pictures.draw_rates(rows, title="t")
     figure.draw_without_rendering()
     paths = [
         path for axis in figure.axes for lines in axis.collections for path in lines.get_paths()
@@ -117,9 +117,9 @@ def test_an_open_interval_is_drawn_without_an_end():
 
 def test_refusals(tmp_path):
     with pytest.raises(ConfigError, match="headline"):
-        pictures.rates([row("other", 0.9, headline=False)], title="t")
+        pictures.draw_rates([row("other", 0.9, headline=False)], title="t")
     with pytest.raises(ConfigError, match=r"\.svg"):
-        pictures.save(pictures.rates(ROWS, title="t"), tmp_path / "a.jpeg2")
+        pictures.save(pictures.draw_rates(ROWS, title="t"), tmp_path / "a.jpeg2")
 
 
 def test_no_two_lines_look_alike():
@@ -129,7 +129,7 @@ def test_no_two_lines_look_alike():
 def test_curves_have_one_colour_in_all_panels_and_their_own_points():
     one, other = [(0.1, 0.2), (0.3, 0.4)], [(0.2, 0.9)]
     panels = [("MAP", {"a": one, "b": other}), ("KNN-10", {"b": one})]
-    figure = pictures.curves(panels, title="t", scale="cosine")
+    figure = pictures.draw_curves(panels, title="t", scale="cosine")
     left, right = figure.axes
     assert [np.asarray(line.get_xydata()).tolist() for line in left.lines] == [
         [list(p) for p in each] for each in (one, other)
@@ -167,7 +167,7 @@ def test_a_panel_has_its_curves_with_both_intervals_its_marks_and_its_corner():
         Mark(name="clean", y=0.9, dash=pictures.DASHES[0]),
         Mark(name="mask", y=0.3, dash="1 1", x=0.02),
     )
-    (axis,) = pictures.draw(panel(marks=marks, corner=True, zero=True)).axes
+    (axis,) = pictures.draw_figure(panel(marks=marks, corner=True, zero=True)).axes
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("risk, share", "use, share")
     assert points(axis, "o") == [(0.1, 0.5)]
     assert points(axis, "x") == [(0.02, 0.3)]
@@ -199,9 +199,9 @@ def test_values_of_many_sizes_stand_on_a_scale_of_orders():
         )
         for x in (1.0, 100.0)
     )
-    (axis,) = pictures.draw(Panel(title="t", x="x", y="y", curves=far)).axes
+    (axis,) = pictures.draw_figure(Panel(title="t", x="x", y="y", curves=far)).axes
     assert axis.get_xscale() == "log"
-    (axis,) = pictures.draw(panel()).axes
+    (axis,) = pictures.draw_figure(panel()).axes
     assert axis.get_xscale() == "linear"
 
 
@@ -216,14 +216,15 @@ def test_a_map_has_a_number_in_every_cell():
         low=0.0,
         high=1.0,
     )
-    (axis,) = pictures.draw(shown).axes
+    (axis,) = pictures.draw_figure(shown).axes
     assert [text.get_text() for text in axis.texts] == [".25", "–"]
     assert [text.get_text() for text in axis.get_yticklabels()] == ["x"]
 
 
 def test_figures_stand_side_by_side_in_a_page():
     one, other = (
-        pictures.inline(pictures.draw(panel()), name, "a <label>") for name in ("f1", "f2")
+        pictures.render_inline(pictures.draw_figure(panel()), name, "a <label>")
+        for name in ("f1", "f2")
     )
     ids = [set(re.findall(r' id="([^"]+)"', each)) for each in (one, other)]
     assert ids[0]
@@ -240,7 +241,7 @@ def test_figures_stand_side_by_side_in_a_page():
 
 def test_legends_show_the_signs_of_curves():
     for colour, marker in zip(pictures.COLOURS, pictures.MARKERS, strict=True):
-        found = pictures.swatch(Look(colour=colour, marker=marker))
+        found = pictures.draw_swatch(Look(colour=colour, marker=marker))
         assert colour.replace("#1a1a1a", "currentColor") in found
         ElementTree.fromstring(found)
-    assert 'fill="none"' in pictures.swatch(Look(colour="#000000", marker="o", hollow=True))
+    assert 'fill="none"' in pictures.draw_swatch(Look(colour="#000000", marker="o", hollow=True))

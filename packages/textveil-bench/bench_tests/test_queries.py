@@ -2,7 +2,7 @@ import pytest
 
 from textveil.errors import ConfigError
 from textveil.pipeline import Privatizer, sweep
-from textveil_bench.cells import queries
+from textveil_bench.cells import select_queries
 from textveil_bench.examples import DataSet, Example
 
 QUESTIONS = DataSet(
@@ -37,8 +37,8 @@ def privatizer(**protect):
 
 def test_questions_say_what_texts_are_for():
     asking = privatizer(importance="cosine")
-    assert queries(asking, QUESTIONS, 0, 2) == ["where is the harbour", "who sold bread"]
-    assert queries(asking, QUESTIONS, 1, 5) == ["who sold bread"]
+    assert select_queries(asking, QUESTIONS, 0, 2) == ["where is the harbour", "who sold bread"]
+    assert select_queries(asking, QUESTIONS, 1, 5) == ["who sold bread"]
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_questions_say_what_texts_are_for():
     [{"importance": "cosine", "task": "bread"}, {"detectors": ["patterns"]}, {"always": ["bread"]}],
 )
 def test_nothing_is_asked_where_a_task_is_fixed_or_none_matters(protect):
-    assert queries(privatizer(**protect), QUESTIONS, 0, 2) is None
+    assert select_queries(privatizer(**protect), QUESTIONS, 0, 2) is None
 
 
 def test_data_without_questions_need_a_task():
     with pytest.raises(ConfigError, match="texts has no questions, so importance needs a task"):
-        queries(privatizer(importance="cosine"), TEXTS, 0, 1)
+        select_queries(privatizer(importance="cosine"), TEXTS, 0, 1)
 
 
 def test_a_sweep_hands_each_text_its_query():

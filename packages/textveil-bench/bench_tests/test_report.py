@@ -10,12 +10,12 @@ import pytest
 from bench_tests import synthetic
 from bench_tests.synthetic import Entry
 from textveil_bench import pictures
-from textveil_bench.compare import MetricKey, series
+from textveil_bench.compare import MetricKey, build_series
 from textveil_bench.intervals import Interval
 from textveil_bench.pictures import Map, Panel
-from textveil_bench.report import curves, options, overview, report, tables
-from textveil_bench.report.gallery import marked
-from textveil_bench.report.markup import spelled
+from textveil_bench.report import build_report, curves, options, select_overview, tables
+from textveil_bench.report.gallery import mark_changes
+from textveil_bench.report.markup import format_interval
 from textveil_bench.report.study import Study
 
 CANARY = "<script>alert(1)</script> & $x_1$ \"'"
@@ -31,7 +31,7 @@ EXPOSED = MetricKey("bayes", "exposed", (("prior", "unigram"),))
 
 
 def made(**options):
-    return series(json.loads(json.dumps(list(synthetic.rows(**options)))))
+    return build_series(json.loads(json.dumps(list(synthetic.rows(**options)))))
 
 
 def study_of(**options):
@@ -47,7 +47,7 @@ def drawn(group) -> list[Panel]:
     return list(group.panels)
 
 
-CURVES = (curves.against_attacks, curves.against_budgets, curves.against_local_dp)
+CURVES = (curves.build_attack_groups, curves.build_budget_groups, curves.build_local_dp_groups)
 
 
 class Page(HTMLParser):
@@ -112,7 +112,7 @@ SHOWN = [
 
 @pytest.fixture(scope="module")
 def page():
-    return report(made(entries=(*synthetic.ENTRIES, SMALL), data=("sst2",)), SHOWN)
+    return build_report(made(entries=(*synthetic.ENTRIES, SMALL), data=("sst2",)), SHOWN)
 
 
 @pytest.fixture(scope="module")
@@ -177,11 +177,11 @@ def test_every_section_of_the_contents_is_there(parsed):
 def test_tables_say_what_rows_say(parsed):
     study = study_of(entries=(*synthetic.ENTRIES, SMALL), data=("sst2",))
     (data,) = study.data
-    (figure,) = study.figures(data)
-    noise = study.named("noise", data)
+    (figure,) = study.list_utility_metrics(data)
+    noise = study.find_series("noise", data)
     assert noise is not None
     lines = [row for row in parsed.rows if row[:1] == ["noise"]]
-    at = noise.at_risk(EXPOSED, figure, 0.1)
+    at = noise.estimate_at_risk(EXPOSED, figure, 0.1)
     assert at is not None
     ends = at.interval
     assert any(f"{ends.value:.3f} {ends.low:.3f} to {ends.high:.3f}" in row for row in lines)
@@ -189,7 +189,7 @@ def test_tables_say_what_rows_say(parsed):
     assert any(f"{cell.value:.3f} {cell.low:.3f} to {cell.high:.3f}" in row for row in lines)
     assert any(row[1:] == ["sst2", "eta 80", "metric", "chord", "80.00", "160.00"] for row in lines)
     assert any("1.5" in row and "20.0" in row and "2.5" in row for row in lines)  # seconds
-    quarters = dict(study.nearest(noise).slices[figure])
+    quarters = dict(study.find_nearest_cell(noise).slices[figure])
     first = next(iter(quarters.values())).interval
     assert any(f"{first.value:.3f} {first.low:.3f} to {first.high:.3f}" in row for row in lines)
 
@@ -214,7 +214,7 @@ def test_every_text_is_escaped():
     text = text.replace("mixes no", json.dumps(CANARY)[1:-1])
     hostile = json.loads(text)
     shown = [{**each, "data": "squad" + CANARY, "series": CANARY} for each in SHOWN]
-    content = report(series(hostile), shown, title=CANARY)
+    content = build_report(build_series(hostile), shown, title=CANARY)
     found = Page(content)
     assert found.open == []
     assert "script" not in found.seen
@@ -230,14 +230,14 @@ def test_panels_have_eight_curves_at_most_and_no_two_of_one_look():
     study = study_of(
         entries=(*synthetic.ENTRIES, *synthetic.MANY, synthetic.GRID), texts=20, seeds=(1,)
     )
-    found = panels(study, *CURVES, options.single, options.parity)
-    assert max(len(panel.curves) for panel in found) == pictures.MOST
+    found = panels(study, *CURVES, options.build_option_groups, options.build_parity_groups)
+    assert max(len(panel.curves) for panel in found) == pictures.MAX_CURVES
     for panel in found:
         looks = {(curve.look.colour, curve.look.marker) for curve in panel.curves}
         assert len(looks) == len({curve.look.colour for curve in panel.curves}) == len(panel.curves)
     # all series are in some panel
     names = {
-        curve.name for panel in panels(study, curves.against_attacks) for curve in panel.curves
+        curve.name for panel in panels(study, curves.build_attack_groups) for curve in panel.curves
     }
     assert names == {each.name for each in study.series if each.whose != "baseline"}
     assert len(names) == 5 + 1 + 9 + 28
@@ -272,8 +272,10 @@ def test_notes_say_of_whom_they_are_true_and_what_is_nowhere_is_named():
         for score in row["scores"]:
             if score["metric"] == EXPOSED.metric:
                 score["note"] = "estimated" if row["entry"] == wide else "exact"
-    study = Study(series=tuple(series(rows)))
-    notes = study.notes(next(metric for metric in study.risks if metric.metric == EXPOSED.metric))
+    study = Study(series=tuple(build_series(rows)))
+    notes = study.list_notes(
+        next(metric for metric in study.risks if metric.metric == EXPOSED.metric)
+    )
     others = {row["entry"] for row in rows if row["whose"] != "baseline"} - {wide}
     assert f"estimated ({wide})" in notes
     assert any(
@@ -287,27 +289,27 @@ def test_series_that_reach_no_level_are_named_with_what_they_reach():
         for score in row["scores"] if row["entry"] == "noise" else ():
             if score["metric"] == EXPOSED.metric:
                 score["values"] = [0.9] * len(score["values"])
-    page = tables.equal_risk(Study(series=tuple(series(rows))))
+    page = tables.render_equal_risk(Study(series=tuple(build_series(rows))))
     assert "Nowhere at these risks: noise (0.900)." in page
 
 
 def test_all_options_come_first_where_there_is_one_mechanism():
     study = Study(series=tuple(made(entries=(SMALL,), data=("sst2",))))
-    assert next(curves.against_attacks(study)).title.startswith("d-chi-stencil: all options")
-    assert overview(study.series) == (next(curves.against_attacks(study)),)
+    assert next(curves.build_attack_groups(study)).title.startswith("d-chi-stencil: all options")
+    assert select_overview(study.series) == (next(curves.build_attack_groups(study)),)
 
 
 def test_what_is_compared_by_can_be_asked_for():
-    study = Study(series=tuple(series(synthetic.rows(data=("sst2",)))))
+    study = Study(series=tuple(build_series(synthetic.rows(data=("sst2",)))))
     other = study.risks[-1]
     assert study.risk != other
-    assert Study(series=study.series, by=other).risk == other
-    assert set(Study(series=study.series, by=other).risks) == set(study.risks)
+    assert Study(series=study.series, preferred_risk=other).risk == other
+    assert set(Study(series=study.series, preferred_risk=other).risks) == set(study.risks)
 
 
 def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
     study = study_of(data=("sst2",))
-    together, options_inside = curves.against_attacks(study)
+    together, options_inside = curves.build_attack_groups(study)
     assert (together.title, options_inside.title) == (
         "Against each attack",
         f"wide staircase: all options, against {EXPOSED.title}",
@@ -325,7 +327,7 @@ def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
     assert [mark.name for mark in panel.marks] == ["identity", "mask", "uniform"]
     assert panel.marks[0].x is None  # everything is known there: far to the right
     assert panel.marks[1].x is not None
-    noise = study.named("noise", study.data[0])
+    noise = study.find_series("noise", study.data[0])
     assert noise is not None
     (curve,) = [each for each in panel.curves if each.name == "noise"]
     expected = noise.cells[0].estimates
@@ -335,17 +337,17 @@ def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
 
 
 def test_a_baseline_has_one_dash_whatever_its_order_in_a_data_set():
-    found = list(series(synthetic.rows(entries=synthetic.ENTRIES[:1], texts=20, seeds=(1,))))
+    found = list(build_series(synthetic.rows(entries=synthetic.ENTRIES[:1], texts=20, seeds=(1,))))
     first, second = dict.fromkeys(each.data for each in found)
     turned = [each for each in found if each.data == first] + [
         each for each in reversed(found) if each.data == second
     ]
     study = Study(series=tuple(turned))
-    order = [[each.name for each in study.baselines(data)] for data in (first, second)]
+    order = [[each.name for each in study.select_baselines(data)] for data in (first, second)]
     assert order[0] == order[1][::-1]
     shown = [
         {(mark.name, mark.dash) for mark in panel.marks}
-        for panel in panels(study, curves.against_attacks)
+        for panel in panels(study, curves.build_attack_groups)
     ]
     assert all(len(marks) == 3 for marks in shown)
     assert all(marks == shown[0] for marks in shown)
@@ -354,9 +356,9 @@ def test_a_baseline_has_one_dash_whatever_its_order_in_a_data_set():
 
 def test_with_several_data_sets_an_attack_has_a_panel_for_each():
     study = study_of(entries=synthetic.ENTRIES[:2], texts=20, seeds=(1,))
-    titles = [group.title for group in curves.against_attacks(study)]
+    titles = [group.title for group in curves.build_attack_groups(study)]
     assert titles == [f"Against {risk.title}" for risk in study.risks]
-    assert [panel.title for panel in panels(study, curves.against_attacks)] == 3 * [
+    assert [panel.title for panel in panels(study, curves.build_attack_groups)] == 3 * [
         "sst2: head accuracy",
         "squad: reader F1",
     ]
@@ -365,12 +367,12 @@ def test_with_several_data_sets_an_attack_has_a_panel_for_each():
 def test_budgets_of_one_name_stand_together_and_local_dp_where_there_is_one():
     study = study_of(data=("sst2",))
     epsilon, eta = sorted(
-        (group for group in curves.against_budgets(study)), key=lambda group: group.title
+        (group for group in curves.build_budget_groups(study)), key=lambda group: group.title
     )
     assert {curve.name for curve in drawn(eta)[0].curves} == {"noise"}
     assert [point.x.value for point in drawn(eta)[0].curves[0].points] == [40, 60, 80, 120, 160]
     assert "epsilon per word" in epsilon.panels[0].x
-    (local,) = panels(study, curves.against_local_dp)
+    (local,) = panels(study, curves.build_local_dp_groups)
     assert {curve.name.partition(",")[0] for curve in local.curves} == {
         "noise",
         "cape",
@@ -381,38 +383,38 @@ def test_budgets_of_one_name_stand_together_and_local_dp_where_there_is_one():
 @pytest.mark.slow
 def test_a_metric_stands_over_budgets_of_all_names():
     study = study_of(data=("sst2",), entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
-    accuracy = study.figures(study.data[0])[0]
-    (group,) = curves.over_budgets(study, [EXPOSED, accuracy])
+    accuracy = study.list_utility_metrics(study.data[0])[0]
+    (group,) = curves.build_paper_groups(study, [EXPOSED, accuracy])
     exposed, useful = drawn(group)
     assert exposed.x == useful.x == "budget: mechanism.eta or epsilon"
     assert (exposed.y, exposed.corner) == ("bayes exposed (unigram), mean over words", False)
     (curve,) = [each for each in exposed.curves if each.name == "noise"]
-    noise = study.named("noise", study.data[0])
+    noise = study.find_series("noise", study.data[0])
     assert noise is not None
     assert [(point.x.value, point.y) for point in curve.points] == [
         (cell.budget, cell.estimates[EXPOSED].interval) for cell in noise.cells
     ]
     assert "labels" in group.text
-    assert overview(study.series, over=[EXPOSED, accuracy]) == (group,)
-    assert overview(study.series, over=[MetricKey("nobody", "nothing")]) == overview(
-        study.series
-    ), "it gives way"
+    assert select_overview(study.series, budget_metrics=[EXPOSED, accuracy]) == (group,)
+    assert select_overview(
+        study.series, budget_metrics=[MetricKey("nobody", "nothing")]
+    ) == select_overview(study.series), "it gives way"
 
     several = study_of(entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
-    groups = list(curves.over_budgets(several, [EXPOSED, accuracy]))
+    groups = list(curves.build_paper_groups(several, [EXPOSED, accuracy]))
     assert [len(group.panels) for group in groups] == [2, 1], (
         "a panel for each data set that has the metric"
     )
-    page = report(several.series, over=[EXPOSED])
+    page = build_report(several.series, budget_metrics=[EXPOSED])
     assert page.index(">Over the budget</h2>") < page.index(">Usefulness against attacks</h2>")
-    assert ">Over the budget</h2>" not in report(
-        several.series, over=[MetricKey("nobody", "nothing")]
+    assert ">Over the budget</h2>" not in build_report(
+        several.series, budget_metrics=[MetricKey("nobody", "nothing")]
     )
 
 
 def test_options_are_studied_one_at_a_time_and_in_pairs():
     study = study_of(entries=(synthetic.GRID,), data=("sst2",), texts=20, seeds=(1,))
-    groups = {group.title: group for group in options.single(study)}
+    groups = {group.title: group for group in options.build_option_groups(study)}
     assert list(groups) == ["d-chi-stencil: mechanism.L", "d-chi-stencil: mechanism.sigma"]
     (base,) = study.best.values()
     sigma = base.rpartition(" ")[2]
@@ -425,13 +427,13 @@ def test_options_are_studied_one_at_a_time_and_in_pairs():
         "eta 240",
     ]
     assert [point.x.value for point in drawn(lengths)[0].curves[0].points] == [1, 2, 3, 4, 5, 8, 9]
-    maps = panels(study, options.pairs)
+    maps = panels(study, options.build_pair_groups)
     assert [each.title for each in maps] == 2 * ["eta 80", "eta 120", "eta 160", "eta 240"]
     assert (maps[0].rows, maps[0].columns) == (
         ("1", "2", "3", "4", "5", "8", "9"),
         ("0.5", "0.75", "1.0", "1.25"),
     )
-    one = study.named("d-chi-stencil, L 5, sigma 0.75", study.data[0])
+    one = study.find_series("d-chi-stencil, L 5, sigma 0.75", study.data[0])
     assert one is not None
     assert maps[2].cells[4][1] == one.cells[2].estimates[MetricKey("head", "accuracy")].value
     assert len({(each.low, each.high) for each in maps[:4]}) == 1  # one scale
@@ -440,7 +442,7 @@ def test_options_are_studied_one_at_a_time_and_in_pairs():
 @pytest.mark.slow
 def test_odd_and_even_windows_at_equal_risk():
     study = study_of(entries=(synthetic.GRID,), data=("sst2",), texts=400)
-    (group,) = options.parity(study)
+    (group,) = options.build_parity_groups(study)
     odd, even = drawn(group)[1].curves
     assert [point.x.value for point in odd.points] == [1, 3, 5, 9]
     assert [point.x.value for point in even.points] == [2, 4, 8]
@@ -455,10 +457,10 @@ def test_odd_and_even_windows_at_equal_risk():
 def test_options_that_are_no_numbers_stand_side_by_side():
     entry = Entry(name="noises", grid={"mechanism.noise": ("vmf", "laplace")}, budgets=(6.0, 9.0))
     study = study_of(entries=(entry,), data=("sst2",), texts=20, seeds=(1,))
-    (group,) = options.single(study)
+    (group,) = options.build_option_groups(study)
     assert drawn(group)[0].ticks == ("laplace", "vmf")
     assert [point.x.value for point in drawn(group)[0].curves[0].points] == [0, 1]
-    assert list(options.pairs(study)) == []
+    assert list(options.build_pair_groups(study)) == []
 
 
 # ---- rows that lack something --------------------------------------------------------------------------
@@ -478,7 +480,7 @@ def test_without_attacks_the_page_says_so():
         "neighbour",
         "masked",
     )
-    content = report(series(rows))
+    content = build_report(build_series(rows))
     assert "No attack was run" in content
     assert "Usefulness against attacks</h2>" not in content
     assert "Usefulness against the budget</h2>" in content
@@ -486,9 +488,9 @@ def test_without_attacks_the_page_says_so():
 
 def test_without_a_task_nearness_in_meaning_stands_for_it():
     rows = without(list(synthetic.rows(data=("sst2",), texts=20, seeds=(1,))), "head")
-    study = Study(series=tuple(series(rows)))
-    assert [figure.source for figure in study.figures(study.data[0])] == ["meaning"]
-    assert panels(study, curves.against_attacks)
+    study = Study(series=tuple(build_series(rows)))
+    assert [figure.source for figure in study.list_utility_metrics(study.data[0])] == ["meaning"]
+    assert panels(study, curves.build_attack_groups)
 
 
 def test_a_task_that_tells_nothing_is_marked():
@@ -497,17 +499,17 @@ def test_a_task_that_tells_nothing_is_marked():
     )
     for row in rows:
         row["scores"][0]["baseline"] = 0.9
-    assert "so this task cannot compare mechanisms" in report(series(rows))
+    assert "so this task cannot compare mechanisms" in build_report(build_series(rows))
 
 
 def test_a_mechanism_without_a_budget_is_a_point():
     entry = Entry(name="stencil", path=None, budgets=(1.0,))
     study = study_of(entries=(entry, *synthetic.ENTRIES[:1]), data=("sst2",), texts=20, seeds=(1,))
-    panel = panels(study, curves.against_attacks)[0]
+    panel = panels(study, curves.build_attack_groups)[0]
     assert {curve.name: len(curve.points) for curve in panel.curves} == {"stencil": 1, "noise": 5}
     assert all(
         curve.name != "stencil"
-        for panel in panels(study, curves.against_budgets)
+        for panel in panels(study, curves.build_budget_groups)
         for curve in panel.curves
     )
 
@@ -521,15 +523,15 @@ def test_two_data_sets_of_one_name_are_told_apart():
         row["data"]["digest"] = {"sst2-20": "aaaaaaaa", "sst2-30": "bbbbbbbb"}[
             row["data"]["digest"]
         ]
-    study = Study(series=tuple(series(rows)))
-    assert [study.title(data) for data in study.data] == ["sst2 (aaaaaa)", "sst2 (bbbbbb)"]
+    study = Study(series=tuple(build_series(rows)))
+    assert [study.format_title(data) for data in study.data] == ["sst2 (aaaaaa)", "sst2 (bbbbbb)"]
 
 
 @pytest.mark.slow
 def test_figures_as_files(tmp_path):
     told = []
     found = made(entries=synthetic.ENTRIES[:1], data=("sst2",), texts=20, seeds=(1,))
-    report(
+    build_report(
         found, figures=tmp_path, progress=lambda step, done, total: told.append((step, done, total))
     )
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -544,11 +546,11 @@ def test_figures_as_files(tmp_path):
 
 
 def test_words_that_changed_are_marked_and_others_are_not():
-    found = marked("The <b>old</b> man & Anna Lee", "the <b>new</b> man & <PERSON> Lee")
+    found = mark_changes("The <b>old</b> man & Anna Lee", "the <b>new</b> man & <PERSON> Lee")
     assert (
         found == "the &lt;b&gt;<mark>new</mark>&lt;/b&gt; man &amp; <mark>&lt;PERSON&gt;</mark> Lee"
     )
-    assert marked("one two", "") == ""
+    assert mark_changes("one two", "") == ""
 
 
 def test_the_gallery_shows_first_what_is_near_the_reference_risk(page):
@@ -572,12 +574,13 @@ def test_the_gallery_shows_first_what_is_near_the_reference_risk(page):
     ],
 )
 def test_values_with_their_intervals(interval, expected):
-    assert spelled(interval) == expected
+    assert format_interval(interval) == expected
 
 
 def test_panels_and_maps_are_what_groups_have():
     study = study_of(entries=(SMALL,), data=("sst2",), texts=20, seeds=(1,))
     assert all(
-        isinstance(each, Panel) for each in panels(study, *CURVES, options.single, options.parity)
+        isinstance(each, Panel)
+        for each in panels(study, *CURVES, options.build_option_groups, options.build_parity_groups)
     )
-    assert all(isinstance(each, Map) for each in panels(study, options.pairs))
+    assert all(isinstance(each, Map) for each in panels(study, options.build_pair_groups))

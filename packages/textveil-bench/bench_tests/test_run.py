@@ -103,9 +103,9 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     )
     assert by_name["stencil", None, 1]["epsilon"]["ldp"] == "infinite"
 
-    assert CANARY not in (folder / rows.FILE).read_text(encoding="utf-8")
-    assert not (folder / rows.GALLERY).exists(), "texts of one's own are shown nowhere"
-    assert CANARY not in "".join(headlines.headlines(found))
+    assert CANARY not in (folder / rows.ROWS_FILE).read_text(encoding="utf-8")
+    assert not (folder / rows.GALLERY_FILE).exists(), "texts of one's own are shown nowhere"
+    assert CANARY not in "".join(headlines.format_headlines(found))
 
     monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("nothing is computed twice"))
     assert run.run(sweep, folder, places=places) == found
@@ -140,7 +140,7 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
     monkeypatch.setattr(Neighbour, "run", fails)
     monkeypatch.setattr(Meaning, "score", silent)
     monkeypatch.setattr(measures, "retention", unmeasured)
-    part = sweep.narrowed(seeds=(1,), only=["stencil"])
+    part = sweep.select_part(seeds=(1,), only=["stencil"])
     found = {
         row["series"]: row
         for row in run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "c"))
@@ -157,7 +157,9 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
     assert {"bayes", "cosine"} <= {each["source"] for each in row["scores"]}, "the others are there"
     assert score(found["identity"], "meaning", "cosine of texts")["value"] == pytest.approx(1)
     assert [
-        each for each in compare.series(rows.read([tmp_path / "rows"])) if each.name == "stencil"
+        each
+        for each in compare.build_series(rows.read([tmp_path / "rows"]))
+        if each.name == "stencil"
     ]
 
 
@@ -189,7 +191,7 @@ def test_judges_that_cannot_be_asked_are_told_before_anything_is_run(tmp_path, d
             {"name": "s", "data": [{**source, "task": task}], "entries": [entry], "baselines": []}
         )
         with pytest.raises((ConfigError, UnknownName), match=says):
-            run.preview(asked, tmp_path / "rows", Folders()) if dry else run.run(
+            run.format_preview(asked, tmp_path / "rows", Folders()) if dry else run.run(
                 asked, tmp_path / "rows"
             )
     assert not (tmp_path / "rows").exists()
@@ -203,22 +205,27 @@ def test_a_judge_that_is_a_measure_too_is_asked_once(tmp_path):
     }
     entry = {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [40]}}
     sweep = Sweep.read({**asked, "entries": [entry], "baselines": []})
-    assert [judge.name for judge in run.judges(sweep.data[0], sweep, run.Folders())] == ["meaning"]
+    assert [judge.name for judge in run.load_judges(sweep.data[0], sweep, run.Folders())] == [
+        "meaning"
+    ]
 
 
 def test_a_folder_without_rows_yet_and_a_file_in_its_place(sweep, tmp_path):
     (tmp_path / "rows.jsonl").touch()
-    assert run.preview(sweep, tmp_path, run.Folders())[0].endswith("0 of them are there")
-    with pytest.raises(OutputError, match="must be a folder"), rows.opened(tmp_path / "rows.jsonl"):
+    assert run.format_preview(sweep, tmp_path, run.Folders())[0].endswith("0 of them are there")
+    with (
+        pytest.raises(OutputError, match="must be a folder"),
+        rows.open_store(tmp_path / "rows.jsonl"),
+    ):
         pytest.fail("a file is no folder")
 
 
 @pytest.mark.slow
 def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
     folder, places = tmp_path / "rows", run.Folders(cache=tmp_path / "cache")
-    part = sweep.narrowed(seeds=(1,), only=["stencil"])
+    part = sweep.select_part(seeds=(1,), only=["stencil"])
     before = run.run(part, folder, places=places)
-    path = folder / rows.FILE
+    path = folder / rows.ROWS_FILE
     path.write_bytes(path.read_bytes()[:-40])
     after = run.run(part, folder, places=places)
     assert [strip(row) for row in sorted(after, key=key)] == [
@@ -236,11 +243,11 @@ def test_rows_tell_what_important_words_were_learned_from(sweep, tmp_path):
     taught = Sweep.read({**vars(sweep), **bare, "data": [source]})
     places = run.Folders(cache=tmp_path / "cache")
     one, two = run.run(taught, tmp_path / "rows", places=places)
-    train = run.load(replace(source, split="train", limit=run.TAUGHT), None, places)
+    train = run.load(replace(source, split="train", limit=run.MAX_TEACHING_TEXTS), None, places)
     told = {"source": train.source, "digest": train.digest, "examples": 48}
     assert one["data"]["learned"] == {
         **told,
-        "words": run._digest(run.task_words(taught.series[0], places)),
+        "words": run._hash_words(run.learn_task_words(taught.series[0], places)),
     }
     assert one["data"]["learned"]["words"] != two["data"]["learned"]["words"]
     assert one["data"]["training"] is None, "no judge learns"
@@ -257,9 +264,9 @@ def strip(row):
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives(sweep, tmp_path):
     places = run.Folders(cache=tmp_path / "cache")
-    part = sweep.narrowed(only=["krr"], limit=4)
+    part = sweep.select_part(only=["krr"], limit=4)
     one = run.run(part, tmp_path / "one", places=places)
-    with run.processes(2) as executor:
+    with run.open_processes(2) as executor:
         several = [
             run.run(part, tmp_path / name, places=places, executor=executor)
             for name in ("two", "again")
@@ -274,22 +281,25 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
 def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatch):
     told = iter(range(100))
     monkeypatch.setattr(
-        run, "circumstances", lambda: {"commit": "", "time": "", "threads": next(told)}
+        run, "read_circumstances", lambda: {"commit": "", "time": "", "threads": next(told)}
     )
-    part = sweep.narrowed(seeds=(1,), only=["krr"], limit=4)
+    part = sweep.select_part(seeds=(1,), only=["krr"], limit=4)
     part = Sweep(**{**vars(part), "baselines": (), "attacks": (), "measures": ()})
     found = run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "cache"))
     assert [row["circumstances"]["threads"] for row in found] == [0, 1], "looked at for each job"
 
 
 def test_no_two_runs_at_once(sweep, tmp_path):
-    with rows.opened(tmp_path / "rows"), pytest.raises(ConfigError, match="another run is at work"):
+    with (
+        rows.open_store(tmp_path / "rows"),
+        pytest.raises(ConfigError, match="another run is at work"),
+    ):
         run.run(sweep, tmp_path / "rows")
 
 
 def test_what_a_run_would_do_is_told_without_computing(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("a preview computes nothing"))
-    lines = run.preview(sweep, tmp_path / "none", run.Folders())
+    lines = run.format_preview(sweep, tmp_path / "none", run.Folders())
     assert lines[0] == "sweep small: 12 cells, 0 of them are there"
     assert CANARY not in "".join(lines)
     assert not (tmp_path / "none").exists()
@@ -306,14 +316,14 @@ def test_rows_as_tables(sweep, tmp_path):
     import pyarrow.parquet as pq
 
     found = run.run(
-        sweep.narrowed(only=["stencil"], seeds=(1,)),
+        sweep.select_part(only=["stencil"], seeds=(1,)),
         tmp_path / "r",
         places=run.Folders(cache=tmp_path),
     )
-    lines = list(rows.table(found))
+    lines = list(rows.build_score_rows(found))
     assert len(lines) == sum(len(row["scores"]) for row in found)
     for suffix in (".parquet", ".csv", ".jsonl"):
-        assert rows.export(found, tmp_path / f"scores{suffix}") == len(lines)
+        assert rows.write_table(found, tmp_path / f"scores{suffix}") == len(lines)
     table = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert table[-1]["metric"] == lines[-1]["metric"]
     assert table[0]["epsilon_ldp"] == math.inf
@@ -325,7 +335,7 @@ def test_rows_as_tables(sweep, tmp_path):
     assert strict[0]["epsilon_ldp"] == "infinite"
     assert [line["value"] for line in strict] == [line["value"] for line in lines]
     with pytest.raises(ConfigError, match="must end in"):
-        rows.export(found, tmp_path / "scores.xlsx")
+        rows.write_table(found, tmp_path / "scores.xlsx")
 
 
 @pytest.mark.parametrize(
@@ -349,10 +359,10 @@ def test_compressed_rows_are_read_as_plain_ones(tmp_path):
     packed.write_bytes(b"not a gzip file")
     with pytest.raises(InputError, match="not a gzip file"):
         rows.read([packed])
-    with pytest.raises(ConfigError, match="gunzip"), rows.opened(tmp_path):
+    with pytest.raises(ConfigError, match="gunzip"), rows.open_store(tmp_path):
         pass
-    assert not (tmp_path / rows.FILE).exists()
-    (tmp_path / rows.FILE).write_bytes(line)
+    assert not (tmp_path / rows.ROWS_FILE).exists()
+    (tmp_path / rows.ROWS_FILE).write_bytes(line)
     assert len(rows.read([tmp_path])) == 1  # the plain file is the newer one: a run goes on there
 
 

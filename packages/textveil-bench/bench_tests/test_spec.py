@@ -6,8 +6,8 @@ import pytest
 
 from textveil.config import Config, resolve
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
-from textveil_bench.cells import check
-from textveil_bench.spec import CONF, Sweep, chosen
+from textveil_bench.cells import check_sweep
+from textveil_bench.spec import CONF_FOLDER, Sweep, find_non_defaults
 
 GIVEN = {
     "name": "small",
@@ -32,12 +32,12 @@ def sweep(**changes) -> Sweep:
 
 
 def cells(made: Sweep, digest: str = "d"):
-    return [cell for series in made.series for cell in series.cells(made, digest)]
+    return [cell for series in made.series for cell in series.build_cells(made, digest)]
 
 
 def test_series_are_the_grid_on_every_data_set():
     made = sweep()
-    names = [series.name for series in made.series if series.source.called == "ag_news"]
+    names = [series.name for series in made.series if series.source.row_name == "ag_news"]
     assert names == [
         "identity",
         "mask",
@@ -48,11 +48,11 @@ def test_series_are_the_grid_on_every_data_set():
     ]
     assert len(made.series) == 12
     window = next(series for series in made.series if series.name.startswith("window, L 3"))
-    config = window.config(80, seed=7)
+    config = window.build_config(80, seed=7)
     assert config is not None
     assert (config.mechanism.options, config.seed) == ({"L": 3, "sigma": 0.75, "eta": 80}, 7)
     assert config.table.name == "minilm-s"
-    check(made)
+    check_sweep(made)
 
 
 def test_cells_are_budgets_with_seeds_and_each_has_draws_of_its_own():
@@ -93,14 +93,16 @@ def test_an_option_that_is_added_later_changes_no_key(monkeypatch):
 
 def test_what_a_configuration_sets_is_all_that_is_no_default():
     given = {"mechanism.name": "codebook", "words.consistent": True, "epsilon": 3, "seed": 4}
-    found = chosen(resolve(overrides={**given, "table.name": "minilm", "protect.timeout": 300.0}))
+    found = find_non_defaults(
+        resolve(overrides={**given, "table.name": "minilm", "protect.timeout": 300.0})
+    )
     assert found == {
         "mechanism": {"name": "codebook"},
         "words": {"consistent": True},
         "epsilon": 3.0,
         "seed": 4,
     }
-    assert chosen(Config()) == {"mechanism": {"name": "noise"}}
+    assert find_non_defaults(Config()) == {"mechanism": {"name": "noise"}}
 
 
 def test_options_by_data_set_and_learned_words():
@@ -112,17 +114,17 @@ def test_options_by_data_set_and_learned_words():
     }
     made = sweep(entries=[entry])
     (series,) = [series for series in made.series if series.whose != "baseline"]
-    assert series.source.called == "sst2"
-    assert not series.searched
-    assert series.learned == 5
-    config = series.taught(("good", "bad")).config(3.0)
+    assert series.source.row_name == "sst2"
+    assert not series.is_searched
+    assert series.task_word_count == 5
+    config = series.add_task_words(("good", "bad")).build_config(3.0)
     assert config is not None
     assert config.protect.important == ("good", "bad")
     assert config.mechanism.options["k"] == 7
-    assert made.narrowed(only=["ag_news"]).entries == (), "it is for another data set"
-    assert made.narrowed(only=["sst2"]).series
+    assert made.select_part(only=["ag_news"]).entries == (), "it is for another data set"
+    assert made.select_part(only=["sst2"]).series
     keys = [
-        next(series.taught(words).cells(made, "d")).key
+        next(series.add_task_words(words).build_cells(made, "d")).key
         for words in (("good", "bad"), ("bad", "good"), ("good", "dull"))
     ]
     assert len(set(keys)) == 3, "the list is a part of the key"
@@ -131,20 +133,20 @@ def test_options_by_data_set_and_learned_words():
 
 
 def test_a_part_of_a_sweep():
-    part = sweep().narrowed(limit=9, seeds=(5,), only=["sst2", "stencil"])
-    assert {series.source.called for series in part.series} == {"sst2"}
+    part = sweep().select_part(limit=9, seeds=(5,), only=["sst2", "stencil"])
+    assert {series.source.row_name for series in part.series} == {"sst2"}
     assert [series.name for series in part.series] == ["identity", "mask", "uniform", "stencil"]
     assert part.data[0].limit == 9
     assert {cell.seed for cell in cells(part)} == {5}
     with pytest.raises(UnknownName, match="stencil"):
-        sweep().narrowed(only=["stensil"])
+        sweep().select_part(only=["stensil"])
 
 
 @pytest.mark.parametrize(
     ("own", "of_sweep", "left"), [(None, 20, 20), (30, 20, 30), (200, 20, 100), (None, None, 100)]
 )
 def test_a_part_has_no_more_examples_than_the_whole(own, of_sweep, left):
-    part = sweep(data=[{"name": "sst2", "limit": own}], limit=of_sweep).narrowed(limit=100)
+    part = sweep(data=[{"name": "sst2", "limit": own}], limit=of_sweep).select_part(limit=100)
     assert part.data[0].limit == left
     assert part.limit == min(100, of_sweep or 100)
 
@@ -155,12 +157,12 @@ def test_a_part_in_which_nothing_is_left_is_refused():
     with pytest.raises(
         ConfigError, match=r"'stencil' is only for sst2, and the data sets left are ag_news"
     ):
-        made.narrowed(only=["stencil", "ag_news"])
+        made.select_part(only=["stencil", "ag_news"])
     with pytest.raises(
         ConfigError,
         match="nothing of the sweep to run; it has data: sst2, ag_news; entries: stencil",
     ):
-        sweep(entries=[entry], baselines=[]).narrowed(only=["ag_news"])
+        sweep(entries=[entry], baselines=[]).select_part(only=["ag_news"])
 
 
 @pytest.mark.parametrize("learned", ["many", 2.5, True, -1, [3]])
@@ -174,7 +176,7 @@ def test_a_wrong_number_of_learned_words_is_told(learned):
     with pytest.raises(
         ConfigError, match=r"learned of 'a, learned .*' must be a whole number of 0 or more, got "
     ):
-        check(sweep(entries=[entry]))
+        check_sweep(sweep(entries=[entry]))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_what_is_wrong_with_a_sweep_is_said(changes, error, says):
 )
 def test_options_are_checked_before_anything_is_run(changes, error):
     with pytest.raises(error):
-        check(sweep(**changes))
+        check_sweep(sweep(**changes))
 
 
 def test_files_that_are_no_sweeps(tmp_path):
@@ -252,9 +254,9 @@ def test_files_that_are_no_sweeps(tmp_path):
         Sweep.read(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CONF_FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_packaged_sweeps_are_ones(path: Path):
     if "entries" in path.read_text(encoding="utf-8"):
         sweep = Sweep.read(path.stem)
-        check(sweep)
+        check_sweep(sweep)
         assert sweep.series

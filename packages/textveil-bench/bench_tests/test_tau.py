@@ -59,7 +59,7 @@ def maker(table, budgets=(2.0, 1.0, 4.0, math.inf)):
 
 def test_figures_follow_from_the_releases(table):
     make, told = maker(table), []
-    rows = tau.tau(
+    rows = tau.measure_thresholds(
         TEXTS, make, (-1.0, 0.4), encoder=Letters(), report=lambda *done: told.append(done)
     )
     assert told == [("texts", i, 8) for i in range(1, 9)]
@@ -84,7 +84,7 @@ def test_figures_follow_from_the_releases(table):
 
 
 def test_below_every_cosine_all_words_are_important(table):
-    lowest, highest = tau.tau(TEXTS, maker(table), (-1.0, 1.0), encoder=Letters())
+    lowest, highest = tau.measure_thresholds(TEXTS, maker(table), (-1.0, 1.0), encoder=Letters())
     assert lowest.words == {"sensitive-important": 2, "sensitive": 0, "important": 7, "other": 0}
     assert highest.words["sensitive"] == 2
     assert highest.words["other"] >= 4  # a word of the task may be the task
@@ -101,9 +101,9 @@ def test_every_text_may_have_its_own_query(table):
         )
 
     found = [
-        tau.tau(["garden", "lawyer"], make, (0.9,), queries=queries, encoder=Letters())[0].words[
-            "important"
-        ]
+        tau.measure_thresholds(
+            ["garden", "lawyer"], make, (0.9,), queries=queries, encoder=Letters()
+        )[0].words["important"]
         for queries in (["garden", "lawyer"], ["lawyer", "garden"])
     ]
     assert found == [2, 0]
@@ -112,11 +112,11 @@ def test_every_text_may_have_its_own_query(table):
 def test_what_cannot_be_swept(table):
     make = maker(table)
     with pytest.raises(ConfigError, match="at least one threshold"):
-        tau.tau(TEXTS, make, ())
+        tau.measure_thresholds(TEXTS, make, ())
     with pytest.raises(ConfigError, match="4 texts"):
-        tau.tau(TEXTS, make, queries=["a"])
+        tau.measure_thresholds(TEXTS, make, queries=["a"])
     with pytest.raises(InputError, match="has any words"):
-        tau.tau(["", "  "], make, encoder=Letters())
+        tau.measure_thresholds(["", "  "], make, encoder=Letters())
 
 
 # ---- the verb ----------------------------------------------------------------------------------------------

@@ -62,15 +62,15 @@ def news(path: Path, count: int | None = None) -> list[str]:
 EXACT = """
 import json, time
 import numpy as np
-from textveil_bench.process import peak_memory
-from textveil.evaluate.attack.channel import exact_map
+from textveil_bench.process import read_peak_memory
+from textveil.evaluate.attack.channel import find_exact_map
 from textveil.mechanism.papers import exponential
 from textveil.table import load_table
 
 table = load_table("minilm-s")
 start = time.perf_counter()
-_, success = exact_map(exponential(c=6.0), table, 6.0, np.full(len(table), -np.log(len(table))))
-print(json.dumps({"seconds": time.perf_counter() - start, "bytes": peak_memory(), "success": success}))
+_, success = find_exact_map(exponential(c=6.0), table, 6.0, np.full(len(table), -np.log(len(table))))
+print(json.dumps({"seconds": time.perf_counter() - start, "bytes": read_peak_memory(), "success": success}))
 """
 
 
@@ -105,11 +105,11 @@ def measurements() -> Iterator[dict[str, Any]]:
     decoys = tuple(sentences(corpora / "sst2" / "train.tsv.gz", DECOYS))
     for mechanism, options in RELEASES:
         privatizer = Privatizer(mechanism, table="minilm-s", seed=SEED, **options)
-        case = Case.of(privatizer, texts)
+        case = Case.create(privatizer, texts)
         for name in ATTACKS:
             attacker = attack.load(name, {"decoys": decoys} if name == "linkage" else {})
             start = time.perf_counter()
-            found = attack.attack(case, [attacker], rng=SeededRandomness(SEED).part(2**100))
+            found = attack.attack(case, [attacker], rng=SeededRandomness(SEED).derive_part(2**100))
             yield from rows(
                 found.to_json()["rows"],
                 title(mechanism, options),
@@ -131,12 +131,12 @@ def attributes(path: Path) -> Iterator[dict[str, Any]]:
     texts = [post["response"] for post in posts]
     for mechanism, options in RELEASES:
         privatizer = Privatizer(mechanism, table="minilm-s", seed=SEED, **options)
-        case = Case.of(privatizer, texts)
+        case = Case.create(privatizer, texts)
         for label in LABELS:
             labels = tuple(_label(post["personality"][label]) for post in posts)
             start = time.perf_counter()
             attacker = attack.load("attribute", {"labels": labels})
-            found = attack.attack(case, [attacker], rng=SeededRandomness(SEED).part(2**100))
+            found = attack.attack(case, [attacker], rng=SeededRandomness(SEED).derive_part(2**100))
             seconds = time.perf_counter() - start
             yield from rows(
                 found.to_json()["rows"], title(mechanism, options), f"posts, {label}", seconds

@@ -17,16 +17,16 @@ from rich.progress import track
 
 from textveil.config import registry
 from textveil.config.layers import resolve
-from textveil_bench.audit.configured import Configured
+from textveil_bench.audit.configured import ConfiguredBuild
 from textveil_bench.audit.run import CHECKS, audit
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 AUDIT = ROWS.with_name("audit.jsonl")
 
 
 def overrides(name: str) -> dict[str, str]:
     """The options of an audit; a mechanism that draws among codes gets those of a general book."""
-    codes = {"table.codes": "24"} if registry.entry("mechanism", name).codes else {}
+    codes = {"table.codes": "24"} if registry.find_entry("mechanism", name).codes else {}
     return {"mechanism.name": name, **codes}
 
 
@@ -36,14 +36,14 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="fewer words and draws")
     parser.add_argument("names", nargs="*", help="mechanisms (default: all)")
     options = parser.parse_args()
-    names = options.names or registry.names("mechanism")
+    names = options.names or registry.list_names("mechanism")
     builds = {
-        name: Configured(
+        name: ConfiguredBuild(
             name=name, resolve=partial(resolve, overrides=overrides(name), complete=False)
         )
         for name in names
     }
-    shared = {**circumstances(), "small": options.small}
+    shared = {**read_circumstances(), "small": options.small}
     broken = 0
     found = track(
         audit(*builds.values(), small=options.small),
@@ -59,7 +59,7 @@ def main() -> int:
             row |= {"table": config.table.name, "epsilon": config.epsilon}
         rowfiles.keep(AUDIT, [row], ("mechanism", "check"))
         print(f"{each.mechanism}: {each.check}: {each.verdict}: {each.why}")
-        broken += each.fails
+        broken += each.has_failed
     return 1 if broken else 0
 
 

@@ -35,7 +35,7 @@ from attacks import news, sentences
 from rich.console import Console
 
 from textveil.randomness import Ids, Values
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 if TYPE_CHECKING:
     from pocketsphinx import NGramModel
@@ -62,7 +62,7 @@ UNKNOWN = -(1 << 29)
 
 def limits() -> Iterator[dict[str, Any]]:
     """Rows of k-ary randomised response over the codes of books, and of the best rules with the same local DP."""
-    from textveil.mechanism import information, kept, limit
+    from textveil.mechanism import compute_information, compute_information_limit, compute_keep_rate
     from textveil.table import find_book
 
     for codes, sets in LIMITS.items():
@@ -70,13 +70,13 @@ def limits() -> Iterator[dict[str, Any]]:
         masses /= masses.sum()
         for epsilon in BUDGETS:
             found = {
-                "own code": kept(codes, epsilon),
+                "own code": compute_keep_rate(codes, epsilon),
                 "own code, at most": most_kept(masses, epsilon),
             }
-            found |= {"bits": information(masses, epsilon)}
+            found |= {"bits": compute_information(masses, epsilon)}
             if sets:
                 found["bits, at most over these codes"] = most_told(masses, epsilon)
-            found["bits, at most by any mechanism"] = limit(epsilon)
+            found["bits, at most by any mechanism"] = compute_information_limit(epsilon)
             release = f"{codes} codes, epsilon {epsilon:g}"
             for metric, value in found.items():
                 ends = {"value": value, "low": None, "high": None, "n": codes, "unit": "exact"}
@@ -129,18 +129,18 @@ def most_told(masses: Values, epsilon: float) -> float:
 
 def levels() -> Iterator[dict[str, Any]]:
     """Rows of the levels of a nested book, and of a book of as many codes each."""
-    from textveil.mechanism import information
-    from textveil.table import load_table, make_books, shares
+    from textveil.mechanism import compute_information
+    from textveil.table import compute_shares, load_table, make_books
 
     table = load_table("minilm")
     said: dict[str, Any] = {"kind": "general", "source": "the vectors of the table alone"}
     (nested,) = make_books(table, LEVELS[-1:], levels=LEVELS[:-1], **said)
-    weights, rows = np.sqrt(shares(table)), table.take(slice(None)).astype(np.float64)
+    weights, rows = np.sqrt(compute_shares(table)), table.take(slice(None)).astype(np.float64)
     for codes, alone in zip(LEVELS, make_books(table, LEVELS, **said), strict=True):
-        for name, book in (("level", nested.level(codes)), ("alone", alone)):
+        for name, book in (("level", nested.get_level(codes)), ("alone", alone)):
             found = {
                 f"variance, {name}": explained(rows, weights, book.codes.astype(np.int64)),
-                f"bits, {name}": information(book.masses, TOLD_AT),
+                f"bits, {name}": compute_information(book.masses, TOLD_AT),
             }
             for metric, value in found.items():
                 ends = {"value": value, "low": None, "high": None, "n": codes, "unit": "exact"}
@@ -181,7 +181,7 @@ def spelling(corpora: Path) -> Iterator[dict[str, Any]]:
             table = load_table(codes=str(codes))
             for epsilon in EPSILONS:
                 typical, expected = (
-                    Case.of(
+                    Case.create(
                         Privatizer(
                             "codebook", epsilon=epsilon, table=table, seed=SEED, rerank={"m": m}
                         ),
@@ -289,7 +289,7 @@ def guessed(name: str, case: "Case") -> Figures:
         attack.load("bayes", {"priors": ("unigram", "context")}),
         attack.load("neighbour", {}),
     ]
-    for row in attack.attack(case, attackers, rng=SeededRandomness(SEED).part(2**100)).rows:
+    for row in attack.attack(case, attackers, rng=SeededRandomness(SEED).derive_part(2**100)).rows:
         if (
             row.slice == "all"
             and row.metric in ("top-1", "Pr@1")
@@ -316,7 +316,10 @@ def main() -> None:
             "codebooks: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)"
         )
     shared, console = (
-        {**circumstances(*(["pocketsphinx"] if only in (None, "spelling") else [])), "seed": SEED},
+        {
+            **read_circumstances(*(["pocketsphinx"] if only in (None, "spelling") else [])),
+            "seed": SEED,
+        },
         Console(stderr=True),
     )
     parts: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {"limits": limits, "levels": levels}

@@ -65,21 +65,28 @@ def write(name: str, metric: str, vectors: Floats) -> Path:
 
 def write_cape(names: tuple[str, ...] = TABLES[:2]) -> Path:
     """Computes what Cape without context really loses on the tables of words, and writes it into cape.json."""
-    from textveil.mechanism.buckets import NOMINALS, Bucketized, key, losses
+    from textveil.mechanism.buckets import (
+        NOMINAL_EPSILONS,
+        BucketRule,
+        build_constant_key,
+        compute_losses,
+    )
     from textveil.mechanism.utility import Hybrid
     from textveil.table.embedding import load_table
 
     target = FOLDER / "cape.json"
     known = json.loads(target.read_text(encoding="utf-8")) if target.is_file() else {}
-    rule = Bucketized()
+    rule = BucketRule()
     for name, distance in product(names, METRICS):
         utility, table = Hybrid(distance=distance), load_table(name)
-        label = key(table, utility, rule)
-        found = losses(table, utility, rule, np.array(NOMINALS), progress=meter(label))
+        label = build_constant_key(table, utility, rule)
+        found = compute_losses(
+            table, utility, rule, np.array(NOMINAL_EPSILONS), progress=meter(label)
+        )
         safe = (
             np.ceil(found * (1 + 1e-7) * 1e6) / 1e6
         ).tolist()  # other machines round distances otherwise
-        known[label] = {"loss": safe, "nominal": list(NOMINALS)}
+        known[label] = {"loss": safe, "nominal": list(NOMINAL_EPSILONS)}
         rows = [
             f"  {json.dumps(each)}: {json.dumps(known[each], sort_keys=True)}"
             for each in sorted(known)

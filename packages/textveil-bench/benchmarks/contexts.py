@@ -15,7 +15,7 @@ from typing import Any
 
 from encoder import texts
 
-from textveil_bench.process import clocked, peak_memory, quickest
+from textveil_bench.process import measure_best_run, measure_run, read_peak_memory
 
 MODES = ("none", "public", "released", "original")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -31,11 +31,11 @@ TABLE = "minilm-s"
 
 def listened(model: Any) -> Callable[[], tuple[float, float]]:
     """Adds up the seconds (of the wall, of all processors) that a context's `logits` take; reading sets them to 0."""
-    inside, ask = [0.0, 0.0], model.logits
+    inside, ask = [0.0, 0.0], model.compute_logits
 
     def logits(*given: Any, **named: Any) -> Any:
         found: list[Any] = []
-        for i, each in enumerate(clocked(lambda: found.append(ask(*given, **named)))):
+        for i, each in enumerate(measure_run(lambda: found.append(ask(*given, **named)))):
             inside[i] += each
         return found[0]
 
@@ -63,7 +63,7 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
         made.append(build("cape"))
         made[0].privatize("Maria saw the doctor in Lisbon.")
 
-    wall, cpu = clocked(ready)
+    wall, cpu = measure_run(ready)
     yield {
         "what": f"selection, cape, context {mode}, setup and a first sentence",
         "unit": "s",
@@ -84,7 +84,7 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
             for _ in range(repeat):
                 if read is not None:
                     read()
-                now = clocked(lambda p=privatizer, g=given: sum(1 for _ in p.privatize_many(g)))
+                now = measure_run(lambda p=privatizer, g=given: sum(1 for _ in p.privatize_many(g)))
                 spent.append((*now, *(read() if read is not None else (0.0, 0.0))))
             wall, cpu, inside, inside_cpu = min(spent)
             took.append((wall, cpu))
@@ -121,7 +121,7 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
         given = texts(200, 1)
         many = [build("cape", nominal=nominal) for nominal in BUDGETS]
         one, five = (
-            quickest(lambda p=part: sum(1 for _ in sweep(p, given)), repeat)
+            measure_best_run(lambda p=part: sum(1 for _ in sweep(p, given)), repeat)
             for part in (many[:1], many)
         )
         ratio = {"unit": "times", "value": five[0] / one[0], "cpu": five[1] / one[1]}
@@ -132,7 +132,7 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
     yield {
         "what": f"selection, cape, context {mode}, peak memory of the process",
         "unit": "MB",
-        "value": peak_memory() / 1e6,
+        "value": read_peak_memory() / 1e6,
     }
 
 

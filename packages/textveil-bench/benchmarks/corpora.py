@@ -103,11 +103,11 @@ def product(
     The table is loaded already in this process; others load it.
     """
     from textveil.config.layers import resolve
-    from textveil.config.sources import assignments
+    from textveil.config.sources import parse_assignments
     from textveil.corpus import RowOptions, run
 
     config = resolve(
-        overrides=assignments([], {"mechanism.name": name, "epsilon": budget and str(budget)})
+        overrides=parse_assignments([], {"mechanism.name": name, "epsilon": budget and str(budget)})
     )
     best, words = float("inf"), 0
     for _ in range(repeat):
@@ -115,7 +115,7 @@ def product(
             start = time.perf_counter()
             done = run(source, f"{folder}/out", config, RowOptions(ids="row"), jobs=jobs)
             best = min(best, time.perf_counter() - start)
-            words = done.document["statement"]["guarantee"]["protected"]
+            words = done.manifest["statement"]["guarantee"]["protected"]
     shared = {"mechanism": name, "epsilon": budget, "jobs": jobs, "rows": ROWS, "protected": words}
     which = f"files, {name}, jobs {jobs}"
     yield {"what": f"{which}, rows", "unit": "rows/s", "value": ROWS / best, **shared}
@@ -146,8 +146,8 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
         source.write_text("\n".join(lines) + "\n", encoding="utf-8")
         for name in (
             each
-            for each in registry.names("mechanism")
-            if not registry.entry("mechanism", each).codes
+            for each in registry.list_names("mechanism")
+            if not registry.find_entry("mechanism", each).codes
         ):
             budget = None if name in ("stencil", "placeholder") else BUDGETS.get(name, 70.0)
             for jobs in (1, 2):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil_bench.process import peak_memory, quickest
+from textveil_bench.process import measure_best_run, read_peak_memory
 
 ROWS, BATCH = 30_522, 256
 LARGE, FEW = (2_196_017, 300), 1_024
@@ -35,7 +35,7 @@ def noisy(rows: NDArray[np.float32], n: int, eta: float) -> NDArray[np.float32]:
     from textveil.randomness.streams import SeededRandomness
 
     ids = np.random.default_rng(1).integers(len(rows), size=n)
-    ((_, draws),) = SeededRandomness(1).open(np.array([n])).chunks(n)
+    ((_, draws),) = SeededRandomness(1).open(np.array([n])).split_rows(n)
     return (rows[ids] + multivariate_laplace(draws, np.full(n, eta), rows.shape[1])).astype(
         np.float32
     )
@@ -46,11 +46,11 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
     import faiss
 
     from textveil import load_table
-    from textveil.runtime import threads
+    from textveil.runtime import count_threads
     from textveil.table.embedding import EmbeddingTable
-    from textveil.table.engine import IntegerRows
+    from textveil.table.int8 import IntegerRows
 
-    faiss.omp_set_num_threads(threads())
+    faiss.omp_set_num_threads(count_threads())
     pieces = load_table("minilm-wordpiece")
     rows = np.concatenate([pieces.vectors, unit_rows(ROWS - len(pieces), pieces.dimension)])
     large = EmbeddingTable.build(name="large", words=[str(i) for i in range(ROWS)], vectors=rows)
@@ -73,9 +73,9 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
                 ("textveil", lambda b, t=table: t.nearest(b)),
                 ("faiss.IndexFlatIP", lambda b, i=index: i.search(b, 1)),
             ):
-                seconds = quickest(lambda s=search, b=batches: [s(batch) for batch in b], repeat)[
-                    1
-                ] / len(queries)
+                seconds = measure_best_run(
+                    lambda s=search, b=batches: [s(batch) for batch in b], repeat
+                )[1] / len(queries)
                 yield {
                     "what": f"{name}, {what}, eta {eta:g}",
                     "value": 1e6 * seconds,
@@ -97,7 +97,7 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
             ("float32", lambda r=single: r[:BATCH] @ r.T),
             ("int8", lambda h=held, w=whole: h.products(w[:BATCH])),
         ):
-            seconds = quickest(multiply, 5 * repeat)[1] / BATCH
+            seconds = measure_best_run(multiply, 5 * repeat)[1] / BATCH
             yield {"what": f"{name}, bare product in {kind}", "value": 1e6 * seconds, **shape}
 
 
@@ -121,7 +121,7 @@ def mapped(repeat: int) -> Iterator[dict[str, Any]]:
 
 def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
     """What one process measures; its memory is its own."""
-    from textveil.runtime import threads
+    from textveil.runtime import count_threads
 
     rows = np.load(path, mmap_mode="c")
     few = rows[:FEW].astype(np.float32)
@@ -137,12 +137,12 @@ def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
     else:
         import faiss
 
-        faiss.omp_set_num_threads(threads())
+        faiss.omp_set_num_threads(count_threads())
         index = faiss.IndexFlatIP(rows.shape[1])
         for start in range(0, len(rows), 1 << 16):
             index.add(rows[start : start + (1 << 16)].astype(np.float32))
         search = lambda: index.search(queries, 1)  # noqa: E731
-    seconds = quickest(search, repeat)[1]
+    seconds = measure_best_run(search, repeat)[1]
     out.append(
         {
             "what": f"decode, {what}, millions of rows",
@@ -150,7 +150,7 @@ def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
             "value": 1e6 * seconds / FEW,
         }
     )
-    peak = peak_memory() / 1e6
+    peak = read_peak_memory() / 1e6
     out.append(
         {"what": f"decode, {what}, millions of rows, peak memory", "unit": "MB", "value": peak}
     )

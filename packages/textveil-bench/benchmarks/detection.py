@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textveil_bench.process import best
+from textveil_bench.process import measure_best_seconds
 
 TYPES = {
     "PERSON": "PERSON", "GPE": "LOCATION", "LOCATION": "LOCATION", "ORGANIZATION": "ORGANIZATION",
@@ -149,7 +149,7 @@ def tagger() -> Detect:
     def detect(texts: Sequence[str]) -> list[Spans]:
         tokens = tokenize(texts)
         found: list[Spans] = [[] for _ in texts]
-        for entity in loaded.find(Ragged.of(tokens)):
+        for entity in loaded.find(Ragged.build(tokens)):
             first = int(tokens.documents[entity.text])
             start, end = (
                 int(tokens.starts[first + entity.start]),
@@ -359,7 +359,9 @@ def speed(
             yield {
                 "what": f"detection, {name}, 180 words, {kind}, {len(texts)} texts",
                 "unit": "ms/text",
-                "value": 1000 * best(lambda d=detect, t=texts: d(t), repeat) / len(texts),
+                "value": 1000
+                * measure_best_seconds(lambda d=detect, t=texts: d(t), repeat)
+                / len(texts),
                 "texts": len(texts),
                 "figures": sum(c.isdigit() for text in texts for c in text) / len(texts),
             }

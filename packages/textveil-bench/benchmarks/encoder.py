@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
-from textveil_bench.process import best, peak_memory
+from textveil_bench.process import measure_best_seconds, read_peak_memory
 
 JOBS = ("masked LM", "tagger", "reader", "sentences")
 LENGTHS, BATCHES = (25, 200), (1, 16)
@@ -45,14 +45,14 @@ def job(name: str) -> Callable[[list[str]], object]:
         context = models.load_context(load_table("minilm"))
 
         def ask(given: list[str]) -> None:
-            ragged = models.Ragged.of(tokenize(given))
-            for _ in context.batches(ragged, np.arange(len(ragged.words))):
+            ragged = models.Ragged.build(tokenize(given))
+            for _ in context.yield_batches(ragged, np.arange(len(ragged.words))):
                 pass
 
         return ask
     if name == "tagger":
         tagger = models.load_tagger()
-        return lambda given: tagger.find(models.Ragged.of(tokenize(given)))
+        return lambda given: tagger.find(models.Ragged.build(tokenize(given)))
     if name == "reader":
         reader = models.load_reader()
         return lambda given: reader.answer([QUESTION] * len(given), given)
@@ -68,7 +68,7 @@ def measure(name: str, repeat: int) -> Iterator[dict[str, Any]]:
     for words in LENGTHS:
         for batch in BATCHES:
             given = texts(words, batch)
-            seconds = best(lambda g=given: run(g), repeat)
+            seconds = measure_best_seconds(lambda g=given: run(g), repeat)
             yield {
                 "what": f"encoder, {name}, {batch} x {words} words",
                 "unit": "words/s",
@@ -79,7 +79,7 @@ def measure(name: str, repeat: int) -> Iterator[dict[str, Any]]:
     yield {
         "what": f"encoder, {name}, peak memory of the process",
         "unit": "MB",
-        "value": peak_memory() / 1e6,
+        "value": read_peak_memory() / 1e6,
     }
 
 

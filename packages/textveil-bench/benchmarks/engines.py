@@ -30,7 +30,7 @@ from typing import Any
 
 import rowfiles
 
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 ROWS = Path(__file__).resolve().parent / "rows" / "engines.jsonl"
 WORDS = (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8").split()
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shared = {
         "options": options,
         "load": os.getloadavg()[0],
-        **circumstances("ray", "pyspark", "pyarrow", "pandas"),
+        **read_circumstances("ray", "pyspark", "pyarrow", "pandas"),
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from run import ROOT
 
 from textveil.randomness import Floats, Ints, Values
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 if TYPE_CHECKING:
     from textveil.evaluate.attack import Case
@@ -137,7 +137,9 @@ def frequent(stored: Mapping[str, object] | None = None) -> "EmbeddingTable":
 
     whole = load_table("minilm-s")
     row = {word: i for i, word in enumerate(whole.words)}
-    rows = sorted(row[word] for word in islice(filter(row.__contains__, frequency.counts()), WORDS))
+    rows = sorted(
+        row[word] for word in islice(filter(row.__contains__, frequency.load_counts()), WORDS)
+    )
     vectors = whole.take(slice(None)) * whole.norms[:, None]
     return EmbeddingTable.build(
         name=f"minilm-s-{WORDS}",
@@ -207,14 +209,14 @@ def _table(stored: str) -> "EmbeddingTable":
 
 def _privatizer(series: Series, table: "EmbeddingTable", budget: float) -> "Privatizer":
     from textveil import Privatizer
-    from textveil.models.calibration import stored_range
+    from textveil.models.calibration import load_stored_range
     from textveil.table.embedding import load_table
 
     options = {**series.options, series.parameter: budget}
     if series.contextual:
-        logits = stored_range(load_table("minilm-s"))
+        logits = load_stored_range(load_table("minilm-s"))
         assert logits is not None
-        options |= {"floor": logits.quantiles()["candidates"][0.5], "bound": logits.largest}
+        options |= {"floor": logits.compute_quantiles()["candidates"][0.5], "bound": logits.largest}
     return Privatizer(series.name, table=table, seed=SEED, **options)
 
 
@@ -231,14 +233,14 @@ def _figures(
     if not series.contextual:
         meant = [i for i, name in enumerate(corpus) if i - corpus.index(name) < MEANT]
         for privatizer in privatizers:
-            case = Case.of(privatizer, chosen)
+            case = Case.create(privatizer, chosen)
             yield list(_of_case(case, meant=meant)), _epsilon(privatizer)
         return
     parts: list[list[Figure]] = [[] for _ in privatizers]
     first = 0
     for rehearsals in sweep(privatizers, chosen):
-        cases = [Case.after(*pair) for pair in zip(privatizers, rehearsals, strict=True)]
-        channel.share([case.view for case in cases])
+        cases = [Case.build(*pair) for pair in zip(privatizers, rehearsals, strict=True)]
+        channel.share_channels([case.view for case in cases])
         for part, case in zip(parts, cases, strict=True):
             part.extend(_of_case(case, first))
         first += len(cases[0].view.released)
@@ -260,9 +262,9 @@ def _figures(
 
 def _epsilon(privatizer: "Privatizer") -> float | None:
     """Epsilon of local DP of the statement; that of Cape's buckets without context is exact, computed here."""
-    from textveil.mechanism import exact_loss
+    from textveil.mechanism import compute_exact_loss
 
-    exact = exact_loss(privatizer.mechanism, privatizer.table)
+    exact = compute_exact_loss(privatizer.mechanism, privatizer.table)
     if exact is not None:
         return exact
     printed = privatizer.privatize("river").guarantee.epsilon_ldp
@@ -274,29 +276,31 @@ def _of_case(case: "Case", first: int = 0, meant: Sequence[int] | None = None) -
 
     Texts are numbered from `first` on. Of `meant` sentence vectors are compared, of all where it is not given.
     """
-    from textveil.evaluate.attack.context import looks
-    from textveil.evaluate.attack.posterior import posterior
+    from textveil.evaluate.attack.context import is_contextual
+    from textveil.evaluate.attack.posterior import rank_candidates
     from textveil.models import load_sentences
     from textveil.randomness.streams import SeededRandomness
     from textveil_bench.attack.neighbour import rank
-    from textveil_bench.attack.reconstruction import cosines
+    from textveil_bench.attack.reconstruction import compute_cosines
 
     view, secret = case.view, case.truth.rows
     of = first + view.text
-    for prior in PRIORS if looks(view.mechanism, view.table) else PRIORS[:2]:
-        found = posterior(view, prior=prior, k=1, rng=SeededRandomness(SEED).part(2**100))
+    for prior in PRIORS if is_contextual(view.mechanism, view.table) else PRIORS[:2]:
+        found = rank_candidates(
+            view, prior=prior, k=1, rng=SeededRandomness(SEED).derive_part(2**100)
+        )
         note = "" if found.evidence == "exact" else "a lower bound: the law was estimated"
         right = (found.candidates[:, 0] == secret).astype(np.float64)
         yield Figure(metric=f"MAP {prior}", values=right, texts=of, note=note)
-    nearer = rank(view.origin, view.shown_words, secret, "cosine")
+    nearer = rank(view.origin, view.visible_word_rows, secret, "cosine")
     yield Figure(metric="KNN-1", values=(nearer < 1).astype(np.float64), texts=of)
     yield Figure(metric="KNN-10", values=(nearer < 10).astype(np.float64), texts=of)
     yield Figure(
-        metric="retention", values=(view.shown_words == secret).astype(np.float64), texts=of
+        metric="retention", values=(view.visible_word_rows == secret).astype(np.float64), texts=of
     )
     yield Figure(
         metric="cosine",
-        values=cosines(view.origin, view.shown_words, secret),
+        values=compute_cosines(view.origin, view.visible_word_rows, secret),
         texts=of,
         share=False,
     )
@@ -323,7 +327,7 @@ def _rows(
     corpus: NDArray[np.str_],
     seconds: float,
 ) -> Iterator[dict[str, Any]]:
-    from textveil.config.frozen import plain
+    from textveil.config.frozen import dump_options
     from textveil_bench.intervals import mean
 
     release = f"{series.title}, {series.parameter} {budget:g}"
@@ -331,7 +335,7 @@ def _rows(
         "series": series.title,
         "release": release,
         "budget": budget,
-        "mechanism": plain(privatizer.mechanism),
+        "mechanism": dump_options(privatizer.mechanism),
         "table": privatizer.table.name,
         "seed": SEED,
         "seconds": round(seconds, 1),
@@ -384,7 +388,7 @@ def main() -> None:
 
     stored = constants.compute(frequent().vectors, "chord").to_json()
     chosen = [series for series in SERIES if series.title.startswith(tuple(options.only))]
-    shared = {**circumstances(), "run": time.time_ns(), "threads": 1}
+    shared = {**read_circumstances(), "run": time.time_ns(), "threads": 1}
     os.environ["OMP_NUM_THREADS"] = "1"  # read by each process when it starts
     context = get_context("spawn")
     with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
@@ -411,7 +415,7 @@ def draw() -> None:
             title: report.curve(rows, series, risk, "cosine") for title, series in PICTURED.items()
         }
         panels.append((name, {title: curve for title, curve in curves.items() if curve}))
-    figure = pictures.curves(
+    figure = pictures.draw_curves(
         panels,
         title="Utility at equal risk: SST-2",
         scale="mean cosine of released and private word",

@@ -42,7 +42,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = Path(__file__).resolve().parent / "rows" / "faults.jsonl"
@@ -452,7 +452,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for room, fault in drawn()
         ]
     result = "again" if given.again else "first"
-    about = circumstances("pytest")
+    about = read_circumstances("pytest")
 
     def stored() -> None:
         ROWS.write_text("".join(json.dumps(each, sort_keys=True) + "\n" for each in rows))

@@ -19,7 +19,7 @@ from typing import Any
 
 from attacks import SEED, news, title  # the file beside this one
 
-from textveil_bench.tasks import models, small
+from textveil_bench.tasks import models, small_model
 
 TRIED = 50
 """Words of public texts that the mechanism is tried on, for each text that is attacked."""
@@ -61,9 +61,9 @@ def measurements() -> Iterator[dict[str, Any]]:
         yield from _measured(
             "AG News", mechanism, codes, options, (tuple(public), private[:count]), ATTACKERS
         )
-    if all(map(find_spec, small.EXTRA)):
-        with tempfile.TemporaryDirectory() as place, models.quick():
-            own = {"model": str(small.unpacked(Path(place)))}
+    if all(map(find_spec, small_model.EXTRA)):
+        with tempfile.TemporaryDirectory() as place, models.reduce_precision():
+            own = {"model": str(small_model.convert_model(Path(place)))}
             attackers = {
                 name: {**each, **(own if each.get("language") else {})}
                 for name, each in GENERATIVE.items()
@@ -92,12 +92,12 @@ def _measured(
 
     public, private = given
     privatizer = Privatizer(mechanism, table=load_table(codes=codes), seed=SEED, **options)
-    case = Case.of(privatizer, private)
+    case = Case.create(privatizer, private)
     again = {}
     for name, own in attackers.items():
         start = time.perf_counter()
         attacker = Learned(public=public, simulated=TRIED * len(private), **own)
-        found = list(attacker.run(case, rng=SeededRandomness(SEED).part(2**100)))
+        found = list(attacker.run(case, rng=SeededRandomness(SEED).derive_part(2**100)))
         shared = {
             "seconds": round(time.perf_counter() - start, 1),
             "data": "AG News",

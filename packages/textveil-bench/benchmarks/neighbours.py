@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = Path(__file__).resolve().parent / "rows" / "neighbours.jsonl"
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
     rows = {row["lane"]: row for row in kept}
     for name in given.lanes or LANES:
-        rows[name] = {**ran(name, given.build), **circumstances()}
+        rows[name] = {**ran(name, given.build), **read_circumstances()}
         ROWS.write_text(
             "".join(json.dumps(rows[each], sort_keys=True) + "\n" for each in LANES if each in rows)
         )

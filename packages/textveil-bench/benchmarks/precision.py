@@ -1,7 +1,7 @@
 """Measures the bundled encoders in float32 and in int8, and on torch: how right it is, and how fast.
 
 In: the folder of corpora that $TEXTVEIL_CORPORA names. Out: rows/precision.jsonl, all in one run.
-Not here: which precision a job has for it (`textveil.models.bundled.precision`).
+Not here: which precision a job has for it (`textveil.models.bundled.get_precision`).
 
 A row with a `limit` decides: int8 is chosen where it loses no more than that. Seconds are of the processor.
 """
@@ -19,10 +19,10 @@ import numpy as np
 from rich.console import Console
 
 from textveil import models
-from textveil.models import Ragged, bundled, foreign
+from textveil.models import Ragged, bundled, torch_networks
 from textveil.table import load_table
 from textveil.text import is_public, tokenize
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from training import data, measure
@@ -42,7 +42,7 @@ ENGINES = "torch", "float32", "int8"
 def network(job: Job, engine: str) -> Any:
     """The encoder for a job, on torch or in a precision."""
     if engine == "torch":
-        return foreign.bundled_network(job, None, "cpu")
+        return torch_networks.load_bundled_network(job, None, "cpu")
     return replace(bundled.load(job), precision=engine)
 
 
@@ -92,7 +92,7 @@ def tagger(root: Path) -> Iterator[dict[str, Any]]:
 def masked_lm(root: Path) -> Iterator[dict[str, Any]]:
     """How often the hidden word is among the ten likeliest."""
     context = models.load_context(load_table("minilm"))
-    table, texts = load_table("minilm"), Ragged.of(tokenize(data.wikitext(root, "test_raw")))
+    table, texts = load_table("minilm"), Ragged.build(tokenize(data.wikitext(root, "test_raw")))
     known = np.array([i for i, word in enumerate(texts.words) if word.lower() in table.row_of])
     asked = known[:: len(known) // POSITIONS]
     target = np.array([table.row_of[texts.words[i].lower()] for i in asked])
@@ -151,14 +151,14 @@ def sentences(root: Path) -> Iterator[dict[str, Any]]:
         yield {"job": "sentences", **found, "what": what, "n": len(chosen), "limit": COSINE}
 
 
-def _encoder(engine: str) -> models.Sentences:
+def _encoder(engine: str) -> models.SentenceModel:
     if engine == "torch":
         return models.load_sentences(device="cpu:0")
-    load, bundled.precision = bundled.precision, lambda job: engine  # type: ignore[assignment]
+    load, bundled.get_precision = bundled.get_precision, lambda job: engine  # type: ignore[assignment]
     try:
         return models.load_sentences()
     finally:
-        bundled.precision = load
+        bundled.get_precision = load
 
 
 def reader(root: Path) -> Iterator[dict[str, Any]]:
@@ -166,7 +166,10 @@ def reader(root: Path) -> Iterator[dict[str, Any]]:
     questions, loaded = data.squad_gold(root), models.load_reader()
     asked, read = [each.question for each in questions], [each.text for each in questions]
     answers = {p: running(loaded, p, "reader").answer(asked, read) for p in ("float32", "int8")}
-    for what, right in (("token F1", measure.token_f1), ("exact match", measure.exact)):
+    for what, right in (
+        ("token F1", measure.score_token_f1),
+        ("exact match", measure.score_exact_match),
+    ):
 
         def score(precision: str, judge: Any = right) -> float:
             pairs = zip(answers[precision], questions, strict=True)
@@ -179,7 +182,7 @@ def speed(root: Path) -> Iterator[dict[str, Any]]:
     """Words a second of one core, one text after the other, the engines in turn."""
     words = " ".join(data.wikitext(root, "test_raw")).split()
     texts = [" ".join(words[i * PROMPT : (i + 1) * PROMPT]) for i in range(PROMPTS)]
-    ragged = [Ragged.of(tokenize([text])) for text in texts]
+    ragged = [Ragged.build(tokenize([text])) for text in texts]
     every = np.arange(0, PROMPT, 8)
     loaded = {"tagger": models.load_tagger(), "reader": models.load_reader()}
     context = models.load_context(load_table("minilm"))
@@ -193,7 +196,7 @@ def speed(root: Path) -> Iterator[dict[str, Any]]:
             return lambda i: own.find(ragged[i])
         if job == "reader":
             return lambda i: own.answer(["Who?"], texts[i : i + 1])
-        return lambda i: own.logits(ragged[i], every)
+        return lambda i: own.compute_logits(ragged[i], every)
 
     for job in bundled.PRECISIONS:
         runs = {engine: run(job, engine) for engine in ENGINES}
@@ -218,7 +221,7 @@ def speed(root: Path) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Writes all rows."""
     root = Path(os.environ["TEXTVEIL_CORPORA"])
-    around = circumstances("onnxruntime")
+    around = read_circumstances("onnxruntime")
     rows = []
     for part in (speed, tagger, sentences, reader, masked_lm):
         for row in part(root):

@@ -32,7 +32,7 @@ import readers
 import regex
 import rowfiles
 
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from training.labels import USES, Label, Labelled, corpus_labels, hard_texts
@@ -162,9 +162,9 @@ def hiding(names: Sequence[str]) -> Protect:
 
 
 def _found(name: str) -> detection.Detect:
-    from textveil.detect import detector
+    from textveil.detect import load_detector
 
-    asked = detector(name)
+    asked = load_detector(name)
     return lambda texts: [[(s.start, s.end, s.type) for s in asked.find([text])] for text in texts]
 
 
@@ -520,14 +520,14 @@ LONG = 200_000
 def speed(corpora: Path, repeat: int) -> Iterator[dict[str, Any]]:
     """Words a second of one core, and the seconds of a long text. Time is the processor's; prose is SQuAD's."""
     from textveil import Protector, Session
-    from textveil.detect import detector
+    from textveil.detect import load_detector
 
     with gzip.open(corpora / "squad_v11" / "dev.shared.jsonl.gz", "rt", encoding="utf-8") as file:
         prose = "\n".join(dict.fromkeys(json.loads(line)["context"] for line in file))
     words = prose.split()
     prompts = [" ".join(words[i * PROMPT : (i + 1) * PROMPT]) for i in range(PROMPTS)]
     plain = " ".join(word for word in words if not any(map(str.isdigit, word)))[:LONG]
-    tagger, patterns, made = detector("tagger"), detector("patterns"), Protector("prompt")
+    tagger, patterns, made = load_detector("tagger"), load_detector("patterns"), Protector("prompt")
     long = prose.encode()[:LONG].decode(errors="ignore")
 
     def spent(run: Callable[[], object]) -> float:
@@ -643,7 +643,7 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     given = [each for each in texts() if each.use == "measure"]
     scores = judge(protector("prompt"), given)
     yield from measured(scores, "prompt", "measure")
-    kept = {**circumstances(), "failures": picked(scores, 10)}
+    kept = {**read_circumstances(), "failures": picked(scores, 10)}
     FAILURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     yield from measured(judge(hiding(["presidio"]), given), "presidio", "measure")
     yield from readers.measurements()
@@ -703,7 +703,7 @@ def main() -> None:
 
 def store(rows: Iterable[dict[str, Any]], config: dict[str, Any]) -> None:
     """Stores rows with where and when they were measured."""
-    shared = {**circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
+    shared = {**read_circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
     rowfiles.keep(ROWS, ({**row, **shared} for row in rows))
 
 

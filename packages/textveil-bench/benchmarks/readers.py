@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil_bench.intervals import LEVEL, Interval, mean
+from textveil_bench.intervals import CONFIDENCE_LEVEL, Interval, mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from training.labels import HERE, Label, hard_texts
@@ -79,7 +79,7 @@ def kappa(read: Sequence[Pair]) -> tuple[Interval, int]:
     whole, texts = tables.sum(axis=0), len(tables)
     left = np.array([_kappa(whole - each) for each in tables])
     error = float(np.sqrt((texts - 1) / texts * np.square(left - left.mean()).sum()))
-    reach = float(t.ppf((1 + LEVEL) / 2, texts - 1)) * error
+    reach = float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, texts - 1)) * error
     value = _kappa(whole)
     return Interval(value=value, low=max(-1.0, value - reach), high=min(1.0, value + reach)), int(
         whole.sum()

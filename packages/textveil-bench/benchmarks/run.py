@@ -34,8 +34,8 @@ from rich.progress import track
 from rich.table import Table
 
 import gateway
-from textveil_bench.circumstances import circumstances
-from textveil_bench.process import best
+from textveil_bench.circumstances import read_circumstances
+from textveil_bench.process import measure_best_seconds
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -74,11 +74,11 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
     yield {
         "what": "tokenize",
         "unit": "MB/s",
-        "value": size / 1e6 / best(lambda: tokenize(texts), repeat),
+        "value": size / 1e6 / measure_best_seconds(lambda: tokenize(texts), repeat),
     }
-    for name in registry.names("mechanism"):
+    for name in registry.list_names("mechanism"):
         epsilon = EPSILON.get(name, 70.0)
-        table = load_table(codes="24" if registry.entry("mechanism", name).codes else None)
+        table = load_table(codes="24" if registry.find_entry("mechanism", name).codes else None)
         privatizer = Privatizer(name, epsilon=None if name == "stencil" else epsilon, table=table)
         privatizer.privatize(sentence)
         for batch, chosen in (("batch", texts), ("one text", [letter])):
@@ -91,7 +91,7 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
             yield {
                 "what": f"mechanisms, {name}, {batch}",
                 "unit": "us/protected word",
-                "value": 1e6 * best(run, repeat) / protected,
+                "value": 1e6 * measure_best_seconds(run, repeat) / protected,
                 "mechanism": name,
                 "epsilon": epsilon,
                 "table": privatizer.table.name,
@@ -158,7 +158,7 @@ def main() -> None:
         console=Console(stderr=True),
         refresh_per_second=0.2,
     )
-    shared = circumstances(*ALSO)
+    shared = read_circumstances(*ALSO)
     rows = []
     for row in found:  # written as they come: a long run that is cut short keeps what it has
         rows.append(row)

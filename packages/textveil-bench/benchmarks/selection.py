@@ -17,7 +17,12 @@ from typing import Any
 import contexts
 import numpy as np
 
-from textveil_bench.process import best, clocked, peak_memory, quickest
+from textveil_bench.process import (
+    measure_best_run,
+    measure_best_seconds,
+    measure_run,
+    read_peak_memory,
+)
 
 WORDS, DISTINCT = 10_000, (1_000, 5_000)
 C = 6.0
@@ -46,10 +51,10 @@ def seconds(table: Any, rows: np.ndarray, repeat: int) -> float:
     from textveil.randomness.streams import SeededRandomness
 
     def draw() -> object:
-        ((_, draws),) = SeededRandomness(1).open(np.array([len(rows)])).chunks(len(rows))
+        ((_, draws),) = SeededRandomness(1).open(np.array([len(rows)])).split_rows(len(rows))
         return Exponential().draw(draws, table, rows, np.full(len(rows), C))
 
-    return best(draw, repeat)
+    return measure_best_seconds(draw, repeat)
 
 
 def default(repeat: int) -> Iterator[dict[str, Any]]:
@@ -80,12 +85,12 @@ def default(repeat: int) -> Iterator[dict[str, Any]]:
     }
 
     everything = np.arange(len(table))
-    made, cpu = quickest(lambda: table.pairs.nearest(everything, NEIGHBOURS), 1)
+    made, cpu = measure_best_run(lambda: table.pairs.find_nearest(everything, NEIGHBOURS), 1)
     what = f"selection, the {NEIGHBOURS} nearest rows of all rows"
     yield {"what": what, "unit": "s", "value": made, "cpu": cpu, "k": NEIGHBOURS, **shape}
     table.neighbours(everything, NEIGHBOURS)
     asked = words(len(table), DISTINCT[0], WORDS)
-    value = best(lambda: table.neighbours(asked, NEIGHBOURS), 5 * repeat) / WORDS
+    value = measure_best_seconds(lambda: table.neighbours(asked, NEIGHBOURS), 5 * repeat) / WORDS
     what = f"selection, the {NEIGHBOURS} nearest rows, read again"
     yield {"what": what, "unit": "us/word", "value": 1e6 * value, "k": NEIGHBOURS, **shape}
 
@@ -110,14 +115,14 @@ def listed(repeat: int) -> Iterator[dict[str, Any]]:
         }
 
         def draw(rows: np.ndarray, privatizer: Privatizer = privatizer) -> object:
-            block = Block(layout=Layout.of(len(rows)), rows=rows)
+            block = Block(layout=Layout.build(len(rows)), rows=rows)
             return privatizer.mechanism.privatize(
                 privatizer.table, block, np.full(len(rows), 8.0), rng=privatizer.randomness
             )
 
         everything = np.arange(len(table))
-        first = clocked(lambda d=draw, e=everything: d(e))
-        again = quickest(lambda d=draw, e=everything: d(e), repeat)
+        first = measure_run(lambda d=draw, e=everything: d(e))
+        again = measure_best_run(lambda d=draw, e=everything: d(e), repeat)
         wall, cpu = (a - b for a, b in zip(first, again, strict=True))
         yield {
             "what": f"selection, {name}, setup for all words",
@@ -128,7 +133,8 @@ def listed(repeat: int) -> Iterator[dict[str, Any]]:
         }
         asked = words(len(table), DISTINCT[1], WORDS)
         wall, cpu = (
-            1e6 * each / WORDS for each in quickest(lambda d=draw, a=asked: d(a), 5 * repeat)
+            1e6 * each / WORDS
+            for each in measure_best_run(lambda d=draw, a=asked: d(a), 5 * repeat)
         )
         yield {
             "what": f"selection, {name}, a word",
@@ -137,7 +143,9 @@ def listed(repeat: int) -> Iterator[dict[str, Any]]:
             "cpu": cpu,
             **shape,
         }
-        spent = quickest(lambda p=privatizer, g=given: sum(1 for _ in p.privatize_many(g)), repeat)
+        spent = measure_best_run(
+            lambda p=privatizer, g=given: sum(1 for _ in p.privatize_many(g)), repeat
+        )
         wall, cpu = (1e6 * each / WORDS for each in spent)
         what = f"selection, {name}, a word of a text, with tokens, spelling and statement"
         yield {"what": what, "unit": "us", "value": wall, "cpu": cpu, "texts": len(given), **shape}
@@ -170,7 +178,7 @@ def mapped(path: str, distinct: int, repeat: int) -> list[dict[str, Any]]:
     table = EmbeddingTable.build(
         name="large", words=[str(i) for i in range(len(rows))], vectors=rows
     )
-    ready = peak_memory()
+    ready = read_peak_memory()
     value = seconds(table, words(len(table), distinct, distinct), repeat) / distinct
     what = f"selection, exponential, {len(rows):,} rows in {rows.dtype.name}"
     return [
@@ -183,7 +191,7 @@ def mapped(path: str, distinct: int, repeat: int) -> list[dict[str, Any]]:
         {
             "what": f"{what}, peak memory",
             "unit": "MB",
-            "value": peak_memory() / 1e6,
+            "value": read_peak_memory() / 1e6,
             "built": ready / 1e6,
         },
     ]

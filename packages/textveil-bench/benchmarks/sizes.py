@@ -16,7 +16,7 @@ from typing import Any
 import rowfiles
 from report import ROOT, ROWS
 
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 
 def run(*command: str | Path) -> None:
@@ -46,7 +46,7 @@ def measurements(place: Path) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Stores the rows."""
-    shared = {"unit": "MB", **circumstances()}
+    shared = {"unit": "MB", **read_circumstances()}
     with tempfile.TemporaryDirectory() as place:
         for row in measurements(Path(place)):
             print(f"{row['what']}: {row['value']:.1f} MB", flush=True)

@@ -36,9 +36,9 @@ from report import STORES
 from gateway import process, used
 from textveil.detect import PrivateValue
 from textveil.session import Original, Session, SessionDelta, SessionStore, Snapshot
-from textveil.session.snapshot import Notes
+from textveil.session.snapshot import Changes
 from textveil.session.spending import Spend
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from tests.postgres import MissingServerError, postgres
@@ -75,9 +75,9 @@ def release(session: Session, values: list[Original], *, spends: bool = False) -
     def make(known: Snapshot) -> tuple[list[str], SessionDelta]:
         if spends:
             session.reserve([SPEND])
-        notes = Notes(known)
-        notes.found(PrivateValue(value.type, value.text, 1.0) for value in values)
-        return notes.placeholders(values), notes.delta()
+        notes = Changes(known)
+        notes.add_private(PrivateValue(value.type, value.text, 1.0) for value in values)
+        return notes.assign_placeholders(values), notes.build_delta()
 
     return session.transaction(make)
 
@@ -353,7 +353,9 @@ def killed(kind: str, points: int, *, clear: bool = False) -> dict[str, Any]:
         context = multiprocessing.get_context(
             "forkserver"
         )  # which has the libraries, and no connection
-        context.set_forkserver_preload(["__main__", "sqlalchemy", "textveil.session.stored"])
+        context.set_forkserver_preload(
+            ["__main__", "sqlalchemy", "textveil.session.database_store"]
+        )
         for point in range(points):
             pipes = [context.Pipe(duplex=False) for _ in range(KILLED)]
             writers = [
@@ -427,7 +429,7 @@ def write(sink: Connection, url: str, who: str, keys: str, clear: bool) -> None:
 
 def encrypting_nothing() -> AbstractContextManager[Any]:
     """What is stored until the end of the block is stored in clear."""
-    from textveil.session.sql.seal import Cipher
+    from textveil.session.sql.encryption import Cipher
 
     def leave(_: Cipher, content: bytes, *place: bytes) -> bytes:
         return content
@@ -484,7 +486,7 @@ def main() -> None:
         "--folder", type=Path, help="where the filled store is kept for the next time"
     )
     given = parser.parse_args()
-    shared = circumstances(*ALSO)
+    shared = read_circumstances(*ALSO)
     for row in measurements(given.parts, given.values, given.points, given.folder):
         print(json.dumps(row), flush=True)
         rowfiles.keep(STORES, [{**row, **shared}])

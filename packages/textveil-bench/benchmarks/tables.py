@@ -43,7 +43,7 @@ def write_binary(path: Path, words: list[str], rows: Floats) -> None:
 def convert(source: Path, folder: Path, **options: object) -> float:
     """Builds a table; returns the seconds it took."""
     began = time.monotonic()
-    with vectors.opened(str(source)) as found:
+    with vectors.open_vectors(str(source)) as found:
         store.build(found, folder, force=True, **options)  # type: ignore[arg-type]
     return time.monotonic() - began
 

@@ -61,7 +61,7 @@ def measurements() -> Iterator[dict[str, Any]]:
                 seed=1,
             )
 
-        for row in tau.tau(texts, privatizer, queries=queries):
+        for row in tau.measure_thresholds(texts, privatizer, queries=queries):
             shared = {
                 "data": "SQuAD dev",
                 "release": f"{task}, tau {row.tau:g}",

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from textveil_bench.circumstances import circumstances
-from textveil_bench.process import clocked
+from textveil_bench.circumstances import read_circumstances
+from textveil_bench.process import measure_run
 
 ROWS = 1_000
 LENGTH = 20_000
@@ -88,10 +88,10 @@ def comments(count: int, repeated: bool) -> list[str]:
 def corpora(repeat: int) -> Iterator[dict[str, Any]]:
     """A corpus run with the profile `document`, in one process."""
     from textveil.config.layers import resolve
-    from textveil.config.sources import assignments
+    from textveil.config.sources import parse_assignments
     from textveil.corpus import RowOptions, run
 
-    config = resolve(profile="document", overrides=assignments([], {"epsilon": "8"}))
+    config = resolve(profile="document", overrides=parse_assignments([], {"epsilon": "8"}))
     for kind in ("distinct", "repeated"):
         lines = comments(ROWS, kind == "repeated")
         with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def corpora(repeat: int) -> Iterator[dict[str, Any]]:
             for turn in range(repeat + 1):  # the first loads everything
                 source.write_text("\n".join(lines if turn else lines[:50]) + "\n", encoding="utf-8")
                 out = f"{folder}/{turn}"
-                took = clocked(
+                took = measure_run(
                     lambda s=source, o=out: run(s, o, config, RowOptions(ids="row"), jobs=1)
                 )  # type: ignore[misc]
                 times += [took[1]] if turn else []
@@ -124,7 +124,7 @@ def words(repeat: int) -> Iterator[dict[str, Any]]:
     for which, texts in (("500 comments", told), ("one text", [" ".join(told[:8])])):
         protected = sum(result.guarantee.protected for result in made.privatize_many(texts))
         seconds = min(
-            clocked(lambda t=texts: sum(1 for _ in made.privatize_many(t)))[1]  # type: ignore[misc]
+            measure_run(lambda t=texts: sum(1 for _ in made.privatize_many(t)))[1]  # type: ignore[misc]
             for _ in range(repeat)
         )
         yield {
@@ -144,7 +144,9 @@ def tables(repeat: int) -> Iterator[dict[str, Any]]:
     table = "id,first,said\n" + "\n".join(lines)
     made.protect(table[:2_000])
     for length in (SHORT, LONG):
-        seconds = min(clocked(lambda n=length: made.protect(table[:n]))[1] for _ in range(repeat))  # type: ignore[misc]
+        seconds = min(
+            measure_run(lambda n=length: made.protect(table[:n]))[1] for _ in range(repeat)
+        )  # type: ignore[misc]
         yield {
             "what": f"volume, a table of {length // 1000} kB, without the tagger",
             "unit": "s/MB",
@@ -163,7 +165,7 @@ def blobs(repeat: int) -> Iterator[dict[str, Any]]:
     binary = base64.b64encode(rng.randbytes(LENGTH))[:LENGTH].decode()
     said = base64.b64encode(prose.encode())[:LENGTH].decode()
     spent = [
-        min(clocked(lambda t=text: made.protect(t))[1] for _ in range(repeat))  # type: ignore[misc]
+        min(measure_run(lambda t=text: made.protect(t))[1] for _ in range(repeat))  # type: ignore[misc]
         for text in (prose, binary, said)
     ]
     yield {
@@ -190,4 +192,6 @@ def measurements(repeat: int, parts: Sequence[str] = tuple(PARTS)) -> Iterator[d
 
 if __name__ == "__main__":
     for found in measurements(2, sys.argv[1:] or tuple(PARTS)):
-        print(json.dumps({**found, **circumstances(), "repeat": 1}, sort_keys=True), flush=True)
+        print(
+            json.dumps({**found, **read_circumstances(), "repeat": 1}, sort_keys=True), flush=True
+        )

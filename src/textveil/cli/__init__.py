@@ -8,27 +8,27 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from textveil.cli.options import PRIVACY, Typed
-from textveil.cli.shell import leave, note, run, say, wrap
-from textveil.cli.verbs import group, verb
+from textveil.cli.console import exit_process, note, run, say, wrap
+from textveil.cli.decorators import group, verb
+from textveil.cli.options import PRIVACY_OPTIONS, TypedOptions
 
-__all__ = ["PRIVACY", "Typed", "group", "main", "note", "say", "verb", "wrap"]
+__all__ = ["PRIVACY_OPTIONS", "TypedOptions", "group", "main", "note", "say", "verb", "wrap"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line, and returns the exit code.
 
-    See `shell.run`.
+    See `render_plain_page.run`.
 
     Args:
         arguments: what was typed after the program's name; None: this is the program, and ends when
             this returns.
     """
-    from textveil.cli.app import textveil
+    from textveil.cli.app import build_root_command
 
     if arguments is not None:
-        return run(textveil(), "textveil", arguments)
+        return run(build_root_command(), "textveil", arguments)
     # What is loaded stays: looking through it for garbage again and again took a tenth of a short
     # run.
     gc.set_threshold(200_000, 20, 100)
-    return leave(run(textveil(), "textveil", sys.argv[1:]))
+    return exit_process(run(build_root_command(), "textveil", sys.argv[1:]))

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli.shell import say
-from textveil.cli.verbs import Command, VerbGroup, command, spelled
+from textveil.cli.console import say
+from textveil.cli.decorators import Command, VerbGroup, build_command, format_examples
 from textveil.config import registry
 from textveil.errors import TextveilError, UnknownName
 
@@ -19,11 +19,11 @@ EXAMPLES = (
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease"',
     'textveil privatize "Anna owes the bank nine hundred pounds"',
 )
-OTHERS = "From other packages"
+OTHER_PACKAGES_PANEL = "From other packages"
 """The heading of verbs whose package names none."""
 
 
-class Textveil(VerbGroup):
+class RootCommand(VerbGroup):
     """The command with all verbs, listed from the registry.
 
     So help imports no verb of ours.
@@ -31,12 +31,12 @@ class Textveil(VerbGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Returns the names of all verbs, in the registry's order."""
-        return registry.names("command")
+        return registry.list_names("command")
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Imports the verb of a name; None where there is none."""
         try:
-            return command(registry.load("command", cmd_name), cmd_name)
+            return build_command(registry.load("command", cmd_name), cmd_name)
         except UnknownName:
             return None
 
@@ -50,12 +50,12 @@ class Textveil(VerbGroup):
         return ctx.command.shell_complete(ctx, incomplete)
 
     def _build_page(self) -> VerbGroup:
-        listed = {name: _build_entry(name) for name in self.list_commands(None)}
+        commands = {name: _build_entry(name) for name in self.list_commands(None)}
         return VerbGroup(
             name=self.name,
             help=self.help,
             params=self.params,
-            commands=listed,
+            commands=commands,
             epilog=self.examples,
         )
 
@@ -65,22 +65,26 @@ def _build_entry(name: str) -> Command:
 
     Another package's help on its verb is in the verb itself.
     """
-    panel = registry.entry("command", name).panel
+    panel = registry.find_entry("command", name).panel
     if panel is None:
         with suppress(TextveilError):
             panel = getattr(registry.load("command", name), "panel", None)
-    return Command(name=name, help=registry.about("command", name), rich_help_panel=panel or OTHERS)
+    return Command(
+        name=name,
+        help=registry.describe("command", name),
+        rich_help_panel=panel or OTHER_PACKAGES_PANEL,
+    )
 
 
-def textveil() -> Any:
+def build_root_command() -> Any:
     """Builds the command."""
-    made = typer.Typer(
-        cls=Textveil,
+    application = typer.Typer(
+        cls=RootCommand,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},  # the verbs inherit it
     )
 
-    @made.callback(invoke_without_command=True, epilog=spelled(EXAMPLES))
+    @application.callback(invoke_without_command=True, epilog=format_examples(EXAMPLES))
     def root(
         context: typer.Context,
         version: Annotated[
@@ -89,7 +93,8 @@ def textveil() -> Any:
     ) -> None:
         """Private text: protect what you send to a language model, and privatize what you share.
 
-        protect hides what is found in a prompt, and restore puts it back into the answer. privatize draws every
+        protect hides what is found in a prompt, and restore puts it back into the answer. privatize
+        draws every
         protected word anew, with a statement of what that guarantees.
         """
         if version:
@@ -99,4 +104,4 @@ def textveil() -> Any:
         elif context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
-    return typer.main.get_command(made)
+    return typer.main.get_command(application)

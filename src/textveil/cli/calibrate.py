@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli import evaluation, progress, shell
-from textveil.cli.shell import say
+from textveil.cli import console, evaluation, progress
+from textveil.cli.console import say
+from textveil.cli.decorators import verb
 from textveil.cli.texts import Field
-from textveil.cli.verbs import verb
-from textveil.config.extras import BENCH, library
+from textveil.config.extras import BENCH_PATH, import_library
 from textveil.files import streams
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ def calibrate(
 ) -> None:
     """Measure how large a language model's logits get on public texts. The mechanism cape needs that as its bound.
 
-    Each word that is not on the public list is hidden once, and the model scores all words of the table in its place.
-    The largest logit becomes a public part of the mechanism, so the texts must be public, too: they are not protected.
+    Each word that is not on the public list is hidden once, and the model scores all words of the
+    table in its place.
+    The largest logit becomes a public part of the mechanism, so the texts must be public, too: they
+    are not protected.
     """
     from textveil.cli import demo
     from textveil.models import Ragged, load_context, measure_logits
@@ -79,29 +81,30 @@ def calibrate(
 
     pictures: Any = None
     if plot is not None:
-        pictures = library("textveil_bench.pictures", {"textveil_bench": BENCH})
+        pictures = import_library("textveil_bench.pictures", {"textveil_bench": BENCH_PATH})
         pictures.check_name(Path(plot))
     for path in texts or ():
-        evaluation.refuse_same(path, output)
-    found = list(chain.from_iterable(evaluation.texts(path, field, limit) for path in texts or ()))[
-        :limit
-    ]
+        evaluation.refuse_same_file(path, output)
+    samples = list(
+        chain.from_iterable(evaluation.read_texts(path, field, limit) for path in texts or ())
+    )[:limit]
     context = load_context(load_table(config.table.name), model)
-    with progress.bars(unit=" words") as report:
+    with progress.show_bars(unit=" words") as report:
         logits = measure_logits(
-            context, Ragged.of(tokenize(found or [demo.letter()])), report=report
+            context, Ragged.build(tokenize(samples or [demo.read_letter()])), report=report
         )
-    _show(logits)
+    _show_logits(logits)
     if not texts:
-        shell.note(
-            shell.wrap(
-                "Note: measured on one short letter only; name files of public texts for a better bound."
+        console.note(
+            console.wrap(
+                "Note: measured on one short letter only; name files of public texts for a better "
+                "bound."
             )
         )
     if output is not None:
         evaluation.write_json(logits.to_json(), output)
     if plot is not None:
-        figure = pictures.densities(
+        figure = pictures.draw_densities(
             {"all candidates": logits.candidates, "the best of each position": logits.best},
             lowest=logits.lowest,
             width=logits.width,
@@ -109,27 +112,30 @@ def calibrate(
             title=f"{logits.model}, table {logits.table}, {logits.positions:,} hidden words",
             scale="logit",
         )
-        with streams.writing():
+        with streams.convert_write_errors():
             pictures.save(figure, Path(plot))
 
 
-def _show(found: "LogitRange") -> None:
+def _show_logits(logits: "LogitRange") -> None:
     """Prints the bound and the quantiles, and how to use them."""
-    bound = f"{math.ceil(found.largest * 100) / 100:.2f}"
-    quantiles = found.quantiles()
+    bound = f"{math.ceil(logits.largest * 100) / 100:.2f}"
+    quantiles = logits.compute_quantiles()
     say(
-        f"largest logit  {bound}  ({found.model}, table {found.table}, {found.positions:,} hidden words)"
+        f"largest logit  {bound}  ({logits.model}, table {logits.table}, {logits.positions:,} "
+        "hidden words)"
     )
     say(f"{'quantile':25}" + "".join(f"{share:>8}" for share in quantiles["best"]))
     for name, title in (("candidates", "all candidates"), ("best", "the best of each word")):
         say(f"{title:25}" + "".join(f"{value:8.2f}" for value in quantiles[name].values()))
     floor = f"{quantiles['candidates'][0.5]:.2f}"
     line = f"Use them as --mechanism cape -o mechanism.bound={bound} -o mechanism.floor={floor}"
-    shell.note(shell.wrap(line + " (the floor is the median of all candidates; the paper takes 0)"))
+    console.note(
+        console.wrap(line + " (the floor is the median of all candidates; the paper takes 0)")
+    )
     if (median := quantiles["best"][0.5]) <= 0:
         best = f"the median of the best is {median:.2f}"
-        shell.note(
-            shell.wrap(
+        console.note(
+            console.wrap(
                 f"Note: with a floor of 0, all words count alike in half of the places ({best})."
             )
         )

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import shell, stored, texts
-from textveil.cli.verbs import verb
+from textveil.cli import console, session_options, texts
+from textveil.cli.decorators import verb
 from textveil.config.extras import require
 from textveil.errors import InputError, OutputError, TextveilError
 from textveil.files import streams
 
 if TYPE_CHECKING:
-    from textveil.cli.telling import Telling
+    from textveil.cli.statement_options import StatementForm
     from textveil.config import Config
     from textveil.gateway import Conversation
     from textveil.pipeline import Result
@@ -47,7 +47,10 @@ Timeout = Annotated[
 @verb(
     'textveil chat "Write to anna@example.org that I am ill" --upstream http://localhost:8000/v1 --model NAME',
     "textveil chat --upstream http://localhost:8000/v1 --model NAME --transcript turns.jsonl",
-    "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent < letter.txt",
+    (
+        "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent "
+        "< letter.txt"
+    ),
     default="prompt",
     brief=(
         *("upstream", "model", "system", "transcript", "show_sent", "session", "store"),
@@ -56,7 +59,7 @@ Timeout = Annotated[
 )
 def chat(
     config: "Config",
-    telling: "Telling",
+    telling: "StatementForm",
     upstream: Upstream,
     model: Annotated[
         str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
@@ -100,16 +103,18 @@ def chat(
     ] = None,
     timeout: Timeout = 60.0,
     session: texts.SessionFile = None,
-    store: stored.Store = None,
+    store: session_options.Store = None,
 ) -> None:
     """Talk to a language model that sees protected prompts only; its answers are restored as they arrive.
 
-    The API key is read from the environment variable TEXTVEIL_LLM_KEY. All prompts of a conversation share a session,
-    so a value has the same placeholder in each of them; --session keeps it for further conversations.
+    The API key is read from the environment variable TEXTVEIL_LLM_KEY. All prompts of a
+    conversation share a session,
+    so a value has the same placeholder in each of them; --session keeps it for further
+    conversations.
     Without --profile or --mechanism the profile is `prompt`.
     """
-    talks = prompt is None and sys.stdin is not None and sys.stdin.isatty()
-    if not talks:
+    is_interactive = prompt is None and sys.stdin is not None and sys.stdin.isatty()
+    if not is_interactive:
         streams.require_input(prompt)
     require("openai")
     from textveil.gateway import Conversation
@@ -118,29 +123,35 @@ def chat(
 
     endpoint = Endpoint(url=upstream, model=model, timeout=timeout, temperature=temperature)
     with ExitStack() as stack:
-        kept = None if transcript is None else stack.enter_context(streams.appended(transcript))
-        sink = stack.enter_context(streams.output(None))
-        known = stack.enter_context(stored.opened(session, store))
-        conversation = Conversation(Privatizer.from_config(config), endpoint, known, system=system)
+        transcript_sink = (
+            None if transcript is None else stack.enter_context(streams.open_append(transcript))
+        )
+        sink = stack.enter_context(streams.open_output(None))
+        chat_session = stack.enter_context(session_options.open_session(session, store))
+        conversation = Conversation(
+            Privatizer.from_config(config), endpoint, chat_session, system=system
+        )
         if conversation.system is not None:
-            _tell(conversation.system, show_sent, telling)
-        if not talks:
-            _send_turn(conversation, _read_prompt(prompt), sink, kept, show_sent, telling)
+            _print_sent(conversation.system, show_sent, telling)
+        if not is_interactive:
+            _send_turn(
+                conversation, _read_prompt(prompt), sink, transcript_sink, show_sent, telling
+            )
             return
         for line in _ask_lines():
             try:
-                _send_turn(conversation, line, sink, kept, show_sent, telling)
+                _send_turn(conversation, line, sink, transcript_sink, show_sent, telling)
             except OutputError:
                 raise
             except TextveilError as error:  # the conversation goes on
-                shell.note(f"textveil: error: {error}")
+                console.note(f"textveil: error: {error}")
 
 
 def _read_prompt(prompt: str | None) -> str:
     """Returns the prompt: the argument, or all of standard input."""
     if prompt is not None and prompt != "-":
         return streams.decode(os.fsencode(prompt))
-    with streams.opened(prompt) as stream:
+    with streams.open_input(prompt) as stream:
         return streams.read_whole(stream)
 
 
@@ -151,7 +162,7 @@ def _ask_lines() -> Iterator[str]:
         print("> ", end="", file=sys.stderr, flush=True)
         line = next(lines, None)
         if line is None:
-            shell.note("")
+            console.note("")
             return
         if line.strip():
             yield line
@@ -161,9 +172,9 @@ def _send_turn(
     conversation: "Conversation",
     prompt: str,
     sink: streams.Output,
-    kept: streams.Output | None,
+    transcript_sink: streams.Output | None,
     show_sent: bool,
-    telling: "Telling",
+    telling: "StatementForm",
 ) -> None:
     """Sends one prompt and prints its answer.
 
@@ -171,29 +182,32 @@ def _send_turn(
     """
     if not prompt.strip():
         raise InputError("a prompt must not be empty")
-    sent, answer = conversation.ask(prompt)
-    _tell(sent, show_sent, telling)
-    telling.say_repeated(conversation.repeated)
-    before, last = len(conversation.turns), ""
+    result, answer = conversation.ask(prompt)
+    _print_sent(result, show_sent, telling)
+    telling.say_repeated(conversation.repeat_count)
+    turn_count, piece = len(conversation.turns), ""
     try:
         with closing(answer):
-            for last in answer:
-                sink.write(last)
+            for piece in answer:
+                sink.write(piece)
     finally:
-        if kept is not None:
-            for turn in conversation.turns[before:]:
-                kept.write(streams.json_line(turn.to_json()))
-        if last and not last.endswith("\n"):
+        if transcript_sink is not None:
+            for turn in conversation.turns[turn_count:]:
+                transcript_sink.write(streams.format_json_line(turn.to_json()))
+        if piece and not piece.endswith("\n"):
             sink.write("\n")
 
 
-def _tell(sent: "Result", show_sent: bool, telling: "Telling") -> None:
+def _print_sent(result: "Result", show_sent: bool, telling: "StatementForm") -> None:
     """Prints the prompt as sent, and its statement."""
     if show_sent:
         from rich.console import Console
         from rich.text import Text
 
-        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(sent.text, style="dim"))
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(result.text, style="dim"))
     telling.say_hidden(
-        [sent.released], [sent.guarantee], earlier=sent.sent_earlier, unmeasured=sent.unmeasured
+        [result.released],
+        [result.guarantee],
+        earlier=result.sent_earlier,
+        unmeasured=result.unmeasured,
     )

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import progress, shell
-from textveil.cli.options import BUDGETED, Typed
-from textveil.cli.stored import VARIABLE
-from textveil.cli.telling import Telling
+from textveil.cli import console, progress
+from textveil.cli.decorators import group, verb
+from textveil.cli.options import BUDGET_OPTIONS, TypedOptions
+from textveil.cli.session_options import STORE_VARIABLE
+from textveil.cli.statement_options import StatementForm
 from textveil.cli.texts import check_public
-from textveil.cli.verbs import group, verb
-from textveil.corpus import Done, RowOptions, release, runs
+from textveil.corpus import FinishedRelease, RowOptions, release, runs
 from textveil.errors import ConfigError, InputError
 from textveil.files import formats
 
@@ -41,7 +41,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        envvar=VARIABLE,
+        envvar=STORE_VARIABLE,
         help="The store with the sessions of --session: sqlite:///NAME.db or postgresql://HOST/NAME.",
     ),
 ]
@@ -58,12 +58,19 @@ KeyFile = Annotated[
 @verb(
     "textveil corpus run letters.jsonl --field body --id id --output released/",
     "textveil corpus run letters.jsonl --field body --id id --output released/ --resume",
-    "textveil corpus run letters.jsonl notes.csv --field body --id-from-row --others drop --output shared/",
-    "textveil corpus run letters.jsonl --field body --id id --risk 0.10 --public news.txt --output guessed/",
+    (
+        "textveil corpus run letters.jsonl notes.csv --field body --id-from-row --others drop "
+        "--output shared/"
+    ),
+    (
+        "textveil corpus run letters.jsonl --field body --id id --risk 0.10 --public news.txt "
+        "--output guessed/"
+    ),
     "textveil corpus run letters.jsonl --field body --id id --profile prompt --output protected/",
-    "textveil corpus run tickets.jsonl --field body --id id --profile prompt --subject client --others drop "
+    "textveil corpus run tickets.jsonl --field body --id id --profile prompt --subject client "
+    "--others drop "
     "--placeholders subject --session tickets --store sqlite:///veil.db --output linked/",
-    options=BUDGETED,
+    options=BUDGET_OPTIONS,
     fields={"how": (runs.run,), "rows": (RowOptions,)},
     brief=(
         *("output", "fields", "id", "id_from_row", "others", "subject", "jobs", "resume"),
@@ -72,8 +79,8 @@ KeyFile = Annotated[
     on=corpus,
 )
 def run(
-    typed: Typed,
-    telling: Telling,
+    typed: TypedOptions,
+    telling: StatementForm,
     inputs: Annotated[
         list[str],
         typer.Argument(
@@ -104,16 +111,18 @@ def run(
 ) -> None:
     """Privatize a corpus into a folder, as one release with a statement.
 
-    All files are read and checked first. The release is parts, in the formats of the input, a statement and a manifest.
-    What was drawn is never drawn differently again: an interrupted run goes on with --resume. Without --profile,
+    All files are read and checked first. The release is parts, in the formats of the input, a
+    statement and a manifest.
+    What was drawn is never drawn differently again: an interrupted run goes on with --resume.
+    Without --profile,
     --mechanism or a --config that names one, the profile is `document`.
     """
-    config = typed.config()
+    config = typed.resolve_config()
     check_public(config, inputs)
     if id_from_row + id_from_content + ("id" in rows) > 1:
         raise ConfigError("give one of --id, --id-from-row and --id-from-content")
     if "session" not in rows:
-        if store != os.environ.get(VARIABLE):
+        if store != os.environ.get(STORE_VARIABLE):
             raise ConfigError(
                 "--store keeps what placeholders stand for in sessions: name them with --session"
             )
@@ -128,8 +137,8 @@ def run(
         ids="row" if id_from_row else "content" if id_from_content else "column", **rows
     )
     try:
-        with progress.bars() as report:
-            done = runs.run(
+        with progress.show_bars() as report:
+            finished = runs.run(
                 inputs,
                 config=config,
                 options=options,
@@ -139,18 +148,18 @@ def run(
                 **how,
             )
     except (KeyboardInterrupt, SystemExit):
-        shell.note("textveil: interrupted; finished parts are kept, go on with --resume")
+        console.note("textveil: interrupted; finished parts are kept, go on with --resume")
         raise
-    if telling.how != "quiet":
-        shell.note(shell.wrap("\n".join(_describe(done, telling))))
+    if telling.form != "quiet":
+        console.note(console.wrap("\n".join(_describe_release(finished, telling))))
 
 
 @verb("textveil corpus verify released/", on=corpus)
 def verify(folder: Folder) -> None:
     """Check a release against its manifest: every part is there and as it was written, and no other file is."""
-    if found := release.verify(folder):
-        raise InputError("the release is not as its manifest says: " + "; ".join(found))
-    shell.say("The release is as its manifest says.")
+    if differences := release.verify(folder):
+        raise InputError("the release is not as its manifest says: " + "; ".join(differences))
+    console.say("The release is as its manifest says.")
 
 
 @verb(
@@ -175,29 +184,29 @@ def finish(
     release.finish(folder, key_file=key_file, give_up=give_up, store=store)
 
 
-def _describe(done: Done, telling: Telling) -> list[str]:
+def _describe_release(finished: FinishedRelease, telling: StatementForm) -> list[str]:
     """Returns the sentences about a release.
 
     The statement of one that was finished before is known from its manifest only.
     """
-    found = done.document
-    texts = sum(found["texts"].values())
-    words = found["statement"]["words"].get("all", 0)
+    manifest = finished.manifest
+    texts = sum(manifest["texts"].values())
+    words = manifest["statement"]["words"].get("all", 0)
     fields = ", ".join(
-        name if formats.is_plain(name) else json.dumps(name) for name in found["fields"]
+        name if formats.is_plain(name) else json.dumps(name) for name in manifest["fields"]
     )
-    parts = f"{len(found['parts']):,} part{'' if len(found['parts']) == 1 else 's'}"
-    said = [
-        f"{found['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."
+    parts = f"{len(manifest['parts']):,} part{'' if len(manifest['parts']) == 1 else 's'}"
+    sentences = [
+        f"{manifest['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."
     ]
-    if done.before:
-        return [*said, "It was finished before; nothing was read or drawn now."]
-    if done.guarantee is not None:
-        said.append(telling.spell(done.guarantee))
-    if done.statement is not None:
-        said += [
+    if finished.is_earlier:
+        return [*sentences, "It was finished before; nothing was read or drawn now."]
+    if finished.guarantee is not None:
+        sentences.append(telling.spell(finished.guarantee))
+    if finished.statement is not None:
+        sentences += [
             sentence
-            for name, sentence in done.statement.lines().items()
+            for name, sentence in finished.statement.build_sentences().items()
             if name in ("document", "person", "copied", "equality", "placeholders", "mapping")
         ]
-    return said
+    return sentences

@@ -35,14 +35,14 @@ Public = Annotated[
     ),
 ]
 
-SIMULATION = 2**120
+SIMULATION_STREAM = 2**120
 """The random stream of simulations, apart from the mechanism's.
 
 Under one seed; no text has such a number.
 """
 
 
-def texts(path: str, field: str | None = None, limit: int | None = None) -> list[str]:
+def read_texts(path: str, field: str | None = None, limit: int | None = None) -> list[str]:
     """Returns the texts of a file, without empty rows.
 
     Args:
@@ -57,12 +57,12 @@ def texts(path: str, field: str | None = None, limit: int | None = None) -> list
     """
     check_limit(limit)
     if path == "-":
-        with streams.texts(None) as lines:
+        with streams.open_texts(None) as lines:
             return _take_some(lines, limit)
-    return _take_some(rows(path, field), limit)
+    return _take_some(read_rows(path, field), limit)
 
 
-def refuse_same(path: str, output: str | None) -> None:
+def refuse_same_file(path: str, output: str | None) -> None:
     """Refuses to overwrite the input.
 
     Raises:
@@ -77,16 +77,16 @@ def refuse_same(path: str, output: str | None) -> None:
         raise ConfigError(f"--output must not be the input file, {quote_file(path)}")
 
 
-def rows(path: str, field: str | None, option: str = "--field") -> Iterator[str | None]:
+def read_rows(path: str, field: str | None, option: str = "--field") -> Iterator[str | None]:
     """Yields the texts of a file, None for rows without one.
 
     Args:
-        path: as for `texts`, but standard input.
+        path: as for `read_texts`, but standard input.
         field: which of its fields has the texts.
         option: what it was named with.
 
     Raises:
-        InputError, ConfigError: as for `texts`.
+        InputError, ConfigError: as for `read_texts`.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise InputError(
@@ -94,12 +94,13 @@ def rows(path: str, field: str | None, option: str = "--field") -> Iterator[str 
         )
     if not os.path.isfile(path):
         raise InputError(
-            f"no such file, {quote_file(path)}{streams.near_file(path)}; give a file of texts, or - for standard input"
+            f"no such file, {quote_file(path)}{streams.suggest_file(path)}; give a file of texts, "
+            "or - for standard input"
         )
     try:
-        return formats.texts(formats.source(Path(path), field=field))
+        return formats.read_texts(formats.find_source(Path(path), field=field))
     except UnknownField as error:
-        missing = error.at(path, option)
+        missing = error.add_file(path, option)
     raise missing
 
 
@@ -116,7 +117,7 @@ def _take_some(rows: Iterable[str | None], limit: int | None) -> list[str]:
     return result
 
 
-def simulation(config: "Config") -> "Randomness":
+def build_simulation_rng(config: "Config") -> "Randomness":
     """Returns the randomness for simulating a mechanism.
 
     Apart from the mechanism's randomness under one seed.
@@ -125,7 +126,7 @@ def simulation(config: "Config") -> "Randomness":
 
     if config.seed is None:
         return SystemRandomness()
-    return SeededRandomness(config.seed).part(SIMULATION)
+    return SeededRandomness(config.seed).derive_part(SIMULATION_STREAM)
 
 
 def write_json(document: Mapping[str, Any], path: str | None) -> None:
@@ -133,5 +134,5 @@ def write_json(document: Mapping[str, Any], path: str | None) -> None:
 
     Standard output for None.
     """
-    with streams.output(path) as sink:
+    with streams.open_output(path) as sink:
         sink.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")

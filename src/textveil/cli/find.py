@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import progress, shell, texts
-from textveil.cli.telling import say_unmeasured
-from textveil.cli.verbs import verb
+from textveil.cli import console, progress, texts
+from textveil.cli.decorators import verb
+from textveil.cli.statement_options import say_unmeasured
 from textveil.files import streams
 
 if TYPE_CHECKING:
@@ -39,53 +39,69 @@ def find(
 ) -> None:
     """Show what is private in a prompt, and what stays and why.
 
-    One line for each finding: where it stands, in characters from 0; its type; its words; and why `textveil protect`
-    hides it or lets it stay. With --lines the number of the line stands before the place. Nothing is hidden or sent;
-    what is printed is as private as the prompt. With --profile strict all other words are drawn anew besides.
+    One line for each finding: where it stands, in characters from 0; its type; its words; and why
+    `textveil protect`
+    hides it or lets it stay. With --lines the number of the line stands before the place. Nothing
+    is hidden or sent;
+    what is printed is as private as the prompt. With --profile strict all other words are drawn
+    anew besides.
     """
-    texts.check(
+    texts.check_files(
         text, None, html=html, whole=not lines, files="`textveil corpus run --profile prompt`"
     )
     from textveil.pipeline import Protector
 
     with (
-        streams.texts(text, whole=not lines) as given,
-        streams.output(None) as sink,
+        streams.open_texts(text, whole=not lines) as inputs,
+        streams.open_output(None) as sink,
     ):
-        kept, asked = tee(given)
-        guard, unmeasured = Protector.from_config(config), set[str]()
-        rows = zip(kept, guard.find_many(asked), strict=True)
-        found = progress.counted(rows) if lines else progress.read(rows)
+        prompts, prompts_to_search = tee(inputs)
+        protector, unmeasured = Protector.from_config(config), set[str]()
+        rows = zip(prompts, protector.find_many(prompts_to_search), strict=True)
+        results = progress.count_results(rows) if lines else progress.list_results(rows)
         if html is not None:
-            from textveil.show import findings as shown
+            from textveil.render import findings as shown
 
-            found = list(found)
-            texts.write_page(html, shown.page(found), private=True)
-        hidden = stay = number = 0
-        for number, (prompt, own) in enumerate(found, 1):
-            here = sum(each.hidden for each in own)
-            hidden, stay = hidden + here, stay + len(own) - here
-            unmeasured.update(guard.unmeasured(prompt))
+            results = list(results)
+            texts.write_page(html, shown.render_page(results), private=True)
+        hidden_count = stay_count = number = 0
+        for number, (prompt, findings) in enumerate(results, 1):
+            hidden_here = sum(finding.hidden for finding in findings)
+            hidden_count, stay_count = (
+                hidden_count + hidden_here,
+                stay_count + len(findings) - hidden_here,
+            )
+            unmeasured.update(protector.unmeasured(prompt))
             if as_json:
-                sink.write(streams.json_line({"findings": [each.to_json() for each in own]}))
+                sink.write(
+                    streams.format_json_line(
+                        {"findings": [finding.to_json() for finding in findings]}
+                    )
+                )
                 continue
-            for each in own:
-                place = f"{number}:" * lines + f"{each.start}-{each.end}"
-                words = prompt[each.start : each.end]
-                sink.write(streams.tab_line(place, each.type, words, each.reason))
+            for finding in findings:
+                place = f"{number}:" * lines + f"{finding.start}-{finding.end}"
+                words = prompt[finding.start : finding.end]
+                sink.write(streams.format_tab_line(place, finding.type, words, finding.reason))
     if not number:
-        shell.note("textveil: warning: the input is empty, so there is nothing to find")
+        console.note("textveil: warning: the input is empty, so there is nothing to find")
     elif not as_json:
-        shell.note(shell.wrap(_summarize(hidden, stay)))
+        console.note(console.wrap(_summarize(hidden_count, stay_count)))
         if unmeasured:
             say_unmeasured(unmeasured, strict=config.protect.unmeasured == "strict")
 
 
-def _summarize(hidden: int, stay: int) -> str:
+def _summarize(hidden_count: int, stay_count: int) -> str:
     """Returns a sentence that sums up the findings."""
-    if not hidden + stay:
+    if not hidden_count + stay_count:
         return "Nothing was found, and nothing is claimed about the words."
-    are = "part is" if hidden == 1 else "parts are"
-    stays = "1 more that was found stays" if stay == 1 else f"{stay:,} more that were found stay"
-    said = f"{hidden:,} {are} hidden by `textveil protect`" + (f", {stays}" if stay else "")
-    return f"{said}; of the other words nothing is claimed. Keep this to yourself."
+    are = "part is" if hidden_count == 1 else "parts are"
+    stays = (
+        "1 more that was found stays"
+        if stay_count == 1
+        else f"{stay_count:,} more that were found stay"
+    )
+    sentence = f"{hidden_count:,} {are} hidden by `textveil protect`" + (
+        f", {stays}" if stay_count else ""
+    )
+    return f"{sentence}; of the other words nothing is claimed. Keep this to yourself."

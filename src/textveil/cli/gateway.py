@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli import sessions, shell, stored
-from textveil.cli.sessions import day
-from textveil.cli.verbs import group, verb
+from textveil.cli import console, session_options, sessions
+from textveil.cli.decorators import group, verb
+from textveil.cli.sessions import format_time
 from textveil.config.extras import require
 from textveil.errors import ConfigError, quote_file
-from textveil.gateway import Policy, Running, ToolServer
+from textveil.gateway import Policy, ServingOptions, ToolServer
 
 if TYPE_CHECKING:
-    from textveil.cli.options import Typed
+    from textveil.cli.options import TypedOptions
 
 
 @verb(
     "textveil gateway --upstream https://HOST/v1",
-    "textveil gateway --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
+    (
+        "textveil gateway --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape "
+        "--epsilon 8"
+    ),
     "textveil gateway --policy gateway.yaml --host 0.0.0.0 --tls-cert chain.pem --tls-key key.pem",
     "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
     default="prompt",
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
             *(Policy, "upstream", "hosts", "timeout", "limit", "media", "schemas", "unknown"),
             *("users", "playground"),
         ),
-        "running": (Running,),
+        "running": (ServingOptions,),
     },
     brief=(
         *("upstream", "policy", "host", "port", "tls_cert", "tls_key", "store", "workers"),
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     ),
 )
 def serve(
-    typed: "Typed",
+    typed: "TypedOptions",
     said: dict[str, Any],
     running: dict[str, Any],
     policy: Annotated[
@@ -52,7 +55,8 @@ def serve(
             "--policy",
             metavar="FILE",
             help="What the gateway does for whom, as YAML; read again at SIGHUP. `textveil gateway check` says what "
-            "is wrong with it. An option that says what the file says too is refused, and rules of the file say it "
+            "is wrong with it. An option that says what the file says too is refused, and rules "
+            "of the file say it "
             "differently for some requests.",
         ),
     ] = None,
@@ -94,7 +98,7 @@ def serve(
         typer.Option(
             "--store",
             metavar="URL",
-            envvar=stored.VARIABLE,
+            envvar=session_options.STORE_VARIABLE,
             help="Keep there, encrypted, what became of messages, and count what they spend: sqlite:///NAME.db or "
             "postgresql://HOST/NAME. Else it is kept in memory for a day.",
         ),
@@ -111,102 +115,121 @@ def serve(
 ) -> None:
     """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
-    Serves the APIs of OpenAI (chat completions, responses, completions, embeddings, moderations, models) and Anthropic
-    (messages). Set the base URL of any of their clients to the address that is printed. Its API key is forwarded, or
+    Serves the APIs of OpenAI (chat completions, responses, completions, embeddings, moderations,
+    models) and Anthropic
+    (messages). Set the base URL of any of their clients to the address that is printed. Its API key
+    is forwarded, or
     a --policy gives out keys of the gateway's own.
-    Every text of a request is protected, also results and arguments of tools. What cannot be protected is refused, such
-    as images and fields that are not known here. No text is logged. Each message of a conversation is released once,
-    and sent again as it was with later requests; what that needs is kept in memory for a day, or encrypted in --store.
-    Answers carry their statement in the header textveil-statement. Without --profile or --mechanism the profile is
+    Every text of a request is protected, also results and arguments of tools. What cannot be
+    protected is refused, such
+    as images and fields that are not known here. No text is logged. Each message of a conversation
+    is released once,
+    and sent again as it was with later requests; what that needs is kept in memory for a day, or
+    encrypted in --store.
+    Answers carry their statement in the header textveil-statement. Without --profile or --mechanism
+    the profile is
     `prompt`.
     """
     require("starlette", "httpx2", "uvicorn", "prometheus_client")
     from textveil.gateway import (
         Gateway,
         Playground,
-        Workers,
+        WorkerSupervisor,
+        allow_host,
+        build_tls_context,
         check_exposure,
         check_log,
-        check_named,
+        check_references,
+        create_server,
         is_local,
         listen,
-        reached_as,
         read_policy,
-        reloading,
-        renewed,
-        server,
-        tls_context,
+        reload_on_signal,
+        reload_policy,
     )
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
-    if tls := _read_tls(tls_cert, tls_key):
-        said["tls"] = tls
+    if tls_files := _read_tls(tls_cert, tls_key):
+        said["tls"] = tls_files
 
-    def read() -> Policy:
+    def read_checked_policy() -> Policy:
         """Reads the present policy, and refuses a faulty one.
 
         A policy that is refused at the start is refused later, too.
         """
-        found = Policy(**said) if policy is None else read_policy(policy, **said)
-        if found.upstream is None:
+        new_policy = Policy(**said) if policy is None else read_policy(policy, **said)
+        if new_policy.upstream is None:
             raise ConfigError(
                 "`textveil gateway` needs --upstream URL, or a policy with `upstream`"
             )
-        check_named(found, policy)
+        check_references(new_policy, policy)
         if not exposed:
-            check_exposure(host, found)
+            check_exposure(host, new_policy)
         if workers > 1:
-            _check_shared(found, typed if policy is None else None)
-        return reached_as(host, found)
+            _check_shared(new_policy, typed if policy is None else None)
+        return allow_host(host, new_policy)
 
     def say(line: str) -> None:
         tell(line if workers == 1 else f"worker {os.getpid()}: {line}")
 
-    _refuse_both(policy, typed)
+    _refuse_mixed_options(policy, typed)
     if workers > 1:  # said here, before there are any
         _require_database(store)
-    with ExitStack() as until:
-        first = read()
-        if first.tls is not None:
-            tls_context(first.tls)
-        runs = Running(**running)
-        if runs.audit_log:
-            check_log(runs.audit_log)  # here, where it is said once, and before the address
-        listening = until.enter_context(listen(host, port))
-        page = first.playground == "everywhere" or (
-            first.playground == "local" and is_local(host) and workers == 1
+    with ExitStack() as stack:
+        first_policy = read_checked_policy()
+        if first_policy.tls is not None:
+            build_tls_context(first_policy.tls)
+        running_options = ServingOptions(**running)
+        if running_options.audit_log:
+            check_log(
+                running_options.audit_log
+            )  # here, where it is said once, and before the address
+        listener = stack.enter_context(listen(host, port))
+        has_page = first_policy.playground == "everywhere" or (
+            first_policy.playground == "local" and is_local(host) and workers == 1
         )
-        say_where = partial(_say_where, first, host, listening.getsockname()[1], page=page)
-        begun = None
+        print_address = partial(
+            _print_address, first_policy, host, listener.getsockname()[1], has_page=has_page
+        )
+        on_serving = None
         if workers > 1:
-            several = Workers(
+            outcome = WorkerSupervisor(
                 workers,
-                listening,
-                grace=runs.grace,
-                said=tell,
-                first=say_where,
+                listener,
+                grace=running_options.grace,
+                report=tell,
+                on_first_ready=print_address,
                 reload=policy is not None,
             ).run()
-            if isinstance(several, int):
-                raise typer.Exit(several)
-            begun = several
-        begin = None
+            if isinstance(outcome, int):
+                raise typer.Exit(outcome)
+            on_serving = outcome
+        start_reloading = None
         if policy is not None:
-            begin = until.enter_context(reloading(first, read, say))
+            start_reloading = stack.enter_context(
+                reload_on_signal(first_policy, read_checked_policy, say)
+            )
         # a worker that takes the place of another begins with what holds now
-        now = renewed(first, read)
-        encrypting = None if now.tls is None else tls_context(now.tls)
-        kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
-        own = typed.config() if policy is None else None
-        privatizer: Any = None if own is None else Privatizer.from_config(own)
-        served = Gateway(privatizer=privatizer, policy=now, store=kept, running=runs)
-        if begin is not None:
-            begin(served, encrypting)
+        current_policy = reload_policy(first_policy, read_checked_policy)
+        ssl_context = None if current_policy.tls is None else build_tls_context(current_policy.tls)
+        session_store = stack.enter_context(sessions.open_store(store) if store else SessionStore())
+        config = typed.resolve_config() if policy is None else None
+        privatizer: Any = None if config is None else Privatizer.from_config(config)
+        gateway_app = Gateway(
+            privatizer=privatizer,
+            policy=current_policy,
+            store=session_store,
+            running=running_options,
+        )
+        if start_reloading is not None:
+            start_reloading(gateway_app, ssl_context)
         if workers == 1:
-            say_where()
-        shown = Playground(served, own, local=is_local(host)) if page else None
-        server(served, encrypting, begun, shown, alone=True).run(sockets=[listening])
+            print_address()
+        playground = Playground(gateway_app, config, local=is_local(host)) if has_page else None
+        create_server(gateway_app, ssl_context, on_serving, playground, alone=True).run(
+            sockets=[listener]
+        )
 
 
 def _read_tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
@@ -220,19 +243,20 @@ def _read_tls(certificate: str | None, key: str | None) -> dict[str, str] | None
 def _require_database(store: str | None) -> None:
     if (store or "memory:").startswith(("memory:", "file:")):
         raise ConfigError(
-            "several workers share conversations through a database: add --store sqlite:///NAME.db or "
+            "several workers share conversations through a database: add --store "
+            "sqlite:///NAME.db or "
             "postgresql://HOST/NAME"
         )
 
 
-def _refuse_both(policy: str | None, typed: "Typed") -> None:
+def _refuse_mixed_options(policy: str | None, typed: "TypedOptions") -> None:
     if policy is not None and (typed.values or typed.settings or typed.file is not None):
         raise ConfigError(
             "--policy says how to privatize: leave out --profile, --level, -o and the like"
         )
 
 
-def _check_shared(policy: Policy, typed: "Typed | None") -> None:
+def _check_shared(policy: Policy, typed: "TypedOptions | None") -> None:
     """Refuses policies that several workers cannot serve.
 
     The options say how to privatize where they are given.
@@ -241,32 +265,34 @@ def _check_shared(policy: Policy, typed: "Typed | None") -> None:
         raise ConfigError(
             "the playground needs one process: leave out --workers, or give --playground never"
         )
-    configs = [policy.config() if typed is None else typed.config()]
-    configs += [policy.under((i,)).config() for i in range(len(policy.rules))]
-    if any(each.seed is not None for each in configs):
+    configs = [policy.resolve_config() if typed is None else typed.resolve_config()]
+    configs += [policy.apply_rules((i,)).resolve_config() for i in range(len(policy.rules))]
+    if any(config.seed is not None for config in configs):
         raise ConfigError("several workers with one seed would draw alike: leave out the seed")
 
 
-def _say_where(policy: Policy, host: str, port: int, *, page: bool) -> None:
+def _print_address(policy: Policy, host: str, port: int, *, has_page: bool) -> None:
     from textveil.gateway import is_local
 
-    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    where = f"{'http' if policy.tls is None else 'https'}://{where}"
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"{'http' if policy.tls is None else 'https'}://{address}"
     if not is_local(host) and not (policy.keys and policy.tls):
-        shell.note(
+        console.note(
             "textveil: warning: other machines can reach the gateway, without keys or unencrypted"
         )
-    shell.note(f"textveil: serving clients of Anthropic at {where} and of OpenAI at {where}/v1")
-    if page:
-        shell.note(f"textveil: the playground is at {where}/")
+    console.note(
+        f"textveil: serving clients of Anthropic at {address} and of OpenAI at {address}/v1"
+    )
+    if has_page:
+        console.note(f"textveil: the playground is at {address}/")
 
 
 def tell(line: str) -> None:
     """Prints a line about the gateway on standard error."""
-    shell.note(f"textveil: {line}")
+    console.note(f"textveil: {line}")
 
 
-gateway = group(alone=serve)
+gateway = group(default_verb=serve)
 
 PolicyFile = Annotated[
     str,
@@ -313,11 +339,12 @@ def create(
 ) -> None:
     """Make a key and print it. It is not shown again.
 
-    Only its hash is kept. A client sends it as its API key; it is never sent upstream. What it may be used for stands
+    Only its hash is kept. A client sends it as its API key; it is never sent upstream. What it may
+    be used for stands
     in the policy, under its name.
     """
-    shell.say(_open_keys(policy, new=True).create(name, days=days))
-    shell.note("this key is not shown again")
+    console.say(_open_keys(policy, new=True).create(name, days=days))
+    console.note("this key is not shown again")
 
 
 @verb("textveil gateway keys list --policy gateway.yaml", on=keys, name="list")
@@ -326,21 +353,22 @@ def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
 
     Times are UTC; a use is noted once a minute.
     """
-    found = _open_keys(policy, new=True).listed()
+    key_list = _open_keys(policy, new=True).list_keys()
     if as_json:
-        shell.say(json.dumps([{**vars(each), "state": each.state} for each in found]))
+        console.say(json.dumps([{**vars(record), "state": record.state} for record in key_list]))
         return
     rows = [("name", "id", "state", "made", "expires", "used")]
     rows += [
-        (key.name, key.id, key.state, *map(day, (key.made, key.expires, key.used))) for key in found
+        (key.name, key.id, key.state, *map(format_time, (key.made, key.expires, key.used)))
+        for key in key_list
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows if found else ():
-        shell.say(
+    for row in rows if key_list else ():
+        console.say(
             "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         )
-    if not found:
-        shell.note("there are no keys")
+    if not key_list:
+        console.note("there are no keys")
 
 
 @verb("textveil gateway keys revoke anna --policy gateway.yaml", on=keys, name="revoke")
@@ -350,7 +378,7 @@ def revoke(name: Name, policy: PolicyFile) -> None:
     An answer that is on its way still arrives.
     """
     revoked = _open_keys(policy).revoke(name)
-    shell.note(f"the key {revoked.name} ({revoked.id}) is revoked")
+    console.note(f"the key {revoked.name} ({revoked.id}) is revoked")
 
 
 @verb(
@@ -369,27 +397,34 @@ def check(
 ) -> None:
     """Say what is wrong with a policy, one line for each fault; or what it does, in words.
 
-    The files that it names must be there. What may come before the gateway starts is a warning: its file of keys, and
+    The files that it names must be there. What may come before the gateway starts is a warning: its
+    file of keys, and
     environment variables.
     """
-    from textveil.gateway import PolicyError, check_named, explained, policy_schema, read_policy
+    from textveil.gateway import (
+        PolicyError,
+        build_policy_schema,
+        check_references,
+        explain_policy,
+        read_policy,
+    )
 
     if schema == (file is not None):
         raise ConfigError("give the FILE of a policy, or --schema")
     if file is None:
-        shell.say(json.dumps(policy_schema(), indent=2))
+        console.say(json.dumps(build_policy_schema(), indent=2))
         return
     try:
-        read = read_policy(file)
-        lines, missing = explained(read), check_named(read, file, starts=False)
+        policy = read_policy(file)
+        lines, missing = explain_policy(policy), check_references(policy, file, starts=False)
     except PolicyError as error:
-        for each in error.said:
-            shell.note(f"textveil: error: {each}")
+        for message in error.messages:
+            console.note(f"textveil: error: {message}")
         raise typer.Exit(2) from None
-    for each in missing:
-        shell.note(f"textveil: warning: {each}")
+    for message in missing:
+        console.note(f"textveil: warning: {message}")
     for line in lines:
-        shell.say(line)
+        console.say(line)
 
 
 @verb(
@@ -412,7 +447,7 @@ def check(
     ),
 )
 def mcp(
-    typed: "Typed",
+    typed: "TypedOptions",
     served: dict[str, Any],
     said: dict[str, Any],
     command: Annotated[
@@ -457,13 +492,16 @@ def mcp(
             "session give a value the same placeholder, and restore each other's.",
         ),
     ] = None,
-    store: stored.Store = None,
+    store: session_options.Store = None,
 ) -> None:
     """Stand before a tool server (Model Context Protocol): what its tools answer is protected, arguments are restored.
 
-    For clients that feed a language model elsewhere. The client starts this in place of the tool server, or is given
-    its address. The model sees placeholders; where it gives them back as arguments of a tool, the tool gets the
-    originals. Tools that are not named are refused, and so are requests of the server to the client. What was hidden is
+    For clients that feed a language model elsewhere. The client starts this in place of the tool
+    server, or is given
+    its address. The model sees placeholders; where it gives them back as arguments of a tool, the
+    tool gets the
+    originals. Tools that are not named are refused, and so are requests of the server to the
+    client. What was hidden is
     remembered until this ends, or encrypted in --store.
     """
     require("mcp", "uvicorn", "httpx2")
@@ -475,21 +513,23 @@ def mcp(
         raise ConfigError("--session goes with --store: it names what is kept there")
     if all_tools and "tools" in said:
         raise ConfigError("--all-tools serves all tools: leave out --tool")
-    _refuse_both(policy, typed)
+    _refuse_mixed_options(policy, typed)
     if all_tools:
         said["tools"] = ("*",)
-    read = Policy(**said) if policy is None else read_policy(policy, **said)
-    with stored.opened(session, store) as kept:
+    server_policy = Policy(**said) if policy is None else read_policy(policy, **said)
+    with session_options.open_session(session, store) as opened_session:
         server = ToolServer(
-            privatizer=Privatizer.from_config(typed.config() if policy is None else read.config()),
-            session=kept or Session(),
+            privatizer=Privatizer.from_config(
+                typed.resolve_config() if policy is None else server_policy.resolve_config()
+            ),
+            session=opened_session or Session(),
             command=tuple(command or ()),
-            policy=read,
+            policy=server_policy,
             **served,
         )
         if port is None:
             serve_stdio(server)
             return
-        with listen("127.0.0.1", port) as listening:
-            shell.note(f"textveil: serving http://127.0.0.1:{listening.getsockname()[1]}/mcp")
-            serve_http(server, listening)
+        with listen("127.0.0.1", port) as listener:
+            console.note(f"textveil: serving http://127.0.0.1:{listener.getsockname()[1]}/mcp")
+            serve_http(server, listener)

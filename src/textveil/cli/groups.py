@@ -8,12 +8,12 @@ Not here: how words are grouped (`protect`), and how groups look (`show`).
 from typing import TYPE_CHECKING
 
 from textveil.cli import texts
-from textveil.cli.telling import together
-from textveil.cli.verbs import verb
+from textveil.cli.decorators import verb
+from textveil.cli.statement_options import merge_statements
 from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from textveil.cli.telling import Telling
+    from textveil.cli.statement_options import StatementForm
     from textveil.config import Config
 
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 def groups(
     config: "Config",
-    telling: "Telling",
+    telling: "StatementForm",
     text: texts.Text = None,
     output: texts.Output = None,
     html: texts.Html = None,
@@ -34,28 +34,32 @@ def groups(
 ) -> None:
     """Privatize, and show which released word is in which group, and so what it spends.
 
-    The release goes to standard output, the same with its groups in colour to standard error. Groups are no secret:
+    The release goes to standard output, the same with its groups in colour to standard error.
+    Groups are no secret:
     they are released with the text. For a few texts.
     """
-    texts.check(text, output, session, html)
-    if not config.protect.asked:
+    texts.check_files(text, output, session, html)
+    if not config.protect.has_groups:
         raise ConfigError(
-            "these options make no groups; take --profile document or prompt, or set protect.detectors"
+            "these options make no groups; take --profile document or prompt, or set "
+            "protect.detectors"
         )
     from textveil.pipeline import Privatizer
-    from textveil.show import groups as shown
+    from textveil.render import groups as shown
 
-    found = texts.few(text, whole=not lines, output=output, what="groups")
-    results = list(texts.released(Privatizer.from_config(config), found, session))
+    input_texts = texts.read_few(text, whole=not lines, output=output, command="groups")
+    results = list(texts.privatize_texts(Privatizer.from_config(config), input_texts, session))
     statements = [result.guarantee for result in results]
     releases = [result.released for result in results]
     if html is not None and results:
-        texts.write_page(html, shown.page(releases, together(statements)), private=False)
+        texts.write_page(
+            html, shown.render_page(releases, merge_statements(statements)), private=False
+        )
     texts.show(
         results,
         output,
-        lambda marked: [shown.coloured(each, marked=marked) for each in releases],
-        lambda marked: shown.legend(releases, marked=marked),
+        lambda marked: [shown.render_text(each, marked=marked) for each in releases],
+        lambda marked: shown.render_legend(releases, marked=marked),
         as_json=as_json,
         with_original=with_original,
         private=with_original,

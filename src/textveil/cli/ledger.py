@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli.sessions import AsJson, Store, day, store_of
-from textveil.cli.shell import note, say
-from textveil.cli.verbs import group, verb
+from textveil.cli.console import note, say
+from textveil.cli.decorators import group, verb
+from textveil.cli.sessions import AsJson, Store, format_time, open_store
 from textveil.errors import ConfigError, quote
 from textveil.files import streams
 
@@ -29,7 +29,16 @@ ledger = group(
     "textveil ledger limit anna 100 --days 30 --metric ldp --store sqlite:///veil.db",
 )
 
-COLUMNS = ("subject", "metric", "table", "epsilon", "local DP", "releases", "infinite", "left")
+LEDGER_COLUMNS = (
+    "subject",
+    "metric",
+    "table",
+    "epsilon",
+    "local DP",
+    "releases",
+    "infinite",
+    "left",
+)
 
 
 @verb(
@@ -41,35 +50,44 @@ COLUMNS = ("subject", "metric", "table", "epsilon", "local DP", "releases", "inf
 def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None:
     """Show what was spent, ever, and what is left. One account is one subject, metric and table.
 
-    Epsilon adds up over all drawn words. Releases without a finite bound are counted beside it and are in no sum. All
+    Epsilon adds up over all drawn words. Releases without a finite bound are counted beside it and
+    are in no sum. All
     entries are checked: one that is missing or was changed is an error that names the account.
     """
-    with store_of(store) as kept:
-        found = kept.ledger.accounts(subject, whole=True)
+    with open_store(store) as opened_store:
+        accounts = opened_store.ledger.accounts(subject, whole=True)
     if as_json:
-        say(json.dumps([each.to_json() for each in found], ensure_ascii=False))
+        say(json.dumps([account.to_json() for account in accounts], ensure_ascii=False))
         return
-    if not found:
+    if not accounts:
         note("nothing was spent")
         return
-    rows = [COLUMNS]
-    for each in found:
-        left = ", ".join(map(_format_left, each.limits)) or "no limit"
-        spent = (f"{each.epsilon:g}", f"{each.ldp:g}", f"{each.releases:,}", f"{each.infinite:,}")
-        rows.append((each.subject, each.metric, each.table, *spent, left))
+    rows = [LEDGER_COLUMNS]
+    for account in accounts:
+        remaining = ", ".join(map(_format_remaining, account.limits)) or "no limit"
+        spent = (
+            f"{account.epsilon:g}",
+            f"{account.ldp:g}",
+            f"{account.releases:,}",
+            f"{account.infinite:,}",
+        )
+        rows.append((account.subject, account.metric, account.table, *spent, remaining))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         say("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _format_left(limit: "Limit") -> str:
+def _format_remaining(limit: "Limit") -> str:
     days = "" if limit.days is None else f" in {limit.days:g} days"
     return f"{limit.left:g} of {limit.most:g}{days}"
 
 
 @verb(
     "textveil ledger limit anna 100 --metric ldp --store sqlite:///veil.db",
-    "textveil ledger limit anna 10 --days 1 --metric chord --table minilm --store sqlite:///veil.db",
+    (
+        "textveil ledger limit anna 10 --days 1 --metric chord --table minilm --store "
+        "sqlite:///veil.db"
+    ),
     "textveil ledger limit anna none --metric ldp --store sqlite:///veil.db",
     on=ledger,
     name="limit",
@@ -105,13 +123,13 @@ def limit(
 ) -> None:
     """Refuse releases that would spend more than this, before anything of them is drawn."""
     try:
-        most = None if epsilon == "none" else float(epsilon)
+        maximum = None if epsilon == "none" else float(epsilon)
     except ValueError:
-        most = -1.0
-    if most is not None and not most >= 0:
+        maximum = -1.0
+    if maximum is not None and not maximum >= 0:
         raise ConfigError(f"a limit must be a number from 0 on, or none, got {quote(epsilon)}")
-    with store_of(store) as kept:
-        kept.ledger.limit(subject, metric, table, most, days=days)
+    with open_store(store) as opened_store:
+        opened_store.ledger.limit(subject, metric, table, maximum, days=days)
 
 
 @verb("textveil ledger export spent.jsonl --store sqlite:///veil.db", on=ledger, name="export")
@@ -123,6 +141,10 @@ def export(
     ] = "-",
 ) -> None:
     """Write all entries, one JSON object per line, and check that none is missing and none was changed."""
-    with store_of(store) as kept, streams.output(file, private=True) as sink:
-        for entry in kept.ledger.entries():
-            sink.write(streams.json_line({**entry, "made": f"{day(int(entry['made']))} UTC"}))
+    with open_store(store) as opened_store, streams.open_output(file, private=True) as sink:
+        for entry in opened_store.ledger.entries():
+            sink.write(
+                streams.format_json_line(
+                    {**entry, "made": f"{format_time(int(entry['made']))} UTC"}
+                )
+            )

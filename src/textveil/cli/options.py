@@ -2,9 +2,11 @@
 
 Also those that are fields of what verbs run.
 
-In: what was typed for them. Out: `Typed`, and the configuration that it amounts to together with
+In: what was typed for them. Out: `TypedOptions`, and the configuration that it amounts to together
+with
 the environment.
-Not here: what the options mean (`textveil.config`, and the classes that have the fields), and how a
+Not here: what the options mean (`textveil.config`, and the classes that have the fields),
+and how a
 verb gets them (`verbs`).
 """
 
@@ -26,17 +28,17 @@ from typing import (
 
 import typer
 
-from textveil.errors import ConfigError, shown
+from textveil.errors import ConfigError, quote_short
 
 if TYPE_CHECKING:
     from textveil.config import Config
 
-PANEL = "How to privatize"
+PRIVACY_PANEL = "How to privatize"
 """The heading of the shared options in the help of a verb."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class SharedOption:
     """An option that several verbs have, or that is a field.
 
     Attributes:
@@ -45,13 +47,13 @@ class Shared:
         metavar: the placeholder of its value in the help; None for a flag without one.
         path: the option of a configuration that it sets; None for `--config` and `-o`, which name
             theirs themselves.
-        also: further options that it sets when it is given.
-        means: the values that may be typed, and what they stand for; empty for any.
+        implied_options: further options that it sets when it is given.
+        choices: the values that may be typed, and what they stand for; empty for any.
         kind: the type of its value.
         default: its value where it is not given.
         panel: the heading in the help under which it stands.
-        shown: the default as the help shows it.
-        least: the least value.
+        default_text: the default as the help shows it.
+        minimum: the least value.
         envvar: the environment variable that gives it, too.
     """
 
@@ -59,26 +61,28 @@ class Shared:
     flag: str = ""
     metavar: str | None = None
     path: str | None = None
-    also: Mapping[str, str] = field(default_factory=dict)
-    means: Mapping[str, str] = field(default_factory=dict)
+    implied_options: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
     kind: Any = str | None
     default: Any = None
-    panel: str | None = PANEL
-    shown: str | bool = True
-    least: float | None = None
+    panel: str | None = PRIVACY_PANEL
+    default_text: str | bool = True
+    minimum: float | None = None
     envvar: str | None = None
 
-    def meant(self, typed: str) -> str:
+    def resolve_value(self, typed: str) -> str:
         """Returns the value that typed text stands for.
 
         Raises:
             ConfigError: it is none of those that may be typed.
         """
-        if self.means and typed not in self.means:
-            raise ConfigError(f"{self.flag} must be {' or '.join(self.means)}, got {shown(typed)}")
-        return self.means.get(typed, typed)
+        if self.choices and typed not in self.choices:
+            raise ConfigError(
+                f"{self.flag} must be {' or '.join(self.choices)}, got {quote_short(typed)}"
+            )
+        return self.choices.get(typed, typed)
 
-    def parameter(self, name: str) -> Parameter:
+    def build_parameter(self, name: str) -> Parameter:
         """Builds the parameter of a verb, for typer."""
         option = typer.Option(
             self.default,
@@ -86,115 +90,117 @@ class Shared:
             metavar=self.metavar,
             help=self.help,
             rich_help_panel=self.panel,
-            show_default=self.shown,
-            min=self.least,
+            show_default=self.default_text,
+            min=self.minimum,
             envvar=self.envvar,
         )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=self.kind)
 
 
-SHARED: dict[str, Shared] = {
-    "profile": Shared(
+SHARED_OPTIONS: dict[str, SharedOption] = {
+    "profile": SharedOption(
         flag="--profile",
         metavar="NAME",
         path="profile",
         help="A set of options; see `textveil list profiles`.",
     ),
-    "mechanism": Shared(
+    "mechanism": SharedOption(
         flag="--mechanism",
         metavar="NAME",
         path="mechanism.name",
         help="See `textveil list mechanisms`.",
     ),
-    "epsilon": Shared(
+    "epsilon": SharedOption(
         flag="--epsilon",
         metavar="E",
         path="epsilon",
         help="The budget of a word, in the unit of the statement.",
     ),
-    "risk": Shared(
+    "risk": SharedOption(
         flag="--risk",
         metavar="SHARE",
         path="risk",
         help="Instead of a budget: the share of words that an attacker may guess, such as 0.10. The epsilon is found "
         "from the mechanism's law and public word frequencies, before the text is looked at.",
     ),
-    "public": Shared(
+    "public": SharedOption(
         flag="--public",
         metavar="FILE",
         path="prior",
         help="With --risk: public texts whose words the attacker expects, instead of the packaged frequencies.",
     ),
-    "table": Shared(
+    "table": SharedOption(
         flag="--table",
         metavar="NAME",
         path="table.name",
         help="The words to draw from: see `textveil list tables`, or a folder made by `textveil table build`.",
     ),
-    "codes": Shared(
+    "codes": SharedOption(
         flag="--codes",
         metavar="C|BOOK",
         path="table.codes",
         help="Draw among few codes of words, not among words: the number of codes of a general book (8, 24, 50, 150 or "
-        "400), or a book made by `textveil table codes`, BOOK@24 for one of its levels. The draw is the same for all "
-        "words of one code. Four, with commas, are for the four groups of groups.budgets. auto: the general book, "
+        "400), or a book made by `textveil table codes`, BOOK@24 for one of its levels. The draw "
+        "is the same for all "
+        "words of one code. Four, with commas, are for the four groups of groups.budgets. auto: "
+        "the general book, "
         "BOOK@auto: the level of a book, that tells most at the budget.",
     ),
-    "emit": Shared(
+    "emit": SharedOption(
         flag="--emit",
         metavar="words|codes",
         path="table.spelling",
-        means={"words": "word", "codes": "code"},
+        choices={"words": "word", "codes": "code"},
         help="With --codes: what is released for a code, its most typical word or its number, such as code17.",
     ),
-    "seed": Shared(
+    "seed": SharedOption(
         flag="--seed",
         metavar="N",
         path="seed",
         help="Repeatable draws. No protection against anyone who knows the seed.",
     ),
-    "rerank": Shared(
+    "rerank": SharedOption(
         flag="--rerank",
         metavar="M",
         path="rerank.m",
         help="Replace each drawn word by the one of its M nearest that a masked language model expects there; with "
         "--codes, by the one of its code's M most frequent.",
     ),
-    "level": Shared(
+    "level": SharedOption(
         flag="--level",
         metavar="identifiers|personal|names",
         path="protect.level",
         help="What is hidden: what has a form, such as numbers and addresses; also names of private persons, and of "
         "places and organizations that tell where they live or work (the default); or every name.",
     ),
-    "names": Shared(
+    "names": SharedOption(
         flag="--names",
         metavar="placeholder|surrogate",
         path="names.types",
-        means={"placeholder": "none", "surrogate": "all"},
+        choices={"placeholder": "none", "surrogate": "all"},
         help="What stands for a name: a placeholder such as <PERSON_1>, or another name of its type.",
     ),
-    "figures": Shared(
+    "figures": SharedOption(
         flag="--figures",
         metavar="placeholder|surrogate",
         path="figures.types",
-        means={"placeholder": "none", "surrogate": "all"},
+        choices={"placeholder": "none", "surrogate": "all"},
         help="What stands for a date or an age: a placeholder such as <AGE_1>, or one near it. All dates are moved "
         "by the same number of days; ages are not put back into an answer.",
     ),
-    "task": Shared(
+    "task": SharedOption(
         flag="--task",
         metavar="TEXT",
         path="protect.task",
-        also={"protect.importance": "cosine"},
+        implied_options={"protect.importance": "cosine"},
         help="What the text is for: words close to it count as important. `self` is the text itself. Not kept secret.",
     ),
-    "config": Shared(
+    "config": SharedOption(
         flag="--config",
         metavar="FILE",
         help="Options as YAML, as `textveil show config` prints them.",
     ),
-    "setting": Shared(
+    "setting": SharedOption(
         flag="-o",
         metavar="PATH=VALUE",
         kind=list[str] | None,
@@ -204,121 +210,129 @@ SHARED: dict[str, Shared] = {
 }
 """The shared options.
 
-A further one is another entry here, and every verb with `PRIVACY` has it.
+A further one is another entry here, and every verb with `PRIVACY_OPTIONS` has it.
 """
 
-PRIVACY = tuple(name for name in SHARED if name not in ("risk", "public"))
+PRIVACY_OPTIONS = tuple(name for name in SHARED_OPTIONS if name not in ("risk", "public"))
 """The shared options of verbs that privatize."""
 
-BUDGETED = tuple(SHARED)
+BUDGET_OPTIONS = tuple(SHARED_OPTIONS)
 """All shared options, for verbs that may find a budget first."""
 
 
-FIELDS: dict[str, dict[str, Shared]] = {
+FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
     "Policy": {
-        "upstream": Shared(
+        "upstream": SharedOption(
             metavar="URL",
             help="The base URL of the model's API, such as http://HOST:PORT/v1; or its name in the policy.",
         ),
-        "tools": Shared(
+        "tools": SharedOption(
             flag="--tool",
             metavar="NAME",
             help="Serve this tool, protected. For several, repeat it.",
         ),
-        "other_tools": Shared(
+        "other_tools": SharedOption(
             help="Tools that are not named: pass serves them, and nothing of them is protected."
         ),
-        "hosts": Shared(
+        "hosts": SharedOption(
             flag="--allow-host",
             metavar="NAME",
             help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may "
             "be repeated. Without keys, requests under others are refused.",
         ),
-        "timeout": Shared(metavar="SECONDS", help="How long to wait for the model, or for a tool."),
-        "limit": Shared(metavar="BYTES", help="The largest request that is accepted."),
-        "media": Shared(help="Images, audio, files and token ids: pass hands them on."),
-        "schemas": Shared(help="What is said about tools: protect hides identifiers in it."),
-        "unknown": Shared(help="Fields and values that are not known here."),
-        "users": Shared(help="Names of a program's users."),
-        "playground": Shared(
+        "timeout": SharedOption(
+            metavar="SECONDS", help="How long to wait for the model, or for a tool."
+        ),
+        "limit": SharedOption(metavar="BYTES", help="The largest request that is accepted."),
+        "media": SharedOption(help="Images, audio, files and token ids: pass hands them on."),
+        "schemas": SharedOption(help="What is said about tools: protect hides identifiers in it."),
+        "unknown": SharedOption(help="Fields and values that are not known here."),
+        "users": SharedOption(help="Names of a program's users."),
+        "playground": SharedOption(
             help="A page at / that shows what would be sent; local: where only this machine can reach the gateway."
         ),
     },
-    "Running": {
-        "audit_log": Shared(
+    "ServingOptions": {
+        "audit_log": SharedOption(
             metavar="FILE",
             help="Append a line of JSON for each request: counts and times, no content. While it cannot be written, "
             "nothing is sent.",
         ),
-        "metrics": Shared(help="Who may read /metrics: programs of this machine, all, or nobody."),
-        "grace": Shared(
+        "metrics": SharedOption(
+            help="Who may read /metrics: programs of this machine, all, or nobody."
+        ),
+        "grace": SharedOption(
             metavar="SECONDS", help="How long open requests may take when it is stopped."
         ),
-        "queue": Shared(
+        "queue": SharedOption(
             metavar="N", help="How many requests may wait; more are told to ask again."
         ),
-        "long": Shared(
+        "long": SharedOption(
             metavar="CHARACTERS",
             help="From so many characters of new text on, a request waits behind others of that kind only.",
         ),
     },
     "ToolServer": {
-        "upstream": Shared(
+        "upstream": SharedOption(
             metavar="URL", help="The tool server's URL (streamable HTTP), in place of -- COMMAND."
         ),
-        "resources": Shared(help="Serve resources, protected."),
-        "prompts": Shared(help="Serve prompts, protected."),
-        "errors": Shared(
+        "resources": SharedOption(help="Serve resources, protected."),
+        "prompts": SharedOption(help="Serve prompts, protected."),
+        "errors": SharedOption(
             metavar="FILE",
             help="Append there what COMMAND writes to standard error; else it is discarded, since it may hold texts.",
         ),
     },
     "RowOptions": {
-        "fields": Shared(
+        "fields": SharedOption(
             flag="--field --column",
             metavar="NAME",
             help="A field with texts; repeatable. Else `text`, or in .jsonl and .parquet the only one with strings.",
         ),
-        "id": Shared(metavar="NAME", help="The field with an id for each row, unique and copied."),
-        "subject": Shared(
+        "id": SharedOption(
+            metavar="NAME", help="The field with an id for each row, unique and copied."
+        ),
+        "subject": SharedOption(
             metavar="NAME", help="The field that says whom a row is about: losses are added up."
         ),
-        "query": Shared(
+        "query": SharedOption(
             metavar="NAME",
             help="The field that says what each text is for: words close to it count as important. Not kept secret.",
         ),
-        "others": Shared(
+        "others": SharedOption(
             help="What becomes of all other fields. With drop only the id and the texts are released."
         ),
-        "whole": Shared(help="Take each .txt file as one text."),
-        "placeholders": Shared(
+        "whole": SharedOption(help="Take each .txt file as one text."),
+        "placeholders": SharedOption(
             help="Count placeholders in each text, or give a value the same one in all rows of a subject "
             "(--subject), which shows where it occurs again."
         ),
-        "session": Shared(
+        "session": SharedOption(
             metavar="NAME",
             help="Keep what placeholders stand for, in a session NAME of each subject in the store; else it is "
             "thrown away. `textveil restore --session SUBJECT/NAME` puts it back.",
         ),
     },
     "run": {
-        "output": Shared(
+        "output": SharedOption(
             metavar="FOLDER", help="Where the release goes: an empty or new folder, or a URI."
         ),
-        "executor": Shared(
+        "executor": SharedOption(
             metavar="local|ray|spark",
             help="Who draws: processes of this machine, or an engine (extras ray and spark).",
         ),
-        "jobs": Shared(metavar="N", help="How many processes draw; 0 for one per core."),
-        "cluster": Shared(
+        "jobs": SharedOption(metavar="N", help="How many processes draw; 0 for one per core."),
+        "cluster": SharedOption(
             metavar="ADDRESS",
             help="Of a cluster of Ray or Spark; else one is started on this machine.",
         ),
-        "part_rows": Shared(metavar="N", help="Rows of a file of the release."),
-        "resume": Shared(
+        "part_rows": SharedOption(metavar="N", help="Rows of a file of the release."),
+        "resume": SharedOption(
             help="Go on with a run that was interrupted; one that is finished is kept."
         ),
-        "keep_key": Shared(help="Leave the key of the release until `textveil corpus finish`."),
+        "keep_key": SharedOption(
+            help="Leave the key of the release until `textveil corpus finish`."
+        ),
     },
 }
 """Options that are fields of a class, or parameters of a function.
@@ -328,20 +342,20 @@ their flags, if nothing else is said.
 """
 
 
-def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
+def build_field_parameters(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
     """Builds a verb's parameters from fields of a class.
 
     Or from parameters of a function. None where nothing is typed.
 
     Args:
         owner: the class or function.
-        names: which fields; none for all in `FIELDS`.
+        names: which fields; none for all in `FIELD_OPTIONS`.
     """
-    table, hints = FIELDS[owner.__name__], get_type_hints(owner, include_extras=True)
-    made = {}
+    table, hints = FIELD_OPTIONS[owner.__name__], get_type_hints(owner, include_extras=True)
+    parameters = {}
     for name in names or table:
         shared, default = table[name], signature(owner).parameters[name].default
-        kind, least = _read_kind(hints[name])
+        kind, minimum = _read_kind(hints[name])
         required = default is Parameter.empty
         option = replace(
             shared,
@@ -350,11 +364,11 @@ def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
             kind=kind if required or kind is bool else kind | None,
             default=... if required else False if kind is bool else None,
             panel=None,
-            shown=not required and _spell_default(default),
-            least=least,
+            default_text=not required and _spell_default(default),
+            minimum=minimum,
         )
-        made[name] = option.parameter(name)
-    return made
+        parameters[name] = option.build_parameter(name)
+    return parameters
 
 
 def _spell_default(default: Any) -> str | bool:
@@ -365,21 +379,21 @@ def _spell_default(default: Any) -> str | bool:
 def _read_kind(hint: Any) -> tuple[Any, float | None]:
     """Returns a field's type for typer, and its least value."""
     if get_origin(hint) in (Union, UnionType):
-        return _read_kind(next(each for each in get_args(hint) if each is not NoneType))
-    least = None
+        return _read_kind(next(argument for argument in get_args(hint) if argument is not NoneType))
+    minimum = None
     if get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
         rules = [rule for note in notes for rule in getattr(note, "metadata", ())]
-        least = next((rule.ge for rule in rules if hasattr(rule, "ge")), None)
+        minimum = next((rule.ge for rule in rules if hasattr(rule, "ge")), None)
     if get_origin(hint) is Literal:
         return Literal[tuple(filter(None, get_args(hint)))], None
     if get_origin(hint) is tuple:
         return list[str], None
-    return hint if hint in (bool, int, float) else str, least
+    return hint if hint in (bool, int, float) else str, minimum
 
 
 @dataclass(frozen=True, kw_only=True)
-class Typed:
+class TypedOptions:
     """The typed values of a verb's shared options.
 
     Attributes:
@@ -395,24 +409,24 @@ class Typed:
     default: str | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], default: str | None) -> "Typed":
+    def build(cls, options: Mapping[str, Any], default: str | None) -> "TypedOptions":
         """Collects the values of the shared options by name.
 
         None for an option that was not typed.
         """
         values: dict[str, str] = {}
-        for name, value in given.items():
-            shared = SHARED[name]
+        for name, value in options.items():
+            shared = SHARED_OPTIONS[name]
             if shared.path is not None and value is not None:
-                values |= {shared.path: shared.meant(value), **shared.also}
+                values |= {shared.path: shared.resolve_value(value), **shared.implied_options}
         return cls(
             values=values,
-            settings=tuple(given.get("setting") or ()),
-            file=given.get("config"),
+            settings=tuple(options.get("setting") or ()),
+            file=options.get("config"),
             default=default,
         )
 
-    def config(self, *, complete: bool = True, **more: str | None) -> "Config":
+    def resolve_config(self, *, complete: bool = True, **more: str | None) -> "Config":
         """Resolves the configuration of options, environment and files.
 
         The files that the options name.
@@ -427,7 +441,7 @@ class Typed:
         from textveil.config import layers, sources
 
         flags = {**self.values, **{path.replace("__", "."): value for path, value in more.items()}}
-        overrides = sources.assignments(self.settings, flags)
+        overrides = sources.parse_assignments(self.settings, flags)
         config = layers.resolve(
             file=self.file,
             environ=os.environ,
@@ -436,29 +450,30 @@ class Typed:
             complete=complete,
         )
         if self.default == "prompt" and config.protect.importance != "off":
-            _require_use(config)
+            _refuse_idle_task(config)
         return config
 
-    def split(self, prefix: str) -> tuple["Typed", list[str]]:
+    def split_settings(self, prefix: str) -> tuple["TypedOptions", list[str]]:
         """Splits off the settings that begin with a prefix.
 
         Returns the rest of the options, and those settings.
         """
-        apart = [each for each in self.settings if each.startswith(prefix)]
+        selected = [setting for setting in self.settings if setting.startswith(prefix)]
         return replace(
-            self, settings=tuple(each for each in self.settings if each not in apart)
-        ), apart
+            self, settings=tuple(setting for setting in self.settings if setting not in selected)
+        ), selected
 
 
-def _require_use(config: "Config") -> None:
+def _refuse_idle_task(config: "Config") -> None:
     """Refuses a task that would change nothing.
 
     Where groups are shown it says something even so.
     """
-    from textveil.protect import tells_important
+    from textveil.protect import has_importance_budget
 
-    if not tells_important(config.groups):
+    if not has_importance_budget(config.groups):
         raise ConfigError(
-            "--task and protect.importance change nothing here: groups.budgets treats important words like the others. "
+            "--task and protect.importance change nothing here: groups.budgets treats important "
+            "words like the others. "
             "Leave them out, or name a --profile whose groups have budgets of their own"
         )

@@ -6,12 +6,12 @@ Not here: what is done to a text (`pipeline`), and whole files (`corpus`).
 
 from typing import TYPE_CHECKING
 
-from textveil.cli import stored, texts
-from textveil.cli.options import BUDGETED
-from textveil.cli.verbs import verb
+from textveil.cli import session_options, texts
+from textveil.cli.decorators import verb
+from textveil.cli.options import BUDGET_OPTIONS
 
 if TYPE_CHECKING:
-    from textveil.cli.telling import Telling
+    from textveil.cli.statement_options import StatementForm
     from textveil.config import Config
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     'textveil privatize "Anna owes the bank" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
     'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
     'textveil privatize "Anna owes the bank nine hundred pounds" --risk 0.10',
-    options=BUDGETED,
+    options=BUDGET_OPTIONS,
     brief=(
         *("output", "lines", "session", "as_json", "statement", "profile", "mechanism", "epsilon"),
         *("risk", "seed", "setting"),
@@ -30,22 +30,24 @@ if TYPE_CHECKING:
 )
 def privatize(
     config: "Config",
-    telling: "Telling",
+    telling: "StatementForm",
     text: texts.Text = None,
     output: texts.Output = None,
     lines: texts.Lines = False,
     session: texts.SessionFile = None,
-    store: stored.Store = None,
+    store: session_options.Store = None,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
 ) -> None:
     """Privatize a text, and say what is guaranteed.
 
-    Every protected word is drawn anew. A file is one text; files of rows go with `textveil corpus run`. The release
-    goes to standard output, and what is guaranteed of it to standard error, in one line: --statement says it exactly.
+    Every protected word is drawn anew. A file is one text; files of rows go with `textveil corpus
+    run`. The release
+    goes to standard output, and what is guaranteed of it to standard error, in one line:
+    --statement says it exactly.
     Without --profile, --mechanism or a --config that names one, the profile is `document`.
     """
-    texts.check(text, output, session, store=store)
+    texts.check_files(text, output, session, store=store)
     texts.check_public(config, [text])
     results = texts.release(
         config,
@@ -57,4 +59,4 @@ def privatize(
         as_json=as_json,
         with_original=with_original,
     )
-    telling.say(texts.statements(results), as_json=as_json)
+    telling.say(texts.collect_statements(results), as_json=as_json)

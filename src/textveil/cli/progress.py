@@ -20,27 +20,27 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-Report = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: the step's name, the amount done, the total.
 
 The total is 0 where it is not known.
 """
 
-Spell = Callable[[str, int], str]
+AmountFormatter = Callable[[str, int], str]
 """Formatter for an amount of a step ("3,000", "2.1 MB")."""
 
-AFTER = 2.0
+SHOW_AFTER_SECONDS = 2.0
 """Seconds of work before anything is shown."""
 
-EVERY = 5.0
+LINE_INTERVAL_SECONDS = 5.0
 """Seconds between two lines.
 
-Of work that goes on for longer a tenth of its time, but no more than `RARELY`.
+Of work that goes on for longer a tenth of its time, but no more than `MAX_INTERVAL_SECONDS`.
 """
 
-RARELY = 60.0
+MAX_INTERVAL_SECONDS = 60.0
 
-TICK = 0.5
+POLL_SECONDS = 0.5
 """Seconds between checks for due output.
 
 Also while the work reports nothing.
@@ -49,18 +49,20 @@ Also while the work reports nothing.
 Item = TypeVar("Item")
 
 
-def seen() -> bool:
+def is_terminal() -> bool:
     """Says whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def thousands(_: str, amount: int) -> str:
+def format_thousands(_: str, amount: int) -> str:
     """Formats an amount of any step: "3,000"."""
     return f"{amount:,}"
 
 
 @contextmanager
-def bars(spell: Spell = thousands, unit: str = "") -> Iterator[Report]:
+def show_bars(
+    spell: AmountFormatter = format_thousands, unit: str = ""
+) -> Iterator[ProgressCallback]:
     """Shows every step that is reported within.
 
     A step that goes back to its start has begun anew.
@@ -72,56 +74,60 @@ def bars(spell: Spell = thousands, unit: str = "") -> Iterator[Report]:
     if sys.stderr is None or os.environ.get("TEXTVEIL_PROGRESS") == "0":
         yield lambda *_: None
         return
-    shown: _Shown = _Bars(spell=spell, unit=unit) if seen() else _Lines(spell=spell, unit=unit)
-    watch = Watch(shown=shown)
-    over = threading.Event()
+    display: _Display = (
+        _BarDisplay(spell=spell, unit=unit)
+        if is_terminal()
+        else _LineDisplay(spell=spell, unit=unit)
+    )
+    watch = Watch(display=display)
+    is_over = threading.Event()
 
-    def look() -> None:
-        while not over.wait(TICK):
-            watch.look()
+    def poll() -> None:
+        while not is_over.wait(POLL_SECONDS):
+            watch.update()
 
-    thread = threading.Thread(target=look, name="textveil progress", daemon=True)
+    thread = threading.Thread(target=poll, name="textveil progress", daemon=True)
     thread.start()
     try:
         yield watch.report
     finally:
-        over.set()
+        is_over.set()
         thread.join()
         watch.close()
 
 
-def counted(results: Iterable[Item], what: str = "texts") -> Iterator[Item]:
+def count_results(results: Iterable[Item], noun: str = "texts") -> Iterator[Item]:
     """Yields results while counting them, without a known total.
 
     Args:
         results: any number.
-        what: they are ("texts").
+        noun: they are ("texts").
     """
-    with bars() as report:
+    with show_bars() as report:
         for done, result in enumerate(results, 1):
-            report(what, done, 0)
+            report(noun, done, 0)
             yield result
 
 
-def read(results: Iterable[Item]) -> list[Item]:
+def list_results(results: Iterable[Item]) -> list[Item]:
     """Lists the results of one text, and shows reading progress.
 
     The text may be long; the progress is how much of it models have read.
     """
-    from textveil.models.ragged import LISTENER
+    from textveil.models.ragged import PROGRESS_LISTENER
 
-    with bars(unit=" pieces of words") as report:
-        token = LISTENER.set(lambda done, total: report("reading", done, total))
+    with show_bars(unit=" pieces of words") as report:
+        token = PROGRESS_LISTENER.set(lambda done, total: report("reading", done, total))
         try:
             return list(results)
         finally:
-            LISTENER.reset(token)
+            PROGRESS_LISTENER.reset(token)
 
 
 # ---- when ----------------------------------------------------------------------------------------
 
 
-class _Shown(Protocol):
+class _Display(Protocol):
     """A display of progress, empty until it is opened."""
 
     def open(self) -> None: ...
@@ -130,12 +136,12 @@ class _Shown(Protocol):
         """Records a step, also before the display is opened."""
         ...
 
-    def draw(self, seconds: float, left: float | None) -> None:
+    def draw(self, seconds: float, seconds_left: float | None) -> None:
         """Shows the last step.
 
         Args:
             seconds: since the work began.
-            left: seconds until the step is done; None where that is not known.
+            seconds_left: seconds until the step is done; None where that is not known.
         """
         ...
 
@@ -146,33 +152,33 @@ class _Shown(Protocol):
 class Watch:
     """The schedule of the display.
 
-    First after `AFTER`, then every `EVERY` seconds.
+    First after `SHOW_AFTER_SECONDS`, then every `LINE_INTERVAL_SECONDS` seconds.
 
     Attributes:
-        shown: what shows it.
+        display: what shows it.
         clock: seconds, from anywhere.
     """
 
-    shown: _Shown
+    display: _Display
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._began = self.clock()
-        self._due = self._began + AFTER
-        self._open = self._over = False
-        self._name, self._first, self._since, self._done, self._total = "", 0, self._began, 0, 0
+        self._start = self.clock()
+        self._due = self._start + SHOW_AFTER_SECONDS
+        self._is_open = self._is_over = False
+        self._name, self._first, self._since, self._done, self._total = "", 0, self._start, 0, 0
 
     def report(self, name: str, done: int, total: int) -> None:
-        """Records progress; see `Report`."""
+        """Records progress; see `ProgressCallback`."""
         with self._lock:
-            if self._over:
+            if self._is_over:
                 return
             if name != self._name or done < self._done:
                 self._name, self._first, self._since = name, done, self.clock()
             self._done, self._total = done, total
-            self.shown.step(name, done, total)
-        self.look()
+            self.display.step(name, done, total)
+        self.update()
 
     def close(self) -> None:
         """Ends the display.
@@ -180,36 +186,38 @@ class Watch:
         Later reports are ignored, as by a detector that ran out of time.
         """
         with self._lock:
-            self._over = True
-            self.shown.close()
+            self._is_over = True
+            self.display.close()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Shows progress if it is due."""
         with self._lock:
             now = self.clock()
-            if now < self._due or self._over:
+            if now < self._due or self._is_over:
                 return
-            if not self._open:
-                self.shown.open()
-                self._open = True
-            self.shown.draw(now - self._began, self._estimate_left(now))
-            self._due = now + min(max(EVERY, (now - self._began) / 10), RARELY)
+            if not self._is_open:
+                self.display.open()
+                self._is_open = True
+            self.display.draw(now - self._start, self._estimate_remaining(now))
+            self._due = now + min(
+                max(LINE_INTERVAL_SECONDS, (now - self._start) / 10), MAX_INTERVAL_SECONDS
+            )
 
-    def _estimate_left(self, now: float) -> float | None:
-        made, spent = self._done - self._first, now - self._since
-        if made <= 0 or spent < 1 or self._done >= self._total:
+    def _estimate_remaining(self, now: float) -> float | None:
+        amount, spent = self._done - self._first, now - self._since
+        if amount <= 0 or spent < 1 or self._done >= self._total:
             return None
-        return (self._total - self._done) * spent / made
+        return (self._total - self._done) * spent / amount
 
 
 # ---- how -----------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Lines:
+class _LineDisplay:
     """A display of lines on standard error."""
 
-    spell: Spell
+    spell: AmountFormatter
     unit: str
     last: tuple[str, int, int] | None = None
 
@@ -219,60 +227,66 @@ class _Lines:
     def step(self, name: str, done: int, total: int) -> None:
         self.last = name, done, total
 
-    def draw(self, seconds: float, left: float | None) -> None:
+    def draw(self, seconds: float, seconds_left: float | None) -> None:
         with suppress(OSError, ValueError):  # nobody may listen any more
             print(
-                line(self.last, seconds, left, self.spell, self.unit), file=sys.stderr, flush=True
+                format_line(self.last, seconds, seconds_left, self.spell, self.unit),
+                file=sys.stderr,
+                flush=True,
             )
 
     def close(self) -> None:
         """Closes nothing."""
 
 
-def line(
+def format_line(
     last: tuple[str, int, int] | None,
     seconds: float,
-    left: float | None,
-    spell: Spell,
+    seconds_left: float | None,
+    spell: AmountFormatter,
     unit: str = "",
 ) -> str:
     """Formats progress on one line.
 
     "bayes: 120 of 400 texts, 8 a second, 35 s left".
     """
-    when = f"{duration(seconds)} so far" if left is None else f"{duration(left)} left"
+    time_text = (
+        f"{format_duration(seconds)} so far"
+        if seconds_left is None
+        else f"{format_duration(seconds_left)} left"
+    )
     if last is None:
-        return f"working: {when}"
+        return f"working: {time_text}"
     name, done, total = last
-    rate = 0 if not left else int((total - done) / left)
-    fast = f", {spell(name, rate)} a second" if rate else ""
-    return f"{name}: {spell(name, done)}{f' of {spell(name, total)}' if total else ''}{unit}{fast}, {when}"
+    rate = 0 if not seconds_left else int((total - done) / seconds_left)
+    rate_text = f", {spell(name, rate)} a second" if rate else ""
+    return f"{name}: {spell(name, done)}{f' of {spell(name, total)}' if total else ''}{unit}{rate_text}, {time_text}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Formats a time as people say it: "35 s", "4 min".
 
     "1 h 20 min".
     """
-    whole = max(1, round(seconds))
-    if whole < 100:
-        return f"{whole} s"
-    hours, minutes = divmod(round(whole / 60), 60)
+    total = max(1, round(seconds))
+    if total < 100:
+        return f"{total} s"
+    hours, minutes = divmod(round(total / 60), 60)
     return f"{minutes} min" if not hours else f"{hours} h" + (f" {minutes} min" if minutes else "")
 
 
 @dataclass
-class _Bars:
+class _BarDisplay:
     """A display of bars on a terminal, one per step.
 
     It is gone when the work is over.
     """
 
-    spell: Spell
+    spell: AmountFormatter
     unit: str
     _tasks: "dict[str, TaskID]" = field(default_factory=dict)
     _progress: "Progress | None" = None
-    _kept: list[tuple[str, int, int]] = field(default_factory=list)
+    _pending_steps: list[tuple[str, int, int]] = field(default_factory=list)
 
     def open(self) -> None:
         from rich.console import Console
@@ -286,21 +300,23 @@ class _Bars:
         )
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._tasks[""] = self._progress.add_task(
-            "working", total=None, amount="", visible=not self._kept
+            "working", total=None, amount="", visible=not self._pending_steps
         )
-        for each in self._kept:
-            self.step(*each)
+        for pending in self._pending_steps:
+            self.step(*pending)
         self._progress.start()
 
     def step(self, name: str, done: int, total: int) -> None:
         if self._progress is None:
-            self._kept = [each for each in self._kept if each[0] != name] + [(name, done, total)]
+            self._pending_steps = [entry for entry in self._pending_steps if entry[0] != name] + [
+                (name, done, total)
+            ]
             return
         progress = self._progress
         if name not in self._tasks:
             self._tasks[name] = progress.add_task(name, total=total or None, amount="")
             progress.update(self._tasks[""], visible=False)
-        task = next(each for each in progress.tasks if each.id == self._tasks[name])
+        task = next(entry for entry in progress.tasks if entry.id == self._tasks[name])
         if done < task.completed:
             progress.reset(task.id, total=total or None)
         amount = self._format_amount(name, done, total, task.speed)
@@ -308,11 +324,11 @@ class _Bars:
 
     def _format_amount(self, name: str, done: int, total: int, speed: float | None) -> str:
         """Formats the amount done, the total and the speed."""
-        of = f" of {self.spell(name, total)}" if total else ""
-        rate = f", {self.spell(name, int(speed))} a second" if speed else ""
-        return f"{self.spell(name, done)}{of}{self.unit}{rate}"
+        total_text = f" of {self.spell(name, total)}" if total else ""
+        rate_text = f", {self.spell(name, int(speed))} a second" if speed else ""
+        return f"{self.spell(name, done)}{total_text}{self.unit}{rate_text}"
 
-    def draw(self, seconds: float, left: float | None) -> None:
+    def draw(self, seconds: float, seconds_left: float | None) -> None:
         """Draws nothing: the bars are drawn as they change."""
 
     def close(self) -> None:

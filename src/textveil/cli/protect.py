@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import stored, texts
-from textveil.cli.verbs import verb
+from textveil.cli import session_options, texts
+from textveil.cli.decorators import verb
 
 if TYPE_CHECKING:
-    from textveil.cli.telling import Telling
+    from textveil.cli.statement_options import StatementForm
     from textveil.config import Config
 
 
@@ -42,10 +42,10 @@ class Writer(StrEnum):
 )
 def protect(
     config: "Config",
-    telling: "Telling",
+    telling: "StatementForm",
     text: texts.Text = None,
     session: texts.SessionFile = None,
-    store: stored.Store = None,
+    store: session_options.Store = None,
     output: texts.Output = None,
     lines: texts.Lines = False,
     as_json: texts.AsJson = False,
@@ -63,13 +63,17 @@ def protect(
 ) -> None:
     """Hide what is private in a prompt; the rest stays as it is.
 
-    E-mail addresses, telephone numbers, keys and the like become placeholders, and so do names of private persons, of
-    where they live and of whom they work for. All other words stay, and nothing is promised for them. A file is one
-    prompt; JSON, CSV, XML and HTML stay valid. The result is printed; nothing is sent anywhere. With --session
-    `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a --config that names
+    E-mail addresses, telephone numbers, keys and the like become placeholders, and so do names of
+    private persons, of
+    where they live and of whom they work for. All other words stay, and nothing is promised for
+    them. A file is one
+    prompt; JSON, CSV, XML and HTML stay valid. The result is printed; nothing is sent anywhere.
+    With --session
+    `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a
+    --config that names
     one, the profile is `prompt`.
     """
-    texts.check(
+    texts.check_files(
         text,
         output,
         session,
@@ -89,13 +93,14 @@ def protect(
         diff=diff,
         source=source.value,
     )
-    found = [
-        (each.released, each.guarantee, each.sent_earlier, each.unmeasured) for each in results
+    outcomes = [
+        (result.released, result.guarantee, result.sent_earlier, result.unmeasured)
+        for result in results
     ]
     telling.say_hidden(
-        [released for released, *_ in found],
-        [guarantee for _, guarantee, *_ in found],
-        earlier=sum(earlier for *_, earlier, _ in found),
-        unmeasured={name for *_, names in found for name in names},
+        [released for released, *_ in outcomes],
+        [guarantee for _, guarantee, *_ in outcomes],
+        earlier=sum(earlier for *_, earlier, _ in outcomes),
+        unmeasured={name for *_, names in outcomes for name in names},
         as_json=as_json,
     )

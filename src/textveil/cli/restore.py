@@ -11,14 +11,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from textveil.cli import progress, shell, stored
+from textveil.cli import console, progress, session_options
+from textveil.cli.decorators import verb
 from textveil.cli.texts import Output
-from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.files import streams
 
 
-class Where(StrEnum):
+class RestoreScope(StrEnum):
     """The places in which originals are put; see `session.restore`."""
 
     text = "text"
@@ -55,14 +55,14 @@ def restore(
         ),
     ] = False,
     where: Annotated[
-        Where,
+        RestoreScope,
         typer.Option(
             "--where",
             metavar="text|everywhere",
             help="Where originals are put: in the text, but not where they would be joined into an address in which "
             "they did not stand, because opening the answer may send them to others; or everywhere.",
         ),
-    ] = Where.text,
+    ] = RestoreScope.text,
     host: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,7 +72,7 @@ def restore(
             show_default=False,
         ),
     ] = None,
-    store: stored.Store = None,
+    store: session_options.Store = None,
 ) -> None:
     """Put the originals back into an answer, while it arrives.
 
@@ -80,39 +80,41 @@ def restore(
     printed is as private as the original text.
     """
     streams.require_input(text)
-    from textveil.session.store import load
+    from textveil.session.session_file import load
 
     with ExitStack() as stack:
-        known = (
+        opened_session = (
             load(session)
             if store is None
-            else stack.enter_context(stored.opened(session, store, new=False))
+            else stack.enter_context(session_options.open_session(session, store, new=False))
         )
-        assert known is not None
+        assert opened_session is not None
         escape: Literal["json", "none"] = "json" if json_escape else "none"
-        restorer = known.restorer(escape=escape, where=where.value, hosts=host or ())
-        sink = stack.enter_context(streams.output(None))
+        restorer = opened_session.restorer(escape=escape, where=where.value, hosts=host or ())
+        sink = stack.enter_context(streams.open_output(None))
         if streams.is_text(text):
-            with streams.texts(text) as given:
-                sink.write("".join(map(restorer.feed, given)) + restorer.close() + "\n")
+            with streams.open_texts(text) as texts:
+                sink.write("".join(map(restorer.feed, texts)) + restorer.close() + "\n")
         else:
-            with streams.opened(text) as stream:
+            with streams.open_input(text) as stream:
                 for piece in streams.read_pieces(stream):
                     sink.write(restorer.feed_bytes(piece))
                 sink.write(restorer.close())
-    if restorer.left:
-        shell.note(
-            f"textveil: {_left(restorer.left, 'placeholder or name', 'placeholders or names')}, in addresses in which "
+    if restorer.blocked_count:
+        console.note(
+            f"textveil: {_describe_left(restorer.blocked_count, 'placeholder or name', 'placeholders or names')}, "
+            "in addresses in which "
             "the originals did not stand; --host HOST trusts a host, and --where everywhere puts them there, too"
         )
-    if restorer.longer:
-        shell.note(
-            f"textveil: {_left(restorer.longer, 'name', 'names')}, as parts of longer names that are others'"
+    if restorer.partial_count:
+        console.note(
+            f"textveil: {_describe_left(restorer.partial_count, 'name', 'names')}, "
+            "as parts of longer names that are others'"
         )
 
 
-def _left(n: int, one: str, several: str) -> str:
-    return f"{n:,} {f'{one} was' if n == 1 else f'{several} were'} left as sent"
+def _describe_left(n: int, singular: str, plural: str) -> str:
+    return f"{n:,} {f'{singular} was' if n == 1 else f'{plural} were'} left as sent"
 
 
 @verb(
@@ -165,13 +167,13 @@ def repair(
     from textveil.models import repair as repair_all
 
     endpoint = Endpoint(url=upstream, model=model)
-    with streams.texts(text, whole=whole, output=output) as given:
-        texts, mark = list(given), given.mark
-    with progress.bars(unit=" texts") as report:
+    with streams.open_texts(text, whole=whole, output=output) as source:
+        texts, mark = list(source), source.mark
+    with progress.show_bars(unit=" texts") as report:
         repaired = repair_all(texts, endpoint, attempts=attempts, report=report)
     lines = not whole and not streams.is_text(text)
-    with streams.output(output) as sink:
+    with streams.open_output(output) as sink:
         sink.write("" if sink.terminal else mark)
-        for each in repaired:
-            line = " ".join(each.splitlines()) if lines else each
+        for repaired_text in repaired:
+            line = " ".join(repaired_text.splitlines()) if lines else repaired_text
             sink.write(line if line.endswith("\n") else line + "\n")

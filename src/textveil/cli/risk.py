@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import evaluation, progress, shell, texts
-from textveil.cli.telling import together
-from textveil.cli.verbs import verb
+from textveil.cli import console, evaluation, progress, texts
+from textveil.cli.decorators import verb
+from textveil.cli.statement_options import merge_statements
 from textveil.config.extras import require
 
 if TYPE_CHECKING:
-    from textveil.cli.telling import Telling
+    from textveil.cli.statement_options import StatementForm
     from textveil.config import Config
 
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 )
 def risk(
     config: "Config",
-    telling: "Telling",
+    telling: "StatementForm",
     text: texts.Text = None,
     output: texts.Output = None,
     html: texts.Html = None,
@@ -49,50 +49,71 @@ def risk(
 ) -> None:
     """Privatize, and show how probably an attacker who knows this program names each private word.
 
-    The sentence below says how many he is expected to name, on average over all draws, and what was measured of one who
+    The sentence below says how many he is expected to name, on average over all draws, and what was
+    measured of one who
     has public texts of the same kind.
 
-    The release goes to standard output, the same in the colours of its risk to standard error; with --json each object
+    The release goes to standard output, the same in the colours of its risk to standard error; with
+    --json each object
     has a field `risk`. Keep that to yourself: it tells which guesses are right. For a few texts.
     """
-    texts.check(text, output, session, html)
-    from textveil.evaluate.risk import assess, beside, caution, check, sentence
+    texts.check_files(text, output, session, html)
+    from textveil.evaluate.risk import (
+        assess,
+        check_risk_options,
+        describe_public_attackers,
+        describe_risk,
+        get_caution,
+    )
 
-    name = check(config, prior)  # before anything is loaded
+    name = check_risk_options(config, prior)  # before anything is loaded
     if public is not None:
         require("scipy")
-    learned = [] if public is None else evaluation.texts(public)
+    public_texts = [] if public is None else evaluation.read_texts(public)
     from textveil.evaluate.attack import Case
     from textveil.pipeline import Privatizer
-    from textveil.session import store
-    from textveil.show import risk as shown
+    from textveil.render import risk as shown
+    from textveil.session import session_file
 
-    found = texts.few(text, whole=not lines, output=output, what="risk")
-    with progress.bars() as report:
+    input_texts = texts.read_few(text, whole=not lines, output=output, command="risk")
+    with progress.show_bars() as report:
         privatizer = Privatizer.from_config(config)
-        with nullcontext() if session is None else store.kept(session) as remembered:
-            rehearsal = privatizer.rehearse(found, remembered)
-        case = Case.after(privatizer, rehearsal, names=True)
+        with (
+            nullcontext()
+            if session is None
+            else session_file.open_session(session) as opened_session
+        ):
+            evaluation_run = privatizer.rehearse(input_texts, opened_session)
+        case = Case.build(privatizer, evaluation_run, names=True)
         risks = assess(
-            case, prior=name, public=learned, rng=evaluation.simulation(config), report=report
+            case,
+            prior=name,
+            public=public_texts,
+            rng=evaluation.build_simulation_rng(config),
+            report=report,
         )
-    statements = [result.guarantee for result in rehearsal.results]
+    statements = [result.guarantee for result in evaluation_run.results]
     if html is not None and risks:
-        page = shown.page(risks, together(statements), beside(config, risks))
+        page = shown.render_page(
+            risks, merge_statements(statements), describe_public_attackers(config, risks)
+        )
         texts.write_page(html, page, private=True)
     if risks and (as_json or with_original):
-        shell.note("textveil: warning: keep the output to yourself: it says what is private")
+        console.note("textveil: warning: keep the output to yourself: it says what is private")
     texts.show(
-        rehearsal.results,
+        evaluation_run.results,
         output,
-        lambda marked: [shown.coloured(each, marked=marked) for each in risks],
-        lambda marked: shown.legend(marked=marked),
+        lambda marked: [shown.render_text(text_risk, marked=marked) for text_risk in risks],
+        lambda marked: shown.render_legend(marked=marked),
         as_json=as_json,
         with_original=with_original,
         private=as_json or with_original,
-        more=[{"risk": each.to_json()} for each in risks] if as_json else (),
+        extra_fields=[{"risk": text_risk.to_json()} for text_risk in risks] if as_json else (),
     )
     if risks:
-        for said in filter(None, (sentence(risks), beside(config, risks), caution(risks))):
-            shell.note(shell.wrap(said))
+        for line in filter(
+            None,
+            (describe_risk(risks), describe_public_attackers(config, risks), get_caution(risks)),
+        ):
+            console.note(console.wrap(line))
     telling.say(statements, as_json=as_json)

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli.shell import note, say
-from textveil.cli.stored import VARIABLE, named
-from textveil.cli.verbs import group, verb
+from textveil.cli.console import note, say
+from textveil.cli.decorators import group, verb
+from textveil.cli.session_options import STORE_VARIABLE, split_name
 from textveil.errors import ConfigError, quote, quote_file
 from textveil.files import streams
 
@@ -22,7 +22,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        envvar=VARIABLE,
+        envvar=STORE_VARIABLE,
         help="sqlite:///NAME.db or postgresql://HOST/NAME.",
     ),
 ]
@@ -41,7 +41,7 @@ session = group(
 )
 
 
-def store_of(url: str) -> Any:
+def open_store(url: str) -> Any:
     """Opens the store of a URL, which must be a database."""
     from textveil.session import SessionStore
 
@@ -52,7 +52,7 @@ def store_of(url: str) -> Any:
     return SessionStore(url)
 
 
-def day(seconds: int | None) -> str:
+def format_time(seconds: int | None) -> str:
     """Formats a time for printing."""
     if seconds is None:
         return "never"
@@ -62,39 +62,46 @@ def day(seconds: int | None) -> str:
 @verb("textveil session list --store sqlite:///veil.db", on=session, name="list")
 def list_sessions(store: Store, as_json: AsJson = False) -> None:
     """List the sessions, with the times when something was last added and when they are forgotten."""
-    with store_of(store) as kept:
-        found = kept.sessions()
+    with open_store(store) as opened_store:
+        sessions = opened_store.sessions()
     if as_json:
-        say(json.dumps([each.to_json() for each in found], ensure_ascii=False))
+        say(
+            json.dumps(
+                [stored_session.to_json() for stored_session in sessions], ensure_ascii=False
+            )
+        )
         return
-    names = [f"{each.subject}/{each.session}" for each in found]
+    names = [f"{stored_session.subject}/{stored_session.session}" for stored_session in sessions]
     width = max(map(len, names), default=0)
-    for name, each in zip(names, found, strict=True):
-        say(f"{name:{width}}  used {day(each.used)} UTC  expires {day(each.expires)}")
-    if not found:
+    for name, stored_session in zip(names, sessions, strict=True):
+        say(
+            f"{name:{width}}  used {format_time(stored_session.used)} UTC  expires "
+            f"{format_time(stored_session.expires)}"
+        )
+    if not sessions:
         note("the store has no sessions")
 
 
 @verb("textveil session show anna/lease --store sqlite:///veil.db", on=session, name="show")
 def show(name: Name, store: Store, as_json: AsJson = False) -> None:
     """Show how much a session remembers, and what one person loses who is behind all of it: counts, no originals."""
-    with store_of(store) as kept:
-        known = kept.open(*named(name), new=False).snapshot()
+    with open_store(store) as opened_store:
+        snapshot = opened_store.open(*split_name(name), new=False).snapshot()
         counts: dict[str, Any] = {
-            "values": dict(sorted(known.counts.items())),
-            "replaced names": len(known.replaced),
-            "known targets": len(known.targets),
+            "values": dict(sorted(snapshot.counts.items())),
+            "replaced names": len(snapshot.replaced),
+            "known targets": len(snapshot.targets),
         }
-        losses = [known.losses[of] for of in sorted(known.losses)]
+        losses = [snapshot.losses[key] for key in sorted(snapshot.losses)]
     if as_json:
-        say(json.dumps({**counts, "per person": [each.to_json() for each in losses]}))
+        say(json.dumps({**counts, "per person": [loss.to_json() for loss in losses]}))
         return
     for type_, number in counts["values"].items():
         say(f"{type_}: {number:,}")
-    for what in ("replaced names", "known targets"):
-        say(f"{what}: {counts[what]:,}")
-    for each in losses:
-        say(f"spent: {each}")
+    for label in ("replaced names", "known targets"):
+        say(f"{label}: {counts[label]:,}")
+    for loss in losses:
+        say(f"spent: {loss}")
 
 
 @verb(
@@ -112,16 +119,17 @@ def forget(
 ) -> None:
     """Forget a session: its key is destroyed, then its rows. Answers cannot be restored any more.
 
-    Copies of the database that remain cannot be read without the key, unless the key was copied, too.
+    Copies of the database that remain cannot be read without the key, unless the key was copied,
+    too.
     """
-    subject, which = named(name)
+    subject, session_name = split_name(name)
     if everything and "/" in name:
         raise ConfigError(
             f"--all forgets all sessions of a subject; give SUBJECT alone, not {quote(name)}"
         )
-    with store_of(store) as kept:
-        gone = kept.forget(subject, None if everything else which)
-    note(f"{gone:,} {'session was' if gone == 1 else 'sessions were'} forgotten")
+    with open_store(store) as opened_store:
+        count = opened_store.forget(subject, None if everything else session_name)
+    note(f"{count:,} {'session was' if count == 1 else 'sessions were'} forgotten")
 
 
 @verb(
@@ -137,9 +145,9 @@ def export(
     store: Store,
 ) -> None:
     """Write a session as a session file, with the originals in clear, readable by its owner only."""
-    with store_of(store) as kept:
-        content = kept.open(*named(name), new=False).to_json()
-    with streams.output(file, private=True, option="the session file") as sink:
+    with open_store(store) as opened_store:
+        content = opened_store.open(*split_name(name), new=False).to_json()
+    with streams.open_output(file, private=True, option="the session file") as sink:
         sink.write(content + "\n")
 
 
@@ -156,8 +164,11 @@ def take(
     name: Name,
     store: Store,
 ) -> None:
-    """Take in a session file under a name that is free. The file stays: delete it when it is not needed."""
-    from textveil.session.store import content
+    """Take in a session file under a name that is free.
 
-    with store_of(store) as kept:
-        kept.take(content(file), *named(name))
+    The file stays: delete it when it is not needed.
+    """
+    from textveil.session.session_file import read_content
+
+    with open_store(store) as opened_store:
+        opened_store.take(read_content(file), *split_name(name))

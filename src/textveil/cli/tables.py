@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from textveil.cli import progress, shell
+from textveil.cli import console, progress
 from textveil.cli.calibrate import calibrate
-from textveil.cli.codes import books, codes, described
-from textveil.cli.shell import say
-from textveil.cli.verbs import add, group, verb
+from textveil.cli.codebook import books, codes, describe_book
+from textveil.cli.console import say
+from textveil.cli.decorators import add, group, verb
 from textveil.files import streams
 
 table = group(
@@ -120,8 +120,8 @@ def table_build(
     from textveil.table import store, vectors
 
     with (
-        streams.signals_as_exits(),
-        vectors.opened(
+        streams.convert_signals(),
+        vectors.open_vectors(
             source,
             format=cast(Any, format),
             vocabulary=vocabulary,
@@ -129,11 +129,11 @@ def table_build(
             limit=limit,
             skip_broken=skip_broken,
             zero_rows=metric == "euclidean",
-        ) as found,
-        progress.bars(_format_amount) as report,
+        ) as vector_source,
+        progress.show_bars(_format_amount) as report,
     ):
         store.build(
-            found,
+            vector_source,
             output,
             name=name,
             metric=cast(Any, metric),
@@ -143,7 +143,7 @@ def table_build(
             force=force,
             progress=report,
         )
-    say(store.summary(output))
+    say(store.format_summary(output))
 
 
 def _format_amount(step: str, done: int) -> str:
@@ -167,7 +167,10 @@ def table_info(
         bool, typer.Option("--json", help="One JSON object, with all points of the curve.")
     ] = False,
 ) -> None:
-    """Describe a table, or a book of codes. The files of a folder are checked against their checksums."""
+    """Describe a table, or a book of codes.
+
+    The files of a folder are checked against their checksums.
+    """
     import os
 
     from textveil.table import find_book, store
@@ -178,10 +181,14 @@ def table_info(
         say(
             json.dumps(book.to_json(), ensure_ascii=False)
             if as_json
-            else "\n".join(described(book))
+            else "\n".join(describe_book(book))
         )
         return
-    say(json.dumps(store.describe(table), ensure_ascii=False) if as_json else store.summary(table))
+    say(
+        json.dumps(store.describe(table), ensure_ascii=False)
+        if as_json
+        else store.format_summary(table)
+    )
 
 
 @verb(
@@ -197,8 +204,10 @@ def table_list(
     from textveil.config import registry
     from textveil.table import store
 
-    rows = {name: registry.entry("table", name).summary for name in registry.names("table")}
-    rows |= dict(store.folders(folder))
+    rows = {
+        name: registry.find_entry("table", name).summary for name in registry.list_names("table")
+    }
+    rows |= dict(store.list_folders(folder))
     width = max(map(len, rows))
     for name, summary in rows.items():
         say(f"{name:{width}}  {summary}")
@@ -219,17 +228,22 @@ def table_neighbours(
     """Print the words nearest to a word, with their distances."""
     from textveil.table import store
 
-    known, row, near = store.nearest_words(table, word, count)
-    if not known:
-        shell.note(
-            f"textveil: the word is not in the table; these are the neighbours of {row!r}, which stands in for it"
+    is_known, row, nearest = store.find_nearest_words(table, word, count)
+    if not is_known:
+        console.note(
+            f"textveil: the word is not in the table; these are the neighbours of {row!r}, which "
+            "stands in for it"
         )
     if as_json:
-        found = [{"word": each, "distance": distance} for each, distance in near]
-        say(json.dumps({"row": row, "known": known, "neighbours": found}, ensure_ascii=False))
+        neighbours = [{"word": neighbour, "distance": distance} for neighbour, distance in nearest]
+        say(
+            json.dumps(
+                {"row": row, "known": is_known, "neighbours": neighbours}, ensure_ascii=False
+            )
+        )
         return
-    for each, distance in near:
-        say(f"{distance:.4f}  {each}")
+    for neighbour, distance in nearest:
+        say(f"{distance:.4f}  {neighbour}")
 
 
 add(table, calibrate, "calibrate")

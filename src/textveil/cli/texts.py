@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import progress, shell, stored
+from textveil.cli import console, progress, session_options
 from textveil.errors import ConfigError, quote_file
 from textveil.files import formats, streams
 
@@ -85,14 +85,14 @@ SessionFile = Annotated[
     ),
 ]
 
-KEPT_STATEMENTS = 1_000
+MAX_STATEMENTS = 1_000
 """The most statements that are kept one by one.
 
 More are summed up on the way, so that memory hardly grows.
 """
 
 
-def check(
+def check_files(
     text: str | None,
     output: str | None,
     session: str | None = None,
@@ -115,7 +115,7 @@ def check(
         raise ConfigError(
             f"--output is a folder, {quote_file(output)}; whole files go into one with {files}"
         )
-    if store is None and session is not None and _are_one(session, output):
+    if store is None and session is not None and _is_same_file(session, output):
         raise ConfigError(
             f"--session and --output must be two files, and both are {quote_file(output)}"
         )
@@ -130,14 +130,15 @@ def _check_input(text: str, whole: bool, files: str) -> None:
         raise ConfigError(f"{quote_file(text)} has rows with fields; such files go with {files}")
 
 
-def _are_one(path: str, other: str | None) -> bool:
+def _is_same_file(path: str, other: str | None) -> bool:
     return other is not None and os.path.realpath(path) == os.path.realpath(other)
 
 
 def _check_html(html: str, text: str | None) -> None:
-    if html == "-" or (os.path.isfile(html) and _are_one(html, text)):
+    if html == "-" or (os.path.isfile(html) and _is_same_file(html, text)):
         raise ConfigError(
-            f"--html must be a file of its own, neither the input nor standard output; got {quote_file(html)}"
+            "--html must be a file of its own, neither the input nor standard output; got "
+            f"{quote_file(html)}"
         )
     if os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html))):
         raise ConfigError(
@@ -155,21 +156,22 @@ def check_public(config: "Config", private: Iterable[str | None]) -> None:
     if public is None or not os.path.isfile(public):
         return
     if any(
-        each is not None and os.path.isfile(each) and os.path.samefile(each, public)
-        for each in private
+        path is not None and os.path.isfile(path) and os.path.samefile(path, public)
+        for path in private
     ):
         raise ConfigError(
-            f"--public must be another file than the texts to release, {quote_file(public)}: a budget must not follow "
+            f"--public must be another file than the texts to release, {quote_file(public)}: a "
+            "budget must not follow "
             "from them"
         )
 
 
-def say_empty() -> None:
+def warn_empty() -> None:
     """Warns that there was no text.
 
     Where nothing else is said: an empty file may be a mistake further up a pipe.
     """
-    shell.note("textveil: warning: the input is empty, so there is nothing to release")
+    console.note("textveil: warning: the input is empty, so there is nothing to release")
 
 
 def is_folder(output: str) -> bool:
@@ -177,7 +179,7 @@ def is_folder(output: str) -> bool:
     return output != "-" and (output.endswith(os.sep) or os.path.isdir(output))
 
 
-def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list[str]:
+def read_few(text: str | None, *, whole: bool, output: str | None, command: str) -> list[str]:
     """Returns the texts to show one by one.
 
     There may not be too many.
@@ -187,16 +189,16 @@ def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list
     """
     from textveil.pipeline import BATCH_TEXTS
 
-    with streams.texts(text, whole=whole, output=output) as found:
-        texts = list(islice(found, BATCH_TEXTS + 1))
+    with streams.open_texts(text, whole=whole, output=output) as source:
+        texts = list(islice(source, BATCH_TEXTS + 1))
     if not texts:
-        say_empty()
+        warn_empty()
     if len(texts) > BATCH_TEXTS:
-        raise ConfigError(f"{what} shows at most {BATCH_TEXTS} texts; give it fewer")
+        raise ConfigError(f"{command} shows at most {BATCH_TEXTS} texts; give it fewer")
     return texts
 
 
-def released(
+def privatize_texts(
     privatizer: "Privatizer", texts: Iterable[str], session: str | None, store: str | None = None
 ) -> "Iterator[Result]":
     """Yields the releases of texts; sessions are saved first.
@@ -209,13 +211,13 @@ def released(
     if session is None:
         yield from privatizer.privatize_many(texts)
     elif store is not None:
-        with stored.opened(session, store) as remembered:
-            yield from privatizer.privatize_many(texts, remembered)
+        with session_options.open_session(session, store) as opened_session:
+            yield from privatizer.privatize_many(texts, opened_session)
     else:
-        from textveil.session.store import kept
+        from textveil.session.session_file import open_session
 
-        with kept(session) as remembered:
-            results = list(privatizer.privatize_many(texts, remembered))
+        with open_session(session) as opened_session:
+            results = list(privatizer.privatize_many(texts, opened_session))
         yield from results
 
 
@@ -237,25 +239,25 @@ def release(
 
     private = _has_originals(as_json, with_original, diff)
     with (
-        streams.texts(text, whole=whole, output=output) as texts,
-        streams.output(output, private=private) as sink,
+        streams.open_texts(text, whole=whole, output=output) as texts,
+        streams.open_output(output, private=private) as sink,
     ):
-        results = released(
+        results = privatize_texts(
             Privatizer.from_config(config).with_parts(source=source), texts, session, store
         )
         exact = whole and not sink.terminal and not streams.is_text(text)
-        shown = _show_progress(results, whole=whole, terminal=sink.terminal)
-        first = next(shown, None)
+        tracked_results = _show_progress(results, whole=whole, terminal=sink.terminal)
+        first = next(tracked_results, None)
         show_one: Callable[[streams.Output, Result], None] = write_diff
         if not diff:
             show_one = partial(write, as_json=as_json, with_original=with_original, exact=exact)
         if not (private or as_json or sink.terminal):
             sink.write(texts.mark)
-        for result in () if first is None else chain([first], shown):
+        for result in () if first is None else chain([first], tracked_results):
             show_one(sink, result)
             yield result
     if first is None:
-        say_empty()
+        warn_empty()
 
 
 def _has_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
@@ -268,7 +270,7 @@ def _has_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
             "give --diff alone: --json and --with-original show the originals in another form"
         )
     if (with_original or diff) and not as_json:
-        shell.note(
+        console.note(
             "textveil: warning: the output holds the private originals beside the releases "
             f"({'--diff' if diff else '--with-original'})"
         )
@@ -283,20 +285,20 @@ def _show_progress(
     None is shown between lines on a terminal.
     """
     if whole:
-        return iter(progress.read(results))
-    return results if terminal else progress.counted(results)
+        return iter(progress.list_results(results))
+    return results if terminal else progress.count_results(results)
 
 
-def statements(results: "Iterable[Result]") -> "list[Guarantee]":
+def collect_statements(results: "Iterable[Result]") -> "list[Guarantee]":
     """Returns the statements of releases, those of many summed up."""
     from textveil.guarantee import summarize
 
-    found: list[Guarantee] = []
+    statements: list[Guarantee] = []
     for result in results:
-        found.append(result.guarantee)
-        if len(found) == KEPT_STATEMENTS:
-            found = [summarize(found)]
-    return found
+        statements.append(result.guarantee)
+        if len(statements) == MAX_STATEMENTS:
+            statements = [summarize(statements)]
+    return statements
 
 
 def write(
@@ -306,24 +308,26 @@ def write(
     as_json: bool = False,
     with_original: bool = False,
     exact: bool = False,
-    more: Mapping[str, object] = MappingProxyType({}),
+    extra_fields: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Writes one release in the requested form.
 
-    `exact` adds no line end to one that has none, `more` is added to its JSON.
+    `exact` adds no line end to one that has none, `extra_fields` is added to its JSON.
     """
     if as_json:
-        sink.write(streams.json_line(result.to_json(with_original=with_original) | {**more}))
+        sink.write(
+            streams.format_json_line(result.to_json(with_original=with_original) | {**extra_fields})
+        )
     elif with_original and sink.terminal:
         from rich.console import Console
 
-        from textveil.cli.demo import beside, shows_styles
+        from textveil.cli.demo import build_comparison, has_styles
 
-        console = Console(file=sink.stream, highlight=False)
-        with streams.writing():
-            console.print(beside(result, marked=shows_styles(console)))
+        terminal = Console(file=sink.stream, highlight=False)
+        with streams.convert_write_errors():
+            terminal.print(build_comparison(result, marked=has_styles(terminal)))
     elif with_original:
-        sink.write(streams.tab_line(result.private.text, result.text))
+        sink.write(streams.format_tab_line(result.private.text, result.text))
     else:
         sink.write(result.text if exact or result.text.endswith("\n") else result.text + "\n")
 
@@ -331,13 +335,13 @@ def write(
 def show(
     results: "Sequence[Result]",
     output: str | None,
-    coloured: "Callable[[bool], Iterable[rich_text.Text]]",
-    legend: "Callable[[bool], rich_text.Text]",
+    render_texts: "Callable[[bool], Iterable[rich_text.Text]]",
+    render_legend: "Callable[[bool], rich_text.Text]",
     *,
     as_json: bool,
     with_original: bool,
     private: bool,
-    more: Sequence[Mapping[str, object]] = (),
+    extra_fields: Sequence[Mapping[str, object]] = (),
 ) -> None:
     """Writes releases, and their coloured form on standard error.
 
@@ -346,28 +350,30 @@ def show(
     Args:
         results: the releases.
         output: where they go.
-        coloured: them in colour, and marked by signs, too, where a console has no styles.
-        legend: what that means.
+        render_texts: them in colour, and marked by signs, too, where a console has no styles.
+        render_legend: what that means.
         as_json: one JSON object each.
         with_original: with the originals.
         private: whether what is written is for its owner alone.
-        more: additional fields in the JSON of each.
+        extra_fields: additional fields in the JSON of each.
     """
     from rich.console import Console
 
-    from textveil.cli.demo import shows_styles
+    from textveil.cli.demo import has_styles
 
     console = Console(stderr=True, highlight=False)
-    with streams.output(output, private=private) as sink:
+    with streams.open_output(output, private=private) as sink:
         # one person sees both streams: the coloured text is enough
-        seen = sink.terminal and console.is_terminal
-        for result, own in zip(results, more or repeat({}, len(results)), strict=True):
-            if as_json or with_original or not seen:
-                write(sink, result, as_json=as_json, with_original=with_original, more=own)
+        is_same_screen = sink.terminal and console.is_terminal
+        for result, fields in zip(results, extra_fields or repeat({}, len(results)), strict=True):
+            if as_json or with_original or not is_same_screen:
+                write(
+                    sink, result, as_json=as_json, with_original=with_original, extra_fields=fields
+                )
     if results and not as_json:
-        marked = shows_styles(console)
-        for each in [*coloured(marked), legend(marked)]:
-            _print(console, each)
+        marked = has_styles(console)
+        for text in [*render_texts(marked), render_legend(marked)]:
+            _print(console, text)
 
 
 def _print(console: "Console", text: "rich_text.Text") -> None:
@@ -381,7 +387,7 @@ def write_page(html: str, page: str, *, private: bool) -> None:
 
     Before the rest, because a reader of standard output may go before its end.
     """
-    with streams.output(html, private=private, option="--html") as sink:
+    with streams.open_output(html, private=private, option="--html") as sink:
         sink.write(page)
 
 
@@ -393,8 +399,8 @@ def write_diff(sink: streams.Output, result: "Result") -> None:
     from difflib import unified_diff
 
     before, after = (text.splitlines() for text in (result.private.text, result.text))
-    coloured = sink.terminal and "NO_COLOR" not in os.environ
+    has_colours = sink.terminal and "NO_COLOR" not in os.environ
     # without the names of files
     for line in islice(unified_diff(before, after, lineterm="", n=1), 2, None):
         style = {"-": "red", "+": "green", "@": "cyan"}.get(line[0])
-        sink.write((typer.style(line, fg=style) if coloured and style else line) + "\n")
+        sink.write((typer.style(line, fg=style) if has_colours and style else line) + "\n")

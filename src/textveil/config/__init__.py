@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textveil.config.frozen import options, plain
-    from textveil.config.layers import keywords, resolve
+    from textveil.config.frozen import dump_options, make_options
+    from textveil.config.layers import convert_keywords, resolve
     from textveil.config.sections import (
         SELF,
         Config,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         WordsOptions,
         require_number,
     )
-    from textveil.config.sources import profiles
+    from textveil.config.sources import describe_profiles
 
 __all__ = [
     "SELF",
@@ -36,17 +36,17 @@ __all__ = [
     "ProtectOptions",
     "Rerank",
     "WordsOptions",
-    "keywords",
-    "options",
-    "plain",
-    "profiles",
+    "convert_keywords",
+    "describe_profiles",
+    "dump_options",
+    "make_options",
     "require_number",
     "resolve",
 ]
 
 _MODULES = {
-    "frozen": ("options", "plain"),
-    "layers": ("keywords", "resolve"),
+    "frozen": ("dump_options", "make_options"),
+    "layers": ("convert_keywords", "resolve"),
     "sections": (
         "SELF",
         "Config",
@@ -58,7 +58,7 @@ _MODULES = {
         "WordsOptions",
         "require_number",
     ),
-    "sources": ("profiles",),
+    "sources": ("describe_profiles",),
 }
 _HOME = {name: f"textveil.config.{module}" for module, names in _MODULES.items() for name in names}
 

@@ -57,7 +57,7 @@ EXTRAS = {
 }
 """The extra for each library, by import name."""
 
-BENCH = "./packages/textveil-bench"
+BENCH_PATH = "./packages/textveil-bench"
 """The place at which pip finds textveil-bench."""
 
 PACKAGES = {
@@ -80,7 +80,7 @@ PACKAGES = {
 
 
 @contextmanager
-def needed(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
+def explain_missing(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
     """Turns failed imports of optional libraries into helpful errors.
 
     If one is missing, the error says how to install it.
@@ -103,12 +103,12 @@ def needed(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
     )
 
 
-def library(module: str, extras: Mapping[str, str] = EXTRAS) -> Any:
+def import_library(module: str, extras: Mapping[str, str] = EXTRAS) -> Any:
     """Imports a module of an optional, untyped library.
 
-    Arguments and errors as in `needed`.
+    Arguments and errors as in `explain_missing`.
     """
-    with needed(extras):
+    with explain_missing(extras):
         return import_module(module)
 
 
@@ -121,6 +121,6 @@ def require(*libraries: str) -> None:
         MissingExtra: one of them is missing.
     """
     for name in libraries:
-        with needed():
+        with explain_missing():
             if find_spec(name) is None:
                 raise ModuleNotFoundError(name=name)

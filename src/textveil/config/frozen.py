@@ -22,7 +22,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
-def options(prefix: str = "") -> Callable[[_Class], _Class]:
+def make_options(prefix: str = "") -> Callable[[_Class], _Class]:
     """Makes a class a frozen, keyword-only dataclass with one-line errors.
 
     Args:
@@ -30,35 +30,35 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
     """
 
     def decorate(cls: _Class) -> _Class:
-        made: Any = dataclass(
+        options_class: Any = dataclass(
             frozen=True,
             kw_only=True,
             config=ConfigDict(extra="forbid", arbitrary_types_allowed=True),
         )(cls)
-        build = made.__init__
-        known = [field.name for field in fields(made)]
-        secret = [prefix + field.name for field in fields(made) if not field.repr]
+        build = options_class.__init__
+        names = [field.name for field in fields(options_class)]
+        secret = [prefix + field.name for field in fields(options_class) if not field.repr]
 
         @wraps(build)
         def construct(self: object, /, *args: Any, **values: Any) -> None:
             if args:
                 raise TypeError(f"{cls.__name__} takes keyword arguments only")
-            for name in sorted(values.keys() - set(known)):
-                raise UnknownName(f"option of {cls.__name__}", name, known)
+            for name in sorted(values.keys() - set(names)):
+                raise UnknownName(f"option of {cls.__name__}", name, names)
             try:
                 build(self, **values)
                 return
             except ValidationError as error:
-                refused = complaint(error, prefix, secret=secret)
-            raise refused  # raised out here, because a chained error would hold the value, which may be a key
+                failure = convert_error(error, prefix, secret=secret)
+            raise failure  # raised out here, because a chained error would hold the value, which may be a key
 
-        made.__init__ = construct
-        return made  # type: ignore[no-any-return]
+        options_class.__init__ = construct
+        return options_class  # type: ignore[no-any-return]
 
     return decorate
 
 
-def plain(parts: Any) -> dict[str, object]:
+def dump_options(section: Any) -> dict[str, object]:
     """Returns the fields of an options dataclass as plain data.
 
     Nested ones, too.
@@ -66,15 +66,15 @@ def plain(parts: Any) -> dict[str, object]:
     Leaves out fields with names and texts for people, and those with `repr=False`, which may be
     keys.
     """
-    shown = {
+    names = {
         field.name
-        for field in fields(parts)
+        for field in fields(section)
         if field.repr and field.name not in ("name", "caveats")
     }
-    return {name: value for name, value in asdict(parts).items() if name in shown}
+    return {name: value for name, value in asdict(section).items() if name in names}
 
 
-def complaint(
+def convert_error(
     error: ValidationError, prefix: str = "", path: str | None = None, secret: Collection[str] = ()
 ) -> TextveilError:
     """Converts pydantic's first error to a one-line error.
@@ -92,15 +92,15 @@ def complaint(
     if isinstance(cause, TextveilError):  # raised by the class's own check during validation
         return cause
     name = path or prefix + ".".join(str(part) for part in first["loc"])
-    says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"])
-    says = re.sub(r", (unable to parse|got a number with).*", "", says)
-    given = (
+    message = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"])
+    message = re.sub(r", (unable to parse|got a number with).*", "", message)
+    value_text = (
         ""
-        if any(name.startswith(each) for each in secret)
-        else f", got {_cut(repr(first['input']))}"
+        if any(name.startswith(secret_name) for secret_name in secret)
+        else f", got {_shorten(repr(first['input']))}"
     )
-    return ConfigError(f"{name} {says[0].lower()}{says[1:]}{given}")
+    return ConfigError(f"{name} {message[0].lower()}{message[1:]}{value_text}")
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

@@ -14,8 +14,8 @@ from typing import Any
 
 from textveil.config import registry, sources
 from textveil.config.sections import _OPTIONAL, Config, MechanismOptions, TableOptions, WordsOptions
-from textveil.config.sources import Layer, collect, typed
-from textveil.errors import LIKE, BudgetError, ConfigError, UnknownName
+from textveil.config.sources import Layer, collect_values, convert_value
+from textveil.errors import MIN_SIMILARITY, BudgetError, ConfigError, UnknownName
 
 _PATHS = (
     "mechanism.name",
@@ -30,14 +30,14 @@ _PATHS = (
 )
 """All option paths except a mechanism's own."""
 
-TYPED = "the options"
+CALLER_SOURCE = "the options"
 """The source of options that a caller sets.
 
 On a command line, or as keywords.
 """
 
 
-def keywords(**values: Any) -> dict[str, Any]:
+def convert_keywords(**values: Any) -> dict[str, Any]:
     """Converts Python keywords to dotted paths.
 
     `epsilon`, `risk`, `prior`, `seed`, `profile`, `table`, `mechanism` and the sections `words`,
@@ -51,8 +51,10 @@ def keywords(**values: Any) -> dict[str, Any]:
     for name, value in values.items():
         if name == "words" or name in _OPTIONAL:
             section = {"words": WordsOptions, **_OPTIONAL}[name]
-            given = vars(value) if isinstance(value, section) else {**value}
-            paths |= {f"{name}.{option}": each for option, each in given.items()}
+            section_options = vars(value) if isinstance(value, section) else {**value}
+            paths |= {
+                f"{name}.{option}": option_value for option, option_value in section_options.items()
+            }
         elif name in ("table", "mechanism"):
             paths[f"{name}.name"] = value
         else:
@@ -76,7 +78,8 @@ def resolve(
     mechanism are dropped.
 
     Args:
-        profile: a packaged profile, see `sources.profiles`. It takes precedence over a profile that
+        profile: a packaged profile, see `sources.describe_profiles`. It takes precedence over a
+            profile that
             a layer names.
         file: a YAML file in the layout of `Config.to_dict`.
         environ: environment variables such as TEXTVEIL_MECHANISM__K=20; those without the prefix
@@ -97,41 +100,47 @@ def resolve(
     if environ is not None:
         layers.append(sources.read_environment(environ, _PATHS))
     if overrides is not None:
-        layers.append(Layer(source=TYPED, values=collect(overrides.items(), TYPED)))
+        layers.append(
+            Layer(source=CALLER_SOURCE, values=collect_values(overrides.items(), CALLER_SOURCE))
+        )
     profile = profile or _find_last(layers, "profile")
     if profile is None and _find_last(layers, "mechanism.name") is None:
         profile = default
     if profile is not None:
         layers.insert(0, sources.read_profile(profile))
-    return _compose(layers, profile, complete)
+    return _build_config(layers, profile, complete)
 
 
-def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
+def _build_config(layers: list[Layer], profile: str | None, complete: bool) -> Config:
     name = _find_last(layers, "mechanism.name") or MechanismOptions().name
-    parameter, needed = registry.budget_parameter(name)
-    owns = [f"mechanism.{parameter}"] if parameter else []
-    budgets = ["epsilon", *owns, "groups.base", "risk"]
-    merged = _merge([_correct_paths(layer, name) for layer in _leave_behind(layers, name)], budgets)
-    chosen = _select_below("mechanism.", merged)
-    chosen.pop("name", None)
+    parameter, needed = registry.find_budget_parameter(name)
+    own_paths = [f"mechanism.{parameter}"] if parameter else []
+    budgets = ["epsilon", *own_paths, "groups.base", "risk"]
+    merged = _merge(
+        [_correct_paths(layer, name) for layer in _drop_foreign_options(layers, name)], budgets
+    )
+    mechanism_options = _select_below("mechanism.", merged)
+    mechanism_options.pop("name", None)
     result = Config(
         words=WordsOptions(**_convert_section(WordsOptions, "words", merged)),
         table=TableOptions(**_convert_section(TableOptions, "table", merged)),
-        mechanism=MechanismOptions(name=name, options=_convert_options(name, chosen)),
+        mechanism=MechanismOptions(name=name, options=_convert_options(name, mechanism_options)),
         **{
             name: section(**_convert_section(section, name, merged))
             for name, section in _OPTIONAL.items()
         },
-        epsilon=typed("epsilon", merged.get("epsilon"), float | None),
-        risk=typed("risk", merged.get("risk"), float | None),
-        prior=typed("prior", merged.get("prior"), str | None),
-        seed=typed("seed", merged.get("seed"), int | None),
+        epsilon=convert_value("epsilon", merged.get("epsilon"), float | None),
+        risk=convert_value("risk", merged.get("risk"), float | None),
+        prior=convert_value("prior", merged.get("prior"), str | None),
+        seed=convert_value("seed", merged.get("seed"), int | None),
         profile=profile,
     )
-    registry.entry("table", result.table.name)
+    registry.find_entry("table", result.table.name)
     if complete and needed and not _has_budget(result, parameter):
-        or_own = f", or {owns[0]} (-o {owns[0]}=...)" if owns else ""
-        raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
+        or_parameter = f", or {own_paths[0]} (-o {own_paths[0]}=...)" if own_paths else ""
+        raise BudgetError(
+            f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_parameter}"
+        )
     return result
 
 
@@ -145,9 +154,11 @@ def _has_budget(config: Config, parameter: str | None) -> bool:
 
     By groups, an epsilon, a risk, or the mechanism's own parameter.
     """
-    given = (config.groups.base, config.epsilon, config.risk)
-    own = config.mechanism.options.get(parameter or "")
-    return bool(config.groups.fixed) or any(each is not None for each in (*given, own))
+    budgets = (config.groups.base, config.epsilon, config.risk)
+    parameter_value = config.mechanism.options.get(parameter or "")
+    return bool(config.groups.has_fixed_budgets) or any(
+        budget is not None for budget in (*budgets, parameter_value)
+    )
 
 
 def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
@@ -157,37 +168,42 @@ def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
     """
     merged: dict[str, Any] = {}
     for layer in layers:
-        given = [path for path in budgets if layer.values.get(path) is not None]
-        if len(given) > 1:
+        budget_paths = [path for path in budgets if layer.values.get(path) is not None]
+        if len(budget_paths) > 1:
             raise BudgetError(
-                f"{layer.source} must set {' or '.join(given)}, not both: each follows from the other"
+                f"{layer.source} must set {' or '.join(budget_paths)}, not both: each follows "
+                "from the other"
             )
-        replaced = budgets if "risk" in given else [*budgets, "prior"]
-        lower = {path: value for path, value in merged.items() if not given or path not in replaced}
+        replaced = budgets if "risk" in budget_paths else [*budgets, "prior"]
+        lower = {
+            path: value
+            for path, value in merged.items()
+            if not budget_paths or path not in replaced
+        }
         merged = {**lower, **layer.values}
     return merged
 
 
-def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
+def _drop_foreign_options(layers: list[Layer], name: str) -> list[Layer]:
     """Drops options that were set for another mechanism than `name`.
 
     Options belong to the mechanism named by their layer, or by the nearest layer below; otherwise
     to `name`.
     """
-    kept: list[Layer] = []
-    named: str | None = None
+    result: list[Layer] = []
+    mechanism: str | None = None
     for layer in layers:
-        named = layer.values.get("mechanism.name") or named
-        if named is not None and named != name:
-            others = {
-                path: each
-                for path, each in layer.values.items()
+        mechanism = layer.values.get("mechanism.name") or mechanism
+        if mechanism is not None and mechanism != name:
+            remaining = {
+                path: value
+                for path, value in layer.values.items()
                 if not path.startswith("mechanism.")
             }
-            kept.append(replace(layer, values=others))
+            result.append(replace(layer, values=remaining))
         else:
-            kept.append(layer)
-    return kept
+            result.append(layer)
+    return result
 
 
 def _correct_paths(layer: Layer, mechanism: str) -> Layer:
@@ -196,43 +212,47 @@ def _correct_paths(layer: Layer, mechanism: str) -> Layer:
     Paths from the environment get the case of the options they stand for.
     """
     pairs = [(_resolve_path(path, layer, mechanism), value) for path, value in layer.values.items()]
-    return replace(layer, values=collect(pairs, layer.source))
+    return replace(layer, values=collect_values(pairs, layer.source))
 
 
 def _resolve_path(path: str, layer: Layer, mechanism: str) -> str:
-    found = _match(path, _PATHS, layer.fold)
-    if not found and path.startswith("mechanism."):
+    matches = _match_paths(path, _PATHS, layer.fold)
+    if not matches and path.startswith("mechanism."):
         options = _read_options(mechanism)
-        found = _match(path, options.known, layer.fold, "mechanism.") or [path] * options.open
-    if not found:
+        matches = (
+            _match_paths(path, options.keywords, layer.fold, "mechanism.")
+            or [path] * options.is_open
+        )
+    if not matches:
         raise _build_unknown(layer.source, path, mechanism)
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ConfigError(
-            f"{layer.source} cannot distinguish {' and '.join(found)}; set them in a file or with -o, which are "
+            f"{layer.source} cannot distinguish {' and '.join(matches)}; set them in a file or "
+            "with -o, which are "
             "case-sensitive"
         )
-    return found[0]
+    return matches[0]
 
 
-def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> list[str]:
+def _match_paths(path: str, candidates: Iterable[str], fold: bool, prefix: str = "") -> list[str]:
     """Returns the known paths that match a path.
 
     Itself, or with `fold` all that differ only in case.
     """
-    every = [prefix + each for each in known]
-    if path in every and not fold:
+    paths = [prefix + candidate for candidate in candidates]
+    if path in paths and not fold:
         return [path]
-    return [each for each in every if fold and each.lower() == path.lower()]
+    return [candidate for candidate in paths if fold and candidate.lower() == path.lower()]
 
 
-def _find_alike(path: str, known: Sequence[str]) -> list[str]:
+def _find_similar(path: str, paths: Sequence[str]) -> list[str]:
     """Returns the paths with the same last part, or a similar one."""
-    ends = {each: each.rpartition(".")[2].lower() for each in known}
+    ends = {candidate: candidate.rpartition(".")[2].lower() for candidate in paths}
     last = path.rpartition(".")[2].lower()
-    alike = [last]
+    similar = [last]
     if last not in ends.values():
-        alike = get_close_matches(last, {*ends.values()}, n=len(ends), cutoff=LIKE)
-    return [each for each in known if ends[each] in alike]
+        similar = get_close_matches(last, {*ends.values()}, n=len(ends), cutoff=MIN_SIMILARITY)
+    return [candidate for candidate in paths if ends[candidate] in similar]
 
 
 def _build_unknown(source: str, path: str, mechanism: str) -> UnknownName:
@@ -240,12 +260,14 @@ def _build_unknown(source: str, path: str, mechanism: str) -> UnknownName:
 
     It suggests paths with the same or a similar last part.
     """
-    known = [*_PATHS, *(f"mechanism.{option}" for option in _read_options(mechanism).known)]
-    near = _find_alike(path, known)
+    paths = [*_PATHS, *(f"mechanism.{option}" for option in _read_options(mechanism).keywords)]
+    suggestions = _find_similar(path, paths)
     if "." in path:
         section = path.partition(".")[0] + "."
-        known = [each for each in known if each.startswith(section)] or known
-    return UnknownName("option" if source == TYPED else f"option in {source}", path, near or known)
+        paths = [candidate for candidate in paths if candidate.startswith(section)] or paths
+    return UnknownName(
+        "option" if source == CALLER_SOURCE else f"option in {source}", path, suggestions or paths
+    )
 
 
 def _read_options(mechanism: str) -> registry.Options:
@@ -253,11 +275,11 @@ def _read_options(mechanism: str) -> registry.Options:
 
     Without those that are set by another path.
     """
-    found = registry.signature(registry.load("mechanism", mechanism))
-    known = {
-        name: option for name, option in found.known.items() if name not in ("name", "epsilon")
+    options = registry.read_options(registry.load("mechanism", mechanism))
+    own_options = {
+        name: option for name, option in options.keywords.items() if name not in ("name", "epsilon")
     }
-    return registry.Options(known=known, open=found.open)
+    return registry.Options(keywords=own_options, is_open=options.is_open)
 
 
 def _find_last(layers: Iterable[Layer], path: str) -> str | None:
@@ -276,8 +298,11 @@ def _find_last(layers: Iterable[Layer], path: str) -> str | None:
 def _convert_section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the options of one section to their fields' types."""
     return {
-        field.name: typed(
-            f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr
+        field.name: convert_value(
+            f"{name}.{field.name}",
+            merged[f"{name}.{field.name}"],
+            field.type,
+            show_value=field.repr,
         )
         for field in fields(section)
         if f"{name}.{field.name}" in merged
@@ -288,8 +313,10 @@ def _convert_options(mechanism: str, options: Mapping[str, Any]) -> dict[str, An
     """Converts the mechanism's options to their types in the signature."""
     if not options:  # nothing to import the mechanism for
         return {}
-    known = _read_options(mechanism).known
+    parameters = _read_options(mechanism).keywords
     return {
-        name: typed(f"mechanism.{name}", value, known[name].annotation if name in known else None)
+        name: convert_value(
+            f"mechanism.{name}", value, parameters[name].annotation if name in parameters else None
+        )
         for name, value in options.items()
     }

@@ -31,12 +31,14 @@ from textveil.errors import (
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-KindOfName = Literal[
+RegistryKind = Literal[
     "table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"
 ]
-KINDS: tuple[KindOfName, ...] = get_args(KindOfName)
+REGISTRY_KINDS: tuple[RegistryKind, ...] = get_args(RegistryKind)
 
-GROUPS: Mapping[KindOfName, str] = {kind: f"textveil.{kind}s" for kind in KINDS}
+ENTRY_POINT_GROUPS: Mapping[RegistryKind, str] = {
+    kind: f"textveil.{kind}s" for kind in REGISTRY_KINDS
+}
 """The entry-point group of each kind, in which other packages offer names."""
 
 
@@ -50,7 +52,8 @@ class Entry:
         parameter: for a mechanism, the option that sets its own budget parameter in place of
             `epsilon`; None if there is no such option.
         budget: for a mechanism, whether it needs a budget at all.
-        codes: for a mechanism, whether it draws among the codes of a table, so that `table.codes`
+        codes: for a mechanism, whether it draws among the codes of a table, so that
+            `table.quantized`
             must be set.
         panel: of a command, the heading under which `textveil --help` lists it.
         package: the distribution that registers the name.
@@ -230,11 +233,11 @@ STORES: dict[str, Entry] = {
         target="textveil.session.stores:FileStore", summary="one session in a file, in clear"
     ),
     "sqlite": Entry(
-        target="textveil.session.stored:SQLStore",
+        target="textveil.session.database_store:SQLStore",
         summary="encrypted, in a file for one machine (extra store)",
     ),
     "postgresql": Entry(
-        target="textveil.session.stored:SQLStore",
+        target="textveil.session.database_store:SQLStore",
         summary="encrypted, in a server for several (extra store)",
     ),
 }
@@ -268,7 +271,7 @@ FORMATS: dict[str, Entry] = {
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry(
-        target="textveil.cli.names:demo",
+        target="textveil.cli.lookup:demo",
         summary="See both jobs done on an invented letter",
         panel="Start here",
     ),
@@ -338,23 +341,23 @@ COMMANDS: dict[str, Entry] = {
         panel="Tables and names",
     ),
     "list": Entry(
-        target="textveil.cli.names:list_names",
+        target="textveil.cli.lookup:list_names",
         summary="List mechanisms, tables, profiles, detectors and more",
         panel="Tables and names",
     ),
     "explain": Entry(
-        target="textveil.cli.names:explain",
+        target="textveil.cli.lookup:explain",
         summary="What a mechanism or an attack does, guarantees and needs",
         panel="Tables and names",
     ),
     "show": Entry(
-        target="textveil.cli.names:show",
+        target="textveil.cli.lookup:show",
         summary="Show the configuration that options amount to",
         panel="Tables and names",
     ),
 }
 
-BUILT_IN: dict[KindOfName, dict[str, Entry]] = {
+BUILT_IN: dict[RegistryKind, dict[str, Entry]] = {
     "table": TABLES,
     "mechanism": MECHANISMS,
     "detector": DETECTORS,
@@ -366,7 +369,7 @@ BUILT_IN: dict[KindOfName, dict[str, Entry]] = {
     "command": COMMANDS,
 }
 
-ELSEWHERE: Mapping[KindOfName, tuple[str, ...]] = {
+BENCH_NAMES: Mapping[RegistryKind, tuple[str, ...]] = {
     "attack": (
         "attribute",
         "linkage",
@@ -389,26 +392,26 @@ ELSEWHERE: Mapping[KindOfName, tuple[str, ...]] = {
         "sweep",
     ),
 }
-"""Names that another distribution of this project offers: `BENCH`."""
+"""Names that another distribution of this project offers: `BENCH_INSTALL`."""
 
-BENCH = f"textveil-bench: pip install {extras.BENCH}"
+BENCH_INSTALL = f"textveil-bench: pip install {extras.BENCH_PATH}"
 
 
-def names(kind: KindOfName) -> list[str]:
+def list_names(kind: RegistryKind) -> list[str]:
     """Returns all names of a kind.
 
     The built-in ones in their order, then those of other packages, sorted.
     """
-    own = _get_built_in(kind)
-    return [*own, *sorted(_find_offers(kind).keys() - own.keys())]
+    built_in = _get_built_in(kind)
+    return [*built_in, *sorted(_find_offers(kind).keys() - built_in.keys())]
 
 
-def absent(kind: KindOfName) -> list[str]:
-    """Returns the names of a kind that `BENCH` would add.
+def list_absent(kind: RegistryKind) -> list[str]:
+    """Returns the names of a kind that `BENCH_INSTALL` would add.
 
     None where it is installed.
     """
-    return sorted({*ELSEWHERE.get(kind, ())} - {*names(kind)})
+    return sorted({*BENCH_NAMES.get(kind, ())} - {*list_names(kind)})
 
 
 def is_folder(name: str) -> bool:
@@ -420,7 +423,7 @@ def is_folder(name: str) -> bool:
     return path and name not in TABLES
 
 
-def entry(kind: KindOfName, name: str) -> Entry:
+def find_entry(kind: RegistryKind, name: str) -> Entry:
     """Returns the entry of a name, without importing anything.
 
     Of a table's folder, too.
@@ -430,76 +433,79 @@ def entry(kind: KindOfName, name: str) -> Entry:
         MissingExtra: the distribution that offers it is not installed.
         ConfigError: two packages offer the same name.
     """
-    own = _get_built_in(kind)
-    if name in own:
-        return own[name]
+    built_in = _get_built_in(kind)
+    if name in built_in:
+        return built_in[name]
     if kind == "table" and is_folder(name):
         return Entry(target="textveil.table.store:load", summary="a table in a folder")
     offers = _find_offers(kind)
     if name not in offers:
-        raise _build_unknown(kind, name, [*own, *offers])
+        raise _build_unknown(kind, name, [*built_in, *offers])
     points = offers[name]
-    packages = sorted({_name_package(point) for point in points})
+    packages = sorted({_find_package(point) for point in points})
     if len({point.value for point in points}) > 1:
         raise ConfigError(
-            f"the {kind} {name!r} is registered by several packages, {' and '.join(packages)}; uninstall one of them"
+            f"the {kind} {name!r} is registered by several packages, {' and '.join(packages)}; "
+            "uninstall one of them"
         )
     return Entry(
         target=points[0].value, summary=f"from the package {packages[0]}", package=packages[0]
     )
 
 
-def _build_unknown(kind: KindOfName, name: str, known: Sequence[str]) -> TextveilError:
-    if name not in ELSEWHERE.get(kind, ()):
-        return UnknownName(kind, name, known)
-    what = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"
-    return MissingExtra(f"{what} is in {BENCH}")
+def _build_unknown(kind: RegistryKind, name: str, names: Sequence[str]) -> TextveilError:
+    if name not in BENCH_NAMES.get(kind, ()):
+        return UnknownName(kind, name, names)
+    subject = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"
+    return MissingExtra(f"{subject} is in {BENCH_INSTALL}")
 
 
-def about(kind: KindOfName, name: str) -> str:
+def describe(kind: RegistryKind, name: str) -> str:
     """Returns a line about a name, for lists.
 
     For a name of another package, the first line of its own description.
     """
-    found = entry(kind, name)
-    if found.package == "textveil":
-        return found.summary
+    entry = find_entry(kind, name)
+    if entry.package == "textveil":
+        return entry.summary
     try:
         target: Any = load(kind, name)
     except TextveilError:
-        return f"{found.summary}, which cannot be imported"
-    said = str(getattr(target, "about", None) or target.__doc__ or found.summary)
-    return said.strip().partition("\n")[0].rstrip(".")
+        return f"{entry.summary}, which cannot be imported"
+    text = str(getattr(target, "about", None) or target.__doc__ or entry.summary)
+    return text.strip().partition("\n")[0].rstrip(".")
 
 
-def load(kind: KindOfName, name: str) -> Callable[..., Any]:
+def load(kind: RegistryKind, name: str) -> Callable[..., Any]:
     """Imports the callable behind a name; for a table's folder, its loader.
 
     Raises:
-        UnknownName, MissingExtra: as for `entry`.
+        UnknownName, MissingExtra: as for `find_entry`.
         ConfigError: another package registers it, and it cannot be imported.
     """
-    found = entry(kind, name)
+    entry = find_entry(kind, name)
     try:
-        module, _, path = found.target.partition(":")
+        module, _, path = entry.target.partition(":")
         target = reduce(getattr, filter(None, path.split(".")), import_module(module))
     except (Exception, SystemExit) as error:
-        if found.package == "textveil":
+        if entry.package == "textveil":
             raise
         # Importing another package may raise anything, and its message may hold anything.
         raise ConfigError(
-            f"the {kind} {name!r} of the package {found.package} cannot be imported from {found.target!r} "
+            f"the {kind} {name!r} of the package {entry.package} cannot be imported from "
+            f"{entry.target!r} "
             f"({type(error).__name__}); fix or uninstall that package"
         ) from error
     if not callable(target):
         raise ConfigError(
-            f"the {kind} {name!r} of the package {found.package} must be a callable, and {found.target!r} "
+            f"the {kind} {name!r} of the package {entry.package} must be a callable, and "
+            f"{entry.target!r} "
             f"is a {type(target).__name__}; fix or uninstall that package"
         )
     return partial(target, name) if kind == "table" and is_folder(name) else target
 
 
-def budget_parameter(name: str) -> tuple[str | None, bool]:
+def find_budget_parameter(name: str) -> tuple[str | None, bool]:
     """Returns a mechanism's budget parameter, and whether it needs a budget.
 
     The parameter is None if it has none of its own.
@@ -507,9 +513,9 @@ def budget_parameter(name: str) -> tuple[str | None, bool]:
     Mechanisms of other packages set two attributes of their callable, `parameter` and `budget`; by
     default they have no parameter of their own and need `epsilon`.
     """
-    found = entry("mechanism", name)
-    if found.package == "textveil":
-        return found.parameter, found.budget
+    entry = find_entry("mechanism", name)
+    if entry.package == "textveil":
+        return entry.parameter, entry.budget
     target = load("mechanism", name)
     parameter = getattr(target, "parameter", None)
     return (parameter if isinstance(parameter, str) else None), bool(
@@ -545,31 +551,33 @@ class Option:
 class Options:
     """The keywords of a callable, and whether it takes any other (`**options`)."""
 
-    known: Mapping[str, Option]
-    open: bool
+    keywords: Mapping[str, Option]
+    is_open: bool
 
 
-def signature(target: Callable[..., Any]) -> Options:
+def read_options(target: Callable[..., Any]) -> Options:
     """Reads a callable's options from its signature."""
     try:
         parameters = inspect.signature(target, eval_str=True).parameters.values()
     except NameError:  # a type that is imported for the type checker only
         parameters = inspect.signature(target).parameters.values()
     empty = inspect.Parameter.empty
-    known = {
-        each.name: Option(
-            name=each.name,
+    keywords = {
+        parameter.name: Option(
+            name=parameter.name,
             annotation=None
-            if isinstance(each.annotation, str) or each.annotation is empty
-            else each.annotation,
-            default=None if each.default is empty else each.default,
-            required=each.default is empty,
+            if isinstance(parameter.annotation, str) or parameter.annotation is empty
+            else parameter.annotation,
+            default=None if parameter.default is empty else parameter.default,
+            required=parameter.default is empty,
         )
-        for each in parameters
-        if each.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for parameter in parameters
+        if parameter.kind
+        in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     }
     return Options(
-        known=known, open=any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+        keywords=keywords,
+        is_open=any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters),
     )
 
 
@@ -595,22 +603,25 @@ def _spell(annotation: Any) -> str:
 # ---- sources of names ----------------------------------------------------------------------------
 
 
-def _get_built_in(kind: KindOfName) -> dict[str, Entry]:
+def _get_built_in(kind: RegistryKind) -> dict[str, Entry]:
     if kind not in BUILT_IN:
-        raise UnknownName("kind", kind, KINDS)
+        raise UnknownName("kind", kind, REGISTRY_KINDS)
     return BUILT_IN[kind]
 
 
-def _find_offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
+def _find_offers(kind: RegistryKind) -> dict[str, "list[EntryPoint]"]:
     """Returns the entry points of other packages, by name.
 
     One broken installation must not hide all other names.
     """
     try:
-        points = _find_points(GROUPS[kind], tuple(sys.path))
+        points = _find_points(ENTRY_POINT_GROUPS[kind], tuple(sys.path))
     except Exception as error:  # damaged metadata of any installed package may raise
         warnings.warn(
-            f"cannot list the installed packages, so {kind}s of other packages are left out ({type(error).__name__})",
+            (
+                f"cannot list the installed packages, so {kind}s of other packages are left out "
+                f"({type(error).__name__})"
+            ),
             TextveilWarning,
             stacklevel=3,
         )
@@ -632,6 +643,6 @@ def _find_points(group: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":
     return tuple(entry_points(group=group))
 
 
-def _name_package(point: "EntryPoint") -> str:
-    found = getattr(point, "dist", None)
-    return str(found.name) if found is not None else point.value.partition(":")[0]
+def _find_package(point: "EntryPoint") -> str:
+    distribution = getattr(point, "dist", None)
+    return str(distribution.name) if distribution is not None else point.value.partition(":")[0]

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BeforeValidator, Field
 
-from textveil.config.frozen import options
-from textveil.config.sources import typed
+from textveil.config.frozen import make_options
+from textveil.config.sources import convert_value
 from textveil.errors import BudgetError, ConfigError
 
 
-@options("words.")
+@make_options("words.")
 class WordsOptions:
     """Options for splitting text into words, and for unknown words.
 
@@ -64,7 +64,7 @@ def _spell_codes(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-@options("table.")
+@make_options("table.")
 class TableOptions:
     """Options of the embedding table: its name, device and codes.
 
@@ -103,7 +103,7 @@ class TableOptions:
         }
 
 
-@options("mechanism.")
+@make_options("mechanism.")
 class MechanismOptions:
     """A mechanism's name and options; the mechanism checks the options itself."""
 
@@ -111,13 +111,14 @@ class MechanismOptions:
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-@options("rerank.")
+@make_options("rerank.")
 class Rerank:
     """Options for re-ranking drawn words by a masked language model.
 
     Each drawn word is replaced by the one of its nearest words that fits best.
 
-    Where codes are drawn (`table.codes`), each is spelled by the one of its words that fits best.
+    Where codes are drawn (`table.quantized`), each is spelled by the one of its words that fits
+    best.
 
     Attributes:
         m: how many nearest words to choose from, the drawn one included, or of a code how many of
@@ -137,8 +138,8 @@ def _split_list(value: object) -> object:
     if isinstance(value, str):
         value = value.split(",")
     if isinstance(value, list | tuple):
-        value = tuple(each.strip() if isinstance(each, str) else each for each in value)
-        return tuple(each for each in value if each not in ("", "none"))
+        value = tuple(part.strip() if isinstance(part, str) else part for part in value)
+        return tuple(part for part in value if part not in ("", "none"))
     return () if value is None else value
 
 
@@ -156,7 +157,9 @@ def _split_numbers(value: object) -> object:
     A rule's name stays a name.
     """
     if isinstance(value, str) and "," in value:
-        value = tuple(typed("groups.budgets", each.strip(), float) for each in value.split(","))
+        value = tuple(
+            convert_value("groups.budgets", part.strip(), float) for part in value.split(",")
+        )
     if not isinstance(value, str) and not (isinstance(value, list | tuple) and len(value) == 4):
         raise ConfigError(
             "groups.budgets must be the name of a rule, or four numbers separated by commas"
@@ -164,7 +167,7 @@ def _split_numbers(value: object) -> object:
     return value
 
 
-Listed = Annotated[tuple[Any, ...], BeforeValidator(_split_list)]
+ValueList = Annotated[tuple[Any, ...], BeforeValidator(_split_list)]
 Expressions = Annotated[tuple[str, ...], BeforeValidator(_wrap_single)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -173,7 +176,7 @@ SELF = "self"
 """The name for the text itself as the task."""
 
 
-@options("protect.")
+@make_options("protect.")
 class ProtectOptions:
     """Options for assigning words to the four groups (STAMP).
 
@@ -216,18 +219,18 @@ class ProtectOptions:
             but for public words; "refuse" releases nothing.
     """
 
-    detectors: Listed = ()
-    always: Listed = Field(default=(), repr=False)  # a list of names may be private
+    detectors: ValueList = ()
+    always: ValueList = Field(default=(), repr=False)  # a list of names may be private
     always_matching: Expressions = Field(default=(), repr=False)
-    never: Listed = Field(default=(), repr=False)
+    never: ValueList = Field(default=(), repr=False)
     never_matching: Expressions = Field(default=(), repr=False)
     level: Literal["identifiers", "personal", "names"] = "personal"
-    types: Listed = ("all",)
-    placeholders: Listed = ("identifiers",)
+    types: ValueList = ("all",)
+    placeholders: ValueList = ("identifiers",)
     importance: Literal["off", "cosine", "saliency", "list"] = "off"
     task: str | None = Field(default=None, repr=False)
     classifier: str | None = None
-    important: Listed = Field(default=(), repr=False)  # may be thousands
+    important: ValueList = Field(default=(), repr=False)  # may be thousands
     tau: float = Field(default=0.5, ge=-1, le=1)
     labels: Literal["detected", "randomised"] = "detected"
     label_epsilon: Positive | None = None
@@ -237,8 +240,8 @@ class ProtectOptions:
 
     def __post_init__(self) -> None:
         randomised, strict = self.labels == "randomised", self.unmeasured == "strict"
-        unheard = self.unmeasured != "say" and not self.detectors
-        refused = {
+        lacks_detectors = self.unmeasured != "say" and not self.detectors
+        exclusions = {
             "protect.label_epsilon goes with protect.labels=randomised: set both or neither": (
                 randomised != (self.label_epsilon is not None)
             ),
@@ -254,40 +257,41 @@ class ProtectOptions:
             "protect.labels=randomised needs protect.on_failure=refuse: labels would reveal a failure": (
                 randomised and self.on_failure == "protect"
             ),
-            f"protect.unmeasured={self.unmeasured} needs protect.detectors: set it, or leave it at say": unheard,
+            f"protect.unmeasured={self.unmeasured} needs protect.detectors: set it, "
+            "or leave it at say": lacks_detectors,
             "protect.unmeasured=strict makes placeholders, and protect.labels=randomised has none": (
                 randomised and strict
             ),
         }
-        for reason, holds in refused.items():
+        for reason, holds in exclusions.items():
             if holds:
                 raise ConfigError(reason)
 
-    def public(self) -> dict[str, object]:
+    def dump_public(self) -> dict[str, object]:
         """Returns the options as statements show them.
 
         Private lists and the task appear only as their lengths.
         """
-        said: dict[str, object] = {
+        values: dict[str, object] = {
             field.name: getattr(self, field.name) for field in fields(self) if field.repr
         }
         for name in ("always", "always_matching", "never", "never_matching", "important"):
-            said[name] = len(getattr(self, name))
-        said["task"] = self.task if self.task in (None, SELF) else "given"
-        said["detectors"] = [
-            each if isinstance(each, str) else each.name for each in self.detectors
+            values[name] = len(getattr(self, name))
+        values["task"] = self.task if self.task in (None, SELF) else "given"
+        values["detectors"] = [
+            detector if isinstance(detector, str) else detector.name for detector in self.detectors
         ]
-        return said | {"placeholders": list(self.placeholders), "types": list(self.types)}
+        return values | {"placeholders": list(self.placeholders), "types": list(self.types)}
 
     @property
-    def asked(self) -> bool:
+    def has_groups(self) -> bool:
         """A flag: words are put into groups."""
         return bool(
             self.detectors or self.always or self.always_matching or self.importance != "off"
         )
 
 
-@options("groups.")
+@make_options("groups.")
 class GroupOptions:
     """The budget of each of the four groups.
 
@@ -309,7 +313,7 @@ class GroupOptions:
     convention: Literal["paper", "code"] = "paper"
 
     @property
-    def fixed(self) -> bool:
+    def has_fixed_budgets(self) -> bool:
         """A flag: the budgets are absolute.
 
         Neither `epsilon` nor `base` applies then.
@@ -319,7 +323,7 @@ class GroupOptions:
         return self.base is None
 
 
-@options("names.")
+@make_options("names.")
 class NameOptions:
     """Options for replacing names by names from public lists.
 
@@ -334,13 +338,13 @@ class NameOptions:
         k: how many nearest names the rule `rankcape` prefers.
     """
 
-    types: Listed = ()
+    types: ValueList = ()
     rule: Literal["rankcape", "exponential"] = "rankcape"
     epsilon: Positive = 6.0
     k: int = Field(default=20, ge=1)
 
 
-@options("figures.")
+@make_options("figures.")
 class FigureOptions:
     """Options for moving dates, ages and amounts.
 
@@ -360,14 +364,14 @@ class FigureOptions:
         unit: how far two amounts may lie apart for one `unit_epsilon`; goes with types of your own.
     """
 
-    types: Listed = ()
+    types: ValueList = ()
     day_epsilon: Positive = 0.005
     year_epsilon: Positive = 0.2
     unit_epsilon: Positive = 0.2
     unit: Positive | None = None
 
 
-@options()
+@make_options()
 class Config:
     """All settings of a run.
 
@@ -375,7 +379,7 @@ class Config:
         epsilon: the guaranteed bound per word, at least 0; infinity passes words through, on
             record; None if the mechanism's own parameter is set instead, or if it needs no budget.
         risk: the share of words that an attacker may guess; the epsilon is found that keeps to it,
-            see `pipeline.with_budget`. With both, epsilon is what was found.
+            see `pipeline.resolve_budget`. With both, epsilon is what was found.
         prior: a file of public texts, whose words are what that attacker expects; None: the
             packaged word frequencies.
         seed: None for system randomness; a number makes draws repeatable, and gives no protection
@@ -402,11 +406,13 @@ class Config:
             require_budget(self.epsilon, "epsilon")
         if self.risk is not None and not 0 < require_number(self.risk, "risk") < 1:
             raise BudgetError(
-                f"risk must be above 0 and below 1, the share of words that may be guessed, got {self.risk:g}"
+                "risk must be above 0 and below 1, the share of words that may be guessed, got "
+                f"{self.risk:g}"
             )
         if self.prior is not None and self.risk is None:
             raise ConfigError(
-                "prior (--public) names texts from which risk finds a budget, and risk is not set: set it, too"
+                "prior (--public) names texts from which risk finds a budget, and risk is not "
+                "set: set it, too"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -417,7 +423,9 @@ class Config:
         Figures, risk, codes and `words.lasting` are in it only where one of their options is set:
         stored results are found by their configuration, and these are younger than they are.
         """
-        shown = [name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()]
+        sections = [
+            name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()
+        ]
         return {
             "profile": self.profile,
             "words": {
@@ -426,19 +434,19 @@ class Config:
                 if name != "lasting" or value
             },
             "table": self.table.to_dict(),
-            "mechanism": {"name": self.mechanism.name, **_to_plain(self.mechanism.options)},
-            **{name: _to_plain(asdict(getattr(self, name))) for name in shown},
+            "mechanism": {"name": self.mechanism.name, **_convert_plain(self.mechanism.options)},
+            **{name: _convert_plain(asdict(getattr(self, name))) for name in sections},
             "epsilon": self.epsilon,
             **({} if self.risk is None else {"risk": self.risk, "prior": self.prior}),
             "seed": self.seed,
         }
 
-    def public(self) -> dict[str, Any]:
+    def dump_public(self) -> dict[str, Any]:
         """Returns `to_dict` as it may accompany a release.
 
         Without the user's lists of what to protect.
         """
-        return {**self.to_dict(), "protect": self.protect.public()}
+        return {**self.to_dict(), "protect": self.protect.dump_public()}
 
     def to_yaml(self) -> str:
         """Returns `to_dict` as YAML."""
@@ -484,12 +492,12 @@ def require_budget(value: object, name: str) -> float:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def _to_plain(value: Any) -> Any:
+def _convert_plain(value: Any) -> Any:
     """Converts options to values that YAML and JSON can write."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): _to_plain(each) for key, each in value.items()}
+        return {str(key): _convert_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_to_plain(each) for each in value]
+        return [_convert_plain(item) for item in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)

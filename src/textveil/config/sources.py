@@ -16,30 +16,30 @@ from typing import Any
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from textveil.config.frozen import complaint
-from textveil.errors import ConfigError, UnknownName, quote, shown
+from textveil.config.frozen import convert_error
+from textveil.errors import ConfigError, UnknownName, quote, quote_short
 
 PROFILES = files("textveil") / "data" / "profiles"
-PREFIX = "TEXTVEIL_"
-RESERVED = frozenset(
+ENVIRONMENT_PREFIX = "TEXTVEIL_"
+RESERVED_VARIABLES = frozenset(
     f"TEXTVEIL_{name}"
     for name in ("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "PROGRESS", "STORE", "STORE_KEY")
 )
 """Environment variables with the prefix that are not options."""
 
-LONGEST = 1 << 20
+MAX_CONFIG_BYTES = 1 << 20
 """The size limit of a configuration file, in bytes."""
 
 _PATH = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 
-Place = tuple[str | int, ...]
+YamlPath = tuple[str | int, ...]
 """The location of a value in a YAML file.
 
 The names and numbers that lead to it.
 """
 
 SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names", "figures")
-_SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
+_SHORT_PATHS = {"mechanism": "mechanism.name", "table": "table.name"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Layer:
     fold: bool = False
 
 
-def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
+def collect_values(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
     """Collects values by path, with short paths expanded.
 
     "table" is "table.name"; each path has one value.
@@ -67,14 +67,14 @@ def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for path, value in pairs:
-        path = _SHORT.get(path, path)
+        path = _SHORT_PATHS.get(path, path)
         if path in values and values[path] != value:
             raise ConfigError(f"{source} sets {path} to two different values; set it once")
         values[path] = value
     return values
 
 
-def assignments(
+def parse_assignments(
     pairs: Iterable[str], flags: Mapping[str, str | None] | None = None
 ) -> dict[str, Any]:
     """Collects command-line settings and flags by dotted path.
@@ -92,37 +92,42 @@ def assignments(
             name = f", and {quote(path.strip())} is none" if _PATH.fullmatch(path.strip()) else ""
             raise ConfigError(f"a setting has the form path=value, such as -o mechanism.L=5{name}")
         typed.append((path.strip(), text))
-    return collect(typed, "the command line")
+    return collect_values(typed, "the command line")
 
 
-def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Layer:
+def read_environment(environ: Mapping[str, str], option_paths: Collection[str]) -> Layer:
     """Reads the options among environment variables.
 
     Such as TEXTVEIL_MECHANISM__K=20.
 
     Args:
         environ: variables; those without the prefix are ignored.
-        known: paths in lower case, which variables may write in any case; others keep the case of
+        option_paths: paths in lower case, which variables may write in any case; others keep the
+            case of
             their last part.
     """
     pairs = []
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in RESERVED:
-            path = name.removeprefix(PREFIX).replace("__", ".")
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in RESERVED_VARIABLES:
+            path = name.removeprefix(ENVIRONMENT_PREFIX).replace("__", ".")
             section, dot, option = path.partition(".")
             pairs.append(
                 (
-                    path.lower() if path.lower() in known else section.lower() + dot + option,
+                    path.lower()
+                    if path.lower() in option_paths
+                    else section.lower() + dot + option,
                     environ[name],
                 )
             )
-    return Layer(source="the environment", values=collect(pairs, "the environment"), fold=True)
+    return Layer(
+        source="the environment", values=collect_values(pairs, "the environment"), fold=True
+    )
 
 
 # ---- YAML ----------------------------------------------------------------------------------------
 
 
-def profiles() -> dict[str, str]:
+def describe_profiles() -> dict[str, str]:
     """Returns the packaged profiles and their one-line descriptions."""
     return {name: str(_parse_profile(name).get("description", "")) for name in _list_profiles()}
 
@@ -133,7 +138,7 @@ def read_profile(name: str) -> Layer:
     `UnknownName` if there is no such profile.
     """
     source = f"the profile {name!r}"
-    return Layer(source=source, values=collect(_flatten(_parse_profile(name)), source))
+    return Layer(source=source, values=collect_values(_flatten(_parse_profile(name)), source))
 
 
 def read_file(path: Path) -> Layer:
@@ -142,7 +147,7 @@ def read_file(path: Path) -> Layer:
     `ConfigError` if it cannot be read or is not a mapping.
     """
     source = f"the file {str(path)!r}"
-    return Layer(source=source, values=collect(_flatten(read_mapping(path)), source))
+    return Layer(source=source, values=collect_values(_flatten(read_mapping(path)), source))
 
 
 def read_mapping(path: Path) -> dict[Any, Any]:
@@ -150,10 +155,10 @@ def read_mapping(path: Path) -> dict[Any, Any]:
 
     `ConfigError` if it cannot be read or is not a mapping.
     """
-    return _parse(_read_content(path), _name_file(path))
+    return _parse(_read_content(path), _describe_file(path))
 
 
-def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
+def read_marked(path: Path) -> tuple[dict[Any, Any], dict[YamlPath, int]]:
     """Reads a mapping from a YAML file, with line numbers.
 
     The line of each of its values.
@@ -162,29 +167,30 @@ def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
         ConfigError: it cannot be read or is not a mapping, or has a name twice.
     """
     content = _read_content(path)
-    values = _parse(content, _name_file(path))
-    lines: dict[Place, int] = {}
+    values = _parse(content, _describe_file(path))
+    lines: dict[YamlPath, int] = {}
     for place, line in _yield_marks(
         yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()
     ):
         if place in lines:
             raise ConfigError(
-                f"{_name_file(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}"
+                f"{_describe_file(path)} has {quote_short(str(place[-1]))} twice, in lines "
+                f"{lines[place]} and {line}"
             )
         lines[place] = line
     return values, lines
 
 
 def _yield_marks(
-    node: yaml.Node | None, place: Place, seen: set[int]
-) -> Iterator[tuple[Place, int]]:
+    node: yaml.Node | None, place: YamlPath, node_ids: set[int]
+) -> Iterator[tuple[YamlPath, int]]:
     """Yields the lines of the values in a node.
 
     A node that occurs in several places is visited once.
     """
-    if id(node) in seen:
+    if id(node) in node_ids:
         return
-    seen.add(id(node))
+    node_ids.add(id(node))
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:
             yield (
@@ -192,37 +198,38 @@ def _yield_marks(
                 name.start_mark.line + 1,
             )
             yield from _yield_marks(
-                value, (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), seen
+                value, (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), node_ids
             )
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
             yield (*place, i), value.start_mark.line + 1
-            yield from _yield_marks(value, (*place, i), seen)
+            yield from _yield_marks(value, (*place, i), node_ids)
 
 
-def _name_file(path: Path) -> str:
+def _describe_file(path: Path) -> str:
     return f"the file {str(path)!r}"
 
 
 def _read_content(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            content = stream.read(LONGEST + 1)
+            content = stream.read(MAX_CONFIG_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ConfigError(f"cannot read the configuration file {str(path)!r}: {reason}") from None
-    if len(content) > LONGEST:
+    if len(content) > MAX_CONFIG_BYTES:
         raise ConfigError(
-            f"{_name_file(path)} is too large; a configuration file has at most {LONGEST:,} bytes"
+            f"{_describe_file(path)} is too large; a configuration file has at most "
+            f"{MAX_CONFIG_BYTES:,} bytes"
         )
     return content
 
 
 def _list_profiles() -> list[str]:
     return sorted(
-        each.name.removesuffix(".yaml")
-        for each in PROFILES.iterdir()
-        if each.name.endswith(".yaml")
+        file.name.removesuffix(".yaml")
+        for file in PROFILES.iterdir()
+        if file.name.endswith(".yaml")
     )
 
 
@@ -256,7 +263,9 @@ def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Flattens {"mechanism": {"L": 5}} to ("mechanism.L", 5)."""
     for name, value in values.items():
         if name in SECTIONS and isinstance(value, Mapping):
-            yield from ((f"{name}.{option}", each) for option, each in value.items())
+            yield from (
+                (f"{name}.{option}", option_value) for option, option_value in value.items()
+            )
         elif name != "description" and not (name in SECTIONS and value is None):
             yield str(name), value
 
@@ -269,7 +278,7 @@ _FLOAT = re.compile(
 )
 
 
-def scalar(text: str) -> Any:
+def parse_scalar(text: str) -> Any:
     """Reads a value given as text, by YAML with changes.
 
     It reads the numbers people type, and has none of YAML's surprises.
@@ -277,27 +286,34 @@ def scalar(text: str) -> Any:
     1e2, nan and inf are numbers; no, on, off, 12:30 and 2024-01-01 stay strings (a boolean option
     converts the first three itself); 010 is ten.
     """
-    bare = text.strip()
-    if re.fullmatch(r"[-+]?[0-9]+", bare):
-        return int(bare) if len(bare) <= 300 else _to_finite(bare)
-    if _FLOAT.fullmatch(bare):
-        named = (
-            bare.lower().replace(".inf", "inf").replace(".nan", "nan").replace("infinite", "inf")
+    stripped = text.strip()
+    if re.fullmatch(r"[-+]?[0-9]+", stripped):
+        return int(stripped) if len(stripped) <= 300 else _parse_finite(stripped)
+    if _FLOAT.fullmatch(stripped):
+        number_text = (
+            stripped.lower()
+            .replace(".inf", "inf")
+            .replace(".nan", "nan")
+            .replace("infinite", "inf")
         )
-        return float(named) if named.endswith(("inf", "infinity", "nan")) else _to_finite(named)
-    if bare.lower() in ("true", "false"):
-        return bare.lower() == "true"
-    if bare.lower() in ("null", "none", "~", ""):
+        return (
+            float(number_text)
+            if number_text.endswith(("inf", "infinity", "nan"))
+            else _parse_finite(number_text)
+        )
+    if stripped.lower() in ("true", "false"):
+        return stripped.lower() == "true"
+    if stripped.lower() in ("null", "none", "~", ""):
         return None
-    if bare[0] in "[{\"'":
+    if stripped[0] in "[{\"'":
         try:
-            return yaml.safe_load(bare)
+            return yaml.safe_load(stripped)
         except (yaml.YAMLError, RecursionError, ValueError):
             return text
     return text
 
 
-def _to_finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     """Converts text to a finite number.
 
     An infinite one must be written so, because an infinite budget lets words pass.
@@ -305,7 +321,8 @@ def _to_finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise ConfigError(
-            f"a number must be at most 1.8e308 in magnitude, got {text[:20]!r}; write inf for infinity"
+            f"a number must be at most 1.8e308 in magnitude, got {text[:20]!r}; write inf for "
+            "infinity"
         )
     return number
 
@@ -323,7 +340,7 @@ def _build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
         return None
 
 
-def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
+def convert_value(path: str, value: Any, annotation: Any, *, show_value: bool = True) -> Any:
     """Converts a value to its type.
 
     A string is first read as a scalar, then taken as it is.
@@ -332,24 +349,24 @@ def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
         path: the option, for the error.
         value: what a source gave for it.
         annotation: the type; None or Any accepts everything.
-        shown: whether the error may show the value.
+        show_value: whether the error may show the value.
 
     Raises:
         ConfigError: the value has another type.
     """
-    readings = [scalar(value), value] if isinstance(value, str) else [value]
+    readings = [parse_scalar(value), value] if isinstance(value, str) else [value]
     adapter = _build_adapter(annotation)
     if adapter is None:
         return readings[0]
     errors: list[ValidationError] = []
     for reading in readings:
         try:
-            found = adapter.validate_python(reading)
+            result = adapter.validate_python(reading)
         except ValidationError as error:
             errors.append(error)
             continue
-        if isinstance(found, bool) or not isinstance(reading, bool):  # true is not the number 1
-            return found
+        if isinstance(result, bool) or not isinstance(reading, bool):  # true is not the number 1
+            return result
     if errors:
-        raise complaint(errors[0], path=path, secret=() if shown else (path,))
-    raise ConfigError(f"{path} must be a number" + (f", got {readings[0]!r}" if shown else ""))
+        raise convert_error(errors[0], path=path, secret=() if show_value else (path,))
+    raise ConfigError(f"{path} must be a number" + (f", got {readings[0]!r}" if show_value else ""))

@@ -8,20 +8,20 @@ manifest.
 Not here: how one text is released (`pipeline`), and where texts stand in a file (`files`).
 """
 
-from textveil.corpus.executors import Executor, Local
-from textveil.corpus.keys import KeyFile, KeyHandle
-from textveil.corpus.release import Done, finish, verify
+from textveil.corpus.executors import Executor, LocalExecutor
+from textveil.corpus.release import FinishedRelease, finish, verify
+from textveil.corpus.release_key import KeyFile, KeyHandle
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.runs import run
 from textveil.corpus.statement import CorpusStatement
 
 __all__ = [
     "CorpusStatement",
-    "Done",
     "Executor",
+    "FinishedRelease",
     "KeyFile",
     "KeyHandle",
-    "Local",
+    "LocalExecutor",
     "RowOptions",
     "finish",
     "run",

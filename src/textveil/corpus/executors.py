@@ -17,18 +17,18 @@ from multiprocessing import connection, get_context, parent_process
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from textveil.corpus.keys import KeyHandle
+from textveil.corpus.release_key import KeyHandle
 from textveil.errors import ConfigError, TextveilError
 from textveil.runtime import limit_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Environment variables that linear algebra libraries read when they are loaded."""
 
 
-RETRIES = 3
+MAX_RETRIES = 3
 """The most consecutive deaths of processes in a corpus run."""
 
 
@@ -50,7 +50,7 @@ class Executor(Protocol):
         """
         ...
 
-    def lend(self, secret: KeyHandle) -> KeyHandle:
+    def share_key(self, secret: KeyHandle) -> KeyHandle:
         """Returns a handle that carries a secret to workers.
 
         In no argument, plan or log is the secret itself.
@@ -61,7 +61,7 @@ class Executor(Protocol):
         ...
 
 
-class Local:
+class LocalExecutor:
     """Runs work in this process, or in several of this machine.
 
     A `with` block ends the processes.
@@ -86,10 +86,10 @@ class Local:
         if workers < 1:
             raise ConfigError(f"the number of processes must be 1 or more, got {workers}")
         self.workers, self.advice, self.retries = workers, advice, retries
-        self._threads = max(1, cores() // workers) if threads is None else threads
+        self._threads = max(1, count_cores() // workers) if threads is None else threads
         self._pool: ProcessPoolExecutor | None = None
         if workers > 1:
-            self._life, self._end = get_context("spawn").Pipe(duplex=False)
+            self._pipe_reader, self._pipe_writer = get_context("spawn").Pipe(duplex=False)
             self._start()
 
     def _start(self) -> None:
@@ -97,8 +97,8 @@ class Local:
         self._pool = ProcessPoolExecutor(
             self.workers,
             mp_context=context,
-            initializer=_begin,
-            initargs=(self._threads, self._life),
+            initializer=_start_worker,
+            initargs=(self._threads, self._pipe_reader),
         )
 
     def map(
@@ -110,42 +110,42 @@ class Local:
                 yield item, draw(item)
             return
         waiting: dict[Future[Result], Item] = {}
-        again: list[Item] = []
-        left, coming = self.retries, iter(items)
+        unfinished: list[Item] = []
+        retries_left, remaining_items = self.retries, iter(items)
 
-        def following() -> Iterator[Item]:
-            while again:
-                yield again.pop()
-            yield from coming
+        def yield_next() -> Iterator[Item]:
+            while unfinished:
+                yield unfinished.pop()
+            yield from remaining_items
 
         while True:
             try:
-                for item in following():
-                    again.append(item)
+                for item in yield_next():
+                    unfinished.append(item)
                     with self._prepare_start():
                         future = self._pool.submit(draw, item)
-                    waiting[future] = again.pop()
+                    waiting[future] = unfinished.pop()
                     if len(waiting) >= 2 * self.workers:
-                        for each in _yield_done(waiting):
-                            left = self.retries
-                            yield each
+                        for pair in _yield_done(waiting):
+                            retries_left = self.retries
+                            yield pair
                 while waiting:
-                    for each in _yield_done(waiting):
-                        left = self.retries
-                        yield each
+                    for pair in _yield_done(waiting):
+                        retries_left = self.retries
+                        yield pair
                 return
             except BrokenProcessPool:
-                if not left:
+                if not retries_left:
                     raise TextveilError(
                         f"A worker process died (out of memory?). {self.advice}".rstrip()
                     ) from None
-            left -= 1
-            again += waiting.values()
+            retries_left -= 1
+            unfinished += waiting.values()
             waiting.clear()
             self._pool.shutdown()
             self._start()
 
-    def lend(self, secret: KeyHandle) -> KeyHandle:
+    def share_key(self, secret: KeyHandle) -> KeyHandle:
         """Returns the secret's handle itself.
 
         Such as the place of its file: all processes are of this machine and user.
@@ -164,9 +164,9 @@ class Local:
         if self._pool is None:
             return
         if kind is not None:
-            self._end.close()  # what they are at is dropped
+            self._pipe_writer.close()  # what they are at is dropped
         self._pool.shutdown(cancel_futures=True)
-        self._end.close()
+        self._pipe_writer.close()
 
     @contextmanager
     def _prepare_start(self) -> Iterator[None]:
@@ -174,13 +174,13 @@ class Local:
 
         They inherit the number of threads, and no ctrl-c until they ignore it themselves.
         """
-        before = {name: os.environ.get(name) for name in THREADS}
+        previous = {name: os.environ.get(name) for name in THREAD_VARIABLES}
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        os.environ.update(dict.fromkeys(THREADS, str(self._threads)))
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(self._threads)))
         try:
             yield
         finally:
-            for name, value in before.items():
+            for name, value in previous.items():
                 if value is None:
                     del os.environ[name]
                 else:
@@ -188,7 +188,7 @@ class Local:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def cores() -> int:
+def count_cores() -> int:
     """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -199,23 +199,23 @@ def _yield_done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Res
     They are removed from `waiting`.
     """
     for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-        made = future.result()
-        yield waiting.pop(future), made
+        result = future.result()
+        yield waiting.pop(future), result
 
 
-def _begin(threads: int, life: connection.Connection) -> None:
+def _start_worker(threads: int, pipe: connection.Connection) -> None:
     """Sets up a worker process.
 
     It leaves ctrl-c to its parent, and ends when its parent does.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
-    ends: list[Any] = [life] if parent is None else [life, parent.sentinel]
-    threading.Thread(target=_end_with, args=(ends,), daemon=True).start()
+    pipes: list[Any] = [pipe] if parent is None else [pipe, parent.sentinel]
+    threading.Thread(target=_exit_with_parent, args=(pipes,), daemon=True).start()
     warnings.simplefilter("ignore")  # the parent has said them
     limit_threads(threads)
 
 
-def _end_with(ends: list[Any]) -> None:
-    connection.wait(ends)
+def _exit_with_parent(pipes: list[Any]) -> None:
+    connection.wait(pipes)
     os._exit(1)

@@ -18,16 +18,22 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Self
 
-from textveil.corpus.keys import KeyHandle
+from textveil.corpus.release_key import KeyHandle
 from textveil.errors import ConfigError, InputError, quote, quote_file
 from textveil.pipeline import Result
-from textveil.session import Given, KeyedNames, Original, SessionStore, targets_in
-from textveil.session.sql.keys import FOLDER
+from textveil.session import (
+    KeyedPlaceholders,
+    Original,
+    PlaceholderToken,
+    SessionStore,
+    find_targets,
+)
+from textveil.session.sql.key_stores import FOLDER_VARIABLE
 
-SQLITE = "sqlite:///"
-DATABASES = (SQLITE, "postgresql://")
+SQLITE_SCHEME = "sqlite:///"
+DATABASE_SCHEMES = (SQLITE_SCHEME, "postgresql://")
 
-OWNER = "corpus/run"
+OWNER_SUBJECT = "corpus/run"
 """The reserved subject whose session names the owning run.
 
 The subjects of rows have no slash.
@@ -49,7 +55,7 @@ class StoreAddress:
     keys: str | None = None
 
     @classmethod
-    def of(cls, url: str) -> Self:
+    def build(cls, url: str) -> Self:
         """Builds the address of a store that several processes can open.
 
         Raises:
@@ -57,12 +63,13 @@ class StoreAddress:
         """
         if url.startswith(("file:", "memory:")):
             raise ConfigError(
-                f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}"
+                "--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got "
+                f"{quote_file(url)}"
             )
-        if url.startswith(SQLITE):  # workers may be in other folders
-            path, mark, query = url.removeprefix(SQLITE).partition("?")
-            url = f"{SQLITE}{os.path.abspath(path)}{mark}{query}" if path else url
-        keys = os.environ.get(FOLDER) or None
+        if url.startswith(SQLITE_SCHEME):  # workers may be in other folders
+            path, mark, query = url.removeprefix(SQLITE_SCHEME).partition("?")
+            url = f"{SQLITE_SCHEME}{os.path.abspath(path)}{mark}{query}" if path else url
+        keys = os.environ.get(FOLDER_VARIABLE) or None
         return cls(url, keys if keys in (None, "keyring") else os.path.abspath(keys))
 
     def read(self) -> bytes:
@@ -85,11 +92,11 @@ class MappingStore:
     @contextmanager
     def _open_store(self) -> Iterator[SessionStore]:
         url, keys = json.loads(self.address.read())
-        own = {"keys": keys} if keys and url.startswith(DATABASES) else {}
-        with SessionStore(url, **own) as store:
+        options = {"keys": keys} if keys and url.startswith(DATABASE_SCHEMES) else {}
+        with SessionStore(url, **options) as store:
             yield store
 
-    def identity(self) -> str:
+    def compute_identity(self) -> str:
         """Returns a digest that identifies the store.
 
         It is the same wherever the store is, and nothing of its URL can be read from it.
@@ -112,32 +119,37 @@ class MappingStore:
             StoreError: the store cannot be opened or written.
         """
         with self._open_store() as store:
-            subjects = {each.subject for each in store.sessions() if each.session == self.session}
-            if not subjects or OWNER in subjects:
+            subjects = {
+                entry.subject for entry in store.sessions() if entry.session == self.session
+            }
+            if not subjects or OWNER_SUBJECT in subjects:
                 with suppress(InputError):  # of two runs at one moment, one
-                    store.open(OWNER, self.session).keep([_mark_owner(run)])
+                    store.open(OWNER_SUBJECT, self.session).keep([_build_owner_entry(run)])
                     return
         raise ConfigError(
-            f"the store has sessions named {quote(self.session)} (--session): name another one for this release, "
+            f"the store has sessions named {quote(self.session)} (--session): name another one "
+            "for this release, "
             "because a session holds one value for each placeholder"
         )
 
-    def keep(self, found: "dict[str, SubjectMapping]") -> None:
+    def keep(self, mappings: "dict[str, SubjectMapping]") -> None:
         """Stores the values of placeholders.
 
         Values that are there already stay as they are.
 
         Args:
-            found: by subject.
+            mappings: by subject.
 
         Raises:
             StoreError: the store cannot be opened or written.
             InputError: a session has another value for a placeholder.
         """
         with self._open_store() as store:
-            for subject in sorted(found):
-                if (own := found[subject]).given:
-                    store.open(subject, self.session).keep(sorted(own.given), sorted(own.targets))
+            for subject in sorted(mappings):
+                if (mapping := mappings[subject]).placeholders:
+                    store.open(subject, self.session).keep(
+                        sorted(mapping.placeholders), sorted(mapping.targets)
+                    )
 
     def forget(self, run: str) -> None:
         """Destroys all sessions of this name, if the run owns it.
@@ -146,20 +158,22 @@ class MappingStore:
             StoreError: the store cannot be opened or written.
         """
         with self._open_store() as store:
-            subjects = [each.subject for each in store.sessions() if each.session == self.session]
-            if OWNER not in subjects:
+            subjects = [
+                entry.subject for entry in store.sessions() if entry.session == self.session
+            ]
+            if OWNER_SUBJECT not in subjects:
                 return
-            mark = _mark_owner(run)
-            if store.open(OWNER, self.session, new=False).restore(mark.shown) != mark.value:
+            mark = _build_owner_entry(run)
+            if store.open(OWNER_SUBJECT, self.session, new=False).restore(mark.text) != mark.value:
                 return
             # the mark last, so that this can be done again
-            for subject in sorted(subjects, key=OWNER.__eq__):
+            for subject in sorted(subjects, key=OWNER_SUBJECT.__eq__):
                 store.forget(subject, self.session)
 
 
-def _mark_owner(run: str) -> Given:
+def _build_owner_entry(run: str) -> PlaceholderToken:
     """Builds the entry that marks a run as the owner."""
-    return Given("RUN", 1, run)
+    return PlaceholderToken("RUN", 1, run)
 
 
 class SubjectMapping:
@@ -169,19 +183,19 @@ class SubjectMapping:
         names: of the subject.
     """
 
-    def __init__(self, names: KeyedNames) -> None:
+    def __init__(self, names: KeyedPlaceholders) -> None:
         self.names = names
-        self.given: set[Given] = set()
+        self.placeholders: set[PlaceholderToken] = set()
         self.targets: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"SubjectMapping({len(self.given)} placeholders)"
+        return f"SubjectMapping({len(self.placeholders)} placeholders)"
 
     def take(self, result: Result) -> None:
         """Adds the placeholders of a released text."""
-        own = [self.names.given(value) for value in _yield_hidden(result)]
-        self.given.update(own)
-        self.targets |= targets_in(result.text, {each.shown: each.value for each in own})
+        entries = [self.names.build_placeholder(value) for value in _yield_hidden(result)]
+        self.placeholders.update(entries)
+        self.targets |= find_targets(result.text, {entry.text: entry.value for entry in entries})
 
 
 def _yield_hidden(result: Result) -> Iterable[Original]:

@@ -16,25 +16,25 @@ from typing import Any
 
 from textveil import __version__
 from textveil.config import Config
-from textveil.corpus.drawing import RECORD, RUN, SUBJECTS, WORK, Part
-from textveil.corpus.keys import KeyFile
 from textveil.corpus.mapping import MappingStore
+from textveil.corpus.part_worker import RECORD_FILE, RUN_FILE, SUBJECTS_FILE, WORK_FOLDER, Part
+from textveil.corpus.release_key import KeyFile
 from textveil.corpus.rows import RowOptions
-from textveil.corpus.survey import InputFile, Surveyed
+from textveil.corpus.survey import FileSurvey, InputFile
 from textveil.errors import ConfigError, InputError, TextveilError, quote_file
 from textveil.files import streams, work
 from textveil.files.storage import Storage
-from textveil.randomness import KeyedRandomness, fresh_name
+from textveil.randomness import KeyedRandomness, make_unique_name
 
-MANIFEST = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 """The file that describes a finished release, written last."""
 
-KEY = "release.key"
-INPUT = "input.json"
+KEY_FILE = "release.key"
+INPUT_FILE = "input.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BegunRun:
+class CorpusRun:
     """A run that has begun, now or earlier.
 
     Attributes:
@@ -52,9 +52,11 @@ class BegunRun:
     @property
     def work(self) -> Storage:
         """The work folder."""
-        return self.output.inside(WORK)
+        return self.output.get_folder(WORK_FOLDER)
 
-    def require_same_input(self, files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> None:
+    def require_same_input(
+        self, files: Sequence[InputFile], surveys: Mapping[int, FileSurvey]
+    ) -> None:
         """Checks that a resumed run has the same input.
 
         A new run keeps a digest of it.
@@ -62,52 +64,58 @@ class BegunRun:
         Raises:
             ConfigError: the input is another one.
         """
-        listed = [[file.path, asdict(found[file.number])] for file in files]
-        digest = sha256(json.dumps(listed).encode()).hexdigest()
-        if INPUT not in self.work.names():
-            self.work.write(INPUT, json.dumps({"input": digest}).encode(), mode=0o600)
-        elif json.loads(self.work.read(INPUT))["input"] != digest:
+        file_surveys = [[file.path, asdict(surveys[file.number])] for file in files]
+        digest = sha256(json.dumps(file_surveys).encode()).hexdigest()
+        if INPUT_FILE not in self.work.list_files():
+            self.work.write(INPUT_FILE, json.dumps({"input": digest}).encode(), mode=0o600)
+        elif json.loads(self.work.read(INPUT_FILE))["input"] != digest:
             raise ConfigError(
-                "--resume needs the input that the run began with, and this one differs: restore it, or give the run "
+                "--resume needs the input that the run began with, and this one differs: restore "
+                "it, or give the run "
                 "up with `textveil corpus finish --give-up`"
             )
 
-    def done(self, parts: Sequence[Part]) -> dict[int, dict[str, Any]]:
+    def read_records(self, parts: Sequence[Part]) -> dict[int, dict[str, Any]]:
         """Returns the records of finished parts, by number."""
-        there = {*self.work.inside("done").names()}
+        names = {*self.work.get_folder("done").list_files()}
         return {
-            part.number: self.record(part) for part in parts if RECORD.format(part.number) in there
+            part.number: self.read_record(part)
+            for part in parts
+            if RECORD_FILE.format(part.number) in names
         }
 
-    def record(self, part: Part) -> dict[str, Any]:
+    def read_record(self, part: Part) -> dict[str, Any]:
         """Reads the record of a finished part.
 
         Raises:
             InputError: it is damaged, or of another run or input.
         """
-        found: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         try:
-            found = dict(json.loads(self.work.inside("done").read(RECORD.format(part.number))))
-            same = [found[name] for name in ("run", "part", "name", "digest")]
+            record = dict(
+                json.loads(self.work.get_folder("done").read(RECORD_FILE.format(part.number)))
+            )
+            identity = [record[name] for name in ("run", "part", "name", "digest")]
         except (ValueError, KeyError, TypeError):
-            same = []
-        if same != [self.name, part.number, part.name, part.cut.digest]:
+            identity = []
+        if identity != [self.name, part.number, part.name, part.cut.digest]:
             raise InputError(
-                f"the record of part {part.number} in the work folder is damaged or of another run; give the run up "
+                f"the record of part {part.number} in the work folder is damaged or of another "
+                "run; give the run up "
                 "with `textveil corpus finish --give-up`"
             )
-        return found
+        return record
 
-    def subjects(self, part: Part) -> bytes:
+    def read_subjects(self, part: Part) -> bytes:
         """Reads the subjects' losses of a finished part.
 
         As `drawing` wrote them.
         """
-        return self.work.inside("done").read(SUBJECTS.format(part.number))
+        return self.work.get_folder("done").read(SUBJECTS_FILE.format(part.number))
 
 
 @contextmanager
-def claimed(output: Storage) -> Iterator[None]:
+def lock_output(output: Storage) -> Iterator[None]:
     """Locks the work folder of an output for this process.
 
     Where it is on this machine.
@@ -118,15 +126,15 @@ def claimed(output: Storage) -> Iterator[None]:
     if (folder := output.local) is None:
         yield
         return
-    with work.held(folder / WORK):
+    with work.lock_folder(folder / WORK_FOLDER):
         try:
             yield
         finally:
             with suppress(OSError):
-                (folder / WORK).rmdir()  # where nothing has begun
+                (folder / WORK_FOLDER).rmdir()  # where nothing has begun
 
 
-def key_path(output: Storage, key_file: str | None) -> Path:
+def find_key_path(output: Storage, key_file: str | None) -> Path:
     """Returns the path of a release's key.
 
     Raises:
@@ -136,13 +144,14 @@ def key_path(output: Storage, key_file: str | None) -> Path:
         return Path(key_file)
     if (folder := output.local) is None:
         raise ConfigError(
-            "the output is not on this machine, and the release key must not lie beside it: name a file here for it, "
+            "the output is not on this machine, and the release key must not lie beside it: name "
+            "a file here for it, "
             "with --key-file"
         )
-    return folder / WORK / KEY
+    return folder / WORK_FOLDER / KEY_FILE
 
 
-def begin(
+def start_run(
     output: Storage,
     config: Config,
     pins: Mapping[str, Any],
@@ -150,7 +159,7 @@ def begin(
     *,
     resume: bool,
     mapping: MappingStore | None = None,
-) -> BegunRun:
+) -> CorpusRun:
     """Starts a new run, or resumes an interrupted one.
 
     Args:
@@ -165,52 +174,55 @@ def begin(
         ConfigError: something is in the way, or the run that goes on was begun with other options.
         StoreError: the store cannot be opened or written.
     """
-    folder = output.inside(WORK)
-    if RUN in folder.names():
+    folder = output.get_folder(WORK_FOLDER)
+    if RUN_FILE in folder.list_files():
         if not resume:
             raise ConfigError(
-                f"a run into {quote_file(output.uri)} was interrupted; go on with --resume, or give it up with "
+                f"a run into {quote_file(output.uri)} was interrupted; go on with --resume, or "
+                "give it up with "
                 "`textveil corpus finish --give-up`"
             )
-        made = _resume(output, folder, pins, key)
+        corpus_run = _resume_run(output, folder, pins, key)
         if mapping is not None:
-            mapping.reserve(made.name)
-        return made
-    if output.names():
+            mapping.reserve(corpus_run.name)
+        return corpus_run
+    if output.list_files():
         raise ConfigError(
             f"the output folder {quote_file(output.uri)} must be empty, or new; use another one"
         )
     content = (
-        KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
+        KeyedRandomness.make_key()
+        if config.seed is None
+        else KeyedRandomness.derive_key(config.seed)
     )
     _write_key(key, content)
     digest = sha256(content).hexdigest()
-    made = BegunRun(
-        output=output, name=fresh_name(), key=KeyFile(path=key, digest=digest), pins=pins
+    corpus_run = CorpusRun(
+        output=output, name=make_unique_name(), key=KeyFile(path=key, digest=digest), pins=pins
     )
-    said = {"run": made.name, "key": digest, "pins": pins}
-    if not folder.create(RUN, json.dumps(said).encode(), mode=0o600):
-        made.key.destroy()
+    record = {"run": corpus_run.name, "key": digest, "pins": pins}
+    if not folder.create(RUN_FILE, json.dumps(record).encode(), mode=0o600):
+        corpus_run.key.destroy()
         raise ConfigError(
             "another run into this folder has begun at the same moment; nothing was drawn here"
         )
-    if output.names():  # another run has begun and ended since
-        folder.delete(RUN)
-        made.key.destroy()
+    if output.list_files():  # another run has begun and ended since
+        folder.delete(RUN_FILE)
+        corpus_run.key.destroy()
         raise ConfigError(
             "another run has written into this folder at the same moment; nothing was drawn here"
         )
     if mapping is not None:
         try:
-            mapping.reserve(made.name)
+            mapping.reserve(corpus_run.name)
         except TextveilError:
-            folder.delete(RUN)
-            made.key.destroy()
+            folder.delete(RUN_FILE)
+            corpus_run.key.destroy()
             raise
-    return made
+    return corpus_run
 
 
-def pins_of(
+def collect_pins(
     config: Config, options: RowOptions, *, table: str, rows: int, store: str | None
 ) -> dict[str, Any]:
     """Collects the options that a release depends on.
@@ -227,37 +239,41 @@ def pins_of(
     }
 
 
-def _resume(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Path) -> BegunRun:
+def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Path) -> CorpusRun:
     try:
-        said = json.loads(folder.read(RUN))
-        name, digest, before = str(said["run"]), str(said["key"]), dict(said["pins"])
+        record = json.loads(folder.read(RUN_FILE))
+        name, digest, earlier_pins = str(record["run"]), str(record["key"]), dict(record["pins"])
     except (ValueError, KeyError, TypeError):
-        raise ConfigError(f"{RUN} of the interrupted run is damaged; give it up") from None
-    wanted = json.loads(json.dumps(pins))
-    differing = [each for each in {**wanted, **before} if before.get(each) != wanted.get(each)]
+        raise ConfigError(f"{RUN_FILE} of the interrupted run is damaged; give it up") from None
+    wanted_pins = json.loads(json.dumps(pins))
+    differing = [
+        option
+        for option in {**wanted_pins, **earlier_pins}
+        if earlier_pins.get(option) != wanted_pins.get(option)
+    ]
     if differing:
         raise ConfigError(
             "--resume needs the options that the run began with; these differ: "
             f"{', '.join(differing)}; or give the run up with `textveil corpus finish --give-up`"
         )
-    return BegunRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
+    return CorpusRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
 
 
-def begun_with(folder: Storage, key: Path) -> KeyFile:
+def read_run_key(folder: Storage, key: Path) -> KeyFile:
     """Returns the key of the run in a work folder.
 
     Raises:
         ConfigError: the run's record is damaged.
     """
     try:
-        return KeyFile(path=key, digest=str(json.loads(folder.read(RUN))["key"]))
+        return KeyFile(path=key, digest=str(json.loads(folder.read(RUN_FILE))["key"]))
     except (ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{RUN} of the run is damaged; delete its key and the output folder yourself"
+            f"{RUN_FILE} of the run is damaged; delete its key and the output folder yourself"
         ) from None
 
 
-def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
+def read_run_store(folder: Storage) -> tuple[str, str | None, str | None]:
     """Reads a run's name, its session name and its store's identity.
 
     See `MappingStore.identity`.
@@ -266,11 +282,11 @@ def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
         ConfigError: the run's record is damaged.
     """
     try:
-        said = json.loads(folder.read(RUN))
-        return str(said["run"]), said["pins"]["rows.session"], said["pins"]["store"]
+        record = json.loads(folder.read(RUN_FILE))
+        return str(record["run"]), record["pins"]["rows.session"], record["pins"]["store"]
     except (ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{RUN} of the run is damaged; delete its key and the output folder yourself"
+            f"{RUN_FILE} of the run is damaged; delete its key and the output folder yourself"
         ) from None
 
 
@@ -280,14 +296,14 @@ def _write_key(path: Path, key: bytes) -> None:
     Raises:
         ConfigError: there is a file of this name.
     """
-    if path.parent.name != WORK and os.path.lexists(path):
+    if path.parent.name != WORK_FOLDER and os.path.lexists(path):
         raise ConfigError(
             f"--key-file must name a new file, and {quote_file(path)} is there: name another"
         )
-    with streams.writing("the file of the key"):
+    with streams.convert_write_errors("the file of the key"):
         streams.make_folder(path.absolute().parent)
         with suppress(FileNotFoundError):
-            if path.parent.name == WORK:
+            if path.parent.name == WORK_FOLDER:
                 path.unlink()  # of a run that was killed before it began
         descriptor = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600
@@ -302,8 +318,8 @@ def _write_key(path: Path, key: bytes) -> None:
 def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Flattens nested options to dotted paths."""
     result: dict[str, Any] = {}
-    for name, each in value.items():
+    for name, item in value.items():
         result |= (
-            _flatten(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
+            _flatten(item, f"{prefix}{name}.") if isinstance(item, dict) else {prefix + name: item}
         )
     return result

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from textveil.config.extras import needed
-from textveil.corpus.executors import RETRIES, Item, Result
-from textveil.corpus.keys import KeyHandle
+from textveil.config.extras import explain_missing
+from textveil.corpus.executors import MAX_RETRIES, Item, Result
+from textveil.corpus.release_key import KeyHandle
 from textveil.errors import TextveilError
 from textveil.runtime import limit_threads
 
 
 @dataclass(frozen=True)
-class LentByRay:
+class RayKeyHandle:
     """A handle to a secret in Ray's object store.
 
     Workers ask for it by a number; it is in no argument and in no log.
@@ -36,11 +36,11 @@ class LentByRay:
         """Fetches the secret."""
         import ray
 
-        found: bytes = ray.get(self.reference[0])
-        return found
+        secret: bytes = ray.get(self.reference[0])
+        return secret
 
 
-class Ray:
+class RayExecutor:
     """Runs work in actors of Ray.
 
     A `with` block ends them, and the cluster too where it was started here.
@@ -56,10 +56,10 @@ class Ray:
     """
 
     def __init__(self, workers: int = 0, *, cluster: str | None = None) -> None:
-        with needed():
+        with explain_missing():
             import ray
-        self._own = not ray.is_initialized()
-        if self._own:
+        self._owns_cluster = not ray.is_initialized()
+        if self._owns_cluster:
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
             local: dict[str, Any] = {"include_dashboard": False} if cluster is None else {}
             try:
@@ -72,12 +72,12 @@ class Ray:
         self.workers = workers or max(1, int(cores))
         self._cpus = min(1.0, cores / self.workers)  # or actors that do not fit would wait for ever
 
-    def lend(self, secret: KeyHandle) -> KeyHandle:
+    def share_key(self, secret: KeyHandle) -> KeyHandle:
         """Puts the secret into Ray's object store."""
         import ray
 
         # in a tuple, or an argument would be replaced by the secret itself
-        return LentByRay((ray.put(secret.read()),))
+        return RayKeyHandle((ray.put(secret.read()),))
 
     def map(
         self, draw: Callable[[Item], Result], items: Iterable[Item]
@@ -88,28 +88,28 @@ class Ray:
         """
         import ray
 
-        variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
-        made = ray.remote(_Worker).options(
+        variables = {name: os.environ[name] for name in ACTOR_VARIABLES if name in os.environ}
+        actor_class = ray.remote(_Worker).options(
             num_cpus=self._cpus,
             max_restarts=-1,
-            max_task_retries=RETRIES,
+            max_task_retries=MAX_RETRIES,
             runtime_env={"env_vars": variables},
         )
-        actors = [made.remote() for _ in range(self.workers)]
-        lent = ray.put(draw)
+        actors = [actor_class.remote() for _ in range(self.workers)]
+        draw_reference = ray.put(draw)
         waiting: dict[Any, tuple[Item, Any]] = {}
-        coming = iter(items)
+        remaining_items = iter(items)
         try:
             for actor in actors * 2:  # one more than each is at, so that none waits
-                for item in coming:
-                    waiting[actor.draw.remote(lent, item)] = item, actor
+                for item in remaining_items:
+                    waiting[actor.draw.remote(draw_reference, item)] = item, actor
                     break
             while waiting:
                 (done, *_), _ = ray.wait(list(waiting), num_returns=1)
                 result = _get_result(done)
                 item, actor = waiting.pop(done)
-                for following in coming:
-                    waiting[actor.draw.remote(lent, following)] = following, actor
+                for following in remaining_items:
+                    waiting[actor.draw.remote(draw_reference, following)] = following, actor
                     break
                 yield item, result
         finally:
@@ -127,11 +127,11 @@ class Ray:
     ) -> None:
         import ray
 
-        if self._own:
+        if self._owns_cluster:
             ray.shutdown()
 
 
-CARRIED = ("PYTHONPATH", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM", "TEXTVEIL_TABLES")
+ACTOR_VARIABLES = ("PYTHONPATH", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM", "TEXTVEIL_TABLES")
 """Environment variables of this process that its actors get, too."""
 
 

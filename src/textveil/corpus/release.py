@@ -21,15 +21,22 @@ from typing import Any
 
 from textveil import __version__
 from textveil.config import Config
-from textveil.corpus.drawing import RUN, WORK, Part, require_own
 from textveil.corpus.mapping import MappingStore, StoreAddress
-from textveil.corpus.plan import KEY, MANIFEST, BegunRun, begun_with, claimed, kept_by
+from textveil.corpus.part_worker import RUN_FILE, WORK_FOLDER, Part, require_ownership
+from textveil.corpus.plan import (
+    KEY_FILE,
+    MANIFEST_FILE,
+    CorpusRun,
+    lock_output,
+    read_run_key,
+    read_run_store,
+)
 from textveil.corpus.rows import RowOptions
-from textveil.corpus.statement import CorpusStatement, of_subjects
+from textveil.corpus.statement import CorpusStatement, sum_subjects
 from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files.storage import Storage
-from textveil.guarantee import Guarantee, count, listing
-from textveil.show import plain
+from textveil.guarantee import Guarantee, format_count, join_parts
+from textveil.render import clean_name
 
 VERSION = 2
 """The version of the manifest.
@@ -37,35 +44,35 @@ VERSION = 2
 It changes when a field changes its meaning.
 """
 
-READABLE = (1, 2)
+READABLE_VERSIONS = (1, 2)
 """The manifest versions that can be read.
 
 What is read of them has not changed.
 """
 
-NAMED = 10
+MAX_NAMED_FILES = 10
 """The most files that a statement names.
 
 Of more, it names the first and the last.
 """
 
-MARKDOWN, PAGE = "statement.md", "statement.html"
-PART = re.compile(r"part-[0-9]{8,}\..+")
+MARKDOWN_FILE, PAGE_FILE = "statement.md", "statement.html"
+PART_FILE = re.compile(r"part-[0-9]{8,}\..+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
+class FinishedRelease:
     """A finished release.
 
     Attributes:
-        document: its manifest.
+        manifest: its manifest.
         statement: what it guarantees; None where an earlier run finished it.
-        before: whether an earlier run finished it.
+        is_earlier: whether an earlier run finished it.
     """
 
-    document: Mapping[str, Any]
+    manifest: Mapping[str, Any]
     statement: CorpusStatement | None = None
-    before: bool = False
+    is_earlier: bool = False
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -74,75 +81,80 @@ class Done:
 
 
 def publish(
-    begun: BegunRun,
+    corpus_run: CorpusRun,
     parts: Sequence[Part],
     config: Config,
     options: RowOptions,
     *,
     table: str,
     texts: Sequence[str],
-    others: Sequence[str],
+    other_fields: Sequence[str],
     inputs: int,
-) -> Done:
+) -> FinishedRelease:
     """Writes the statement and the manifest of a complete run.
 
     All of its parts must be done.
 
     Args:
-        begun: the run.
+        corpus_run: the run.
         parts: all of them, in order.
         config: resolved options.
         options: which fields are what.
         table: digest of the table.
         texts: the fields with texts.
-        others: the fields that nothing names.
+        other_fields: the fields that nothing names.
         inputs: how many files there were.
 
     Raises:
         InputError: the record of a part is damaged or of another run.
     """
     processors = set[str]()
-    listed, rows, counted = list[dict[str, Any]](), 0, dict.fromkeys(texts, 0)
+    part_entries, rows, text_counts = list[dict[str, Any]](), 0, dict.fromkeys(texts, 0)
 
-    def records() -> Iterator[dict[str, Any]]:
+    def yield_records() -> Iterator[dict[str, Any]]:
         nonlocal rows
         for part in parts:
-            found = begun.record(part)
-            listed.append({name: found[name] for name in ("name", "rows", "bytes", "sha256")})
-            rows += found["rows"]
-            processors.add(found["processor"])
-            for name, many in found["texts"].items():
-                counted[name] += many
-            yield found
+            record = corpus_run.read_record(part)
+            part_entries.append(
+                {name: record[name] for name in ("name", "rows", "bytes", "sha256")}
+            )
+            rows += record["rows"]
+            processors.add(record["processor"])
+            for name, many in record["texts"].items():
+                text_counts[name] += many
+            yield record
 
-    copied = tuple(others) if options.others == "copy" else ()
-    statement = CorpusStatement.of(
-        records(),
+    copied = tuple(other_fields) if options.others == "copy" else ()
+    statement = CorpusStatement.build(
+        yield_records(),
         subject=options.subject,
-        others=(*options.copied_labels, *copied),
+        others=(*options.labels_to_copy, *copied),
         equal=options.ids == "content",
         alike=options.placeholders == "subject",
         kept=options.session is not None,
     )
     if options.subject is not None:
-        statement.subjects = of_subjects(begun.subjects(part) for part in parts)
+        statement.subjects = sum_subjects(corpus_run.read_subjects(part) for part in parts)
     date = datetime.now(UTC).date().isoformat()
-    sheet = statement.sheet(
+    sheet = statement.build_sheet(
         [
             ("date", date),
             ("version", f"textveil {__version__}"),
-            ("files", _list_files(listed)),
-            ("rows", f"{count(rows, 'row')} of {count(inputs, 'input file')}"),
+            ("files", _list_files(part_entries)),
+            ("rows", f"{format_count(rows, 'row')} of {format_count(inputs, 'input file')}"),
             (
                 "texts",
-                "; ".join(f"{plain(name)}: {count(many, 'text')}" for name, many in counted.items())
+                "; ".join(
+                    f"{clean_name(name)}: {format_count(many, 'text')}"
+                    for name, many in text_counts.items()
+                )
                 or "none",
             ),
         ]
     )
-    written = {MARKDOWN: sheet.markdown(), PAGE: sheet.html()}
-    for name, content in written.items():
-        begun.output.write(name, content.encode(), within=WORK)
+    contents = {MARKDOWN_FILE: sheet.render_markdown(), PAGE_FILE: sheet.render_html()}
+    for name, content in contents.items():
+        corpus_run.output.write(name, content.encode(), subfolder=WORK_FOLDER)
     document = {
         "version": VERSION,
         "textveil": __version__,
@@ -151,49 +163,53 @@ def publish(
             **{name: version(name) for name in ("numpy", "onnxruntime")},
         },
         "processors": sorted(processors),
-        "release": begun.name,
+        "release": corpus_run.name,
         "date": date,
-        "configuration": configuration(config),
+        "configuration": dump_configuration(config),
         "table_sha256": table,
         "fields": list(texts),
-        **asked(options),
+        **describe_options(options),
         "copied_fields": list(statement.others),
         "inputs": inputs,
         "rows": rows,
-        "texts": counted,
+        "texts": text_counts,
         "statement": sheet.to_json() | statement.to_json(),
         "statement_sha256": {
-            name: sha256(content.encode()).hexdigest() for name, content in written.items()
+            name: sha256(content.encode()).hexdigest() for name, content in contents.items()
         },
-        "parts": listed,
+        "parts": part_entries,
     }
-    document["sha256"] = _digest(document)
+    document["sha256"] = _compute_digest(document)
     manifest = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-    require_own(begun.output, begun.name)
-    begun.output.write(MANIFEST, manifest.encode() + b"\n", within=WORK)
-    return Done(document=document, statement=statement)
+    require_ownership(corpus_run.output, corpus_run.name)
+    corpus_run.output.write(MANIFEST_FILE, manifest.encode() + b"\n", subfolder=WORK_FOLDER)
+    return FinishedRelease(manifest=document, statement=statement)
 
 
-def read(output: Storage) -> dict[str, Any]:
+def read_manifest(output: Storage) -> dict[str, Any]:
     """Reads the manifest of a release.
 
     Raises:
         InputError: there is none, or it is damaged.
     """
-    if not output.exists(MANIFEST):
+    if not output.has_file(MANIFEST_FILE):
         raise InputError(
-            f"{quote_file(output.uri)} has no {MANIFEST}, so there is no finished release in it"
+            f"{quote_file(output.uri)} has no {MANIFEST_FILE}, so there is no finished release in "
+            "it"
         )
     document = dict[str, Any]()
     with suppress(ValueError, KeyError, TypeError):
-        found = dict(json.loads(output.read(MANIFEST)))
-        document = found if found["sha256"] == _digest(found) else {}
+        manifest = dict(json.loads(output.read(MANIFEST_FILE)))
+        document = manifest if manifest["sha256"] == _compute_digest(manifest) else {}
     if not document:
-        raise InputError(f"the {MANIFEST} in {quote_file(output.uri)} is damaged or was changed")
-    if (made := document.get("version")) not in READABLE:
         raise InputError(
-            f"the {MANIFEST} in {quote_file(output.uri)} has version {made}, and this textveil reads "
-            f"{listing([*map(str, READABLE)])}"
+            f"the {MANIFEST_FILE} in {quote_file(output.uri)} is damaged or was changed"
+        )
+    if (manifest_version := document.get("version")) not in READABLE_VERSIONS:
+        raise InputError(
+            f"the {MANIFEST_FILE} in {quote_file(output.uri)} has version {manifest_version}, and "
+            "this textveil reads "
+            f"{join_parts([*map(str, READABLE_VERSIONS)])}"
         )
     return document
 
@@ -203,9 +219,9 @@ def _list_files(parts: Sequence[Mapping[str, Any]]) -> str:
 
     No input is named, because a name may say whom a text is about.
     """
-    names = [f"{each['name']} ({count(each['rows'], 'row')})" for each in parts]
-    if len(names) > NAMED:
-        return f"{len(names):,} files, {names[0]} to {names[-1]}; {MANIFEST} lists all of them"
+    names = [f"{part['name']} ({format_count(part['rows'], 'row')})" for part in parts]
+    if len(names) > MAX_NAMED_FILES:
+        return f"{len(names):,} files, {names[0]} to {names[-1]}; {MANIFEST_FILE} lists all of them"
     return ", ".join(names) or "none"
 
 
@@ -224,24 +240,27 @@ def verify(output: str | Path) -> list[str]:
         InputError: there is no manifest, or it was changed.
     """
     storage = Storage(str(output))
-    document = read(storage)
-    there = {*storage.everything()} - {MANIFEST}
-    kept = {*fnmatch.filter(there, f"{WORK}/*")}
-    wanted = {part["name"]: part["sha256"] for part in document["parts"]} | document[
+    document = read_manifest(storage)
+    present = {*storage.list_tree()} - {MANIFEST_FILE}
+    work_files = {*fnmatch.filter(present, f"{WORK_FOLDER}/*")}
+    expected = {part["name"]: part["sha256"] for part in document["parts"]} | document[
         "statement_sha256"
     ]
-    found = [f"{name} is missing" for name in wanted if name not in there]
-    found += [
+    differences = [f"{name} is missing" for name in expected if name not in present]
+    differences += [
         f"{name} was changed"
-        for name, digest in wanted.items()
-        if name in there and storage.digest(name) != digest
+        for name, digest in expected.items()
+        if name in present and storage.hash_file(name) != digest
     ]
-    found += [f"{name} is not of the release" for name in sorted(there - kept - wanted.keys())]
-    if kept:
-        found.append(
-            "the key of the release and what its run kept are still there; end it with `textveil corpus finish`"
+    differences += [
+        f"{name} is not of the release" for name in sorted(present - work_files - expected.keys())
+    ]
+    if work_files:
+        differences.append(
+            "the key of the release and what its run kept are still there; end it with `textveil "
+            "corpus finish`"
         )
-    return found
+    return differences
 
 
 def finish(
@@ -268,20 +287,20 @@ def finish(
         StoreError: the store cannot be opened or written.
     """
     storage = Storage(str(output))
-    with claimed(storage):
-        folder = storage.inside(WORK)
-        whole = storage.exists(MANIFEST)
-        begun = RUN in folder.names()
-        if not whole:
-            _require_given_up(storage, begun, give_up)
+    with lock_output(storage):
+        folder = storage.get_folder(WORK_FOLDER)
+        is_finished = storage.has_file(MANIFEST_FILE)
+        has_run = RUN_FILE in folder.list_files()
+        if not is_finished:
+            _require_abandoned(storage, has_run, give_up)
         key = _find_key(storage, key_file)
-        if begun and not whole:
-            _forget(folder, store)
-        if begun and key is not None:
-            begun_with(folder, key).destroy()
-        parts = [] if whole else storage.names()
+        if has_run and not is_finished:
+            _forget_sessions(folder, store)
+        if has_run and key is not None:
+            read_run_key(folder, key).destroy()
+        parts = [] if is_finished else storage.list_files()
         for name in parts:
-            if name in (MARKDOWN, PAGE) or PART.fullmatch(name):
+            if name in (MARKDOWN_FILE, PAGE_FILE) or PART_FILE.fullmatch(name):
                 storage.delete(name)
         folder.remove()
 
@@ -290,52 +309,56 @@ def _find_key(storage: Storage, key_file: str | None) -> Path | None:
     """Returns the path of a run's key, if known."""
     if key_file is not None:
         return Path(key_file)
-    return storage.local and storage.local / WORK / KEY
+    return storage.local and storage.local / WORK_FOLDER / KEY_FILE
 
 
-def _require_given_up(storage: Storage, begun: bool, give_up: bool) -> None:
-    if not begun:
+def _require_abandoned(storage: Storage, has_run: bool, give_up: bool) -> None:
+    if not has_run:
         raise ConfigError(
             f"{quote_file(storage.uri)} has no release, and no run that was interrupted"
         )
     if not give_up:
         raise ConfigError(
-            "the run was interrupted, and without its key it cannot go on: go on with `textveil corpus run "
+            "the run was interrupted, and without its key it cannot go on: go on with `textveil "
+            "corpus run "
             "--resume`, or delete what there is with --give-up"
         )
 
 
-def _forget(folder: Storage, store: str | None) -> None:
+def _forget_sessions(folder: Storage, store: str | None) -> None:
     """Destroys the sessions of a run that is given up.
 
     Args:
         folder: its work folder.
         store: the URL of the store with the sessions.
     """
-    run, session, where = kept_by(folder)
+    run, session, identity = read_run_store(folder)
     if session is None:
         return
-    kept = None if store is None else MappingStore(address=StoreAddress.of(store), session=session)
-    if kept is None or kept.identity() != where:
+    mapping = (
+        None if store is None else MappingStore(address=StoreAddress.build(store), session=session)
+    )
+    if mapping is None or mapping.compute_identity() != identity:
         raise ConfigError(
-            "the run kept what placeholders stand for in a store: name it with --store, so that this is destroyed, too"
+            "the run kept what placeholders stand for in a store: name it with --store, so that "
+            "this is destroyed, too"
         )
-    kept.forget(run)
+    mapping.forget(run)
 
 
-def end(output: Storage, key: Path) -> None:
+def end_run(output: Storage, key: Path) -> None:
     """Destroys the key and working files of this process's run.
 
     Raises:
         ConfigError: the file is not the key of the run.
     """
-    folder = output.inside(WORK)
-    if RUN in folder.names():
-        begun_with(folder, key).destroy()
+    folder = output.get_folder(WORK_FOLDER)
+    if RUN_FILE in folder.list_files():
+        read_run_key(folder, key).destroy()
     folder.remove()
 
 
-def asked(options: RowOptions) -> dict[str, Any]:
+def describe_options(options: RowOptions) -> dict[str, Any]:
     """Returns the field options, as a manifest states them."""
     return {
         "id": options.id if options.ids == "column" else f"from {options.ids}",
@@ -348,12 +371,12 @@ def asked(options: RowOptions) -> dict[str, Any]:
     }
 
 
-def configuration(config: Config) -> dict[str, Any]:
+def dump_configuration(config: Config) -> dict[str, Any]:
     """Returns the options without the seed."""
-    found: dict[str, Any] = _replace_infinite(config.public())
+    document: dict[str, Any] = _replace_infinite(config.dump_public())
     if config.seed is not None:
-        found["seed"] = "not shown"
-    return found
+        document["seed"] = "not shown"
+    return document
 
 
 def _replace_infinite(value: Any) -> Any:
@@ -362,13 +385,13 @@ def _replace_infinite(value: Any) -> Any:
     In plain data.
     """
     if isinstance(value, dict):
-        return {name: _replace_infinite(each) for name, each in value.items()}
+        return {name: _replace_infinite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_replace_infinite(each) for each in value]
+        return [_replace_infinite(item) for item in value]
     return "infinite" if isinstance(value, float) and math.isinf(value) else value
 
 
-def _digest(document: Mapping[str, Any]) -> str:
+def _compute_digest(document: Mapping[str, Any]) -> str:
     """Computes the SHA-256 of a manifest without that field."""
-    rest = {name: each for name, each in document.items() if name != "sha256"}
-    return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    fields = {name: value for name, value in document.items() if name != "sha256"}
+    return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

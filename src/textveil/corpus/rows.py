@@ -11,11 +11,11 @@ from typing import Literal
 from textveil.config import Config
 from textveil.errors import ConfigError, InputError, quote
 from textveil.files import Batch, TextColumns
-from textveil.files.formats import Source, source
-from textveil.session.state import LONGEST, check
-from textveil.session.stores import DEFAULT
+from textveil.files.formats import TextSource, find_source
+from textveil.session.state import MAX_NAME_CHARACTERS, check_names
+from textveil.session.stores import DEFAULT_SESSION
 
-Ids = Literal["column", "content", "row"]
+IdSource = Literal["column", "content", "row"]
 """The source of a text's identity.
 
 A column of the rows, the text itself, or the file and the number of the row in it.
@@ -43,7 +43,7 @@ class RowOptions:
 
     fields: tuple[str, ...] = ()
     id: str | None = None
-    ids: Ids = "column"
+    ids: IdSource = "column"
     subject: str | None = None
     query: str | None = None
     others: Literal["", "copy", "drop"] = ""
@@ -54,28 +54,33 @@ class RowOptions:
     def __post_init__(self) -> None:
         if (self.ids == "column") != (self.id is not None):
             raise ConfigError(
-                "a corpus needs what tells its rows apart, so that a part that is drawn again is the same release: "
-                "give --id NAME, the column with an id for each row, or --id-from-row, or --id-from-content"
+                "a corpus needs what tells its rows apart, so that a part that is drawn again is "
+                "the same release: "
+                "give --id NAME, the column with an id for each row, or --id-from-row, or "
+                "--id-from-content"
             )
-        named = [*self.fields, *self.labels]
-        if len({*named}) < len(named):
-            twice = next(each for i, each in enumerate(named) if each in named[:i])
+        names = [*self.fields, *self.labels]
+        if len({*names}) < len(names):
+            duplicate = next(name for i, name in enumerate(names) if name in names[:i])
             raise ConfigError(
-                f"--field, --id, --subject and --query must name different fields; two name {quote(twice)}"
+                "--field, --id, --subject and --query must name different fields; two name "
+                f"{quote(duplicate)}"
             )
         if self.placeholders == "subject" and (self.subject is None or self.ids == "content"):
             raise ConfigError(
-                "--placeholders subject needs --subject NAME, the field that says whom a row is about, and --id NAME "
+                "--placeholders subject needs --subject NAME, the field that says whom a row is "
+                "about, and --id NAME "
                 "or --id-from-row"
             )
         if self.session is not None:
             if self.placeholders != "subject":
                 raise ConfigError(
-                    "--session keeps what placeholders stand for, one value for each, and needs --placeholders subject"
+                    "--session keeps what placeholders stand for, one value for each, and needs "
+                    "--placeholders subject"
                 )
-            check("subject", self.session)
+            check_names("subject", self.session)
 
-    def require_named(self, config: Config) -> None:
+    def require_consistency(self, config: Config) -> None:
         """Refuses configurations that cannot give equal placeholders.
 
         Raises:
@@ -89,53 +94,62 @@ class RowOptions:
             )
         if config.names.types:
             raise ConfigError(
-                "--placeholders subject needs names.types=none: names that are drawn are drawn anew for each row"
+                "--placeholders subject needs names.types=none: names that are drawn are drawn "
+                "anew for each row"
             )
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The fields that are read besides the texts."""
         return tuple(
-            dict.fromkeys(each for each in (self.id, self.subject, self.query) if each is not None)
+            dict.fromkeys(name for name in (self.id, self.subject, self.query) if name is not None)
         )
 
     @property
-    def copied_labels(self) -> tuple[str, ...]:
+    def labels_to_copy(self) -> tuple[str, ...]:
         """The read fields, apart from texts, that are copied unchanged."""
         return tuple(name for name in self.labels if self.others != "drop" or name == self.id)
 
-    def option_of(self, field: str) -> str:
+    def find_option(self, field: str) -> str:
         """Returns the option that names a field."""
-        named = {"--id": self.id, "--subject": self.subject, "--query": self.query}
-        return next((option for option, name in named.items() if name == field), "--field")
+        options = {"--id": self.id, "--subject": self.subject, "--query": self.query}
+        return next((option for option, name in options.items() if name == field), "--field")
 
-    def source(self, path: str) -> Source:
+    def describe_source(self, path: str) -> TextSource:
         """Opens a file's description, with its fields.
 
         Raises:
             ConfigError: a field is not there or not clear.
         """
-        found = source(path, field=self.fields[0] if self.fields else None, whole=self.whole)
-        if self.labels and not found.format.fields:
+        description = find_source(
+            path, field=self.fields[0] if self.fields else None, whole=self.whole
+        )
+        if self.labels and not description.format.has_fields:
             raise ConfigError(
-                f"a .txt file has no fields, such as {quote(self.labels[0])}; leave out --id, --subject and --query"
+                f"a .txt file has no fields, such as {quote(self.labels[0])}; leave out --id, "
+                "--subject and --query"
             )
-        if both := [name for name in self.labels if name in found.columns.texts]:
+        if conflicts := [name for name in self.labels if name in description.columns.texts]:
             raise ConfigError(
-                f"--id, --subject and --query must not name the field of the texts, and {self.option_of(both[0])} "
-                f"names {quote(both[0])}, too"
+                "--id, --subject and --query must not name the field of the texts, and "
+                f"{self.find_option(conflicts[0])} "
+                f"names {quote(conflicts[0])}, too"
             )
-        texts = self.fields if found.format.fields and self.fields else found.columns.texts
-        columns = TextColumns(texts=texts, labels=self.labels, guessed=found.columns.guessed)
-        return Source(
+        texts = (
+            self.fields
+            if description.format.has_fields and self.fields
+            else description.columns.texts
+        )
+        columns = TextColumns(texts=texts, labels=self.labels, guessed=description.columns.guessed)
+        return TextSource(
             path=path,
-            ending=found.ending,
-            format=found.format,
-            packing=found.packing,
+            ending=description.ending,
+            format=description.format,
+            packing=description.packing,
             columns=columns,
         )
 
-    def written(self, columns: TextColumns) -> tuple[str, ...] | None:
+    def select_fields(self, columns: TextColumns) -> tuple[str, ...] | None:
         """Returns the fields to write; None for all."""
         if self.others != "drop":
             return None
@@ -157,7 +171,7 @@ class Labels:
     queries: Sequence[str] | None = field(repr=False)
 
     @classmethod
-    def of(cls, batch: Batch, options: RowOptions, *, file: int, first: int) -> "Labels":
+    def read(cls, batch: Batch, options: RowOptions, *, file: int, first: int) -> "Labels":
         """Reads the labels of a batch.
 
         Args:
@@ -170,20 +184,21 @@ class Labels:
             InputError: a row has no id, or no subject.
         """
 
-        def every(name: str, option: str) -> list[str]:
-            found = batch.values(name)
-            for number, each in enumerate(found, first + 1):
-                if not each:
+        def read_required(name: str, option: str) -> list[str]:
+            values = batch.get_values(name)
+            for number, value in enumerate(values, first + 1):
+                if not value:
                     raise InputError(
-                        f"row {number} must have a value in the field {quote(name)} (--{option}), and has none"
+                        f"row {number} must have a value in the field {quote(name)} (--{option}), "
+                        "and has none"
                     )
-            return [str(each) for each in found]
+            return [str(value) for value in values]
 
-        subjects = None if options.subject is None else every(options.subject, "subject")
+        subjects = None if options.subject is None else read_required(options.subject, "subject")
         if options.session is not None:
             _require_names(subjects or (), options.subject, first)
         return cls(
-            ids=every(options.id, "id")
+            ids=read_required(options.id, "id")
             if options.id is not None
             else [
                 f"{file}\0{number}" if options.ids == "row" else ""
@@ -192,20 +207,21 @@ class Labels:
             subjects=subjects,
             queries=None
             if options.query is None
-            else [each or "" for each in batch.values(options.query)],
+            else [value or "" for value in batch.get_values(options.query)],
         )
 
 
 def _require_names(subjects: Sequence[str], field: str | None, first: int) -> None:
     """Refuses subjects that a store cannot use as names."""
-    for number, each in enumerate(subjects, first + 1):
+    for number, subject in enumerate(subjects, first + 1):
         try:
-            check(each, DEFAULT)
-            fits = "/" not in each  # behind it stands the name of a session
+            check_names(subject, DEFAULT_SESSION)
+            is_valid = "/" not in subject  # behind it stands the name of a session
         except ConfigError:
-            fits = False
-        if not fits:
+            is_valid = False
+        if not is_valid:
             raise InputError(
-                f"row {number} must have a subject in the field {quote(field)} that can be the name of "
-                f"one in a store: 1 to {LONGEST} printable characters and no slash"
+                f"row {number} must have a subject in the field {quote(field)} that can be the "
+                "name of "
+                f"one in a store: 1 to {MAX_NAME_CHARACTERS} printable characters and no slash"
             )

@@ -19,23 +19,31 @@ from pathlib import Path
 
 from textveil.config import Config
 from textveil.corpus import release
-from textveil.corpus.drawing import Part, PartDrawing
-from textveil.corpus.executors import RETRIES, Executor, Local, cores
-from textveil.corpus.keys import KeyHandle
-from textveil.corpus.mapping import SQLITE, MappingStore, StoreAddress
-from textveil.corpus.plan import INPUT, MANIFEST, BegunRun, begin, claimed, key_path, pins_of
-from textveil.corpus.release import Done
+from textveil.corpus.executors import MAX_RETRIES, Executor, LocalExecutor, count_cores
+from textveil.corpus.mapping import SQLITE_SCHEME, MappingStore, StoreAddress
+from textveil.corpus.part_worker import Part, PartWorker
+from textveil.corpus.plan import (
+    INPUT_FILE,
+    MANIFEST_FILE,
+    CorpusRun,
+    collect_pins,
+    find_key_path,
+    lock_output,
+    start_run,
+)
+from textveil.corpus.release import FinishedRelease
+from textveil.corpus.release_key import KeyHandle
 from textveil.corpus.rows import RowOptions
-from textveil.corpus.survey import InputFile, Survey, Surveyed, require_unique
-from textveil.errors import ConfigError, InputError, listed, quote_file, shown
+from textveil.corpus.survey import FileSurvey, FileSurveyor, InputFile, require_unique
+from textveil.errors import ConfigError, InputError, list_names, quote_file, quote_short
 from textveil.files import storage, streams
-from textveil.files.fields import titles
-from textveil.pipeline import Privatizer, with_budget
+from textveil.files.fields import list_titles
+from textveil.pipeline import Privatizer, resolve_budget
 
 PART_ROWS = 20_000
 """The default number of rows of a part."""
 
-Report = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: a step's name, the amount done, the total."""
 
 
@@ -53,8 +61,8 @@ def run(
     key_file: str | None = None,
     keep_key: bool = False,
     store: str | None = None,
-    report: Report = lambda *_: None,
-) -> Done:
+    report: ProgressCallback = lambda *_: None,
+) -> FinishedRelease:
     """Privatizes a corpus into a folder.
 
     It gets parts, a statement about all of them, and a manifest when it is whole.
@@ -89,64 +97,67 @@ def run(
     """
     if part_rows < 1:
         raise ConfigError(f"the rows of a part must be 1 or more, got {part_rows}")
-    options.require_named(config)
+    options.require_consistency(config)
     if (options.session is None) != (store is None):
         raise ConfigError(
-            "what placeholders stand for is kept in a store, in sessions: give --store and --session, or none"
+            "what placeholders stand for is kept in a store, in sessions: give --store and "
+            "--session, or none"
         )
-    config = with_budget(config)  # once, so that all processes draw under one epsilon
-    place = storage.Storage(str(output))
-    paths = _find_inputs(inputs, place)
-    key = key_path(place, key_file)
+    config = resolve_budget(config)  # once, so that all processes draw under one epsilon
+    output_storage = storage.Storage(str(output))
+    paths = _find_inputs(inputs, output_storage)
+    key = find_key_path(output_storage, key_file)
     # made here although others draw: what is wrong with the options is then said by this process,
     # and once
     table = Privatizer.from_config(config).table.digest
-    kept = _build_mapping(options, store, cluster)
-    identity = None if kept is None else kept.identity()
-    pins = pins_of(config, options, table=table, rows=part_rows, store=identity)
-    with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
-        if place.exists(MANIFEST):
-            done = _reuse_finished(place, config, options, len(paths), resume)
+    mapping = _build_mapping(options, store, cluster)
+    identity = None if mapping is None else mapping.compute_identity()
+    pins = collect_pins(config, options, table=table, rows=part_rows, store=identity)
+    with streams.convert_signals(), lock_output(output_storage), ExitStack() as stack:
+        if output_storage.has_file(MANIFEST_FILE):
+            finished = _reuse_release(output_storage, config, options, len(paths), resume)
             if not keep_key:
-                release.end(place, key)
-            return done
-        begun = begin(place, config, pins, key, resume=resume, mapping=kept)
-        drawing = executor_of(executor, jobs, cluster, stack)
-        handle = drawing.lend(begun.key)
-        if kept is not None:
-            kept = replace(kept, address=drawing.lend(kept.address))
+                release.end_run(output_storage, key)
+            return finished
+        corpus_run = start_run(output_storage, config, pins, key, resume=resume, mapping=mapping)
+        engine = get_executor(executor, jobs, cluster, stack)
+        handle = engine.share_key(corpus_run.key)
+        if mapping is not None:
+            mapping = replace(mapping, address=engine.share_key(mapping.address))
         files = _describe_files(paths)
         try:
-            found = _survey(begun, options, files, part_rows, drawing, handle, report)
+            surveys = _survey_files(corpus_run, options, files, part_rows, engine, handle, report)
         except (ConfigError, InputError):
-            if INPUT not in begun.work.names():  # nothing was drawn
-                if kept is not None:
-                    kept.forget(begun.name)
-                release.end(place, key)
+            if INPUT_FILE not in corpus_run.work.list_files():  # nothing was drawn
+                if mapping is not None:
+                    mapping.forget(corpus_run.name)
+                release.end_run(output_storage, key)
             raise
-        parts = _number_parts(files, found)
-        part_drawing = PartDrawing(
+        parts = _build_parts(files, surveys)
+        part_worker = PartWorker(
             config=config,
             options=options,
-            output=place,
+            output=output_storage,
             key=handle,
-            run=begun.name,
-            mapping=kept,
+            run=corpus_run.name,
+            mapping=mapping,
         )
-        _draw(begun, parts, part_drawing, drawing, report)
-        done = release.publish(
-            begun,
+        _draw_parts(corpus_run, parts, part_worker, engine, report)
+        finished = release.publish(
+            corpus_run,
             parts,
             config,
             options,
             table=table,
-            texts=tuple(dict.fromkeys(name for each in found.values() for name in each.texts)),
-            others=_list_others(found),
+            texts=tuple(
+                dict.fromkeys(name for survey in surveys.values() for name in survey.texts)
+            ),
+            other_fields=_list_other_fields(surveys),
             inputs=len(files),
         )
         if not keep_key:
-            release.end(place, key)
-        return done
+            release.end_run(output_storage, key)
+        return finished
 
 
 def _build_mapping(
@@ -155,14 +166,15 @@ def _build_mapping(
     """Returns the store for placeholder values, if they are kept."""
     if store is None or options.session is None:
         return None
-    if cluster is not None and store.startswith(SQLITE):
+    if cluster is not None and store.startswith(SQLITE_SCHEME):
         raise ConfigError(
-            "a sqlite:/// store is for one machine; with --cluster, keep the mapping in postgresql://"
+            "a sqlite:/// store is for one machine; with --cluster, keep the mapping in "
+            "postgresql://"
         )
-    return MappingStore(address=StoreAddress.of(store), session=options.session)
+    return MappingStore(address=StoreAddress.build(store), session=options.session)
 
 
-def executor_of(
+def get_executor(
     executor: str | Executor, jobs: int, cluster: str | None, stack: ExitStack
 ) -> Executor:
     """Returns the executor of a name, or the given one.
@@ -186,50 +198,55 @@ def executor_of(
         if cluster is not None:
             raise ConfigError("--cluster is for the executors ray and spark")
         return stack.enter_context(
-            Local(jobs or cores(), advice="Retry with fewer --jobs and --resume.", retries=RETRIES)
+            LocalExecutor(
+                jobs or count_cores(),
+                advice="Retry with fewer --jobs and --resume.",
+                retries=MAX_RETRIES,
+            )
         )
     if executor == "ray":
-        from textveil.corpus.ray import Ray
+        from textveil.corpus.ray import RayExecutor
 
-        return stack.enter_context(Ray(jobs, cluster=cluster))
+        return stack.enter_context(RayExecutor(jobs, cluster=cluster))
     if executor == "spark":
-        from textveil.corpus.spark import Spark
+        from textveil.corpus.spark import SparkExecutor
 
-        return stack.enter_context(Spark(jobs, cluster=cluster))
-    raise ConfigError(f"--executor must be local, ray or spark, got {shown(executor)}")
+        return stack.enter_context(SparkExecutor(jobs, cluster=cluster))
+    raise ConfigError(f"--executor must be local, ray or spark, got {quote_short(executor)}")
 
 
 def _find_inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) -> list[str]:
     """Returns the input files; none may be in the output folder."""
-    paths = storage.found([inputs] if isinstance(inputs, str | Path) else inputs)
+    paths = storage.find_files([inputs] if isinstance(inputs, str | Path) else inputs)
     if not paths:
         raise InputError("there is no input file")
     if (folder := output.local) is not None and folder.exists() and not folder.is_dir():
         raise ConfigError(f"--output must be a folder, but {quote_file(output.uri)} is a file")
-    if held := [path for path in paths if output.holds(path)]:
+    if conflicts := [path for path in paths if output.has_path(path)]:
         raise ConfigError(
-            f"--output must be a folder without any of the input files, and {quote_file(output.uri)} has "
-            f"{quote_file(held[0])}"
+            "--output must be a folder without any of the input files, and "
+            f"{quote_file(output.uri)} has "
+            f"{quote_file(conflicts[0])}"
         )
     return paths
 
 
 def _describe_files(paths: Sequence[str]) -> list[InputFile]:
     return [
-        InputFile(number=number, path=path, state=storage.state(path))
+        InputFile(number=number, path=path, state=storage.read_fingerprint(path))
         for number, path in enumerate(paths)
     ]
 
 
-def _survey(
-    begun: BegunRun,
+def _survey_files(
+    corpus_run: CorpusRun,
     options: RowOptions,
     files: Sequence[InputFile],
     rows: int,
     executor: Executor,
     key: KeyHandle,
-    report: Report,
-) -> dict[int, Surveyed]:
+    report: ProgressCallback,
+) -> dict[int, FileSurvey]:
     """Surveys the files, and returns the findings by number.
 
     Raises:
@@ -237,89 +254,98 @@ def _survey(
             goes on.
         InputError: an id occurs twice.
     """
-    marks = begun.work.inside("ids")
-    survey = Survey(options=options, rows=rows, key=key, marks=marks)
-    result: dict[int, Surveyed] = {}
+    marks = corpus_run.work.get_folder("ids")
+    surveyor = FileSurveyor(options=options, rows=rows, key=key, marks=marks)
+    result: dict[int, FileSurvey] = {}
     report("files read", 0, len(files))
-    for file, made in executor.map(survey, files):
-        result[file.number] = made
+    for file, file_survey in executor.map(surveyor, files):
+        result[file.number] = file_survey
         report("files read", len(result), len(files))
     if options.id is not None:
         require_unique(marks)
-    others = _list_others(result)
-    if others and not options.others:
+    other_fields = _list_other_fields(result)
+    if other_fields and not options.others:
         raise ConfigError(
-            f"the rows have {len(others)} fields that nothing names ({listed(titles(others))}): say whether "
-            "they are copied as they are, which no statement covers (--others copy), or left out (--others drop)"
+            f"the rows have {len(other_fields)} fields that nothing names "
+            f"({list_names(list_titles(other_fields))}): say whether "
+            "they are copied as they are, which no statement covers (--others copy), or left out "
+            "(--others drop)"
         )
-    begun.require_same_input(files, result)
+    corpus_run.require_same_input(files, result)
     return result
 
 
-def _list_others(found: Mapping[int, Surveyed]) -> list[str]:
+def _list_other_fields(surveys: Mapping[int, FileSurvey]) -> list[str]:
     """Returns the fields that no option names, sorted."""
-    return sorted({name for each in found.values() for name in each.others})
+    return sorted({name for survey in surveys.values() for name in survey.others})
 
 
-def _number_parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Part]:
+def _build_parts(files: Sequence[InputFile], surveys: Mapping[int, FileSurvey]) -> list[Part]:
     """Numbers all parts, in the order of the files."""
-    listed = [(file, cut) for file in files for cut in found[file.number].parts]
+    file_cuts = [(file, cut) for file in files for cut in surveys[file.number].parts]
+    suffixes = {number: (survey.ending, survey.packing) for number, survey in surveys.items()}
     return [
         Part(
             number=number,
-            name=f"part-{number:08}.{'.'.join(filter(None, (found[file.number].ending, found[file.number].packing)))}",
+            name=".".join(filter(None, (f"part-{number:08}", *suffixes[file.number]))),
             file=file.number,
             path=file.path,
             state=file.state,
             cut=cut,
         )
-        for number, (file, cut) in enumerate(listed)
+        for number, (file, cut) in enumerate(file_cuts)
     ]
 
 
-def _draw(
-    begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor: Executor, report: Report
+def _draw_parts(
+    corpus_run: CorpusRun,
+    parts: Sequence[Part],
+    part_worker: PartWorker,
+    executor: Executor,
+    report: ProgressCallback,
 ) -> None:
     """Draws the parts that are missing, or of another size."""
-    done, there = begun.done(parts), begun.output.sizes()
+    records, sizes = corpus_run.read_records(parts), corpus_run.output.read_sizes()
     missing = [
         part
         for part in parts
-        if part.number not in done or there.get(part.name) != done[part.number]["bytes"]
+        if part.number not in records or sizes.get(part.name) != records[part.number]["bytes"]
     ]
     total = sum(part.cut.rows for part in parts)
     rows = total - sum(part.cut.rows for part in missing)
     report("rows", rows, total)
-    for part, _ in executor.map(drawing, missing):
+    for part, _ in executor.map(part_worker, missing):
         rows += part.cut.rows
         report("rows", rows, total)
 
 
-def _reuse_finished(
-    place: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool
-) -> Done:
+def _reuse_release(
+    output: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool
+) -> FinishedRelease:
     """Returns an already finished release, after comparing its options.
 
     Its input is not known any more, and is not compared but for the number of files.
     """
     if not resume:
         raise ConfigError(
-            f"the output folder {quote_file(place.uri)} holds a finished release; use another one"
+            f"the output folder {quote_file(output.uri)} holds a finished release; use another one"
         )
-    document = release.read(place)
-    wanted = {"configuration": release.configuration(config), "inputs": files} | release.asked(
-        options
-    )
+    document = release.read_manifest(output)
+    expected = {
+        "configuration": release.dump_configuration(config),
+        "inputs": files,
+    } | release.describe_options(options)
     differing = [
         name
-        for name, value in wanted.items()
+        for name, value in expected.items()
         if document.get(name) != json.loads(json.dumps(value))
     ]
     if options.fields and list(options.fields) != document["fields"]:
         differing.append("fields")
     if differing:
         raise ConfigError(
-            f"the output folder {quote_file(place.uri)} holds a finished release with other options "
+            f"the output folder {quote_file(output.uri)} holds a finished release with other "
+            "options "
             f"({', '.join(differing)}); use another one"
         )
-    return Done(document=document, before=True)
+    return FinishedRelease(manifest=document, is_earlier=True)

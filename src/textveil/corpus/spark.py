@@ -20,22 +20,22 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from textveil.config.extras import needed
-from textveil.corpus.executors import RETRIES, Item, Result, cores
-from textveil.corpus.keys import KeyHandle
+from textveil.config.extras import explain_missing
+from textveil.corpus.executors import MAX_RETRIES, Item, Result, count_cores
+from textveil.corpus.release_key import KeyHandle
 from textveil.errors import ConfigError, TextveilError
 
-TASKS = 16
+TASKS_PER_CORE = 16
 """The tasks of a job per core.
 
 Results come after each job, so that progress is seen.
 """
 
-SCHEMA = "number long, made binary"
+TASK_SCHEMA = "number long, made binary"
 
 
 @dataclass(frozen=True)
-class LentBySpark:
+class SparkKeyHandle:
     """A handle to a secret that Spark broadcasts.
 
     It is encrypted where it lies on a disk; tasks have its number.
@@ -45,11 +45,11 @@ class LentBySpark:
 
     def read(self) -> bytes:
         """Returns the secret."""
-        found: bytes = self.broadcast.value
-        return found
+        secret: bytes = self.broadcast.value
+        return secret
 
 
-class Spark:
+class SparkExecutor:
     """Runs work in tasks of Spark.
 
     A `with` block ends the session, where it was started here.
@@ -65,40 +65,45 @@ class Spark:
     """
 
     def __init__(self, workers: int = 0, *, cluster: str | None = None) -> None:
-        with needed():
+        with explain_missing():
             from pyspark.sql import SparkSession
         if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
             raise ConfigError(
-                "Spark needs Java 17 or newer: install it (openjdk-17-jre-headless), or set JAVA_HOME"
+                "Spark needs Java 17 or newer: install it (openjdk-17-jre-headless), or set "
+                "JAVA_HOME"
             )
         # or tasks would run in the Python of the system
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         warnings.filterwarnings(
             "ignore", message="PySpark does not yet fully support pandas", category=FutureWarning
         )
-        found = SparkSession.getActiveSession()
-        self._own = found is None
-        self._session = found or self._start(SparkSession.builder, workers or cores(), cluster)
+        active_session = SparkSession.getActiveSession()
+        self._owns_session = active_session is None
+        self._session = active_session or self._start(
+            SparkSession.builder, workers or count_cores(), cluster
+        )
 
     def _start(self, builder: Any, workers: int, cluster: str | None) -> Any:
-        made = builder.appName("textveil").config("spark.io.encryption.enabled", "true")
+        session_builder = builder.appName("textveil").config("spark.io.encryption.enabled", "true")
         if cluster is None:
-            made = (
-                made.config("spark.driver.host", "127.0.0.1")
+            session_builder = (
+                session_builder.config("spark.driver.host", "127.0.0.1")
                 .config("spark.driver.bindAddress", "127.0.0.1")
                 .config("spark.ui.enabled", "false")
                 .config("spark.ui.showConsoleProgress", "false")
             )
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            made = made.config(f"spark.executorEnv.{name}", "1")
-        session = made.master(cluster or f"local[{workers},{RETRIES + 1}]").getOrCreate()
+            session_builder = session_builder.config(f"spark.executorEnv.{name}", "1")
+        session = session_builder.master(
+            cluster or f"local[{workers},{MAX_RETRIES + 1}]"
+        ).getOrCreate()
         # what fails is said once, by us, and without what a task had in hand
         session.sparkContext.setLogLevel("OFF")
         return session
 
-    def lend(self, secret: KeyHandle) -> KeyHandle:
+    def share_key(self, secret: KeyHandle) -> KeyHandle:
         """Broadcasts the secret, and returns a handle with its number."""
-        return LentBySpark(self._session.sparkContext.broadcast(secret.read()))
+        return SparkKeyHandle(self._session.sparkContext.broadcast(secret.read()))
 
     def map(
         self, draw: Callable[[Item], Result], items: Iterable[Item]
@@ -108,13 +113,15 @@ class Spark:
         In jobs of some tasks for each core.
         """
         context = self._session.sparkContext
-        step = TASKS * context.defaultParallelism
-        coming = list(items)
-        for first in range(0, len(coming), step):
-            some = coming[first : first + step]
-            frame = self._session.range(0, len(some), 1, len(some))
-            for number, made in self._collect(frame.mapInArrow(_build_task(draw, some), SCHEMA)):
-                yield some[number], pickle.loads(made)
+        step = TASKS_PER_CORE * context.defaultParallelism
+        item_list = list(items)
+        for first in range(0, len(item_list), step):
+            batch = item_list[first : first + step]
+            frame = self._session.range(0, len(batch), 1, len(batch))
+            for number, payload in self._collect(
+                frame.mapInArrow(_build_task(draw, batch), TASK_SCHEMA)
+            ):
+                yield batch[number], pickle.loads(payload)
 
     def _collect(self, frame: Any) -> list[tuple[int, bytes]]:
         """Returns the results of a job, or raises an error.
@@ -128,9 +135,9 @@ class Spark:
         except PySparkException as error:
             failure = type(error).__name__
         else:
-            for _, made in result:
-                if isinstance(error_ := pickle.loads(made), TextveilError):
-                    raise error_
+            for _, payload in result:
+                if isinstance(task_error := pickle.loads(payload), TextveilError):
+                    raise task_error
             return result
         raise TextveilError(
             f"A task of Spark failed again and again ({failure}). Retry with --resume."
@@ -145,7 +152,7 @@ class Spark:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._own:
+        if self._owns_session:
             self._session.stop()
 
 
@@ -160,13 +167,15 @@ def _build_task(
         limit_threads(1)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                made: Any
+                result: Any
                 try:
-                    made = draw(items[number])
+                    result = draw(items[number])
                 except (
                     TextveilError
                 ) as error:  # as it is; a task that raises would be run again, for the same end
-                    made = type(error)(*error.args)
-                yield pa.RecordBatch.from_pydict({"number": [number], "made": [pickle.dumps(made)]})
+                    result = type(error)(*error.args)
+                yield pa.RecordBatch.from_pydict(
+                    {"number": [number], "made": [pickle.dumps(result)]}
+                )
 
     return run

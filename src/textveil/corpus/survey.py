@@ -17,24 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.corpus.keys import KeyHandle, mark
+from textveil.corpus.release_key import KeyHandle, compute_mark
 from textveil.corpus.rows import Labels, RowOptions
 from textveil.errors import ConfigError, InputError, MissingExtra, TextveilError, UnknownName
 from textveil.files import Batch, formats
-from textveil.files.contract import ROWS
 from textveil.files.fields import UnknownField
+from textveil.files.format_contract import BATCH_ROWS
 from textveil.files.storage import Storage
 
 Marks = NDArray[np.uint64]
 """An array of keyed digests [n, 2], 16 bytes each."""
 
-BUCKET = 1 << 22
+MARKS_PER_SLICE = 1 << 22
 """Marks that are compared at once.
 
 So that memory does not grow with the rows.
 """
 
-CHARACTERS = 1 << 25
+MAX_PART_CHARACTERS = 1 << 25
 """The number of characters after which a part ends.
 
 However few rows it has.
@@ -76,7 +76,7 @@ class PartCut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surveyed:
+class FileSurvey:
     """The result of a file's survey.
 
     Attributes:
@@ -97,7 +97,7 @@ class Surveyed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Survey:
+class FileSurveyor:
     """Surveys a file, here or on another machine.
 
     It is read from its beginning to its end.
@@ -114,7 +114,7 @@ class Survey:
     key: KeyHandle
     marks: Storage
 
-    def __call__(self, file: InputFile) -> Surveyed:
+    def __call__(self, file: InputFile) -> FileSurvey:
         """Surveys a file, and returns its parts.
 
         Raises:
@@ -122,97 +122,101 @@ class Survey:
             InputError: it cannot be read, or a row is not what its format wants.
         """
         try:
-            return self._read(file)
+            return self._survey_file(file)
         except MissingExtra:
             raise
         except UnknownField as error:
-            failure: TextveilError = error.at(
-                file.path.rpartition("/")[2], self.options.option_of(error.name)
+            failure: TextveilError = error.add_file(
+                file.path.rpartition("/")[2], self.options.find_option(error.name)
             )
         except TextveilError as error:
             kind = ConfigError if isinstance(error, UnknownName) else type(error)
             failure = kind(f"input file {file.number + 1}, {file.path.rpartition('/')[2]}: {error}")
         raise failure  # out here, because the other error may have the row in its frames
 
-    def _read(self, file: InputFile) -> Surveyed:
+    def _survey_file(self, file: InputFile) -> FileSurvey:
         key = self.key.read()
-        source = self.options.source(file.path)
-        parts, others, marks = list[PartCut](), set[str](), bytearray()
+        source = self.options.describe_source(file.path)
+        parts, other_fields, marks = list[PartCut](), set[str](), bytearray()
         start = first = rows = characters = 0
-        content = rows_digest(key)
+        content = build_row_hash(key)
 
-        def end(at: int) -> None:
+        def end_part(at: int) -> None:
             nonlocal start, first, rows, characters, content
             parts.append(
                 PartCut(start=start, stop=at, first=first, rows=rows, digest=content.hexdigest())
             )
-            start, first, rows, characters, content = at, first + rows, 0, 0, rows_digest(key)
+            start, first, rows, characters, content = at, first + rows, 0, 0, build_row_hash(key)
 
-        at, whole = 0, rows_digest(key)
-        ordered = source.format.packable  # read from front to back, all of it
-        with formats.opened(
-            source.path, packing=source.packing, **({"seen": whole.update} if ordered else {})
+        at, file_hash = 0, build_row_hash(key)
+        ordered = source.format.is_packable  # read from front to back, all of it
+        with formats.open_file(
+            source.path,
+            packing=source.packing,
+            **({"observer": file_hash.update} if ordered else {}),
         ) as stream:
-            for batch in source.format.batches(
-                stream, source.columns, rows=min(ROWS, self.rows), copied=False
+            for batch in source.format.read_batches(
+                stream, source.columns, rows=min(BATCH_ROWS, self.rows), keep_others=False
             ):
-                labels = Labels.of(batch, self.options, file=file.number, first=first + rows)
+                labels = Labels.read(batch, self.options, file=file.number, first=first + rows)
                 if self.options.id is not None:
-                    marks += b"".join(mark(key, "id", each) for each in labels.ids)
-                characters += digest(
+                    marks += b"".join(compute_mark(key, "id", row_id) for row_id in labels.ids)
+                characters += update_hash(
                     content, batch, (*source.columns.texts, *source.columns.labels)
                 )
-                others |= batch.others
+                other_fields |= batch.other_fields
                 rows, at = rows + len(batch), batch.end
-                if rows >= self.rows or characters >= CHARACTERS:
-                    end(at)
+                if rows >= self.rows or characters >= MAX_PART_CHARACTERS:
+                    end_part(at)
         if rows or (at > start and not parts):
-            end(at)
+            end_part(at)
         if not ordered:  # of the columns only some were read
-            _digest_file(source.path, whole)
+            _hash_file(source.path, file_hash)
         if self.options.id is not None:
-            self.marks.write(f"{file.number:06}.npy", packed_marks(marks))
-        return Surveyed(
+            self.marks.write(f"{file.number:06}.npy", pack_marks(marks))
+        return FileSurvey(
             parts=tuple(parts),
             ending=source.ending,
             packing=source.packing,
             texts=source.columns.texts,
-            others=tuple(sorted(others)),
-            digest=whole.hexdigest(),
+            others=tuple(sorted(other_fields)),
+            digest=file_hash.hexdigest(),
         )
 
 
-def _digest_file(path: str | Path, into: Any) -> None:
+def _hash_file(path: str | Path, hasher: Any) -> None:
     """Digests all bytes of a file."""
-    with formats.opened(path) as stream:
+    with formats.open_file(path) as stream:
         while block := stream.read(1 << 20):
-            into.update(block)
+            hasher.update(block)
 
 
-def rows_digest(key: bytes) -> Any:
-    """Returns a keyed hash object for rows; see `digest`.
+def build_row_hash(key: bytes) -> Any:
+    """Returns a keyed hash object for rows; see `update_hash`.
 
     Only whoever has the key can check a guess with it.
     """
     return blake2b(key=key, digest_size=16, person=b"tv/rows")
 
 
-def digest(into: Any, batch: Batch, names: Iterable[str]) -> int:
+def update_hash(hasher: Any, batch: Batch, names: Iterable[str]) -> int:
     """Adds the values of rows to a hash, and counts characters."""
     characters = 0
     for name in names:
-        for value in batch.values(name):
+        for value in batch.get_values(name):
             content = b"" if value is None else value.encode(errors="surrogatepass")
-            into.update((0 if value is None else len(content) + 1).to_bytes(8, "little") + content)
+            hasher.update(
+                (0 if value is None else len(content) + 1).to_bytes(8, "little") + content
+            )
             characters += len(content)
     return characters
 
 
-def packed_marks(marks: bytes | bytearray) -> bytes:
+def pack_marks(marks: bytes | bytearray) -> bytes:
     """Packs marks as a .npy, sorted by their first halves."""
-    found = np.frombuffer(marks, "<u8").reshape(-1, 2)
+    array = np.frombuffer(marks, "<u8").reshape(-1, 2)
     target = BytesIO()
-    np.save(target, found[np.argsort(found[:, 0], kind="stable")], allow_pickle=False)
+    np.save(target, array[np.argsort(array[:, 0], kind="stable")], allow_pickle=False)
     return target.getvalue()
 
 
@@ -226,18 +230,19 @@ def require_unique(marks: Storage) -> None:
     """
     with TemporaryDirectory() as folder:
         paths = []
-        for name in marks.names():
+        for name in marks.list_files():
             if not name.endswith(".npy"):  # a piece of one that was being written
                 continue
             if marks.local is None:
                 (Path(folder) / name).write_bytes(marks.read(name))
             paths.append((marks.local or Path(folder)) / name)
-        found: list[Marks] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
-        twice = _has_repeats(found)
-        del found
-    if twice:
+        arrays: list[Marks] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
+        has_repeats = _has_repeats(arrays)
+        del arrays
+    if has_repeats:
         raise InputError(
-            "every row must have an id of its own, and an id occurs twice: rows of one id would not be told apart "
+            "every row must have an id of its own, and an id occurs twice: rows of one id would "
+            "not be told apart "
             "where a part is drawn again"
         )
 
@@ -247,14 +252,14 @@ def _has_repeats(marks: Sequence[Marks]) -> bool:
 
     Each array is sorted by its first halves.
     """
-    slices = max(1, -(-sum(map(len, marks)) // BUCKET))
+    slices = max(1, -(-sum(map(len, marks)) // MARKS_PER_SLICE))
     bounds = [(1 << 64) * i // slices for i in range(slices)]
     for low, high in zip(bounds, [*bounds[1:], None], strict=True):
-        some = []
-        for each in marks:
-            end = len(each) if high is None else int(np.searchsorted(each[:, 0], np.uint64(high)))
-            some.append(np.array(each[int(np.searchsorted(each[:, 0], np.uint64(low))) : end]))
-        here = np.concatenate(some) if some else np.empty((0, 2), np.uint64)
-        if len(np.unique(here, axis=0)) < len(here):
+        pieces = []
+        for array in marks:
+            end = len(array) if high is None else int(np.searchsorted(array[:, 0], np.uint64(high)))
+            pieces.append(np.array(array[int(np.searchsorted(array[:, 0], np.uint64(low))) : end]))
+        merged = np.concatenate(pieces) if pieces else np.empty((0, 2), np.uint64)
+        if len(np.unique(merged, axis=0)) < len(merged):
             return True
     return False

@@ -5,23 +5,33 @@ text.
 Not here: which group and budget a word gets (`protect`), and what replaces it (`mechanism`).
 """
 
-from textveil.detect.alive import show_progress
-from textveil.detect.detection import Detection, named_types
+from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
-from textveil.detect.detectors import detector
-from textveil.detect.markup import ranges_without_entities
-from textveil.detect.normalization import alike, core, may_be_name, parts
-from textveil.detect.occurrences import PrivateValue, Sought, beginnings, could_stand
-from textveil.detect.quantities import AGE, DATES, OLDEST, Figure
+from textveil.detect.detectors import load_detector
+from textveil.detect.markup import find_opaque_ranges
+from textveil.detect.normalization import (
+    find_core_atoms,
+    find_name_parts,
+    may_be_name,
+    normalize_value,
+)
+from textveil.detect.occurrences import (
+    PrivateValue,
+    ValueIndex,
+    get_beginnings,
+    list_possible_forms,
+)
+from textveil.detect.progress import show_progress
+from textveil.detect.quantities import AGE, DATES, MAX_AGE, Figure
 from textveil.detect.quantities import read as read_figure
 from textveil.detect.spans import (
-    LISTED,
+    LISTED_TYPE,
     NAMES,
-    PRIVATE,
-    REPEATED,
+    PRIVACY_THRESHOLD,
+    REPEATED_SOURCE,
     TYPE_NAME,
     TYPES,
-    WHOLE,
+    WHOLE_TYPE,
     Detector,
     Span,
 )
@@ -29,30 +39,30 @@ from textveil.detect.spans import (
 __all__ = [
     "AGE",
     "DATES",
-    "LISTED",
+    "LISTED_TYPE",
+    "MAX_AGE",
     "NAMES",
-    "OLDEST",
-    "PRIVATE",
-    "REPEATED",
+    "PRIVACY_THRESHOLD",
+    "REPEATED_SOURCE",
     "TYPES",
     "TYPE_NAME",
-    "WHOLE",
+    "WHOLE_TYPE",
     "Detection",
     "Detections",
     "Detector",
     "Figure",
     "PrivateValue",
-    "Sought",
     "Span",
-    "alike",
-    "beginnings",
-    "core",
-    "could_stand",
-    "detector",
+    "ValueIndex",
+    "expand_types",
+    "find_core_atoms",
+    "find_name_parts",
+    "find_opaque_ranges",
+    "get_beginnings",
+    "list_possible_forms",
+    "load_detector",
     "may_be_name",
-    "named_types",
-    "parts",
-    "ranges_without_entities",
+    "normalize_value",
     "read_figure",
     "show_progress",
 ]

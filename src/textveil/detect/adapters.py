@@ -19,11 +19,11 @@ from typing import Any, Self
 import numpy as np
 
 import textveil.models as encoder
-from textveil.config.extras import library
+from textveil.config.extras import import_library
 from textveil.detect.patterns.addresses import ROOMS, UNITS
 from textveil.detect.patterns.hosts import DATA_CENTRE
 from textveil.detect.spans import Span
-from textveil.errors import ConfigError, DetectorError, ModelError, shown
+from textveil.errors import ConfigError, DetectorError, ModelError, quote_short
 from textveil.randomness import Flags
 from textveil.table import fetch
 from textveil.text import Tokens, is_ordinary, is_public, lexicon, tokenize
@@ -31,16 +31,16 @@ from textveil.text import Tokens, is_ordinary, is_public, lexicon, tokenize
 Places = Sequence[tuple[int, int]]
 """The parts of a text in order, each as its start and end."""
 
-UNSCORED = 0.85
+DEFAULT_SCORE = 0.85
 """The score of a span whose library gives none; Presidio uses the same value."""
 
-UNNAMED = "ENTITY"
+UNNAMED_TYPE = "ENTITY"
 """The type of a label that has no letters A to Z."""
 
 PRESIDIO_PIPELINE = "en_core_web_lg"
 """The spaCy pipeline that Presidio uses by default."""
 
-QUESTIONS = (
+GLINER_LABELS = (
     "person",
     "location",
     "organization",
@@ -66,7 +66,8 @@ ALIASES = {
         "CARD": "CREDIT_CARD CREDIT_CARD_NUMBER DEBIT_CARD",
         "IBAN": "IBAN_CODE",
         "NATIONAL_ID": "SSN ITIN NINO NIF NIE NRIC_FIN TFN SIN RRN FRN PAN AADHAAR VOTER PESEL PERSONNUMMER TNIN NIN "
-        "FISCAL_CODE ID_CARD IDENTITY_CARD ID_NUMBER NATIONAL_ID_NUMBER PERSONAL_IDENTITY_CODE TAX_ID PASSPORT "
+        "FISCAL_CODE ID_CARD IDENTITY_CARD ID_NUMBER NATIONAL_ID_NUMBER PERSONAL_IDENTITY_CODE "
+        "TAX_ID PASSPORT "
         "PASSPORT_NUMBER SOCIAL_SECURITY SOCIAL_SECURITY_NUMBER",
         "IP": "IP_ADDRESS IPV4 IPV6",
         "MAC": "MAC_ADDRESS",
@@ -90,12 +91,12 @@ _SLUG = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+){2,}(?![\w-])")
 """Three or more words in small letters joined by hyphens: a branch, package or class name."""
 
 
-def type_of(label: str) -> str:
+def convert_label(label: str) -> str:
     """Returns textveil's type for another library's label.
 
     A label without such a type stays unchanged, in capitals.
     """
-    name = re.sub("[^A-Z0-9]+", "_", label.upper()).strip("_")[:64].rstrip("_") or UNNAMED
+    name = re.sub("[^A-Z0-9]+", "_", label.upper()).strip("_")[:64].rstrip("_") or UNNAMED_TYPE
     bare = re.sub("^[A-Z]{2}_", "", name)
     return ALIASES.get(name) or ALIASES.get(bare, name)
 
@@ -118,7 +119,7 @@ class TaggerDetector:
     model: encoder.Tagger = field(repr=False)
 
     @property
-    def bundled(self) -> bool:
+    def is_bundled(self) -> bool:
         """True if it is the bundled tagger, with default thresholds."""
         tagger = self.model
         return (
@@ -131,9 +132,11 @@ class TaggerDetector:
     def _is_cutting_words(self) -> bool:
         """True if it reads only the beginning of long words."""
         tagger = self.model
-        return isinstance(tagger, encoder.TokenClassifier) and tagger.model.most is not None
+        return (
+            isinstance(tagger, encoder.TokenClassifier) and tagger.model.max_characters is not None
+        )
 
-    def doubting(self, doubt: float) -> Self:
+    def copy_with_doubt(self, doubt: float) -> Self:
         """Returns a copy that also returns doubtful spans of the bundled tagger.
 
         Args:
@@ -159,14 +162,16 @@ class TaggerDetector:
         """
         tokens = tokenize(texts)
         if self._is_cutting_words and (goes_on := _mark_continuations(tokens)).any():
-            tokens = tokens.joined(goes_on)
+            tokens = tokens.join_words(goes_on)
         slugs = [sorted(_find_slugs(text)) for text in texts]
         spans = []
-        for entity in self.model.find(encoder.Ragged.of(tokens)):
+        for entity in self.model.find(encoder.Ragged.build(tokens)):
             first = int(tokens.documents[entity.text])
             words = range(first + entity.start, first + entity.end)
-            if entity.type not in encoder.DETAILS:
-                words = _trim_words(tokens.words, words.start, words.stop, type_of(entity.type))
+            if entity.type not in encoder.DETAIL_TYPES:
+                words = _trim_words(
+                    tokens.words, words.start, words.stop, convert_label(entity.type)
+                )
             elif entity.type == "HANDLE":
                 words = _trim_hyphens(tokens.words, words.start, words.stop)
             places = [
@@ -188,7 +193,7 @@ class TaggerDetector:
                         entity.text,
                         start,
                         end,
-                        type_of(entity.type),
+                        convert_label(entity.type),
                         score,
                         self.name,
                         private,
@@ -198,11 +203,11 @@ class TaggerDetector:
         return spans
 
 
-FEWEST = 200
+MIN_BASE64_CHARACTERS = 200
 """Characters from which a run of Base64 is one word: longer than keys and tokens inside a word."""
 
 _BASE64 = re.compile(
-    rf"(?<![A-Za-z0-9+/_\-])(?:(?:[A-Za-z0-9+/]{{56,}}+\r?\n)*+[A-Za-z0-9+/_\-]{{{FEWEST},}}+"
+    rf"(?<![A-Za-z0-9+/_\-])(?:(?:[A-Za-z0-9+/]{{56,}}+\r?\n)*+[A-Za-z0-9+/_\-]{{{MIN_BASE64_CHARACTERS},}}+"
     r"|(?:[A-Za-z0-9+/]{56,}+\r?\n){3,}+[A-Za-z0-9+/]*+)={0,2}(?![A-Za-z0-9+/_\-])"
 )
 _JOINTS = "+/_-"
@@ -213,7 +218,7 @@ def _mark_continuations(tokens: Tokens) -> Flags:
     """Marks the words that continue a long run of Base64, bool [T]."""
     continues = np.zeros(len(tokens.words), np.bool_)
     for b, text in enumerate(tokens.texts):
-        if len(text) < FEWEST:
+        if len(text) < MIN_BASE64_CHARACTERS:
             continue
         low, high = tokens.documents[b : b + 2].tolist()
         for run in _BASE64.finditer(text):
@@ -243,7 +248,10 @@ def _is_media(word: str, text: str, start: int) -> bool:
 
     The text before it tells: `data:image/png;base64,`.
     """
-    return len(word) >= FEWEST and _MEDIA.search(text, max(0, start - 90), start) is not None
+    return (
+        len(word) >= MIN_BASE64_CHARACTERS
+        and _MEDIA.search(text, max(0, start - 90), start) is not None
+    )
 
 
 _MEASURED = re.compile(r"-?\d+\.\d{4,}(?:,-?\d+\.\d+)*|0[xX][\da-fA-F]+")
@@ -279,7 +287,11 @@ def _drop_header(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tu
     The header is the line above; the cell is dropped if it holds only ordinary words. Other
     entities are unchanged.
     """
-    if len(parts) < 2 or type_of(type_) != "PERSON" or "\n" not in text[parts[0][1] : parts[1][0]]:
+    if (
+        len(parts) < 2
+        or convert_label(type_) != "PERSON"
+        or "\n" not in text[parts[0][1] : parts[1][0]]
+    ):
         return parts
     line = text.rfind("\n", 0, parts[0][0]) + 1
     if not _CELLS.fullmatch(text, line, parts[0][0]) or text[max(0, line - 2) : line] not in (
@@ -288,7 +300,7 @@ def _drop_header(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tu
     ):
         return parts
     first = text[slice(*parts[0])].lower().split()
-    return parts[all(is_ordinary(word) and word not in lexicon.lists()[0] for word in first) :]
+    return parts[all(is_ordinary(word) and word not in lexicon.read_lists()[0] for word in first) :]
 
 
 def _trim_hyphens(words: Sequence[str], start: int, end: int) -> range:
@@ -309,7 +321,7 @@ def _find_slugs(text: str) -> Iterator[tuple[int, int]]:
         if any(map(_is_name, slug[0].split("-"))):
             continue
         tokens = tokenize([slug[0]])
-        if not (lexicon.marks(tokens.words, tokens.documents) & lexicon.PLACE).all():
+        if not (lexicon.mark_words(tokens.words, tokens.documents) & lexicon.PLACE_MARK).all():
             yield slug.span()
 
 
@@ -326,7 +338,7 @@ def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs
         return False
     first, last = slugs[at]
     inside = first <= start and end <= last
-    if entity.type in encoder.DETAILS:
+    if entity.type in encoder.DETAIL_TYPES:
         return inside and (start, end) != (first, last)
     return inside or not any(word != word.lower() or _is_name(word) for word in words)
 
@@ -341,7 +353,7 @@ def _is_call(text: str, start: int, end: int) -> bool:
 
 def _is_name(word: str) -> bool:
     """True if a word is a listed name and no ordinary word."""
-    return word.lower() in lexicon.lists()[0] and not is_ordinary(word)
+    return word.lower() in lexicon.read_lists()[0] and not is_ordinary(word)
 
 
 def _join_words(text: str, places: Places) -> Iterator[tuple[int, int]]:
@@ -411,10 +423,18 @@ class Spacy:
         documents = list(self.pipeline.pipe(texts))
         if [document.text for document in documents] != list(texts):
             raise DetectorError(
-                f"the detector {self.name} dropped or changed a text; it must return every text as is"
+                f"the detector {self.name} dropped or changed a text; it must return every text "
+                "as is"
             )
         return [
-            Span(b, entity.start_char, entity.end_char, type_of(entity.label_), UNSCORED, self.name)
+            Span(
+                b,
+                entity.start_char,
+                entity.end_char,
+                convert_label(entity.label_),
+                DEFAULT_SCORE,
+                self.name,
+            )
             for b, document in enumerate(documents)
             for entity in [
                 *document.ents,
@@ -431,13 +451,14 @@ def load_spacy(pipeline: str) -> Spacy:
         ConfigError: there is no such pipeline.
         ModelError: it cannot be loaded.
     """
-    spacy = library("spacy")
+    spacy = import_library("spacy")
     _check_pipeline(spacy, pipeline)
     try:
         loaded = spacy.load(pipeline)
     except Exception as error:  # of many kinds, none with user text in it
         raise ModelError(
-            f"could not load the spaCy pipeline {shown(pipeline)} ({type(error).__name__}); install what it needs"
+            f"could not load the spaCy pipeline {quote_short(pipeline)} ({type(error).__name__}); "
+            "install what it needs"
         ) from error
     return Spacy(name=f"spacy:{Path(pipeline).name}", pipeline=loaded)
 
@@ -447,7 +468,7 @@ def _check_pipeline(spacy: Any, source: str) -> None:
         spacy.util.is_package(source) or os.path.isdir(source)
     ):  # Path would raise for a very long name
         raise ConfigError(
-            f"the spaCy pipeline {shown(source)} is neither installed nor a folder; "
+            f"the spaCy pipeline {quote_short(source)} is neither installed nor a folder; "
             "install it with python -m spacy download NAME"
         )
 
@@ -470,7 +491,14 @@ class Stanza:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """Finds the entities of all texts."""
         return [
-            Span(b, entity.start_char, entity.end_char, type_of(entity.type), UNSCORED, self.name)
+            Span(
+                b,
+                entity.start_char,
+                entity.end_char,
+                convert_label(entity.type),
+                DEFAULT_SCORE,
+                self.name,
+            )
             for b, text in enumerate(texts)
             if text.strip()
             for entity in self.pipeline(text).ents
@@ -486,14 +514,14 @@ def load_stanza(language: str) -> Stanza:
         MissingExtra: stanza is not installed.
         ModelError: the models are missing.
     """
-    stanza = library("stanza")
+    stanza = import_library("stanza")
     try:
         pipeline = stanza.Pipeline(
             language, processors="tokenize,ner", download_method=None, verbose=False, use_gpu=False
         )
     except Exception as error:  # of many kinds, none with user text in it
         raise ModelError(
-            f"could not load stanza's models for {shown(language)} ({type(error).__name__}); "
+            f"could not load stanza's models for {quote_short(language)} ({type(error).__name__}); "
             "get them with stanza.download(LANGUAGE)"
         ) from error
     return Stanza(name=f"stanza:{language}", pipeline=pipeline)
@@ -518,7 +546,7 @@ class Gliner:
 
     name: str
     model: Any = field(repr=False)
-    labels: tuple[str, ...] = QUESTIONS
+    labels: tuple[str, ...] = GLINER_LABELS
     threshold: float = 0.3
     batch: int = 8
 
@@ -558,7 +586,7 @@ class Gliner:
                 b,
                 start + entity["start"],
                 start + entity["end"],
-                type_of(entity["label"]),
+                convert_label(entity["label"]),
                 entity["score"],
                 self.name,
             )
@@ -620,10 +648,10 @@ def load_gliner(model: str | Path) -> Gliner:
         MissingExtra: gliner is not installed.
         ModelError: there is no such model.
     """
-    gliner = library("gliner")
+    gliner = import_library("gliner")
 
-    def load(where: str, local: bool) -> Any:
-        return gliner.GLiNER.from_pretrained(where, local_files_only=local)
+    def load(location: str, local: bool) -> Any:
+        return gliner.GLiNER.from_pretrained(location, local_files_only=local)
 
     name, loaded = fetch(model, "GLiNER model", load)
     return Gliner(name=f"gliner:{name}", model=loaded)
@@ -651,15 +679,22 @@ class Presidio:
     language: str = "en"
 
     def __post_init__(self) -> None:
-        library("tldextract.tldextract").TLD_EXTRACTOR.suffix_list_urls = ()
+        import_library("tldextract.tldextract").TLD_EXTRACTOR.suffix_list_urls = ()
         # Presidio looks this name up in its module before the builtins; an empty tuple catches
         # nothing.
-        library("presidio_analyzer.pattern_recognizer").TimeoutError = ()
+        import_library("presidio_analyzer.pattern_recognizer").TimeoutError = ()
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """Finds the analyzer's entities in all texts."""
         return [
-            Span(b, entity.start, entity.end, type_of(entity.entity_type), entity.score, self.name)
+            Span(
+                b,
+                entity.start,
+                entity.end,
+                convert_label(entity.entity_type),
+                entity.score,
+                self.name,
+            )
             for b, text in enumerate(texts)
             for entity in self.analyzer.analyze(text=text, language=self.language)
         ]
@@ -676,9 +711,9 @@ def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
         MissingExtra: Presidio is not installed.
         ConfigError: there is no such pipeline.
     """
-    presidio = library("presidio_analyzer")
-    _check_pipeline(library("spacy"), pipeline)
-    engine = library("presidio_analyzer.nlp_engine").NlpEngineProvider(
+    presidio = import_library("presidio_analyzer")
+    _check_pipeline(import_library("spacy"), pipeline)
+    engine = import_library("presidio_analyzer.nlp_engine").NlpEngineProvider(
         nlp_configuration={
             "nlp_engine_name": "spacy",
             "models": [{"lang_code": "en", "model_name": pipeline}],

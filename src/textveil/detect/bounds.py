@@ -2,7 +2,7 @@
 
 In: a text, and spans that any detector found in it. Out: its `Bounds`; the spans within them.
 Not here: the meaning of escapes (`encodings`), the detectors, and where words are cut
-(`textveil.text.Tokens.cut`).
+(`textveil.text.Tokens.split_words`).
 
 Walls are places that no span includes: separators and quotes of tables, quotes of strings in code
 and data, tags, marks of Markdown, the text between a value and the key of the next line, fields of
@@ -18,30 +18,30 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
-from textveil.detect.encodings import BREAK, EscapeUnit, strings_in, units
-from textveil.detect.name_bounds import bounds as without_titles
+from textveil.detect.encodings import BREAK, EscapeUnit, find_escape_units, find_strings
+from textveil.detect.name_bounds import find_name_bounds as without_titles
 from textveil.detect.name_bounds import is_title
-from textveil.detect.spans import LISTED, NAMES, TYPES, Span
-from textveil.text import Late, lexicon, vocabulary
+from textveil.detect.spans import LISTED_TYPE, NAMES, TYPES, Span
+from textveil.text import LazyPattern, lexicon, vocabulary
 
-FEWEST = 5
+MIN_PART_CHARACTERS = 5
 """The fewest letters and digits of a number's part between walls."""
 
-MEANT = ("lists", "spread")
+UNTRIMMED_SOURCES = ("lists", "spread")
 """Detectors whose spans are kept in all their parts."""
 
-_UNBROKEN = frozenset(
+_SPACELESS_TYPES = frozenset(
     ("SECRET", "HANDLE", "ID", "ACCOUNT", "BOOKING", "EMAIL", "URL", "HOST", "IP", "MAC", "CRYPTO")
 )
 """Types whose values hold no space where an equals sign assigns them."""
-_DATED = ("DATE", "BIRTH_DATE", "AGE", "COORDINATES")
-_PLACES = ("ADDRESS", "LOCATION", "ORGANIZATION")
+_DATE_TYPES = ("DATE", "BIRTH_DATE", "AGE", "COORDINATES")
+_PLACE_TYPES = ("ADDRESS", "LOCATION", "ORGANIZATION")
 """Types of names with abbreviated words: "os. Kolorowe", "Sok. No: 27"."""
 
-_WORDY = frozenset((*NAMES, "ADDRESS", *_DATED))
+_WORD_TYPES = frozenset((*NAMES, "ADDRESS", *_DATE_TYPES))
 """Types whose values consist of words or have numbers with a full stop."""
 
-_IN_SENTENCES = frozenset(TYPES) - {LISTED, "SECRET"}
+_SENTENCE_TYPES = frozenset(TYPES) - {LISTED_TYPE, "SECRET"}
 """Types whose values stay within one sentence."""
 
 Place = tuple[int, int]
@@ -62,7 +62,7 @@ class Bounds:
     gaps: Sequence[Place] = field(default=(), repr=False)
     units: Sequence[EscapeUnit] = field(default=(), repr=False)
 
-    def edges(self, start: int, end: int) -> Iterator[int]:
+    def find_edges(self, start: int, end: int) -> Iterator[int]:
         """Finds the edges of walls and escapes inside a range."""
         for places in (self.walls, self.gaps, self.units):
             yield from (
@@ -73,9 +73,9 @@ class Bounds:
             )
 
 
-def bounds_of(text: str) -> Bounds:
+def compute_bounds(text: str) -> Bounds:
     """Computes the bounds of a text, in time linear in it."""
-    escapes = units(text)
+    escapes = find_escape_units(text)
     cells = [*_find_separators(text)]
     walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
     wall_set = {*walls}
@@ -94,30 +94,30 @@ def bounds_of(text: str) -> Bounds:
     return Bounds(walls=_join_walls(walls), gaps=gaps, units=escapes)
 
 
-def bounds_in(text: str, held: dict[str, Bounds]) -> Bounds:
+def get_bounds(text: str, cache: dict[str, Bounds]) -> Bounds:
     """Returns the bounds of a text, computed once per cache."""
-    if text not in held:
-        held[text] = bounds_of(text)
-    return held[text]
+    if text not in cache:
+        cache[text] = compute_bounds(text)
+    return cache[text]
 
 
 def bind(
-    spans: Sequence[Span], texts: Sequence[str], held: dict[str, Bounds] | None = None
+    spans: Sequence[Span], texts: Sequence[str], cache: dict[str, Bounds] | None = None
 ) -> list[Span]:
     """Fits spans to the bounds of their texts: trims, divides, drops.
 
     Args:
         spans: spans of these texts.
         texts: B texts.
-        held: the known bounds of texts, to which these are added; None without any.
+        cache: the known bounds of texts, to which these are added; None without any.
 
     Returns:
         The spans in order of their texts.
     """
-    held = {} if held is None else held
+    cache = {} if cache is None else cache
     bound_spans: list[Span] = []
     for b, text_spans in groupby(sorted(spans), key=lambda span: span.text):
-        text_bounds = bounds_in(texts[b], held)
+        text_bounds = get_bounds(texts[b], cache)
         parts: dict[tuple[Any, ...], list[Place]] = {}
         for span in text_spans:
             if span.source == "session":
@@ -135,7 +135,7 @@ def bind(
     return bound_spans
 
 
-def divided(text: str) -> str:
+def replace_separators(text: str) -> str:
     """Replaces separators of row values by `BREAK`, so each is read alone."""
     if not any(sign in text for sign in ",;\t="):
         return text
@@ -171,9 +171,9 @@ def _divide(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
         _move_edge(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1))
     )
     walls = [place[:2] for place in _select_places(bounds.walls, start, end)]
-    gaps = _select_places(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
+    gaps = _select_places(bounds.gaps, start, end) if span.type in _SPACELESS_TYPES else ()
     walls += gaps
-    ends = _find_sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
+    ends = _find_sentence_ends(text, start, end, span.type) if span.type in _SENTENCE_TYPES else []
     if (
         ends and span.type == "PERSON" and span.source == "structure"
     ):  # a phrase names one: "I am Bo Ash. Our dog"
@@ -187,7 +187,7 @@ def _divide(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
         if first < last
     ]
     if walls:
-        parts = [part for part in parts if not _is_bit(part, span, text)] or parts
+        parts = [part for part in parts if not _is_word_rest(part, span, text)] or parts
     if gaps and span.type != "SECRET":
         parts = [
             part
@@ -213,7 +213,7 @@ def _move_edge(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
     """
     at = bisect_right(units, place, key=lambda unit: unit.end)
     if at < len(units) and units[at].start < place:
-        return units[at].start if units[at].tells == (inward > 0) else units[at].end
+        return units[at].start if units[at].is_meaningful == (inward > 0) else units[at].end
     return place
 
 
@@ -227,7 +227,7 @@ def _trim_range(
     at = bisect_left(units, start, key=lambda unit: unit.start)
     while start < end:
         if at < len(units) and units[at].start == start:
-            if units[at].tells:
+            if units[at].is_meaningful:
                 break
             start, at = units[at].end, at + 1
         elif text[start].isspace() or not (whole or text[start].isalnum() or text[start] in "+@#"):
@@ -237,7 +237,7 @@ def _trim_range(
     at = bisect_right(units, end, key=lambda unit: unit.end) - 1
     while start < end:
         if at >= 0 and units[at].end == end:
-            if units[at].tells:
+            if units[at].is_meaningful:
                 break
             end, at = units[at].start, at - 1
         elif text[end - 1].isspace() or not (whole or text[end - 1].isalnum()):
@@ -247,7 +247,7 @@ def _trim_range(
     return start, end
 
 
-def _is_bit(part: Span, span: Span, text: str) -> bool:
+def _is_word_rest(part: Span, span: Span, text: str) -> bool:
     """True if a part is the rest of a divided word.
 
     The span only reaches into that word.
@@ -271,31 +271,31 @@ def _is_private(span: Span, text: str) -> bool:
     Ordinary words beside a name are not, nor are a few digits beside a number.
     """
     value = text[span.start : span.end]
-    if span.type not in TYPES or span.source in MEANT:
+    if span.type not in TYPES or span.source in UNTRIMMED_SOURCES:
         return any(map(str.isalnum, value))
     if span.type in (*NAMES, "ADDRESS"):
         named = span.type == "PERSON" and without_titles("PERSON", value)[0] > 0
-        return any(map(str.isalnum, value)) and (named or not lexicon.all_ordinary(value))
-    if span.type in _DATED:
+        return any(map(str.isalnum, value)) and (named or not lexicon.is_all_ordinary(value))
+    if span.type in _DATE_TYPES:
         return any(map(str.isdigit, value))
-    return sum(map(str.isalnum, value)) >= FEWEST
+    return sum(map(str.isalnum, value)) >= MIN_PART_CHARACTERS
 
 
 # ---- sentences -----------------------------------------------------------------------------------
 
-_STOP = Late(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔]\s*+|\n[ \t\r]*+\n\s*+")
-_LAST = Late(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
-_NEXT = Late(r"[\"'“„«(¿¡*_\[]{0,2}+[\p{L}\p{M}\p{N}]++\.?")
+_STOP = LazyPattern(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔]\s*+|\n[ \t\r]*+\n\s*+")
+_LAST = LazyPattern(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
+_NEXT = LazyPattern(r"[\"'“„«(¿¡*_\[]{0,2}+[\p{L}\p{M}\p{N}]++\.?")
 _OPENING = "\"'“„«(¿¡*_["
-_BEGINS = Late(r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})")
-_LOOKED_AT = 40
+_BEGINS = LazyPattern(r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})")
+_MAX_WORD_CHARACTERS = 40
 
 
 def _find_sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
     """Finds sentence ends in a range: punctuation and the whitespace behind it."""
     ends = []
     for stop in _STOP.finditer(text, start, end):
-        last = _LAST.search(text, max(0, stop.start() - _LOOKED_AT), stop.start())
+        last = _LAST.search(text, max(0, stop.start() - _MAX_WORD_CHARACTERS), stop.start())
         following = _NEXT.match(text, stop.end())
         if stop[0].isspace() or (
             last and following and _is_sentence_end(last[0], stop[0], following[0], type_)
@@ -308,17 +308,17 @@ def _is_sentence_end(last: str, stop: str, following: str, type_: str) -> bool:
     """True if a sentence ends between two words."""
     if stop[0] != ".":
         return True
-    begins, wordy = _BEGINS.match(following.lstrip(_OPENING)), type_ in _WORDY
-    if begins is None or last.lower() in vocabulary.words("abbreviations") or is_title(last):
+    begins, wordy = _BEGINS.match(following.lstrip(_OPENING)), type_ in _WORD_TYPES
+    if begins is None or last.lower() in vocabulary.get_words("abbreviations") or is_title(last):
         return False
     if last.isdigit():  # "4711-22. Call us", but "am 3. Mai"
         return not wordy or (
-            len(last) > 2 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])
+            len(last) > 2 and type_ not in _PLACE_TYPES and lexicon.is_all_ordinary(begins[0])
         )
     if len(last) > 3:
         return True
     return (
-        len(last) > 1 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])
+        len(last) > 1 and type_ not in _PLACE_TYPES and lexicon.is_all_ordinary(begins[0])
     )  # "Bob. My dog", "St. Gallen"
 
 
@@ -467,7 +467,7 @@ The group is the space behind it. Digits stand in the value or follow it.
 
 def _find_quotes(text: str) -> Iterator[Place]:
     """Finds the quotes of strings in code and data, not in prose."""
-    for string in strings_in(text):
+    for string in find_strings(text):
         if string.is_value:
             yield string.start, string.inner[0]
             yield string.inner[1], string.end
@@ -500,12 +500,12 @@ def _find_tags(text: str) -> Iterator[Place]:
         yield at, end
 
 
-def _is_tag(written: str, name: str, text: str) -> bool:
+def _is_tag(tag: str, name: str, text: str) -> bool:
     return (
-        "=" in written
-        or written[1] == "/"
-        or written[-2] == "/"
-        or name.lower() in vocabulary.words("html_elements")
+        "=" in tag
+        or tag[1] == "/"
+        or tag[-2] == "/"
+        or name.lower() in vocabulary.get_words("html_elements")
         or f"</{name}" in text
     )
 

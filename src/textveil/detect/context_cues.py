@@ -10,15 +10,15 @@ from functools import cache
 
 import regex
 
-from textveil.text import Late, vocabulary
+from textveil.text import LazyPattern, vocabulary
 
-REACH = 60
+CUE_WINDOW = 60
 """The number of characters before and behind a name that are searched for cues."""
 
 _RELATION = (
     r"(?<!\w)(?:\L<own>)[ ](?:[\p{L}-]+[ ])?(?:\L<who>)(?:'s)?,?[ ]\Z|(?<!\w)(?:\L<whose>)[ ]\Z"
 )
-_BESIDE = (
+_APPOSITION = (
     r"[ ]?[,(\p{Pd}][ ]?(?:(?:\L<own>)[ ](?:[\p{L}-]+[ ])?(?:\L<who>)|\L<whose>)"
     r"(?=[ ]?[,;.:!?)\n\p{Pd}]|\Z)"
 )
@@ -29,9 +29,9 @@ def _compile(expression: str) -> regex.Pattern[str]:
     return regex.compile(
         expression,
         regex.IGNORECASE,
-        own=vocabulary.words("possessives"),
-        who=vocabulary.words("relations"),
-        whose=vocabulary.words("own_relations"),
+        own=vocabulary.get_words("possessives"),
+        who=vocabulary.get_words("relations"),
+        whose=vocabulary.get_words("own_relations"),
     )
 
 
@@ -43,7 +43,7 @@ def is_relation(before: str) -> bool:
     return _compile(_RELATION).search(before) is not None
 
 
-_OWES = Late(
+_OWES = LazyPattern(
     r"[^.!?\n]{0,50}? \b (?: owes?[ ](?:us|me) | schuldet[ ](?:uns|mir) | (?:nous|me)[ ]doit | (?:nos|me)[ ]debe"
     r" | (?:ci|mi|nos|me)[ ]deve ) [ ] [^.!?\n]{0,20}? \d",
     regex.IGNORECASE | regex.VERBOSE,
@@ -56,17 +56,17 @@ def is_beside_relation(behind: str) -> bool:
     An apposition stands between punctuation, as in "Rose, my boss, is ill"; a debt is a sum owed to
     the writer, as in "Rose owes me 50".
     """
-    return _compile(_BESIDE).match(behind) is not None or _OWES.match(behind) is not None
+    return _compile(_APPOSITION).match(behind) is not None or _OWES.match(behind) is not None
 
 
-_ILLNESS = Late(
+_ILLNESS = LazyPattern(
     r"""(?<!\w) (?: diagnos(?:ed[ ]with|is[ ]of) | suffer(?:s|ed|ing)?[ ]from | morbus | erkrankt[ ]an
       | (?: maladie | syndrome | enfermedad | enf\. | síndrome | doença ) [ ] de
       | (?: malattia | sindrome | morbo ) [ ] di | (?: ziekte | syndroom ) [ ] van | chorob[aęy] | zespół | zespołem
       ) [ ] \Z""",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_OF_AN_ILLNESS = Late(
+_OF_AN_ILLNESS = LazyPattern(
     r"['’]s[ ](?:disease|syndrome|palsy|lymphoma|thyroiditis|sarcoma|contracture)\b"
 )
 
@@ -76,6 +76,6 @@ def is_illness(before: str, name: str, behind: str) -> bool:
 
     Examples are "diagnosed with Hashimoto's" and "Parkinson's disease".
     """
-    if name.lower() not in vocabulary.words("eponyms") or is_beside_relation(behind):
+    if name.lower() not in vocabulary.get_words("eponyms") or is_beside_relation(behind):
         return False
     return _ILLNESS.search(before) is not None or _OF_AN_ILLNESS.match(behind) is not None

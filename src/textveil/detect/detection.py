@@ -1,4 +1,4 @@
-"""Detection: finds the private spans of a batch. Make one with `of`.
+"""Detection: finds the private spans of a batch. Make one with `build`.
 
 In: options, the tokens of a batch. Out: `Detections`.
 Not here: the stages (`stages`), and which group and budget a span's words get (`textveil.protect`).
@@ -13,29 +13,32 @@ from typing import Self, TypeGuard
 from textveil.config import ProtectOptions
 from textveil.detect import stages
 from textveil.detect.adapters import TaggerDetector
+from textveil.detect.detection_cache import Memory
 from textveil.detect.detections import Detections, Settings
-from textveil.detect.detectors import detector
+from textveil.detect.detectors import load_detector
 from textveil.detect.lists import Lists
-from textveil.detect.memory import Memory
-from textveil.detect.occurrences import Sought
+from textveil.detect.occurrences import ValueIndex
 from textveil.detect.scoring import DOUBT
 from textveil.detect.spans import (
     IDENTIFIERS,
-    LISTED,
+    LISTED_TYPE,
     NAMES,
-    OWN,
+    OWN_DETECTORS,
     TYPES,
-    WHOLE,
+    WHOLE_TYPE,
     Detector,
     Span,
 )
-from textveil.detect.unmeasured import Unmeasured, unmeasured
+from textveil.detect.unmeasured import Unmeasured, list_unmeasured
 from textveil.detect.visibility import is_at_level
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.randomness import Flags
 from textveil.text import Tokens
 
-KEYED, LISTING = frozenset(("patterns", "structure")), frozenset(("lists", "unmeasured"))
+KEY_DETECTORS, LIST_DETECTORS = (
+    frozenset(("patterns", "structure")),
+    frozenset(("lists", "unmeasured")),
+)
 """Detectors that find names only behind a key; and those that find what a user lists, or whole
 texts."""
 
@@ -53,7 +56,7 @@ class Detection:
     settings: Settings
 
     @classmethod
-    def of(cls, options: ProtectOptions, *, moves_ages: bool = False) -> Self:
+    def build(cls, options: ProtectOptions, *, moves_ages: bool = False) -> Self:
         """Makes the detection that these options ask for.
 
         Args:
@@ -65,7 +68,7 @@ class Detection:
             ConfigError: `protect.detectors` holds an object that is no detector.
         """
         detectors: list[Detector] = [
-            detector(entry) if isinstance(entry, str) else entry for entry in options.detectors
+            load_detector(entry) if isinstance(entry, str) else entry for entry in options.detectors
         ]
         if any(not isinstance(entry, Detector) for entry in detectors):
             raise ConfigError(
@@ -78,14 +81,16 @@ class Detection:
         scores = options.level != "names" and any(map(_is_bundled, detectors))
         if scores:
             detectors = [
-                entry.doubting(DOUBT) if _is_bundled(entry) else entry for entry in detectors
+                entry.copy_with_doubt(DOUBT) if _is_bundled(entry) else entry for entry in detectors
             ]
         never = options.never or options.never_matching
         settings = Settings(
             detectors=tuple(detectors),
             timeout=options.timeout,
             level=options.level,
-            types=None if "all" in options.types else _select_types(options) | {LISTED, WHOLE},
+            types=None
+            if "all" in options.types
+            else _select_types(options) | {LISTED_TYPE, WHOLE_TYPE},
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scores=scores,
             moves_ages=moves_ages,
@@ -93,16 +98,16 @@ class Detection:
         return cls(options=options, settings=settings)
 
     @property
-    def finds_names(self) -> bool:
+    def can_find_names(self) -> bool:
         """True if names are found without a key, or none are wanted."""
-        names = {entry.name for entry in self.settings.detectors} - LISTING
+        names = {entry.name for entry in self.settings.detectors} - LIST_DETECTORS
         types = self.settings.types
-        asked = types is None or not types.isdisjoint(NAMES)
-        if self.settings.level == "identifiers" or not asked or not names:
+        wants_names = types is None or not types.isdisjoint(NAMES)
+        if self.settings.level == "identifiers" or not wants_names or not names:
             return True
-        return not names <= KEYED
+        return not names <= KEY_DETECTORS
 
-    def remembering(self) -> Self:
+    def copy_with_memory(self) -> Self:
         """Returns a copy that searches equal texts only once."""
         return replace(self, settings=replace(self.settings, memory=Memory()))
 
@@ -114,9 +119,10 @@ class Detection:
         """
         if self.options.unmeasured != "refuse":
             return
-        if named := sorted({*chain.from_iterable(self.unmeasured(texts))}):
+        if unmeasured_names := sorted({*chain.from_iterable(self.list_unmeasured(texts))}):
             raise InputError(
-                f"nothing is released: recall was not measured for {' and '.join(named)} text; take it out, or set "
+                "nothing is released: recall was not measured for "
+                f"{' and '.join(unmeasured_names)} text; take it out, or set "
                 "protect.unmeasured to strict, which hides it, or say, which lets it pass"
             )
 
@@ -132,7 +138,7 @@ class Detection:
         """
         detections = Detections(tokens=tokens, important=important)
         try:
-            return stages.run(stages.STAGES, detections, self.settings)
+            return stages.run_stages(stages.STAGES, detections, self.settings)
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
@@ -144,55 +150,56 @@ class Detection:
             return replace(detections, failed=True)
 
     def propagate(
-        self, found: Detections, known: Sought | None, reserved: Iterable[Span] = ()
+        self, detections: Detections, known_values: ValueIndex | None, reserved: Iterable[Span] = ()
     ) -> Detections:
         """Adds every other occurrence of the detected values in these texts.
 
         Args:
-            found: the detections of the texts.
-            known: the values that a session found earlier, to which new values are added; None
+            detections: the detections of the texts.
+            known_values: the values that a session found earlier, to which new values are added;
+                None
                 without a session.
             reserved: further spans that must be protected.
         """
-        if found.failed:
-            return found
-        settings = replace(self.settings, known=known, reserved=tuple(reserved))
-        return stages.run(stages.PROPAGATING, found, settings)
+        if detections.failed:
+            return detections
+        settings = replace(self.settings, known_values=known_values, reserved=tuple(reserved))
+        return stages.run_stages(stages.PROPAGATING, detections, settings)
 
     def is_at_level(self, span: Span) -> bool:
         """Says whether `protect.level` counts a span as sensitive."""
         return is_at_level(span, self.options.level)
 
-    def staying(self, found: Detections) -> tuple[Span, ...]:
+    def merge_unchanged(self, detections: Detections) -> tuple[Span, ...]:
         """Merges the detected spans that are left unchanged.
 
         These are spans that are not sensitive, and those that the user never wants protected.
         """
-        stays = replace(found, spans=(*found.others, *found.spared))
-        return stages.run(stages.MERGING, stays, self.settings).spans
+        unchanged = replace(detections, spans=(*detections.public_spans, *detections.spared))
+        return stages.run_stages(stages.MERGING, unchanged, self.settings).spans
 
-    def unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    def list_unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Names the unmeasured scripts and languages of each text.
 
         The result is empty without detectors, and where labels are drawn by randomised response:
         naming a language would reveal something about the words.
         """
         silent = not self.settings.detectors or self.options.labels == "randomised"
-        return [() if silent else unmeasured(text) for text in texts]
+        return [() if silent else list_unmeasured(text) for text in texts]
 
 
 def _is_bundled(candidate: Detector) -> TypeGuard[TaggerDetector]:
-    return isinstance(candidate, TaggerDetector) and candidate.bundled
+    return isinstance(candidate, TaggerDetector) and candidate.is_bundled
 
 
-def named_types(given: Sequence[str], option: str) -> frozenset[str]:
+def expand_types(type_names: Sequence[str], option: str) -> frozenset[str]:
     """Expands "identifiers" and "names" in a list of type names.
 
     Raises:
         UnknownName: a name is not in capital letters.
     """
     types: set[str] = set()
-    for name in given:
+    for name in type_names:
         if name not in ("identifiers", "names") and not str(name).isupper():
             raise UnknownName(
                 f"type for {option}",
@@ -209,9 +216,9 @@ def _select_types(options: ProtectOptions) -> frozenset[str]:
     Raises:
         UnknownName: no detector in use can find one of the types, so it would hide nothing.
     """
-    types = named_types(options.types, "protect.types")
+    types = expand_types(options.types, "protect.types")
     unknown = sorted(types - {*TYPES})
-    if unknown and all(name in OWN for name in options.detectors):
+    if unknown and all(name in OWN_DETECTORS for name in options.detectors):
         raise UnknownName(
             "type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES)
         )

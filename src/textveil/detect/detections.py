@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from textveil.detect.bounds import Bounds
+from textveil.detect.detection_cache import Memory
 from textveil.detect.lists import Lists
-from textveil.detect.memory import Memory
-from textveil.detect.occurrences import PrivateValue, Sought
+from textveil.detect.occurrences import PrivateValue, ValueIndex
 from textveil.detect.spans import Detector, Span
 from textveil.randomness import Flags, Ints
 from textveil.text import Tokens
@@ -25,7 +25,7 @@ class Detections:
         important: bool [N], words that matter to the task; kept aligned with the tokens when words
             are cut.
         spans: the sensitive spans; after the last stage no word is in two of them.
-        others: detected spans that are not sensitive: public, or passed by `protect.level`.
+        public_spans: detected spans that are not sensitive: public, or passed by `protect.level`.
         spared: spans that would be sensitive, but that the user listed as never protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
         bounds: the structural bounds by text, filled when first needed.
@@ -37,24 +37,24 @@ class Detections:
     tokens: Tokens
     important: Flags
     spans: tuple[Span, ...] = ()
-    others: tuple[Span, ...] = ()
+    public_spans: tuple[Span, ...] = ()
     spared: tuple[Span, ...] = ()
     failed: bool = False
     bounds: dict[str, Bounds] = field(default_factory=dict)
     repeats: Ints | None = None
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()
 
-    def whole(self) -> "Detections":
+    def expand(self) -> "Detections":
         """Expands the detections of distinct texts to all texts of the batch."""
         which = self.repeats
         if which is None:
             return self
         return replace(
             self,
-            tokens=self.tokens.of(which),
-            important=self.important[self.tokens.places(which)],
+            tokens=self.tokens.select(which),
+            important=self.important[self.tokens.list_words(which)],
             spans=_copy_spans(self.spans, which),
-            others=_copy_spans(self.others, which),
+            public_spans=_copy_spans(self.public_spans, which),
             spared=_copy_spans(self.spared, which),
             new_values=tuple(self.new_values[b] for b in which.tolist() if self.new_values),
             repeats=None,
@@ -85,7 +85,8 @@ class Settings:
         scores: whether spans are scored by the rest of their texts; the bundled tagger then also
             returns doubtful spans.
         moves_ages: whether ages are moved.
-        known: the private values of earlier texts, to which new values are added; None to remember
+        known_values: the private values of earlier texts, to which new values are added; None to
+            remember
             nothing.
         reserved: spans that must be protected, whatever detectors find.
     """
@@ -98,5 +99,5 @@ class Settings:
     never: Lists | None = field(default=None, repr=False)
     scores: bool = False
     moves_ages: bool = False
-    known: Sought | None = field(default=None, repr=False)
+    known_values: ValueIndex | None = field(default=None, repr=False)
     reserved: tuple[Span, ...] = field(default=(), repr=False)

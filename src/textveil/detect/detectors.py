@@ -19,19 +19,24 @@ from threading import Thread
 from typing import Any
 
 from textveil.config import registry
-from textveil.detect.alive import HEARS
-from textveil.detect.encodings import encoded_in, read, without_words, written
-from textveil.detect.memory import Memory
+from textveil.detect.detection_cache import Memory
+from textveil.detect.encodings import (
+    blank_encoded_words,
+    decode_escapes,
+    decode_parts,
+    map_to_original,
+)
+from textveil.detect.progress import DETECTION_LISTENER
 from textveil.detect.spans import TYPE_NAME, Detector, Span
-from textveil.errors import ConfigError, DetectorError, TextveilError, shown
-from textveil.models import LISTENER, Evidence
+from textveil.errors import ConfigError, DetectorError, TextveilError, quote_short
+from textveil.models import PROGRESS_LISTENER, Evidence
 from textveil.text import check_texts
 
 # ---- by name -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16)
-def detector(name: str) -> Detector:
+def load_detector(name: str) -> Detector:
     """Returns a detector by name, loaded once per process.
 
     Args:
@@ -56,12 +61,14 @@ def detector(name: str) -> Detector:
         forms = [kind] * optional + (
             [] if argument is None else [f"{kind}:{argument.name.upper()}"]
         )
-        raise ConfigError(f"write this detector as {' or '.join(forms)}; got {shown(name)}")
+        raise ConfigError(f"write this detector as {' or '.join(forms)}; got {quote_short(name)}")
     instance = _make_detector(kind, make, (suffix,) if suffix else ())
     if not isinstance(instance, Detector):
         raise ConfigError(
-            f"a detector needs a name and find(texts), and the {type(instance).__name__} that the package "
-            f"{registry.entry('detector', kind).package} registers as {kind!r} lacks them; fix or remove that package"
+            f"a detector needs a name and find(texts), and the {type(instance).__name__} that the "
+            "package "
+            f"{registry.find_entry('detector', kind).package} registers as {kind!r} lacks them; "
+            "fix or remove that package"
         )
     return instance
 
@@ -80,7 +87,7 @@ def _get_parameter(make: Callable[..., Any]) -> Parameter | None:
 
 
 def _make_detector(kind: str, make: Callable[..., Any], arguments: tuple[str, ...]) -> object:
-    package = registry.entry("detector", kind).package
+    package = registry.find_entry("detector", kind).package
     try:
         return make(*arguments)
     except Exception as error:
@@ -154,23 +161,23 @@ def _detect_with_encoded(
     detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None
 ) -> Iterator[Span]:
     """Runs detectors on distinct texts and on the text encoded in them."""
-    readable = [read(text) for text in texts]
+    readable = [decode_escapes(text) for text in texts]
     contents = tuple(item.text for item in readable)  # detectors cannot change a tuple
     if not contents:
         return
-    spans = list(_run_detectors(detectors, tuple(map(without_words, contents)), timeout))
-    encoded = [(i, part) for i, text in enumerate(contents) for part in encoded_in(text)]
+    spans = list(_run_detectors(detectors, tuple(map(blank_encoded_words, contents)), timeout))
+    encoded = [(i, part) for i, text in enumerate(contents) for part in decode_parts(text)]
     for span in (
         _run_detectors(detectors, tuple(part.text for _, part in encoded), timeout)
         if encoded
         else ()
     ):
         i, part = encoded[span.text]
-        spans += [inner._replace(text=i) for inner in part.written(span)]
-    yield from (written(span, readable) for span in spans)
+        spans += [inner._replace(text=i) for inner in part.map_to_text(span)]
+    yield from (map_to_original(span, readable) for span in spans)
 
 
-class _LastSign:
+class _ProgressClock:
     """The time at which detectors last showed progress."""
 
     def __init__(self) -> None:
@@ -185,7 +192,7 @@ def _run_detectors(
 ) -> Iterator[Span]:
     answers: SimpleQueue[tuple[bool, object]] = SimpleQueue()
     wanted = True
-    last_sign = _LastSign()
+    last_sign = _ProgressClock()
 
     def ask() -> None:
         _listen(last_sign)
@@ -211,40 +218,41 @@ def _run_detectors(
         wanted = False
 
 
-def _listen(last_sign: _LastSign) -> None:
+def _listen(last_sign: _ProgressClock) -> None:
     """Installs a listener for all signs of progress, including networks'."""
-    listener = LISTENER.get()
+    listener = PROGRESS_LISTENER.get()
 
     def report(done: int, total: int) -> None:
         last_sign()
         if listener is not None:
             listener(done, total)
 
-    HEARS.set(last_sign)
-    LISTENER.set(report)
+    DETECTION_LISTENER.set(last_sign)
+    PROGRESS_LISTENER.set(report)
 
 
 def _await_answer(
     name: str,
     answers: SimpleQueue[tuple[bool, object]],
     timeout: float | None,
-    last_sign: _LastSign,
+    last_sign: _ProgressClock,
 ) -> object:
-    fine, answer = False, object()
+    is_success, answer = False, object()
     waiting = True
     while waiting:
-        left = None if timeout is None else max(0.0, last_sign.at + timeout - time.monotonic())
+        remaining = None if timeout is None else max(0.0, last_sign.at + timeout - time.monotonic())
         try:
-            fine, answer = answers.get(timeout=left)
+            is_success, answer = answers.get(timeout=remaining)
             waiting = False
         except Empty:
             if timeout is not None and time.monotonic() >= last_sign.at + timeout:
-                fine, waiting = False, False
+                is_success, waiting = False, False
                 answer = (
-                    f"the detector {name} did not answer within {timeout:g} s, nor go on; raise protect.timeout, "
+                    f"the detector {name} did not answer within {timeout:g} s, nor go on; raise "
+                    "protect.timeout, "
                     "or divide long texts"
                 )
-    if not fine:
+    if not is_success:
         raise DetectorError(str(answer))  # raised here because a chained error could hold text
     return answer
 
@@ -267,7 +275,10 @@ def _check_span(name: str, item: object, texts: Sequence[str]) -> Span:
     if not (_is_whole(text) and 0 <= text < len(texts)):
         must = f"return spans of the texts 0 to {len(texts) - 1}, got one of another"
     elif not (_is_whole(start) and _is_whole(end) and 0 <= start < end <= len(texts[text])):
-        must = f"return spans with 0 <= start < end <= length of the text; one of text {text} breaks this"
+        must = (
+            f"return spans with 0 <= start < end <= length of the text; one of text {text} breaks "
+            "this"
+        )
     elif not (isinstance(type_, str) and TYPE_NAME.fullmatch(type_)):
         must = "return types of at most 64 capital letters, digits and underscores"
     elif not (_is_real(score) and 0 <= score <= 1 and _is_real(private) and 0 <= private <= 1):

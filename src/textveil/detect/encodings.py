@@ -26,20 +26,20 @@ class EscapeUnit(NamedTuple):
     Args:
         start: its first character.
         end: one past its last.
-        said: the encoded character; "" for a fold of a line.
+        character: the encoded character; "" for a fold of a line.
     """
 
     start: int
     end: int
-    said: str
+    character: str
 
     @property
-    def tells(self) -> bool:
+    def is_meaningful(self) -> bool:
         """True if the character may begin or end a value.
 
         Letters, digits and signs may; spaces, quotes, brackets and separators may not.
         """
-        return self.said.strip(_SILENT) != ""
+        return self.character.strip(_SILENT) != ""
 
     def __repr__(self) -> str:
         return f"EscapeUnit({self.start}, {self.end})"
@@ -69,7 +69,7 @@ class String(NamedTuple):
         return f"String({self.start}, {self.end})"
 
 
-class Read(NamedTuple):
+class DecodedText(NamedTuple):
     """A decoded text, with the place of each character in the original.
 
     The places include that of the end.
@@ -79,7 +79,7 @@ class Read(NamedTuple):
     places: Sequence[int]
 
     def __repr__(self) -> str:
-        return f"Read({len(self.text)} characters)"
+        return f"DecodedText({len(self.text)} characters)"
 
 
 LONGEST_PATH = 200
@@ -91,7 +91,7 @@ It differs from the lines of the text itself, so that a document in the text can
 """
 _SILENT = " \t\n\r\v\f\0\x07\x08\xa0\"'`\\<>&,;="
 _BREAKS = dict.fromkeys("\n\r\v\f", BREAK) | {"\t": " "}
-_MEANT = {
+_ESCAPE_MEANINGS = {
     "n": "\n",
     "r": "\r",
     "t": "\t",
@@ -140,7 +140,7 @@ _BYTES = re.compile(r"(?:=[0-9A-F]{2})+|=\r?\n")
 _FOLD = re.compile(r"\r?\n[ \t](?=\S)")
 
 
-def strings_in(text: str) -> list[String]:
+def find_strings(text: str) -> list[String]:
     """Finds the strings of a text, and those inside them, sorted."""
     strings: list[String] = []
     if any(sign in text for sign in "\"'`"):
@@ -151,22 +151,22 @@ def strings_in(text: str) -> list[String]:
 def _collect_strings(text: str, start: int, end: int, level: int, strings: list[String]) -> None:
     for match in _STRINGS[level].finditer(text, start, end):
         begin, stop = match.span(match.lastgroup or 0)
-        content, around = text[begin:stop], text[max(start, match.start() - 20) : match.start()]
+        content, before = text[begin:stop], text[max(start, match.start() - 20) : match.start()]
         escaped = "\\" in content
-        if escaped and (_DRIVE.search(content) or _RAW.search(around)):
+        if escaped and (_DRIVE.search(content) or _RAW.search(before)):
             escaped = False
         escaped = (
             escaped and _VALID.fullmatch(content) is not None and _LOGIN.fullmatch(content) is None
         )
-        value = _BEFORE.search(around) is not None and (
-            around[-1:] in ("=", "(", "[", "{") or _BEHIND.match(text, match.end(), end) is not None
+        value = _BEFORE.search(before) is not None and (
+            before[-1:] in ("=", "(", "[", "{") or _BEHIND.match(text, match.end(), end) is not None
         )
         strings.append(String(*match.span(), (begin, stop), level, value, escaped))
         if level + 1 < len(_STRINGS) and (escaped or "'" in content):
             _collect_strings(text, begin, stop, level + 1, strings)
 
 
-def units(text: str) -> list[EscapeUnit]:
+def find_escape_units(text: str) -> list[EscapeUnit]:
     r"""Finds the escapes and encodings in a text, in order.
 
     They are `\n`, `\u00fc`, `\"`, `''`, `%40`, `&amp;`, `=C3=BC`.
@@ -179,7 +179,7 @@ def units(text: str) -> list[EscapeUnit]:
     if "\\" in text:
         escapes += _find_escapes(text)
     if "''" in text:
-        for string in strings_in(text):
+        for string in find_strings(text):
             if string.is_value and text[string.start] == "'":
                 escapes += [
                     EscapeUnit(*match.span(), "'")
@@ -201,7 +201,7 @@ def units(text: str) -> list[EscapeUnit]:
 
 
 def _find_escapes(text: str) -> Iterator[EscapeUnit]:
-    strings = [string for string in strings_in(text) if string.escaped]
+    strings = [string for string in find_strings(text) if string.escaped]
     open_: list[String] = []
     place, sure = 0, False
     doubtful: list[EscapeUnit] = []
@@ -227,10 +227,10 @@ def _find_escapes(text: str) -> Iterator[EscapeUnit]:
             continue
         size = 2 ** open_[-1].level if open_ else 0
         size = size if count >= size else 1
-        if size and letter in _MEANT and (count // size) % 2 and count % size == 0:
+        if size and letter in _ESCAPE_MEANINGS and (count // size) % 2 and count % size == 0:
             if count > size:
                 yield EscapeUnit(start, end - 1 - size, "\\")
-            yield EscapeUnit(end - 1 - size, end, _MEANT[letter])
+            yield EscapeUnit(end - 1 - size, end, _ESCAPE_MEANINGS[letter])
             continue
         if size and count > 1:
             yield EscapeUnit(start, end - 1, "\\")
@@ -242,7 +242,7 @@ def _find_escapes(text: str) -> Iterator[EscapeUnit]:
             and not _DRIVE.search(text[max(0, start - LONGEST_PATH) : end].rpartition(" ")[2])
         ):
             behind = text[end : end + 1]
-            unit = EscapeUnit(end - 2 if size else start, end, _MEANT[letter])
+            unit = EscapeUnit(end - 2 if size else start, end, _ESCAPE_MEANINGS[letter])
             if not behind or not (behind == "_" or behind.islower()):
                 sure = sure or not open_
                 yield unit
@@ -282,7 +282,7 @@ def _decode_printable(match: re.Match[str]) -> Iterator[EscapeUnit]:
         start += size
 
 
-def read(text: str) -> Read:
+def decode_escapes(text: str) -> DecodedText:
     r"""Decodes escaped characters, and keeps the place of each.
 
     Each `\uXXXX`, or two of them for one character, becomes that character; `\\u` stays. An escape
@@ -290,11 +290,11 @@ def read(text: str) -> Read:
     Control characters, quotes and backslashes stay escaped, so that documents can be read.
     """
     if "\\" not in text and "''" not in text:
-        return Read(text, range(len(text) + 1))
+        return DecodedText(text, range(len(text) + 1))
     letters: list[str] = []
     places: list[int] = []
     at = 0
-    for start, end, meaning in units(text):
+    for start, end, meaning in find_escape_units(text):
         if text[start] == "'" or (
             meaning == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
         ):
@@ -312,16 +312,16 @@ def read(text: str) -> Read:
         at = end
     letters.append(text[at:])
     places += range(at, len(text) + 1)
-    return Read("".join(letters), places)
+    return DecodedText("".join(letters), places)
 
 
-def written(span: Span, texts: Sequence[Read]) -> Span:
+def map_to_original(span: Span, texts: Sequence[DecodedText]) -> Span:
     """Maps a span of the decoded text to the original text."""
     places = texts[span.text].places
     return span._replace(start=places[span.start], end=places[span.end])
 
 
-def as_read(span: Span, texts: Sequence[Read]) -> Span:
+def map_to_decoded(span: Span, texts: Sequence[DecodedText]) -> Span:
     """Maps a span of the original text to the decoded text."""
     places = texts[span.text].places
     return span._replace(start=bisect_left(places, span.start), end=bisect_left(places, span.end))
@@ -350,13 +350,13 @@ _BASE64 = re.compile(
 )
 _LINE = re.compile(r"[^\r\n]+")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){8,}(?![0-9A-Fa-f])")
-_ODD = 8
+_MIN_CHARACTERS_PER_ODD = 8
 """The fewest decoded characters for each impossible one, such as NUL."""
-_AROUND = 200
+_CONTEXT_CHARACTERS = 200
 """The number of characters read on each side of an encoded one."""
 
 
-class Encoded(NamedTuple):
+class DecodedPart(NamedTuple):
     """A part of a text with its encoding removed.
 
     Args:
@@ -372,9 +372,9 @@ class Encoded(NamedTuple):
     coded: Sequence[int]
 
     def __repr__(self) -> str:
-        return f"Encoded({len(self.text)} characters)"
+        return f"DecodedPart({len(self.text)} characters)"
 
-    def written(self, span: Span) -> list[Span]:
+    def map_to_text(self, span: Span) -> list[Span]:
         """Maps a span of this part to spans of the whole text.
 
         There is none if no character in the span or right beside it was encoded.
@@ -393,10 +393,10 @@ class Encoded(NamedTuple):
         return spans
 
 
-def without_words(text: str) -> str:
+def blank_encoded_words(text: str) -> str:
     """Replaces encoded words of mail headers by spaces.
 
-    Their letters name nobody, and `encoded_in` decodes them.
+    Their letters name nobody, and `decode_parts` decodes them.
     """
     if "=?" not in text:
         return text
@@ -405,7 +405,7 @@ def without_words(text: str) -> str:
     )
 
 
-def encoded_in(text: str) -> list[Encoded]:
+def decode_parts(text: str) -> list[DecodedPart]:
     """Decodes the parts of a text that are encoded.
 
     Encodings are percent signs, HTML entities, escapes of escapes, Base64 and hexadecimal digits,
@@ -415,7 +415,7 @@ def encoded_in(text: str) -> list[Encoded]:
     parts = list(_decode_characters(text)) if any(sign in text for sign in _SIGNS) else []
     for start, end, content in _decode_runs(text):
         parts.append(
-            Encoded(content, [start] * len(content), [end] * len(content), range(len(content)))
+            DecodedPart(content, [start] * len(content), [end] * len(content), range(len(content)))
         )
     return parts
 
@@ -428,14 +428,14 @@ def _decode_runs(text: str) -> Iterator[tuple[int, int, str]]:
     for run in _BASE64.finditer(text):
         lines = [line.span() for line in _LINE.finditer(text, *run.span())]
         # A word may stand below wrapped lines, or a long word above them.
-        for tried in (
+        for candidates in (
             [(run.start(), run.end())],
             [(run.start(), lines[-2][1])] if lines[1:] else [],
             lines,
         ):
             decoded = [
                 (start, end, content)
-                for start, end in tried
+                for start, end in candidates
                 if (content := _decode_base64(text[start:end]))
             ]
             if decoded:
@@ -464,15 +464,15 @@ def _decode_bytes(data: bytes) -> str:
         not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf")
         for char in text
     )
-    return text if (odd + text.count("\ufffd")) * _ODD <= len(text) else ""
+    return text if (odd + text.count("\ufffd")) * _MIN_CHARACTERS_PER_ODD <= len(text) else ""
 
 
-def _decode_characters(text: str) -> Iterator[Encoded]:
+def _decode_characters(text: str) -> Iterator[DecodedPart]:
     """Decodes single encoded characters, together with the text around them."""
     letters: list[tuple[str, int, int, bool]] = []
     at = 0
 
-    def plain(start: int, end: int) -> None:
+    def add_plain(start: int, end: int) -> None:
         letters.extend((text[i], i, i + 1, False) for i in range(start, end))
 
     for match in _CODED.finditer(text):
@@ -480,21 +480,21 @@ def _decode_characters(text: str) -> Iterator[Encoded]:
         if not chars:
             continue
         start, end = match.span()
-        if letters and start - at > 2 * _AROUND:
-            plain(at, at + _AROUND)
+        if letters and start - at > 2 * _CONTEXT_CHARACTERS:
+            add_plain(at, at + _CONTEXT_CHARACTERS)
             yield _make_part(letters)
             letters = []
-        plain(at if letters else max(at, start - _AROUND), start)
+        add_plain(at if letters else max(at, start - _CONTEXT_CHARACTERS), start)
         letters += [(char, first, last, True) for char, first, last in chars]
         at = end
     if letters:
-        plain(at, min(at + _AROUND, len(text)))
+        add_plain(at, min(at + _CONTEXT_CHARACTERS, len(text)))
         yield _make_part(letters)
 
 
-def _make_part(letters: Sequence[tuple[str, int, int, bool]]) -> Encoded:
+def _make_part(letters: Sequence[tuple[str, int, int, bool]]) -> DecodedPart:
     chars, starts, ends, coded = zip(*letters, strict=True)
-    return Encoded(
+    return DecodedPart(
         "".join(chars), starts, ends, [i for i, is_coded in enumerate(coded) if is_coded]
     )
 

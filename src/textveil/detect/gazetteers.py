@@ -12,7 +12,7 @@ from importlib.resources import files
 
 
 @cache
-def gazetteer(script: str) -> Mapping[str, tuple[str, ...]]:
+def read_gazetteer(script: str) -> Mapping[str, tuple[str, ...]]:
     """Reads the sections of a bundled gazetteer.
 
     Source: Faker, the dictionaries of jieba and Janome, and lists written by hand; see
@@ -27,6 +27,8 @@ def gazetteer(script: str) -> Mapping[str, tuple[str, ...]]:
 
 
 @cache
-def names(script: str, *sections: str) -> frozenset[str]:
+def list_names(script: str, *sections: str) -> frozenset[str]:
     """Returns the union of some sections of a script's gazetteer."""
-    return frozenset(item for section in sections for item in gazetteer(script)[section] if item)
+    return frozenset(
+        item for section in sections for item in read_gazetteer(script)[section] if item
+    )

@@ -7,13 +7,13 @@ Not here: the search for names (the tagger), and the lists (`gazetteers`).
 from functools import cache
 from typing import NamedTuple
 
-from textveil.detect.gazetteers import names
+from textveil.detect.gazetteers import list_names
 from textveil.text import vocabulary
 
 
 class _Korean(NamedTuple):
-    family: frozenset[str]
-    given: frozenset[str]
+    family_names: frozenset[str]
+    given_names: frozenset[str]
     first: frozenset[str]
     second: frozenset[str]
     plain: frozenset[str]
@@ -22,7 +22,7 @@ class _Korean(NamedTuple):
 @cache
 def _load_lists() -> _Korean:
     sections = ("family", "given", "first", "second", "plain")
-    return _Korean(*(names("hangul", section) for section in sections))
+    return _Korean(*(list_names("hangul", section) for section in sections))
 
 
 def _list_stems(word: str) -> list[str]:
@@ -31,24 +31,24 @@ def _list_stems(word: str) -> list[str]:
         word,
         *(
             word[: -len(particle)]
-            for particle in vocabulary.by_language("endings")["ko"]
+            for particle in vocabulary.get_words_by_language("endings")["ko"]
             if word.endswith(particle) and len(word) > len(particle) + 1
         ),
     ]
 
 
-def without_particle(word: str) -> str:
+def remove_particle(word: str) -> str:
     """Removes the particle behind a Korean name, if a listed name remains.
 
     Otherwise the word is returned unchanged.
     """
-    if word in _load_lists().given or _is_person(word, weak=True):
+    if word in _load_lists().given_names or _is_person(word, weak=True):
         return word
     return next(
         (
             stem
             for stem in _list_stems(word)
-            if stem in _load_lists().given or _is_person(stem, weak=False)
+            if stem in _load_lists().given_names or _is_person(stem, weak=False)
         ),
         word,
     )
@@ -62,10 +62,14 @@ def _is_person(stem: str, *, weak: bool) -> bool:
     lists = _load_lists()
     for length in (2, 1):
         family, given_name = stem[:length], stem[length:]
-        if family not in lists.family or stem in lists.plain:
+        if family not in lists.family_names or stem in lists.plain:
             continue
         long = length == 2 and 1 <= len(given_name) <= 2 and given_name[-1] in lists.second
-        if given_name in lists.given or long or (weak and _has_name_syllables(family, given_name)):
+        if (
+            given_name in lists.given_names
+            or long
+            or (weak and _has_name_syllables(family, given_name))
+        ):
             return True
     return False
 
@@ -77,5 +81,7 @@ def _has_name_syllables(family: str, given_name: str) -> bool:
         return given_name[0] in first and given_name[1] in second
     word = family + given_name
     return (
-        len(word) == 2 and given_name in first | second and word not in vocabulary.words("no_names")
+        len(word) == 2
+        and given_name in first | second
+        and word not in vocabulary.get_words("no_names")
     )

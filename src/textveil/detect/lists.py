@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import regex
 
-from textveil.detect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Span
+from textveil.detect.spans import IDENTIFIERS, LISTED_TYPE, TYPE_NAME, Span
 from textveil.errors import ConfigError, DetectorError
 from textveil.text import check_texts, tokenize
 
@@ -21,7 +21,7 @@ from textveil.text import check_texts, tokenize
 class Lists:
     """A detector of the parts that a user listed.
 
-    With `without`, it is also a filter for what a user never wants protected.
+    With `remove_listed`, it is also a filter for what a user never wants protected.
 
     Attributes:
         words: words and phrases; matched as whole words, ignoring case, character width and
@@ -39,7 +39,7 @@ class Lists:
 
     words: Sequence[str] = field(default=(), repr=False)
     expressions: Sequence[str] = field(default=(), repr=False)
-    type: str = LISTED
+    type: str = LISTED_TYPE
     timeout: float = 5.0
     name: str = field(default="lists", init=False)
 
@@ -50,12 +50,12 @@ class Lists:
             )
         if not self.timeout > 0:
             raise ConfigError(f"the timeout of lists must be positive, got {self.timeout}")
-        check_texts(self.words, what="listed word")
-        check_texts(self.expressions, what="expression")
+        check_texts(self.words, noun="listed word")
+        check_texts(self.expressions, noun="expression")
         for i, phrase in enumerate(self.words):
             if not phrase.strip():
                 raise ConfigError(f"listed word {i} must not be empty")
-        _ = self._phrases, self._compiled  # so that errors surface here
+        _ = self._phrases, self._patterns  # so that errors surface here
 
     @cached_property
     def _phrases(self) -> dict[str, list[tuple[str, ...]]]:
@@ -69,7 +69,7 @@ class Lists:
         return phrases
 
     @cached_property
-    def _compiled(self) -> list["regex.Pattern[str]"]:
+    def _patterns(self) -> list["regex.Pattern[str]"]:
         compiled: list[regex.Pattern[str]] = []
         for i, expression in enumerate(self.expressions):
             try:
@@ -78,7 +78,8 @@ class Lists:
                 pattern = None
             if pattern is None:
                 raise ConfigError(
-                    f"expression {i} is not a valid regular expression of the package regex; correct it"
+                    f"expression {i} is not a valid regular expression of the package regex; "
+                    "correct it"
                 )
             compiled.append(pattern)
         return compiled
@@ -92,7 +93,7 @@ class Lists:
         places = sorted({*self._find_places(texts)})
         return [Span(b, start, end, self.type, 1.0, self.name) for b, start, end in places]
 
-    def without(self, spans: Iterable[Span], texts: Sequence[str]) -> list[Span]:
+    def remove_listed(self, spans: Iterable[Span], texts: Sequence[str]) -> list[Span]:
         """Removes the listed parts from spans, before spans are merged.
 
         The rest of a span before and after a listed part becomes a separate span. Two kinds of
@@ -136,7 +137,7 @@ class Lists:
         """Finds the text, start and end of each match."""
         if self._phrases:
             yield from self._find_phrases(texts)
-        for i, pattern in enumerate(self._compiled):
+        for i, pattern in enumerate(self._patterns):
             for b, text in enumerate(texts):
                 try:
                     matches = [
@@ -146,7 +147,8 @@ class Lists:
                     matches = None
                 if matches is None:
                     raise DetectorError(
-                        f"expression {i} of lists did not end within {self.timeout:g} s; simplify it"
+                        f"expression {i} of lists did not end within {self.timeout:g} s; simplify "
+                        "it"
                     )
                 yield from ((b, start, end) for start, end in matches if start < end)
 

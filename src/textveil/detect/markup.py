@@ -25,7 +25,7 @@ _HEAD = 1000
 """The number of characters at a page's start that may declare XML."""
 
 
-def ranges_without_entities(text: str) -> list[Place] | None:
+def find_opaque_ranges(text: str) -> list[Place] | None:
     """Finds comments, CDATA, scripts and styles of an XML or HTML document.
 
     A text is a document if it says so at its start, if it parses as XML, or if it begins and ends
@@ -35,17 +35,17 @@ def ranges_without_entities(text: str) -> list[Place] | None:
     Returns:
         The ranges, in which entities are not decoded; None if the text is no document.
     """
-    written = text.strip("\ufeff \t\r\n")
-    if not written.startswith("<"):
+    content = text.strip("\ufeff \t\r\n")
+    if not content.startswith("<"):
         return None
-    start, head = _START.match(written), written[:_HEAD].lower()
+    start, head = _START.match(content), content[:_HEAD].lower()
     if (
         head.startswith("<?xml")
         or (start and (not start[1] or "xhtml" in head))
-        or (not start and _is_xml(written))
+        or (not start and _is_xml(content))
     ):
         opaque = _XML
-    elif start or _is_fragment(written):
+    elif start or _is_fragment(content):
         opaque = _HTML
     else:
         return None
@@ -67,5 +67,5 @@ def _is_fragment(text: str) -> bool:
     """True if a text begins and ends with HTML tags."""
     tags = _FIRST.match(text), _LAST.search(text, max(0, len(text) - 40))
     return all(
-        tag is not None and tag[1].lower() in vocabulary.words("html_elements") for tag in tags
+        tag is not None and tag[1].lower() in vocabulary.get_words("html_elements") for tag in tags
     )

@@ -4,7 +4,7 @@ In: the text of a name's span. Out: its bounds; whether it names nobody.
 Not here: which spellings count as the same name (`normalization`).
 
 textveil's own detectors may return more than the name: two names joined by "and", or a word that an
-apostrophe joins to a name (`names`).
+apostrophe joins to a name (`split_names`).
 
 The bounds leave out what does not identify the person: a title or form of address ("Herr Sauer",
 "田中さん", "Ayşe Hanım"), a possessive, a Korean ending. So the sentence around a placeholder stays
@@ -19,16 +19,16 @@ import regex
 
 from textveil.detect import korean
 from textveil.detect.spans import NAMES
-from textveil.text import Late, vocabulary
+from textveil.text import LazyPattern, vocabulary
 
-SHORT = vocabulary.words("titles_with_stop")
+TITLES_WITH_STOP = vocabulary.get_words("titles_with_stop")
 """Titles that may also be names, and titles that end with a full stop."""
 
 
 @cache
 def _list_titles() -> frozenset[str]:
     """Returns the titles that are never names."""
-    return vocabulary.words("titles") - vocabulary.words("titles_or_names")
+    return vocabulary.get_words("titles") - vocabulary.get_words("titles_or_names")
 
 
 @cache
@@ -44,9 +44,9 @@ def _compile_titles() -> regex.Pattern[str]:
     )++
     """,
         sure=_list_titles(),
-        short=SHORT,
-        doubtful=vocabulary.words("titles_or_names"),
-        ahead=vocabulary.words("titles_with_more"),
+        short=TITLES_WITH_STOP,
+        doubtful=vocabulary.get_words("titles_or_names"),
+        ahead=vocabulary.get_words("titles_with_more"),
     )
 
 
@@ -55,7 +55,7 @@ def _compile_only_titles() -> regex.Pattern[str]:
     return regex.compile(
         r"(?x) (?: (?: (?i: \L<sure> ) | \L<small> ) (?: \.ª?[ ]*+ | [ ]++ | \Z ) )++",
         sure=_list_titles(),
-        small=vocabulary.words("titles_in_small"),
+        small=vocabulary.get_words("titles_in_small"),
     )
 
 
@@ -73,15 +73,15 @@ def _compile_forms_of_address() -> regex.Pattern[str]:
       | [ ] \L<hindi>
     )++
     """,
-        japanese=vocabulary.words("titles_behind", "ja"),
-        chinese=vocabulary.words("titles_behind", "zh"),
-        korean=vocabulary.words("titles_behind", "ko"),
-        hindi=vocabulary.words("titles_behind", "hi"),
-        endings=vocabulary.words("title_endings", "ko"),
+        japanese=vocabulary.get_words("titles_behind", "ja"),
+        chinese=vocabulary.get_words("titles_behind", "zh"),
+        korean=vocabulary.get_words("titles_behind", "ko"),
+        hindi=vocabulary.get_words("titles_behind", "hi"),
+        endings=vocabulary.get_words("title_endings", "ko"),
     )
 
 
-_ENDING = Late(
+_ENDING = LazyPattern(
     r"""(?x)
     (?: (?<= \p{Ll}{3} ) \.
       | (?<= \w ) ['’ʼ] (?: [sS] | ll | ve | re | d )
@@ -91,7 +91,7 @@ _ENDING = Late(
     """
 )
 """Endings that are never part of a name: a full stop, a possessive, a Korean particle."""
-_TURKISH = Late(
+_TURKISH = LazyPattern(
     r"""(?x) (?<= \p{L}{3} ) ['’]
     (?: (?: y[ıiuüae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y )? | y?l[ae] | l[ae]r ) (?: [dt][ıiuü]r )?
       | [dt][ıiuü]r ) \Z"""
@@ -100,13 +100,13 @@ _TURKISH = Late(
 ("Mala'e")."""
 
 
-_HANGUL = Late(r"\p{Hangul}{3,8}")
+_HANGUL = LazyPattern(r"\p{Hangul}{3,8}")
 
-LONGEST = 3
+MAX_TITLE_OVERHANG = 3
 """The number of characters behind a span that a title may reach over."""
 
 
-def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
+def find_name_bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
     """Finds a name in its span, without titles, possessive and endings.
 
     Args:
@@ -124,20 +124,22 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
     if ending is not None:
         end = ending.start()
     if type_ == "PERSON":
-        for behind in _compile_forms_of_address().finditer(value[:end] + after[:LONGEST]):
+        for behind in _compile_forms_of_address().finditer(
+            value[:end] + after[:MAX_TITLE_OVERHANG]
+        ):
             if behind.start() < end <= behind.end() and any(
                 map(str.isalpha, value[: behind.start()])
             ):
                 end = behind.start()
         if _HANGUL.fullmatch(value, 0, end):
-            end = len(korean.without_particle(value[:end]))
+            end = len(korean.remove_particle(value[:end]))
         before = _compile_titles().match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
     return start, end
 
 
-_APART = Late(
+_NAME_SEPARATOR = LazyPattern(
     r"""(?x)
     (?<= \p{Ll}{4} ) ; [ ] (?= \p{Lu} \p{L} )
     | (?<= \w ) [ ] (?: and | und | et | y | e | i | en | ve | và | och | и | و ) [ ]
@@ -145,15 +147,15 @@ _APART = Late(
     """
 )
 """A separator between two people: a semicolon, or "and"."""
-_NATIONAL = Late(r"N'(?=\p{L})")
+_NATIONAL = LazyPattern(r"N'(?=\p{L})")
 """The prefix of a Unicode string in SQL."""
-_ELIDED = Late(
+_ELIDED = LazyPattern(
     r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su ) ll ) ['’] (?=\p{Lu})", regex.VERBOSE
 )
 """French and Italian words that lose their last vowel before a name."""
 
 
-def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
+def split_names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
     """Finds each name in a span, split at "and" and elided articles.
 
     Common words at the ends stay inside: a family name may be one.
@@ -169,7 +171,7 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
     joined = _ELIDED.match(value) or (_NATIONAL.match(value) if after[:1] == "'" else None)
     start = 0 if joined is None or type_ not in NAMES else joined.end()
     ends = (
-        [(match.start(), match.end()) for match in _APART.finditer(value)]
+        [(match.start(), match.end()) for match in _NAME_SEPARATOR.finditer(value)]
         if type_ == "PERSON"
         else []
     )
@@ -179,7 +181,7 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
         start = following
 
 
-def is_called(value: str) -> bool:
+def is_titled_name(value: str) -> bool:
     """True if a value is a title and one word.
 
     It then names a person, even if it was tagged as an organization.
@@ -188,12 +190,12 @@ def is_called(value: str) -> bool:
     return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
 
 
-_ONE_NAME = Late(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
+_ONE_NAME = LazyPattern(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
 
 
 def is_title(word: str) -> bool:
     """Says whether a word is a title, without its full stop."""
-    return word.lower() in _list_titles() or word.lower() in SHORT
+    return word.lower() in _list_titles() or word.lower() in TITLES_WITH_STOP
 
 
 def is_nobody(value: str) -> bool:

@@ -13,16 +13,16 @@ from typing import Literal, NamedTuple
 
 import regex
 
-from textveil.detect.spans import LISTED, NAMES
-from textveil.text import Late, is_public, vocabulary
+from textveil.detect.spans import LISTED_TYPE, NAMES
+from textveil.text import LazyPattern, is_public, vocabulary
 
-Part = Literal["", "GIVEN", "FAMILY", "PART"]
+NameRole = Literal["", "GIVEN", "FAMILY", "PART"]
 """The role of a part in a name; "" is the whole name."""
 
-LOOSE = frozenset(
+LOOSE_TYPES = frozenset(
     (
         *NAMES,
-        LISTED,
+        LISTED_TYPE,
         "ADDRESS",
         "PHONE",
         "CARD",
@@ -38,24 +38,24 @@ LOOSE = frozenset(
 In other types, an e-mail address for example, punctuation counts.
 """
 
-MOST = 8
+MAX_PARTED_ATOMS = 8
 """The most atoms of a name whose runs are all parts; a longer name has only its single words."""
 
-SHORTEST = 2
+MIN_PART_LETTERS = 2
 """Letters of the shortest part that is searched for."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー\uFF70\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_ATOM = Late(
+_ATOM = LazyPattern(
     rf"(?V1)[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+"
     rf"|[\p{{L}}--[{_UNSPACED}]](?:[[\p{{L}}\p{{M}}]--[{_UNSPACED}]]|\p{{Cf}}++(?=\p{{L}}))*+"
     r"|\p{N}++"
 )
-_IS_UNSPACED = Late(rf"(?V1)[{_UNSPACED}]")
-_SYLLABIC = Late(r"(?V1)[\p{Han}\p{Hangul}]{3,4}")
+_IS_UNSPACED = LazyPattern(rf"(?V1)[{_UNSPACED}]")
+_SYLLABIC = LazyPattern(r"(?V1)[\p{Han}\p{Hangul}]{3,4}")
 
 # Accents and vowel points that may be left out, and invisible characters; other marks belong to
 # their letters.
-_DROPPED = Late(
+_DROPPED = LazyPattern(
     r"(?V1)[\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u0640\p{Cf}\uFE00-\uFE0F]"
 )
 _LETTERS = str.maketrans(
@@ -83,7 +83,7 @@ class Atom(NamedTuple):
 
 
 @lru_cache(1 << 16)
-def folded(word: str) -> str:
+def fold_word(word: str) -> str:
     """Removes case, accents, width and invisible characters from a word."""
     if word.isascii():
         return word.lower()
@@ -91,13 +91,13 @@ def folded(word: str) -> str:
     return unicodedata.normalize("NFC", _DROPPED.sub("", text)).translate(_LETTERS)
 
 
-def atoms(text: str) -> list[Atom]:
+def split_atoms(text: str) -> list[Atom]:
     """Finds the runs of letters and of digits in a text."""
     return [
         Atom(
             match.start(),
             match.end(),
-            folded(word),
+            fold_word(word),
             word.isascii() or _IS_UNSPACED.match(word) is None,
         )
         for match in _ATOM.finditer(text)
@@ -106,26 +106,26 @@ def atoms(text: str) -> list[Atom]:
 
 
 @lru_cache(1 << 15)
-def alike(type_: str, value: str) -> str:
+def normalize_value(type_: str, value: str) -> str:
     """Returns the normalized form by which values of a type compare.
 
     Names, addresses and numbers are compared without case, accents, hyphens, spaces and invisible
     characters; other values without case, width and invisible characters.
     """
-    joined = "".join([atom.text for atom in atoms(value)]) if type_ in LOOSE else ""
+    joined = "".join([atom.text for atom in split_atoms(value)]) if type_ in LOOSE_TYPES else ""
     if joined:
         return joined
-    seen = unicodedata.normalize("NFKC", value).casefold()
-    return " ".join(regex.sub(r"\p{Cf}+", "", seen).split()) or value
+    normalized = unicodedata.normalize("NFKC", value).casefold()
+    return " ".join(regex.sub(r"\p{Cf}+", "", normalized).split()) or value
 
 
-def core(type_: str, value: str) -> list[Atom]:
+def find_core_atoms(type_: str, value: str) -> list[Atom]:
     """Returns the atoms of a value, without a person's titles and degrees."""
-    units = atoms(value)
+    units = split_atoms(value)
     if type_ == "PERSON":
-        while len(units) > 1 and units[0].text in vocabulary.words("titles_only"):
+        while len(units) > 1 and units[0].text in vocabulary.get_words("titles_only"):
             del units[0]
-        while len(units) > 1 and units[-1].text in vocabulary.words("degrees"):
+        while len(units) > 1 and units[-1].text in vocabulary.get_words("degrees"):
             del units[-1]
     return units
 
@@ -135,30 +135,34 @@ def may_be_name(word: str) -> bool:
 
     Titles, greetings, months and weekdays do not.
     """
-    return _list_no_names().isdisjoint(atom.text for atom in atoms(word))
+    return _list_no_names().isdisjoint(atom.text for atom in split_atoms(word))
 
 
 @cache
-def calendar() -> frozenset[str]:
+def list_calendar_words() -> frozenset[str]:
     """Returns English months and weekdays, which have capitals without being names."""
-    return vocabulary.words("weekdays", "en") | {
-        vocabulary.by_language(f"months.{month}")["en"][0] for month in range(1, 13)
+    return vocabulary.get_words("weekdays", "en") | {
+        vocabulary.get_words_by_language(f"months.{month}")["en"][0] for month in range(1, 13)
     }
 
 
 @cache
 def _list_no_names() -> frozenset[str]:
-    return vocabulary.words("titles_only") | vocabulary.words("greetings") | calendar()
+    return (
+        vocabulary.get_words("titles_only")
+        | vocabulary.get_words("greetings")
+        | list_calendar_words()
+    )
 
 
-def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
+def find_name_parts(type_: str, value: str) -> Iterator[tuple[str, NameRole]]:
     """Finds the parts of a name, normalized, with their roles.
 
     The parts are the runs of its words, and its first and last word together.
     """
     if type_ not in NAMES:
         return
-    units, person = core(type_, value), type_ == "PERSON"
+    units, person = find_core_atoms(type_, value), type_ == "PERSON"
     count = len(units)
     if count < 2:
         yield from _split_syllabic(units) if person else ()
@@ -176,15 +180,15 @@ def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
 def _list_runs(count: int) -> Iterator[tuple[int, int]]:
     """Lists the runs of `count` atoms as (first, past the last).
 
-    A name of more than `MOST` atoms has only runs of one.
+    A name of more than `MAX_PARTED_ATOMS` atoms has only runs of one.
     """
-    longest = count if count <= MOST else 1
+    longest = count if count <= MAX_PARTED_ATOMS else 1
     for start in range(count):
         for end in range(start + 1, min(count, start + longest) + 1):
             yield start, end
 
 
-def _split_syllabic(units: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
+def _split_syllabic(units: Sequence[Atom]) -> Iterator[tuple[str, NameRole]]:
     if units and _SYLLABIC.fullmatch(units[0].text):
         family, given_name = _split_syllables(units[0].text)
         yield given_name, "GIVEN"
@@ -192,7 +196,7 @@ def _split_syllabic(units: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
             yield family, "FAMILY"
 
 
-def _get_role(first: bool, last: bool, *, turned: bool, person: bool) -> Part:
+def _get_role(first: bool, last: bool, *, turned: bool, person: bool) -> NameRole:
     """Returns the role of a run of words in a name.
 
     It follows from whether the run begins and ends the name. A turned name has the family name
@@ -205,12 +209,12 @@ def _get_role(first: bool, last: bool, *, turned: bool, person: bool) -> Part:
     return "GIVEN" if first != turned else "FAMILY"
 
 
-def words(type_: str, value: str) -> Iterator[Sequence[Atom]]:
+def find_identifying_words(type_: str, value: str) -> Iterator[Sequence[Atom]]:
     """Finds the identifying words of a name, each as its atoms.
 
     O'Brien is one word of two atoms; Anne-Marie is found as a whole and as both parts.
     """
-    units, start = core(type_, value), 0
+    units, start = find_core_atoms(type_, value), 0
     for end in range(1, len(units) + 1):
         between = value[units[end - 1].end : units[end].start] if end < len(units) else " "
         if not any(map(str.isspace, between)):
@@ -222,12 +226,12 @@ def words(type_: str, value: str) -> Iterator[Sequence[Atom]]:
                 yield part
 
 
-def syllables(type_: str, value: str) -> Iterator[str]:
+def find_syllable_parts(type_: str, value: str) -> Iterator[str]:
     """Finds the identifying parts of a Chinese, Japanese or Korean name.
 
     These are its parts of two characters or more.
     """
-    units = core(type_, value)
+    units = find_core_atoms(type_, value)
     if len(units) == 1 and type_ == "PERSON" and _SYLLABIC.fullmatch(units[0].text):
         yield from (part for part in _split_syllables(units[0].text) if len(part) > 1)
 
@@ -239,9 +243,9 @@ def _split_syllables(name: str) -> tuple[str, str]:
 
 def _is_identifying(type_: str, word: str) -> bool:
     if (
-        len(word) < SHORTEST
-        or word in vocabulary.words("titles_only")
-        or word in vocabulary.words("name_particles")
+        len(word) < MIN_PART_LETTERS
+        or word in vocabulary.get_words("titles_only")
+        or word in vocabulary.get_words("name_particles")
     ):
         return False
     return type_ == "PERSON" or not is_public(word)

@@ -20,46 +20,48 @@ from typing import NamedTuple
 
 import regex
 
-from textveil.detect.encodings import Read, as_read, read, written
+from textveil.detect.encodings import DecodedText, decode_escapes, map_to_decoded, map_to_original
 from textveil.detect.normalization import (
-    LOOSE,
-    SHORTEST,
+    LOOSE_TYPES,
+    MIN_PART_LETTERS,
     Atom,
-    alike,
-    atoms,
-    calendar,
-    core,
-    syllables,
-    words,
+    find_core_atoms,
+    find_identifying_words,
+    find_syllable_parts,
+    list_calendar_words,
+    normalize_value,
+    split_atoms,
 )
-from textveil.detect.spans import LISTED, NAMES, REPEATED, Span
-from textveil.text import Late, is_ordinary, is_public, ranks, vocabulary
+from textveil.detect.spans import LISTED_TYPE, NAMES, REPEATED_SOURCE, Span
+from textveil.text import LazyPattern, is_ordinary, is_public, lookup_ranks, vocabulary
 
-DISTINCT = 20_000
+MIN_DISTINCT_RANK = 20_000
 """The rank in public text from which a word identifies an organization."""
 
-IDENTIFIER = 5
+MIN_IDENTIFIER_CHARACTERS = 5
 """Letters and digits of the shortest identifier that is searched for; shorter ones are ambiguous.
 """
 
-LONGEST = 300
+MAX_VALUE_CHARACTERS = 300
 """Letters and digits of the longest value that is searched for."""
 
-SAMPLE = 2000
+LANGUAGE_SAMPLE_WORDS = 2000
 """The number of words from which the language of a text is guessed."""
 
-LEAST = 8
+MIN_LANGUAGE_WORDS = 8
 """The fewest words from which the language of a text is guessed."""
 
-NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
+UNSEARCHED_TYPES = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
 """Types whose values are ambiguous elsewhere, so they are not searched for."""
 
-_JOINT = Late(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
-_HYPHEN = Late(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
-_BEGINS = Late(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
-_DATED = Late(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
+_JOINT = LazyPattern(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
+_HYPHEN = LazyPattern(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
+_BEGINS = LazyPattern(
+    r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z"
+)
+_DATED = LazyPattern(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
 """The day or year that follows the name of a month."""
-_BEHIND = 40
+_SENTENCE_WINDOW = 40
 _JOINS = frozenset("@_/\\#=-~&")
 
 
@@ -80,16 +82,16 @@ class PrivateValue:
     @cached_property
     def key(self) -> tuple[str, str]:
         """The type and normalized text, equal for equal values."""
-        return self.type, alike(self.type, self.text)
+        return self.type, normalize_value(self.type, self.text)
 
     @cached_property
-    def telling(self) -> list[str]:
+    def identifying_words(self) -> list[str]:
         """The words that identify a name alone; of other values, the value."""
         if self.type not in NAMES:
             return [self.text]
         return [
             self.text[word[0].start : word[-1].end]
-            for word in words(self.type, self.text)
+            for word in find_identifying_words(self.type, self.text)
             if not _is_ordinary_word("".join([atom.text for atom in word]))
         ]
 
@@ -123,7 +125,7 @@ class Form(NamedTuple):
         return f"Form({self.value.type})"
 
 
-class Standing(NamedTuple):
+class Occurrence(NamedTuple):
     """An occurrence of a form.
 
     Its atoms are [first, last), its characters [start, end).
@@ -136,7 +138,7 @@ class Standing(NamedTuple):
     form: Form
 
 
-class Sought:
+class ValueIndex:
     """The set of values to search texts for.
 
     Args:
@@ -155,9 +157,9 @@ class Sought:
     def __bool__(self) -> bool:
         return bool(self._forms)
 
-    def copy(self) -> "Sought":
+    def copy(self) -> "ValueIndex":
         """Returns an independent copy with the same values."""
-        twin = Sought()
+        twin = ValueIndex()
         twin._forms, twin._heads, twin._keys = (
             self._forms.copy(),
             self._heads.copy(),
@@ -182,19 +184,19 @@ class Sought:
                     self._heads[head] = max(self._heads.get(head, 0), len(form.text))
         return True
 
-    def places(self, text: str, found: Sequence[Atom]) -> list[Standing]:
+    def find_forms(self, text: str, text_atoms: Sequence[Atom]) -> list[Occurrence]:
         """Finds the occurrences of forms in a text; they do not overlap.
 
         The words around an occurrence are not considered.
         """
-        places: list[Standing] = []
+        places: list[Occurrence] = []
         i = 0
-        while i < len(found):
-            begin = found[i].text
-            if not found[i].spaced:
-                places += self._find_inside(i, found[i])
+        while i < len(text_atoms):
+            begin = text_atoms[i].text
+            if not text_atoms[i].spaced:
+                places += self._find_inside(i, text_atoms[i])
             best = (
-                self._find_longest(text, found, i)
+                self._find_longest(text, text_atoms, i)
                 if len(begin) <= self._heads.get(begin[:4], 0)
                 else None
             )
@@ -207,11 +209,13 @@ class Sought:
                 i = best.last
         return places
 
-    def standing(self, text: str) -> list[PrivateValue]:
+    def find_values(self, text: str) -> list[PrivateValue]:
         """Returns the values that occur in a text, whole or in part."""
-        return [place.form.value for place in self.places(text, atoms(text))] if self else []
+        return (
+            [place.form.value for place in self.find_forms(text, split_atoms(text))] if self else []
+        )
 
-    def _find_longest(self, text: str, units: Sequence[Atom], first: int) -> Standing | None:
+    def _find_longest(self, text: str, units: Sequence[Atom], first: int) -> Occurrence | None:
         joined, best, breaks = "", None, set()
         for last in range(first, len(units)):
             if last > first:
@@ -225,11 +229,11 @@ class Sought:
                 break
             form = self._forms.get(joined)
             if form is not None and breaks <= form.breaks:
-                place = _place_form(text, units, first, last + 1, form)
+                place = _locate_form(text, units, first, last + 1, form)
                 best = place or best
         return best
 
-    def _find_inside(self, i: int, atom: Atom) -> Iterable[Standing]:
+    def _find_inside(self, i: int, atom: Atom) -> Iterable[Occurrence]:
         """Finds forms anywhere in a run of a script without spaces."""
         run = atom.text
         if len(run) != atom.end - atom.start:
@@ -240,28 +244,31 @@ class Sought:
             for length in range(longest, 1, -1):
                 form = self._forms.get(run[at : at + length])
                 if form is not None and not form.spaced:
-                    yield Standing(i, i + 1, atom.start + at, atom.start + at + length, form)
+                    yield Occurrence(i, i + 1, atom.start + at, atom.start + at + length, form)
                     at += length - 1
                     break
             at += 1
 
 
-def beginnings(form: Form) -> list[str]:
-    """Returns the beginnings of a form, as `could_stand` looks them up."""
+def get_beginnings(form: Form) -> list[str]:
+    """Returns the beginnings of a form, as `list_possible_forms` looks them up."""
     return [form.text[:4]] if form.spaced else [form.text[:4], form.text[:2]]
 
 
-def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str, int]]) -> set[str]:
+def list_possible_forms(
+    texts: Sequence[str], longest: Callable[[set[str]], Mapping[str, int]]
+) -> set[str]:
     """Lists the texts of all forms that could occur in texts.
 
-    It serves callers that look forms up elsewhere than in `Sought`, in a database for example.
+    It serves callers that look forms up elsewhere than in `ValueIndex`, in a database for example.
 
     Args:
         texts: any number of texts.
-        longest: returns for each beginning (see `beginnings`) the length of the longest form with
+        longest: returns for each beginning (see `get_beginnings`) the length of the longest form
+            with
             it; it is called once.
     """
-    atoms_by_text = [(text, atoms(text)) for text in texts]
+    atoms_by_text = [(text, split_atoms(text)) for text in texts]
     lengths = longest(
         {head for text, units in atoms_by_text for head in _list_beginnings(text, units)}
     )
@@ -271,8 +278,8 @@ def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str,
 def _list_beginnings(text: str, units: Sequence[Atom]) -> Iterator[str]:
     """Lists the beginnings of all forms that could occur in a text."""
     for i, atom in enumerate(units):
-        begun = islice(_join_atoms(text, units, i), 4)
-        yield from (joined[:4] for joined in begun if len(joined) >= 4)
+        prefixes = islice(_join_atoms(text, units, i), 4)
+        yield from (joined[:4] for joined in prefixes if len(joined) >= 4)
         if not atom.spaced:
             yield from (atom.text[at : at + 2] for at in range(len(atom.text) - 1))
 
@@ -303,13 +310,16 @@ def _join_atoms(text: str, units: Sequence[Atom], first: int) -> Iterator[str]:
         if last > first and _JOINT.fullmatch(text[units[last - 1].end : units[last].start]) is None:
             return
         joined += units[last].text
-        if len(joined) > LONGEST:
+        if len(joined) > MAX_VALUE_CHARACTERS:
             return
         yield joined
 
 
 def find_occurrences(
-    texts: Sequence[str], spans: Sequence[Span], known: Sought | None, public: Sequence[Span]
+    texts: Sequence[str],
+    spans: Sequence[Span],
+    known_values: ValueIndex | None,
+    public: Sequence[Span],
 ) -> tuple[list[Span], list[list[PrivateValue]]]:
     """Finds every other occurrence of the values that spans cover.
 
@@ -320,7 +330,7 @@ def find_occurrences(
     Args:
         texts: B texts.
         spans: the merged spans of detectors.
-        known: the values of earlier texts, to which these values are added; None to remember
+        known_values: the values of earlier texts, to which these values are added; None to remember
             nothing.
         public: names that detectors take for public: a part of one that is a longer name, or one of
             another type, stays.
@@ -328,56 +338,65 @@ def find_occurrences(
     Returns:
         The spans of other places, and for each text the values that are new.
     """
-    readable = [read(text) for text in texts]
+    readable = [decode_escapes(text) for text in texts]
     by_text, shields = _group_by_text(spans, readable), _group_by_text(public, readable)
     occurrences: list[Span] = []
     new_values: list[list[PrivateValue]] = []
     for b, (text, _) in enumerate(readable):
-        sought = Sought() if known is None else known
+        sought = ValueIndex() if known_values is None else known_values
         values = [
             PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]
         ]
         new_values.append(
-            [value for value in values if value.type not in NEVER and sought.add(value)]
+            [value for value in values if value.type not in UNSEARCHED_TYPES and sought.add(value)]
         )
         if sought:
             places = _find_in_text(b, text, sought, by_text[b], shields[b])
-            occurrences += [written(span, readable) for span in places]
+            occurrences += [map_to_original(span, readable) for span in places]
     return occurrences, new_values
 
 
-def _group_by_text(spans: Sequence[Span], readable: Sequence[Read]) -> list[list[Span]]:
+def _group_by_text(spans: Sequence[Span], readable: Sequence[DecodedText]) -> list[list[Span]]:
     """Groups spans by text, at their places in the decoded text."""
     groups: list[list[Span]] = [[] for _ in readable]
     for span in spans:
-        groups[span.text].append(as_read(span, readable))
+        groups[span.text].append(map_to_decoded(span, readable))
     return groups
 
 
 def _find_in_text(
-    b: int, text: str, sought: Sought, spans: Sequence[Span], shields: Sequence[Span]
+    b: int, text: str, sought: ValueIndex, spans: Sequence[Span], shields: Sequence[Span]
 ) -> list[Span]:
     """Finds occurrences of the sought values that no span covers yet."""
-    units = atoms(text)
+    units = split_atoms(text)
     context = _Context(text, units)
-    covered, shielded = _Spans(spans), _Spans(shields)
-    certain: list[Standing] = []
-    unsure: list[Standing] = []
-    for place in sought.places(text, units):
-        shields_it = any(_is_shielded(shield, place, text) for shield in shielded.around(place))
-        if not (covered.around(place) or shields_it or context.is_time(place)):
+    covered, shielded = _SpanIndex(spans), _SpanIndex(shields)
+    certain: list[Occurrence] = []
+    unsure: list[Occurrence] = []
+    for place in sought.find_forms(text, units):
+        shields_it = any(
+            _is_shielded(shield, place, text) for shield in shielded.find_covering(place)
+        )
+        if not (covered.find_covering(place) or shields_it or context.is_time(place)):
             doubtful = place.form.ordinary or context.is_foreign_word(place)
             (unsure if doubtful else certain).append(place)
     certain += _select_names(unsure, certain, context)
     return [
-        Span(b, place.start, place.end, place.form.value.type, place.form.value.score, REPEATED)
+        Span(
+            b,
+            place.start,
+            place.end,
+            place.form.value.type,
+            place.form.value.score,
+            REPEATED_SOURCE,
+        )
         for place in sorted(certain, key=lambda place: place.start)
     ]
 
 
 def _select_names(
-    unsure: Sequence[Standing], certain: Sequence[Standing], context: "_Context"
-) -> list[Standing]:
+    unsure: Sequence[Occurrence], certain: Sequence[Occurrence], context: "_Context"
+) -> list[Occurrence]:
     """Selects occurrences of ordinary words that are names.
 
     They are written as a name, or stand beside another part of the same value.
@@ -385,26 +404,26 @@ def _select_names(
     ends = {place.last: place for place in certain}
     begins = {place.first: place for place in certain}
 
-    def is_beside(place: Standing) -> bool:
+    def is_beside(place: Occurrence) -> bool:
         beside = (ends.get(place.first), begins.get(place.last))
         return any(other is not None and other.form.value is place.form.value for other in beside)
 
     return [place for place in unsure if is_beside(place) or context.is_name(place)]
 
 
-def _is_shielded(shield: Span, place: Standing, text: str) -> bool:
+def _is_shielded(shield: Span, place: Occurrence, text: str) -> bool:
     """True if a public name around a partial occurrence keeps it public."""
     if place.form.whole:
         return False
-    others = [
+    shield_atoms = [
         atom
-        for atom in atoms(text[shield.start : shield.end])
-        if len(atom.text) > 1 and atom.text not in vocabulary.words("titles_only")
+        for atom in split_atoms(text[shield.start : shield.end])
+        if len(atom.text) > 1 and atom.text not in vocabulary.get_words("titles_only")
     ]
-    return shield.type != place.form.value.type or len(others) > place.last - place.first
+    return shield.type != place.form.value.type or len(shield_atoms) > place.last - place.first
 
 
-class _Spans:
+class _SpanIndex:
     """A sorted set of a text's spans, searchable by place."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
@@ -412,7 +431,7 @@ class _Spans:
         self._starts = [span.start for span in self._spans]
         self._longest = max((span.end - span.start for span in spans), default=0)
 
-    def around(self, place: Standing) -> list[Span]:
+    def find_covering(self, place: Occurrence) -> list[Span]:
         """Returns the spans that cover all of a place."""
         first = bisect_left(self._starts, place.end - self._longest)
         last = bisect_right(self._starts, place.start)
@@ -426,7 +445,7 @@ class _Context:
         self._text, self._atoms = text, units
         self._headings: dict[int, bool] = {}
 
-    def is_foreign_word(self, place: Standing) -> bool:
+    def is_foreign_word(self, place: Occurrence) -> bool:
         """True if a place may be an ordinary foreign word.
 
         Only single words in small letters count.
@@ -451,28 +470,30 @@ class _Context:
     def _is_foreign(self) -> bool:
         """True if most words of the text are rare in English texts."""
         long_words = [
-            atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3
+            atom.text
+            for atom in self._atoms[:LANGUAGE_SAMPLE_WORDS]
+            if atom.spaced and len(atom.text) > 3
         ]
         long_words = [word for word in long_words if word.isalpha()]
-        return len(long_words) >= LEAST and 2 * sum(map(_is_ordinary_word, long_words)) < len(
-            long_words
-        )
+        return len(long_words) >= MIN_LANGUAGE_WORDS and 2 * sum(
+            map(_is_ordinary_word, long_words)
+        ) < len(long_words)
 
-    def is_time(self, place: Standing) -> bool:
+    def is_time(self, place: Occurrence) -> bool:
         """True if a name is a month or day here.
 
         Examples are "in April" and "3 May".
         """
-        if place.form.text not in calendar():
+        if place.form.text not in list_calendar_words():
             return False
         if _DATED.match(self._text, place.end):
             return True
         last = self._atoms[place.first - 1] if place.first else None
         if last is None or self._text[last.end : place.start] != " ":
             return False
-        return last.text.isdigit() or last.text in vocabulary.words("before_times")
+        return last.text.isdigit() or last.text in vocabulary.get_words("before_times")
 
-    def is_name(self, place: Standing) -> bool:
+    def is_name(self, place: Occurrence) -> bool:
         """True if ordinary words are written as a name.
 
         They follow a title, or have capitals that nothing else asks for.
@@ -480,11 +501,11 @@ class _Context:
         text = self._text[place.start : place.end]
         if self._has_title_before(place):
             return True
-        if not place.form.whole and place.form.text in calendar():
+        if not place.form.whole and place.form.text in list_calendar_words():
             return False
-        written = self._atoms[place.first : place.last]
-        capitals = all(self._text[atom.start].isupper() for atom in written)
-        if len(written) > 1:
+        place_atoms = self._atoms[place.first : place.last]
+        capitals = all(self._text[atom.start].isupper() for atom in place_atoms)
+        if len(place_atoms) > 1:
             return capitals or text == place.form.value.text
         shouted = text.isupper() and text[1:] != ""
         return capitals and not shouted and not self._is_capital_expected(place.start)
@@ -492,15 +513,17 @@ class _Context:
     def _is_capital_expected(self, start: int) -> bool:
         return self._is_sentence_start(start) or self._is_in_heading(start)
 
-    def _has_title_before(self, place: Standing) -> bool:
+    def _has_title_before(self, place: Occurrence) -> bool:
         """True if a capitalized place follows a title or greeting."""
         before = self._atoms[place.first - 1].text if place.first else ""
-        named = before in vocabulary.words("titles_only") or before in vocabulary.words("greetings")
+        named = before in vocabulary.get_words("titles_only") or before in vocabulary.get_words(
+            "greetings"
+        )
         return named and self._text[place.start].isupper()
 
     def _is_sentence_start(self, start: int) -> bool:
-        behind = self._text[max(0, start - _BEHIND) : start]
-        if start > _BEHIND:
+        behind = self._text[max(0, start - _SENTENCE_WINDOW) : start]
+        if start > _SENTENCE_WINDOW:
             behind = "x" + behind
         return _BEGINS.search(behind) is not None
 
@@ -519,9 +542,9 @@ class _Context:
         return self._headings[begin]
 
 
-def _place_form(
+def _locate_form(
     text: str, units: Sequence[Atom], first: int, last: int, form: Form
-) -> Standing | None:
+) -> Occurrence | None:
     """Returns the occurrence of a form, or None if punctuation differs.
 
     Where punctuation belongs to a value, the characters between and around its letters must agree,
@@ -529,13 +552,13 @@ def _place_form(
     """
     start, end = units[first].start, units[last - 1].end
     value = form.value
-    if not form.whole or value.type in LOOSE:
-        return Standing(first, last, start, end, form)
-    value_atoms = atoms(value.text)
+    if not form.whole or value.type in LOOSE_TYPES:
+        return Occurrence(first, last, start, end, form)
+    value_atoms = split_atoms(value.text)
     start, end = start - value_atoms[0].start, end + len(value.text) - value_atoms[-1].end
-    if start < 0 or alike(value.type, text[start:end]) != value.key[1]:
+    if start < 0 or normalize_value(value.type, text[start:end]) != value.key[1]:
         return None
-    return Standing(first, last, start, end, form)
+    return Occurrence(first, last, start, end, form)
 
 
 @lru_cache(1 << 14)
@@ -544,23 +567,23 @@ def _get_forms(value: PrivateValue) -> tuple[Form, ...]:
 
 
 def _make_forms(value: PrivateValue) -> Iterable[Form]:
-    units = core(value.type, value.text)
+    units = find_core_atoms(value.type, value.text)
     joined = "".join([atom.text for atom in units])
-    if not 0 < len(joined) <= LONGEST or not _is_telling(value, joined):
+    if not 0 < len(joined) <= MAX_VALUE_CHARACTERS or not _is_unambiguous(value, joined):
         return
     named, spaced = value.type in NAMES, units[0].spaced
-    if len(joined) >= SHORTEST:
+    if len(joined) >= MIN_PART_LETTERS:
         ordinary = named and spaced and _are_ordinary(units)
         yield Form(joined, value, True, _find_breaks(units), ordinary, spaced)
     if named and value.type in ("PERSON", "ORGANIZATION"):
         yield from _make_part_forms(value, joined)
-        for part in syllables(value.type, value.text):
+        for part in find_syllable_parts(value.type, value.text):
             yield Form(part, value, False, frozenset(), False, False)
 
 
 def _make_part_forms(value: PrivateValue, joined: str) -> Iterable[Form]:
     """Finds the forms of the words of a longer name."""
-    for word in words(value.type, value.text):
+    for word in find_identifying_words(value.type, value.text):
         part = "".join([atom.text for atom in word])
         if part == joined or not word[0].spaced:
             continue
@@ -579,17 +602,23 @@ def _find_breaks(units: Sequence[Atom]) -> frozenset[int]:
 
 def _is_mute(word: str) -> bool:
     """True if a word alone identifies nobody: a title or particle."""
-    return word in vocabulary.words("titles_only") or word in vocabulary.words("name_particles")
+    return word in vocabulary.get_words("titles_only") or word in vocabulary.get_words(
+        "name_particles"
+    )
 
 
-def _is_telling(value: PrivateValue, joined: str) -> bool:
+def _is_unambiguous(value: PrivateValue, joined: str) -> bool:
     """True if a value means the same wherever it occurs.
 
     A title alone does not, and neither does a short identifier.
     """
-    if _is_mute(joined) or value.type in NAMES or value.type == LISTED:
+    if _is_mute(joined) or value.type in NAMES or value.type == LISTED_TYPE:
         return not _is_mute(joined)
-    return value.type not in NEVER and len(joined) >= IDENTIFIER and not is_ordinary(joined)
+    return (
+        value.type not in UNSEARCHED_TYPES
+        and len(joined) >= MIN_IDENTIFIER_CHARACTERS
+        and not is_ordinary(joined)
+    )
 
 
 @lru_cache(1 << 14)
@@ -599,7 +628,7 @@ def _is_ordinary_word(word: str) -> bool:
     It is an ordinary word, or has two letters or fewer.
     """
     return (
-        (len(word) <= SHORTEST and word.isascii())
+        (len(word) <= MIN_PART_LETTERS and word.isascii())
         or word.isdigit()
         or is_ordinary(word)
         or is_public(word)
@@ -609,7 +638,7 @@ def _is_ordinary_word(word: str) -> bool:
 def _is_distinct(word: str) -> bool:
     return (
         len(word) > 3
-        and word not in vocabulary.words("legal_forms")
+        and word not in vocabulary.get_words("legal_forms")
         and not _is_ordinary_word(word)
-        and int(ranks([word])[0]) > DISTINCT
+        and int(lookup_ranks([word])[0]) > MIN_DISTINCT_RANK
     )

@@ -11,37 +11,52 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any
 
-from textveil.detect.bounds import bounds_in
+from textveil.detect.bounds import get_bounds
 from textveil.detect.detections import Detections
-from textveil.detect.keyvalue.keys import kind_of
-from textveil.detect.spans import IDENTIFIERS, LISTED, NAMES, PRIVATE, REPEATED, Span
-from textveil.text import Late, Tokens
+from textveil.detect.keyvalue.field_names import classify_key
+from textveil.detect.spans import (
+    IDENTIFIERS,
+    LISTED_TYPE,
+    NAMES,
+    PRIVACY_THRESHOLD,
+    REPEATED_SOURCE,
+    Span,
+)
+from textveil.text import LazyPattern, Tokens
 
-VALUES = "structure"
+VALUE_DETECTOR = "structure"
 """The detector that knows the exact limits of values."""
 
-SEPARATORS = frozenset(",;|\t")
+CELL_SEPARATORS = frozenset(",;|\t")
 """Separators between cells of a table, which no space follows."""
 
-FIGURES, FEWEST = ("ID", "ACCOUNT", "PHONE"), 5
+GUESSED_NUMBER_TYPES, MIN_NUMBER_DIGITS = ("ID", "ACCOUNT", "PHONE"), 5
 """Types of numbers that the tagger finds; and their fewest digits."""
 
-BARE: Mapping[str, tuple[str, ...]] = {
+CONFIRMING_TYPES: Mapping[str, tuple[str, ...]] = {
     "AGE": ("AGE",),
     "DATE": ("DATE", "BIRTH_DATE"),
     **dict.fromkeys(
-        FIGURES,
-        (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
+        GUESSED_NUMBER_TYPES,
+        (
+            *GUESSED_NUMBER_TYPES,
+            "NATIONAL_ID",
+            "MEDICAL_RECORD",
+            "LICENCE",
+            "BOOKING",
+            "CARD",
+            "IBAN",
+        ),
     ),
 }
 """For each type tagged among words, the types that confirm the bare number."""
 
-_OF_A_NUMBER = Late(r"\p{N}|\b\p{Lu}{1,2}\b")
-_EDGE_BEFORE = Late(r"(?:\A|[\s:.]|\p{Lo})\Z")
-_EDGE_BEHIND = Late(r"\Z|[\s,.)]|\p{Lo}")
+_OF_A_NUMBER = LazyPattern(r"\p{N}|\b\p{Lu}{1,2}\b")
+_EDGE_BEFORE = LazyPattern(r"(?:\A|[\s:.]|\p{Lo})\Z")
+_EDGE_BEHIND = LazyPattern(r"\Z|[\s,.)]|\p{Lo}")
 
 
-def surest(spans: Sequence[Span]) -> list[Span]:
+def keep_surest(spans: Sequence[Span]) -> list[Span]:
     """Keeps the best-scored of a detector's identical spans.
 
     Spans are identical if they agree in place, type, source and whether they are private. All
@@ -50,7 +65,7 @@ def surest(spans: Sequence[Span]) -> list[Span]:
     """
     best: dict[tuple[Any, ...], Span] = {}
     for span in spans:
-        place = *span[:4], span.source, span.private >= PRIVATE
+        place = *span[:4], span.source, span.privacy_score >= PRIVACY_THRESHOLD
         if place not in best or span.score > best[place].score:
             best[place] = span
     return [*best.values()]
@@ -72,7 +87,7 @@ def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span
         text = texts[span.text]
         return span.is_guess and any(
             _is_apart(text[span.start : start], text[end : span.end])
-            for type_ in BARE.get(span.type, ())
+            for type_ in CONFIRMING_TYPES.get(span.type, ())
             for start, end in _select_inside(sure_places.get((span.text, type_), ()), span)
         )
 
@@ -85,26 +100,26 @@ def _is_apart(before: str, behind: str) -> bool:
     return _OF_A_NUMBER.search(f"{before} {behind}") is None
 
 
-FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
+FORM_TYPES = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
 """Types that are recognised by a form, so no part of a name."""
 
 
 def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     """Cuts identifiers with a form, and their keys, out of names."""
     forms: dict[int, list[tuple[int, int]]] = {}
-    for b, start, end in sorted(span[:3] for span in spans if span.type in FORMED):
+    for b, start, end in sorted(span[:3] for span in spans if span.type in FORM_TYPES):
         forms.setdefault(b, []).append((start, end))
     pieces: list[Span] = []
     for span in spans:
-        held = _select_inside(forms.get(span.text, ()), span)
-        if span.type not in NAMES or not held:
+        form_places = _select_inside(forms.get(span.text, ()), span)
+        if span.type not in NAMES or not form_places:
             pieces.append(span)
             continue
         free = span.start
-        for start, end in [*held, (span.end, span.end)]:
-            rest = _trim_to_alphanumeric(texts[span.text], free, start)
-            if rest and not kind_of(texts[span.text][slice(*rest)]):
-                pieces.append(span._replace(start=rest[0], end=rest[1]))
+        for start, end in [*form_places, (span.end, span.end)]:
+            remainder = _trim_to_alphanumeric(texts[span.text], free, start)
+            if remainder and not classify_key(texts[span.text][slice(*remainder)]):
+                pieces.append(span._replace(start=remainder[0], end=remainder[1]))
             free = max(free, end)
     return pieces
 
@@ -137,7 +152,7 @@ def divide_between_cells(spans: Sequence[Span], texts: Sequence[str]) -> list[Sp
     A guessed number may begin or end in a value; the few digits of another cell are no part of it.
     """
     values: dict[int, list[tuple[int, int]]] = {}
-    for b, start, end in sorted(span[:3] for span in spans if span.source == VALUES):
+    for b, start, end in sorted(span[:3] for span in spans if span.source == VALUE_DETECTOR):
         places = values.setdefault(b, [])
         if places and start < places[-1][1]:
             places[-1] = places[-1][0], max(end, places[-1][1])
@@ -145,64 +160,64 @@ def divide_between_cells(spans: Sequence[Span], texts: Sequence[str]) -> list[Sp
             places.append((start, end))
     pieces: list[Span] = []
     for span in spans:
-        number = span.is_guess and span.type in FIGURES
-        held = (_clip_places if number else _select_inside)(values.get(span.text, ()), span)
+        number = span.is_guess and span.type in GUESSED_NUMBER_TYPES
+        value_places = (_clip_places if number else _select_inside)(values.get(span.text, ()), span)
         text = texts[span.text]
-        between = _find_separators(text, span, held)
-        if span.source == VALUES or not (between or len(held) > 1):
+        separators = _find_separators(text, span, value_places)
+        if span.source == VALUE_DETECTOR or not (separators or len(value_places) > 1):
             pieces.append(span)
             continue
         pieces += (
             span._replace(start=start, end=end)
-            for start, end in _find_other_cells(text, span, held, between)
-            if not (number and sum(map(str.isdigit, text[start:end])) < FEWEST)
+            for start, end in _find_other_cells(text, span, value_places, separators)
+            if not (number and sum(map(str.isdigit, text[start:end])) < MIN_NUMBER_DIGITS)
         )
     return pieces
 
 
-def _find_separators(text: str, span: Span, held: Sequence[tuple[int, int]]) -> set[str]:
+def _find_separators(text: str, span: Span, value_places: Sequence[tuple[int, int]]) -> set[str]:
     """Returns the cell separators beside values in a span."""
-    edges = {edge for start, end in held for edge in (start - 1, end)}
+    edges = {edge for start, end in value_places for edge in (start - 1, end)}
     return {
         text[i]
         for i in edges
         if span.start <= i < span.end
-        and text[i] in SEPARATORS
+        and text[i] in CELL_SEPARATORS
         and not text[i + 1 : i + 2].isspace()
     }
 
 
 def _find_other_cells(
-    text: str, span: Span, held: Sequence[tuple[int, int]], between: Collection[str]
+    text: str, span: Span, value_places: Sequence[tuple[int, int]], separators: Collection[str]
 ) -> Iterator[tuple[int, int]]:
     """Finds the cells of a span outside of its values."""
     at = span.start
-    for start, end in [*held, (span.end, span.end)]:
-        cells = [at - 1, *(i for i in range(at, start) if text[i] in between), start]
+    for start, end in [*value_places, (span.end, span.end)]:
+        cells = [at - 1, *(i for i in range(at, start) if text[i] in separators), start]
         for before, after in pairwise(cells):
-            if rest := _trim_to_alphanumeric(text, before + 1, after):
-                yield rest
+            if cell := _trim_to_alphanumeric(text, before + 1, after):
+                yield cell
         at = end
 
 
-def cut_words(found: Detections) -> Detections:
+def cut_words(detections: Detections) -> Detections:
     """Cuts words at the edges of spans.
 
     These are words of scripts without spaces, and words that hold a bound of the text.
     """
     edges = set[tuple[int, int]]()
-    for b, text_spans in groupby(found.spans, key=lambda span: span.text):
-        text_bounds = bounds_in(found.tokens.texts[b], found.bounds)
+    for b, text_spans in groupby(detections.spans, key=lambda span: span.text):
+        text_bounds = get_bounds(detections.tokens.texts[b], detections.bounds)
         for span in text_spans:
-            start, end = reach(span, found.tokens)
+            start, end = find_word_bounds(span, detections.tokens)
             inner = (
-                *text_bounds.edges(start, span.start + 1),
-                *text_bounds.edges(span.end - 1, end),
+                *text_bounds.find_edges(start, span.start + 1),
+                *text_bounds.find_edges(span.end - 1, end),
             )
             edges.update((b, edge) for edge in inner)
-    places = [(span.text, place) for span in found.spans for place in (span.start, span.end)]
-    tokens, origin = found.tokens.cut(places, edges)
-    return replace(found, tokens=tokens, important=found.important[origin])
+    places = [(span.text, place) for span in detections.spans for place in (span.start, span.end)]
+    tokens, origin = detections.tokens.split_words(places, edges)
+    return replace(detections, tokens=tokens, important=detections.important[origin])
 
 
 def widen_name(span: Span, tokens: Tokens) -> Span:
@@ -210,8 +225,8 @@ def widen_name(span: Span, tokens: Tokens) -> Span:
 
     A user name counts as an address, too.
     """
-    start, end = reach(span, tokens)
-    if span.source != REPEATED or span.type not in NAMES or (start, end) == span[1:3]:
+    start, end = find_word_bounds(span, tokens)
+    if span.source != REPEATED_SOURCE or span.type not in NAMES or (start, end) == span[1:3]:
         return span
     text = tokens.texts[span.text][start:end]
     if "://" in text or text[:4].lower() == "www.":
@@ -235,7 +250,9 @@ def join(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         Sorted spans; no word is in two of them.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in spans):
+    for text, start, end, span in sorted(
+        (span.text, *find_word_bounds(span, tokens), span) for span in spans
+    ):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
             joined.append((text, max(before, end), [*group, span]))
@@ -244,7 +261,7 @@ def join(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     return sorted(_merge_group(group) for _, _, group in joined)
 
 
-def reach(span: Span, tokens: Tokens) -> tuple[int, int]:
+def find_word_bounds(span: Span, tokens: Tokens) -> tuple[int, int]:
     """Returns the bounds of a span and of the words it touches."""
     low, high = tokens.documents[span.text : span.text + 2].tolist()
     first = bisect_right(tokens.ends, span.start, low, high)
@@ -262,6 +279,6 @@ def _merge_group(group: Sequence[Span]) -> Span:
 
 
 def _rank_certainty(span: Span) -> tuple[Any, ...]:
-    rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED else 2
+    rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED_TYPE else 2
     guessed = rank == 0 and span.is_guess
     return rank, guessed, -span.score, span.start - span.end, span.start, span.type, span.source

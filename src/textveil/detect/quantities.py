@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import regex
 
-from textveil.text import Late, vocabulary
+from textveil.text import LazyPattern, vocabulary
 
 DATES = ("DATE", "BIRTH_DATE")
 """Types of dates: a session moves all of them by the same number of days."""
@@ -28,7 +28,7 @@ DATES = ("DATE", "BIRTH_DATE")
 AGE = "AGE"
 """The type of ages."""
 
-OLDEST = 120
+MAX_AGE = 120
 """The highest age in years that is read or written; the lowest is 0."""
 
 
@@ -38,7 +38,7 @@ class Figure(NamedTuple):
     Args:
         value: a date as its day number, an age, or an amount in hundredths.
         write: writes another value in the same form, an amount rounded to its decimal places; None
-            for a date whose year does not have four figures. Ages below 0 and above `OLDEST` and
+            for a date whose year does not have four figures. Ages below 0 and above `MAX_AGE` and
             amounts below 0 are written as these.
     """
 
@@ -67,7 +67,7 @@ def read(type_: str, text: str) -> Figure | None:
 
 # ---- dates ---------------------------------------------------------------------------------------
 
-_NUMERIC = Late(
+_NUMERIC = LazyPattern(
     r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
     r"|(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d\d?)[ ]?[月월][ ]?(?P<day>\d\d?)[ ]?[日号號일]"
     r"|(?P<day>\d\d?)(?P<mark>\.[ ]?)(?P<month>\d\d?)(?P=mark)(?P<year>\d{4})"
@@ -75,7 +75,7 @@ _NUMERIC = Late(
 """Numeric dates in which the form fixes the order of day and month. With slashes only a day above
 the 12th would fix it, so a moved date would reveal that its day was one of these."""
 
-_WORDED = Late(
+_WORDED = LazyPattern(
     r"(?P<day>\d\d?)(?P<after>\.|st|nd|rd|th|er|[º°]|)(?P<link>[ ](?:(?:of|de)[ ])?)(?P<month>[\p{L}\p{M}]+)\.?"
     r"(?:(?P<comma>,?)[ ]|[ ]de[ ])(?P<year>\d{4})"
     r"|(?P<month>[\p{L}\p{M}]+)\.?[ ](?P<day>\d\d?)(?P<after>st|nd|rd|th|)(?P<comma>,?)[ ](?P<year>\d{4})"
@@ -84,7 +84,7 @@ _WORDED = Late(
 
 def _name_month(month: int, language: str) -> str:
     """Returns the name of a month in a language, with a capital."""
-    return vocabulary.by_language(f"months.{month}")[language][0].capitalize()
+    return vocabulary.get_words_by_language(f"months.{month}")[language][0].capitalize()
 
 
 def _remove_accents(word: str) -> str:
@@ -92,7 +92,7 @@ def _remove_accents(word: str) -> str:
     return regex.sub(r"\p{M}", "", unicodedata.normalize("NFD", word.casefold()))
 
 
-_FOREIGN = Late(r"(?![0-9])\d")
+_FOREIGN = LazyPattern(r"(?![0-9])\d")
 _ORDINALS = ("st", "nd", "rd", "th")
 
 
@@ -102,7 +102,7 @@ def _map_months() -> dict[str, int]:
     numbers: dict[str, int] = {}
     for form in (str.casefold, _remove_accents):
         for month in range(1, 13):
-            for word in sorted(vocabulary.words(f"months.{month}")):
+            for word in sorted(vocabulary.get_words(f"months.{month}")):
                 numbers.setdefault(form(word), month)
     return numbers
 
@@ -121,15 +121,15 @@ def _read_date(text: str) -> Figure | None:
         return None
 
     def write(value: int) -> str | None:
-        moved = _to_date(value)
-        if moved is None:
+        new_date = _convert_to_date(value)
+        if new_date is None:
             return None
         return _replace_parts(
             text,
             {
-                match.span("year"): str(moved.year),
-                match.span("month"): f"{moved.month:0{width}}",
-                match.span("day"): f"{moved.day:0{width}}",
+                match.span("year"): str(new_date.year),
+                match.span("month"): f"{new_date.month:0{width}}",
+                match.span("day"): f"{new_date.day:0{width}}",
             },
         )
 
@@ -150,21 +150,23 @@ def _read_worded_date(text: str) -> Figure | None:
     value = None if month is None else _parse_day(match["year"], str(month), match["day"])
     if value is None:
         return None
-    after, of, capital = match["after"], match["link"] == " of ", match["month"][0].isupper()
+    after, has_of, capital = match["after"], match["link"] == " of ", match["month"][0].isupper()
 
     def write(value: int) -> str | None:
-        moved = _to_date(value)
-        if moved is None:
+        new_date = _convert_to_date(value)
+        if new_date is None:
             return None
-        day, english = str(moved.day), _name_month(moved.month, "en")
-        ordinal = day + (_get_ordinal_suffix(moved.day) if after in _ORDINALS else "")
+        day, english = str(new_date.day), _name_month(new_date.month, "en")
+        ordinal = day + (_get_ordinal_suffix(new_date.day) if after in _ORDINALS else "")
         if match["link"] is None:
-            return f"{english} {ordinal}{match['comma']} {moved.year}"
-        if of or after in _ORDINALS or (capital and not after and match["link"] == " "):
-            return f"{ordinal}{match['link']}{english}{match['comma'] or ''} {moved.year}"
+            return f"{english} {ordinal}{match['comma']} {new_date.year}"
+        if has_of or after in _ORDINALS or (capital and not after and match["link"] == " "):
+            return f"{ordinal}{match['link']}{english}{match['comma'] or ''} {new_date.year}"
         if capital and after == "." and match["link"] == " ":
-            return f"{day}. {_name_month(moved.month, 'de')}{match['comma'] or ''} {moved.year}"
-        return moved.isoformat()
+            return (
+                f"{day}. {_name_month(new_date.month, 'de')}{match['comma'] or ''} {new_date.year}"
+            )
+        return new_date.isoformat()
 
     return Figure(value, write)
 
@@ -180,7 +182,7 @@ def _parse_day(year: str, month: str, day: str) -> int | None:
         return None
 
 
-def _to_date(value: int) -> date | None:
+def _convert_to_date(value: int) -> date | None:
     """Returns a day number's date, if its year has four digits."""
     first, last = date(1000, 1, 1).toordinal(), date.max.toordinal()
     return date.fromordinal(value) if first <= value <= last else None
@@ -202,11 +204,11 @@ def _map_year_words() -> dict[str, tuple[str, ...]]:
 
     The forms are for 1, perhaps for a few, and for many.
     """
-    alike = vocabulary.words("years_alike")
+    alike = vocabulary.get_words("years_alike")
     declined = [
         forms
         for name in ("years", "years_old", "years_short")
-        for forms in vocabulary.by_language(name).values()
+        for forms in vocabulary.get_words_by_language(name).values()
     ]
     return {word: (word,) for word in alike} | {
         word.casefold(): forms for forms in declined for word in forms
@@ -238,7 +240,7 @@ def _compile_unit() -> regex.Pattern[str]:
     )
 
 
-def age_end(text: str, start: int, end: int) -> int:
+def find_age_end(text: str, start: int, end: int) -> int:
     """Finds the end of an age together with its unit behind.
 
     The form of the unit may reveal the number, so it belongs to the age.
@@ -254,7 +256,7 @@ def age_end(text: str, start: int, end: int) -> int:
 
 def _read_age(text: str) -> Figure | None:
     match = _compile_age().fullmatch(text)
-    if match is None or int(match["years"]) > OLDEST:
+    if match is None or int(match["years"]) > MAX_AGE:
         return None
     age, gap, words = int(match["years"]), match["gap"] or "", match["words"] or ""
     forms = _map_year_words()[words.casefold()] if words else ("",)
@@ -264,7 +266,7 @@ def _read_age(text: str) -> Figure | None:
         return None  # 34 an
 
     def write(value: int) -> str:
-        years = min(max(value, 0), OLDEST)
+        years = min(max(value, 0), MAX_AGE)
         agreeing = _choose_form(forms, years)
         return f"{years}{gap}{agreeing.upper() if words.isupper() else agreeing}"
 
@@ -273,15 +275,15 @@ def _read_age(text: str) -> Figure | None:
 
 def _choose_form(forms: tuple[str, ...], number: int) -> str:
     """Chooses the form of "years" that agrees with a number."""
-    one, *few, many = forms if len(forms) > 1 else forms * 2
-    if number == 1 or (one == "год" and number % 10 == 1 and number % 100 != 11):
-        return one
+    singular, *few, many = forms if len(forms) > 1 else forms * 2
+    if number == 1 or (singular == "год" and number % 10 == 1 and number % 100 != 11):
+        return singular
     return few[0] if few and number % 10 in (2, 3, 4) and number % 100 not in (12, 13, 14) else many
 
 
 # ---- amounts -------------------------------------------------------------------------------------
 
-_AMOUNT = Late(
+_AMOUNT = LazyPattern(
     r"(?P<before>[^\d\-–−(+.,]{0,12})"
     r"(?P<whole>[0-9]{1,3}(?P<group>[ \u00a0\u202f'’])(?:[0-9]{2,3}(?P=group)){0,5}[0-9]{3}"
     r"(?:[.,][0-9]{3})?"
@@ -302,12 +304,16 @@ def _read_amount(text: str) -> Figure | None:
     match = _AMOUNT.fullmatch(text)
     if match is None or match["after"][:1] in tuple(".,-–−"):
         return None
-    whole, rest = regex.sub(r"\D", "", match["whole"]), match["rest"] or ""
-    one = 10 ** (2 - len(rest))  # of the last decimal place, in hundredths
+    whole, decimals = regex.sub(r"\D", "", match["whole"]), match["rest"] or ""
+    unit = 10 ** (2 - len(decimals))  # of the last decimal place, in hundredths
 
     def write(value: int) -> str:
-        units = str((max(value, 0) + one // 2) // one).zfill(len(rest) + 1)
-        number = f"{units[: -len(rest)]}{match['mark']}{units[-len(rest) :]}" if rest else units
+        units = str((max(value, 0) + unit // 2) // unit).zfill(len(decimals) + 1)
+        number = (
+            f"{units[: -len(decimals)]}{match['mark']}{units[-len(decimals) :]}"
+            if decimals
+            else units
+        )
         return text[: match.start("whole")] + number + text[match.start("after") :]
 
-    return Figure(int(whole + rest) * one, write)
+    return Figure(int(whole + decimals) * unit, write)

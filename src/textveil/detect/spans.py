@@ -41,16 +41,16 @@ IDENTIFIERS = (
 )
 """Types of structured identifiers, found by patterns."""
 
-LISTED = "LISTED"
+LISTED_TYPE = "LISTED"
 """The type of every match of a user's lists and expressions."""
 
-WHOLE = "TEXT"
+WHOLE_TYPE = "TEXT"
 """The type of a part that is hidden whole: its private content is unknown."""
 
-TYPES = (*NAMES, *IDENTIFIERS, LISTED)
+TYPES = (*NAMES, *IDENTIFIERS, LISTED_TYPE)
 """All types that textveil uses itself; detectors of other packages may add to them."""
 
-NUMBERS = frozenset(
+NUMBER_TYPES = frozenset(
     (
         "PHONE",
         "CARD",
@@ -66,18 +66,18 @@ NUMBERS = frozenset(
 )
 """Types of numbers. A number stands on one line, and begins and ends with a letter or digit."""
 
-PRIVATE = 0.5
+PRIVACY_THRESHOLD = 0.5
 """The probability from which a span counts as private."""
 
-OWN = ("patterns", "structure", "tagger")
+OWN_DETECTORS = ("patterns", "structure", "tagger")
 """textveil's own detectors. Detectors of other packages may have types of their own and are
 trusted as they are."""
 
-GUESSED = "tagger"
+GUESSING_DETECTOR = "tagger"
 """The detector that judges identifiers by their looks; matches of a form or a key are more
 reliable."""
 
-REPEATED = "spread"
+REPEATED_SOURCE = "spread"
 """The source of spans that repeat a value detected elsewhere, as JSON names it."""
 
 TYPE_NAME = re.compile("[A-Z0-9_]{1,64}")
@@ -96,7 +96,8 @@ class Span(NamedTuple):
         type: capital letters, digits and underscores; shown in placeholders.
         score: the detector's confidence, from 0 to 1.
         source: the detector's name.
-        private: the probability, from 0 to 1, that the part is about a private person or thing
+        privacy_score: the probability, from 0 to 1, that the part is about a private person or
+            thing
             rather than a public one; 1 if the detector cannot tell. `protect.level` decides from .5
             on.
         evidence: the features that the bundled tagger read there, for `scoring`; None from other
@@ -109,7 +110,7 @@ class Span(NamedTuple):
     type: str
     score: float
     source: str
-    private: float = 1.0
+    privacy_score: float = 1.0
     evidence: Evidence | None = None
 
     @property
@@ -118,7 +119,7 @@ class Span(NamedTuple):
 
         A user's own tagger does not count.
         """
-        return self.source in OWN
+        return self.source in OWN_DETECTORS
 
     @property
     def is_guess(self) -> bool:
@@ -126,7 +127,7 @@ class Span(NamedTuple):
 
         Both the bundled tagger and a user's own count.
         """
-        return self.source.partition(":")[0] == GUESSED
+        return self.source.partition(":")[0] == GUESSING_DETECTOR
 
 
 @runtime_checkable

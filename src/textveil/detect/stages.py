@@ -17,7 +17,7 @@ from textveil.detect.bounds import bind
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import find_all
 from textveil.detect.occurrences import find_occurrences
-from textveil.detect.scoring import judged
+from textveil.detect.scoring import score_spans
 from textveil.detect.spans import Span
 from textveil.text import Tokens
 
@@ -31,25 +31,25 @@ class Stage:
     Attributes:
         name: its name in ablations.
         apply: the function from detections and settings to new detections.
-        why: its purpose.
-        runs: the condition on the settings under which it runs.
+        purpose: its purpose.
+        condition: the condition on the settings under which it runs.
         guard: the reason to keep it although it changes nothing on measured texts; empty if it
             improves detection there.
     """
 
     name: str
     apply: Apply
-    why: str
-    runs: Callable[[Settings], bool] = lambda settings: True
+    purpose: str
+    condition: Callable[[Settings], bool] = lambda settings: True
     guard: str = ""
 
 
-def run(stages: Sequence[Stage], found: Detections, settings: Settings) -> Detections:
+def run_stages(stages: Sequence[Stage], detections: Detections, settings: Settings) -> Detections:
     """Runs the stages that the settings ask for, in order."""
     for stage in stages:
-        if stage.runs(settings):
-            found = stage.apply(found, settings)
-    return found
+        if stage.condition(settings):
+            detections = stage.apply(detections, settings)
+    return detections
 
 
 # ---- from functions over spans to stages ---------------------------------------------------------
@@ -61,7 +61,7 @@ def _change_spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) ->
     )
 
 
-def _change_each(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
+def _change_each_span(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
     return _change_spans(lambda spans, tokens: [change(span, tokens.texts) for span in spans])
 
 
@@ -75,7 +75,7 @@ def _trim_spans(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     return [part for span in spans for part in trimming.trim(span, tokens.texts)]
 
 
-def _detect(detections: Detections, settings: Settings) -> Detections:
+def _find_spans(detections: Detections, settings: Settings) -> Detections:
     spans = find_all(
         settings.detectors,
         detections.tokens.texts,
@@ -90,27 +90,29 @@ def _select_types(detections: Detections, settings: Settings) -> Detections:
     return replace(detections, spans=tuple(span for span in detections.spans if span.type in types))
 
 
-def _separate_others(detections: Detections, settings: Settings) -> Detections:
+def _separate_public(detections: Detections, settings: Settings) -> Detections:
     private: list[Span] = []
-    others: list[Span] = []
+    public_spans: list[Span] = []
     for span in detections.spans:
-        (private if visibility.is_at_level(span, settings.level) else others).append(span)
-    return replace(detections, spans=tuple(private), others=tuple(others))
+        (private if visibility.is_at_level(span, settings.level) else public_spans).append(span)
+    return replace(detections, spans=tuple(private), public_spans=tuple(public_spans))
 
 
 def _spare_listed(detections: Detections, settings: Settings) -> Detections:
     assert settings.never is not None, "or the stage would not run"
-    remaining = settings.never.without(detections.spans, detections.tokens.texts)
+    remaining = settings.never.remove_listed(detections.spans, detections.tokens.texts)
     whole = {*remaining}
     spared = [span for span in detections.spans if span not in whole]
     return replace(detections, spans=tuple(remaining), spared=tuple(spared))
 
 
-def _repeat_values(detections: Detections, settings: Settings) -> Detections:
+def _add_occurrences(detections: Detections, settings: Settings) -> Detections:
     texts = detections.tokens.texts
-    repeated, values = find_occurrences(texts, detections.spans, settings.known, detections.others)
+    repeated, values = find_occurrences(
+        texts, detections.spans, settings.known_values, detections.public_spans
+    )
     if settings.never is not None:
-        repeated = settings.never.without(repeated, texts)
+        repeated = settings.never.remove_listed(repeated, texts)
     spans = (*settings.reserved, *detections.spans, *repeated)
     return replace(detections, spans=spans, new_values=tuple(map(tuple, values)))
 
@@ -125,33 +127,33 @@ BOUNDS = Stage(
         detections,
         spans=tuple(bind(detections.spans, detections.tokens.texts, detections.bounds)),
     ),
-    why="a span stays within cells, quotes, tags and sentences, also one that was joined",
+    purpose="a span stays within cells, quotes, tags and sentences, also one that was joined",
 )
 
 MERGING = (
     Stage(
         name="words",
         apply=lambda detections, _: overlaps.cut_words(detections),
-        why="a word ends where a span does",
+        purpose="a word ends where a span does",
     ),
     Stage(
         name="addresses",
         apply=_change_spans(
             lambda spans, tokens: [overlaps.widen_name(span, tokens) for span in spans]
         ),
-        why="a repeated name in an address hides the address",
+        purpose="a repeated name in an address hides the address",
         guard="`anna.kowalska@example.org` behind `Anna Kowalska`, where no detector reads addresses",
     ),
     Stage(
         name="wordy numbers",
         apply=_change_spans(lambda spans, tokens: overlaps.drop_wordy_numbers(spans, tokens.texts)),
-        why="a number that others know is no number with words around it",
+        purpose="a number that others know is no number with words around it",
         guard="a key stays before its value: `BIC <ACCOUNT_1>`",
     ),
     Stage(
         name="forms",
         apply=_change_spans(lambda spans, tokens: overlaps.cut_out_forms(spans, tokens.texts)),
-        why="a name ends where an address or number begins",
+        purpose="a name ends where an address or number begins",
         guard="two values beside each other are two: `Maria Silva maria@example.org`",
     ),
     Stage(
@@ -159,13 +161,13 @@ MERGING = (
         apply=_change_spans(
             lambda spans, tokens: overlaps.divide_between_cells(spans, tokens.texts)
         ),
-        why="a span over several cells leaves their separators",
+        purpose="a span over several cells leaves their separators",
         guard="a table keeps its columns",
     ),
     Stage(
         name="join",
         apply=_change_spans(overlaps.join),
-        why="no word is in two spans",
+        purpose="no word is in two spans",
         guard="what is released has one item a word",
     ),
     BOUNDS,
@@ -175,89 +177,89 @@ MERGING = (
 STAGES = (
     Stage(
         name="detectors",
-        apply=_detect,
-        why="finds spans, in each text as it reads, and in what is encoded in it",
+        apply=_find_spans,
+        purpose="finds spans, in each text as it reads, and in what is encoded in it",
         guard="without it there is nothing to find; each detector is measured alone",
     ),
     BOUNDS,
     Stage(
         name="odds",
-        apply=_change_spans(judged),
-        why="scores names and details by how they look and by what else their text holds",
-        runs=lambda settings: settings.scores,
+        apply=_change_spans(score_spans),
+        purpose="scores names and details by how they look and by what else their text holds",
+        condition=lambda settings: settings.scores,
     ),
     Stage(
         name="surest",
-        apply=_change_spans(lambda spans, _: overlaps.surest(spans)),
-        why="what is found many times at one place is read once from here on; the odds count each",
+        apply=_change_spans(lambda spans, _: overlaps.keep_surest(spans)),
+        purpose="what is found many times at one place is read once from here on; the odds count each",
         guard="the time of a long run of Base64 is linear in it",
     ),
     Stage(
         name="titles",
         apply=_drop_spans(trimming.is_only_title),
-        why="a title alone names nobody",
+        purpose="a title alone names nobody",
         guard="`Herr Doktor, was tun?` keeps its doctor",
     ),
     Stage(
         name="illnesses",
         apply=_drop_spans(trimming.is_illness_name),
-        why="an illness is named after somebody, and is nobody",
+        purpose="an illness is named after somebody, and is nobody",
         guard="what was diagnosed is what is asked about: `Hashimoto's`",
     ),
     Stage(
         name="keys in capitals",
         apply=_drop_spans(trimming.is_part_of_key),
-        why="a part of a variable's name is no value",
+        purpose="a part of a variable's name is no value",
         guard="settings keep their keys: `JWT_SIGNING_KEY`",
     ),
     Stage(
         name="trim",
         apply=_change_spans(_trim_spans),
-        why="a span is what it names, without titles and units",
+        purpose="a span is what it names, without titles and units",
     ),
     Stage(
         name="ages",
-        apply=_change_each(trimming.extend_age),
-        why="an age that is moved is moved with its unit",
-        runs=lambda settings: settings.moves_ages,
+        apply=_change_each_span(trimming.extend_age),
+        purpose="an age that is moved is moved with its unit",
+        condition=lambda settings: settings.moves_ages,
         guard="without its unit an age cannot be moved",
     ),
     Stage(
         name="types",
         apply=_select_types,
-        why="only types that were asked for count",
-        runs=lambda settings: settings.types is not None,
+        purpose="only types that were asked for count",
+        condition=lambda settings: settings.types is not None,
         guard="an option of the user",
     ),
     Stage(
         name="countries",
-        apply=_change_each(visibility.publish_country),
-        why="a whole country is public",
-        runs=_is_personal,
+        apply=_change_each_span(visibility.publish_country),
+        purpose="a whole country is public",
+        condition=_is_personal,
     ),
     Stage(
         name="relatives",
-        apply=_change_each(visibility.raise_relative),
-        why="whoever the writer knows is private",
+        apply=_change_each_span(visibility.raise_relative),
+        purpose="whoever the writer knows is private",
         guard="`my neighbour Rose` is private, whoever else has the name",
-        runs=_is_personal,
+        condition=_is_personal,
     ),
     Stage(
         name="reachable",
         apply=_change_spans(lambda spans, tokens: visibility.raise_reachable(spans, tokens.texts)),
-        why="whoever has an address in the text is private",
-        runs=_is_personal,
+        purpose="whoever has an address in the text is private",
+        condition=_is_personal,
     ),
     Stage(
         name="level",
-        apply=_separate_others,
-        why="what is public stays",
+        apply=_separate_public,
+        purpose="what is public stays",
     ),
     Stage(
         name="never",
         apply=_spare_listed,
-        why="what a user listed stays",
-        runs=lambda settings: settings.never is not None,
+        purpose="what a user listed stays",
+        condition=lambda settings: settings.never is not None,
         guard="an option of the user",
     ),
     *MERGING,
@@ -267,8 +269,8 @@ STAGES = (
 PROPAGATING = (
     Stage(
         name="occurrences",
-        apply=_repeat_values,
-        why="what is private once is private wherever else it stands",
+        apply=_add_occurrences,
+        purpose="what is private once is private wherever else it stands",
     ),
     BOUNDS,
     *MERGING,

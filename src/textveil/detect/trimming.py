@@ -9,17 +9,23 @@ from collections.abc import Sequence
 
 import regex
 
-from textveil.detect.context_cues import REACH, is_illness
-from textveil.detect.keyvalue.keys import LONGEST as LONGEST_KEY
-from textveil.detect.keyvalue.keys import is_secret, kind_of
-from textveil.detect.name_bounds import LONGEST as LONGEST_TITLE
-from textveil.detect.name_bounds import SHORT, bounds, is_called, is_nobody, names
-from textveil.detect.patterns.times import whole_date
-from textveil.detect.quantities import AGE, age_end
-from textveil.detect.spans import GUESSED, NAMES, NUMBERS, Span
-from textveil.text import Late
+from textveil.detect.context_cues import CUE_WINDOW, is_illness
+from textveil.detect.keyvalue.field_names import MAX_KEY_CHARACTERS as LONGEST_KEY
+from textveil.detect.keyvalue.field_names import classify_key, is_secret
+from textveil.detect.name_bounds import MAX_TITLE_OVERHANG as LONGEST_TITLE
+from textveil.detect.name_bounds import (
+    TITLES_WITH_STOP,
+    find_name_bounds,
+    is_nobody,
+    is_titled_name,
+    split_names,
+)
+from textveil.detect.patterns.times import extend_date
+from textveil.detect.quantities import AGE, find_age_end
+from textveil.detect.spans import GUESSING_DETECTOR, NAMES, NUMBER_TYPES, Span
+from textveil.text import LazyPattern
 
-_FIGURE = Late(r"\d{1,3}(?!\d)")
+_FIGURE = LazyPattern(r"\d{1,3}(?!\d)")
 """The digits of an age, before its unit."""
 
 _STOPPED = {
@@ -28,7 +34,7 @@ _STOPPED = {
 }
 """The full stop of a sentence behind a value, by type."""
 
-_NUMBER = Late(
+_NUMBER = LazyPattern(
     r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
     regex.VERBOSE,
@@ -52,19 +58,19 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
         return False
     text = texts[span.text]
     word = text[span.start : span.end]
-    return is_nobody(word) or (word in SHORT and text[span.end : span.end + 2] == ". ")
+    return is_nobody(word) or (word in TITLES_WITH_STOP and text[span.end : span.end + 2] == ". ")
 
 
 def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
     """True if a guess is part of a variable's name (SENTRY_AUTH_TOKEN)."""
-    if span.source != GUESSED:
+    if span.source != GUESSING_DETECTOR:
         return False
     text = texts[span.text]
     before = _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start)
     behind = _CONSTANT.match(text, span.start)
     key = before[0] + behind[0] if before and behind else ""
     longer = "_" in key and len(key) > span.end - span.start
-    return longer and (is_secret(key) or kind_of(key) is not None)
+    return longer and (is_secret(key) or classify_key(key) is not None)
 
 
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
@@ -73,8 +79,8 @@ def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
         return False
     text = texts[span.text]
     before, behind = (
-        text[max(0, span.start - REACH) : span.start],
-        text[span.end : span.end + REACH],
+        text[max(0, span.start - CUE_WINDOW) : span.start],
+        text[span.end : span.end + CUE_WINDOW],
     )
     return is_illness(before, text[span.start : span.end], behind)
 
@@ -88,15 +94,15 @@ def trim(span: Span, texts: Sequence[str]) -> list[Span]:
     text = texts[span.text]
     if (
         span.type == "ORGANIZATION"
-        and span.source == GUESSED
-        and is_called(text[span.start : span.end])
+        and span.source == GUESSING_DETECTOR
+        and is_titled_name(text[span.start : span.end])
     ):
         span = span._replace(type="PERSON")
     if span.type in NAMES:
         return _trim_name(span, text)
     if span.is_own:
         span = _trim_by_type(span, text)
-    return _trim_number(span, text) if span.is_guess and span.type in NUMBERS else [span]
+    return _trim_number(span, text) if span.is_guess and span.type in NUMBER_TYPES else [span]
 
 
 def _trim_by_type(span: Span, text: str) -> Span:
@@ -104,7 +110,7 @@ def _trim_by_type(span: Span, text: str) -> Span:
     if stop and stop.search(text[span.start : span.end]):
         span = span._replace(end=span.end - 1)
     if span.type == "DATE":
-        start, end = whole_date(text, span.start, span.end)
+        start, end = extend_date(text, span.start, span.end)
         return span._replace(start=start, end=end)
     return _trim_age(span, text) if span.type == AGE and span.is_guess else span
 
@@ -112,8 +118,10 @@ def _trim_by_type(span: Span, text: str) -> Span:
 def _trim_name(span: Span, text: str) -> list[Span]:
     value, after = text[span.start : span.end], text[span.end : span.end + LONGEST_TITLE]
     spans = []
-    for first, last in names(span.type, value, after) if span.is_own else ((0, len(value)),):
-        start, end = bounds(span.type, value[first:last], (value[last:] + after)[:LONGEST_TITLE])
+    for first, last in split_names(span.type, value, after) if span.is_own else ((0, len(value)),):
+        start, end = find_name_bounds(
+            span.type, value[first:last], (value[last:] + after)[:LONGEST_TITLE]
+        )
         at = span.start + first
         spans.append(span._replace(start=at + start, end=at + end))
     return spans
@@ -121,7 +129,7 @@ def _trim_name(span: Span, text: str) -> list[Span]:
 
 def _trim_age(span: Span, text: str) -> Span:
     figure = _FIGURE.match(text, span.start, span.end)
-    if figure is None or age_end(text, span.start, figure.end()) < span.end:
+    if figure is None or find_age_end(text, span.start, figure.end()) < span.end:
         return span
     return span._replace(end=figure.end())
 
@@ -134,4 +142,4 @@ def _trim_number(span: Span, text: str) -> list[Span]:
 
 def extend_age(span: Span, texts: Sequence[str]) -> Span:
     """Extends the span of an age over its unit."""
-    return span._replace(end=age_end(texts[span.text], span.start, span.end))
+    return span._replace(end=find_age_end(texts[span.text], span.start, span.end))

@@ -15,18 +15,18 @@ from functools import cache
 
 import regex
 
-from textveil.detect.spans import WHOLE, Span
-from textveil.text import Late, is_public, vocabulary
+from textveil.detect.spans import WHOLE_TYPE, Span
+from textveil.text import LazyPattern, is_public, vocabulary
 
-_LETTERS = Late(
+_LETTERS = LazyPattern(
     r"(?V1)[[\p{L}\p{M}]--[\p{Latin}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Cyrillic}\p{Arabic}\p{Devanagari}"
     r"\p{Common}\p{Inherited}]]{3}"
 )
-_RUN = Late(
+_RUN = LazyPattern(
     r"(?V1)[[\p{L}\p{M}]--[\p{Latin}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Cyrillic}\p{Arabic}\p{Devanagari}"
     r"\p{Common}\p{Inherited}]][\p{M}\p{L}\u200b-\u200d]*+"
 )
-_WORD = Late(r"(?V1)[\p{L}\p{M}]++(?:['’]\p{L}++)?+")
+_WORD = LazyPattern(r"(?V1)[\p{L}\p{M}]++(?:['’]\p{L}++)?+")
 
 _OWN_LETTERS = {
     "Ukrainian": regex.compile(r"[іїєґІЇЄҐ]"),
@@ -66,13 +66,13 @@ These words must outweigh the common words of every measured language in the tex
 
 @cache
 def _load_profiles() -> tuple[dict[str, frozenset[str]], tuple[frozenset[str], ...]]:
-    common = vocabulary.by_language("common")
+    common = vocabulary.get_words_by_language("common")
     return {name: frozenset(common[code]) for code, name in _NAMES.items()}, tuple(
         frozenset(words) for code, words in common.items() if code not in _NAMES
     )
 
 
-def unmeasured(text: str) -> tuple[str, ...]:
+def list_unmeasured(text: str) -> tuple[str, ...]:
     """Lists the unmeasured scripts and languages of a text, sorted.
 
     A few words of another language are not noticed; a script is noticed from three letters in a
@@ -104,10 +104,10 @@ def _detect_language(text: str) -> str:
     and its weight is more than 1.5 times that of the best measured language.
     """
     counts = Counter(map(str.lower, _WORD.findall(text)))
-    others, measured = _load_profiles()
+    profiles, measured = _load_profiles()
     best_measured = max(_count_common(counts, words) for words in measured)
-    weight, name = max((_count_common(counts, words), name) for name, words in others.items())
-    kinds = len(others[name] & counts.keys())
+    weight, name = max((_count_common(counts, words), name) for name, words in profiles.items())
+    kinds = len(profiles[name] & counts.keys())
     enough = kinds >= 4 and weight * 12 >= sum(counts.values())
     return name if enough and weight > 1.5 * best_measured else ""
 
@@ -129,9 +129,9 @@ class Unmeasured:
         do.
         """
         return [
-            Span(i, start, end, WHOLE, 1.0, self.name)
+            Span(i, start, end, WHOLE_TYPE, 1.0, self.name)
             for i, text in enumerate(texts)
-            for start, end in _find_runs(text, unmeasured(text))
+            for start, end in _find_runs(text, list_unmeasured(text))
         ]
 
 

@@ -6,15 +6,15 @@ Not here: the probability of doubtful spans (`scoring`), and the order of steps 
 
 from collections.abc import Sequence
 
-from textveil.detect.context_cues import REACH, is_beside_relation, is_relation
-from textveil.detect.normalization import atoms
-from textveil.detect.spans import NAMES, PRIVATE, Span
+from textveil.detect.context_cues import CUE_WINDOW, is_beside_relation, is_relation
+from textveil.detect.normalization import split_atoms
+from textveil.detect.spans import NAMES, PRIVACY_THRESHOLD, Span
 from textveil.text import is_country, vocabulary
 
-LONGEST_COUNTRY = 60
+MAX_COUNTRY_CHARACTERS = 60
 """The longest name, in characters, that is looked up among the countries."""
 
-NAMING = 4
+MIN_NAME_LETTERS = 4
 """The fewest letters of a word that identifies a name in an address."""
 
 
@@ -22,7 +22,9 @@ def is_at_level(span: Span, level: str) -> bool:
     """Says whether a span counts as sensitive at a `protect.level`."""
     if level == "names":
         return True
-    return span.private >= PRIVATE and (span.type not in NAMES or level == "personal")
+    return span.privacy_score >= PRIVACY_THRESHOLD and (
+        span.type not in NAMES or level == "personal"
+    )
 
 
 def publish_country(span: Span, texts: Sequence[str]) -> Span:
@@ -33,22 +35,26 @@ def publish_country(span: Span, texts: Sequence[str]) -> Span:
     name = texts[span.text][span.start : span.end]
     if not (span.is_own or span.is_guess) or span.type not in (*NAMES, "ADDRESS"):
         return span  # what a user listed stays sensitive, whatever it is
-    if len(name) > LONGEST_COUNTRY or not is_country(name):
+    if len(name) > MAX_COUNTRY_CHARACTERS or not is_country(name):
         return span
-    somebody = span.type == "PERSON" and name.lower() in vocabulary.words("country_namesakes")
-    return span if somebody else span._replace(type="LOCATION", private=0.0)
+    somebody = span.type == "PERSON" and name.lower() in vocabulary.get_words("country_namesakes")
+    return span if somebody else span._replace(type="LOCATION", privacy_score=0.0)
 
 
 def raise_relative(span: Span, texts: Sequence[str]) -> Span:
     """Marks a person whom the text calls a relative as private."""
-    if span.type != "PERSON" or span.private >= PRIVATE:
+    if span.type != "PERSON" or span.privacy_score >= PRIVACY_THRESHOLD:
         return span
     text = texts[span.text]
     before, behind = (
-        text[max(0, span.start - REACH) : span.start],
-        text[span.end : span.end + REACH],
+        text[max(0, span.start - CUE_WINDOW) : span.start],
+        text[span.end : span.end + CUE_WINDOW],
     )
-    return span._replace(private=1.0) if is_relation(before) or is_beside_relation(behind) else span
+    return (
+        span._replace(privacy_score=1.0)
+        if is_relation(before) or is_beside_relation(behind)
+        else span
+    )
 
 
 def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
@@ -61,21 +67,21 @@ def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     for span in spans:
         if span.type in ("EMAIL", "HANDLE"):
             local = texts[span.text][span.start : span.end].partition("@")[0]
-            words = [atom.text for atom in atoms(local)]
+            words = [atom.text for atom in split_atoms(local)]
             address_words[span.text].update(words, ["".join(words)])
     return [
-        span._replace(private=1.0)
+        span._replace(privacy_score=1.0)
         if span.type == "PERSON"
         and address_words[span.text]
-        and _is_in(texts[span.text][span.start : span.end], address_words[span.text])
+        and _is_in_address(texts[span.text][span.start : span.end], address_words[span.text])
         else span
         for span in spans
     ]
 
 
-def _is_in(name: str, address_words: set[str]) -> bool:
-    words = [atom.text for atom in atoms(name)]
-    long = {word for word in words if len(word) >= NAMING}
+def _is_in_address(name: str, address_words: set[str]) -> bool:
+    words = [atom.text for atom in split_atoms(name)]
+    long = {word for word in words if len(word) >= MIN_NAME_LETTERS}
     if not long or len(words) < 2:
         return bool(long) and long <= address_words
     first, last = words[0], words[-1]

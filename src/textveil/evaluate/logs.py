@@ -10,34 +10,34 @@ import numpy as np
 
 from textveil.randomness import Floats, Ids, Values
 
-TOGETHER = 1 << 16
+NUMBERS_AT_ONCE = 1 << 16
 """Numbers that are worked on at once.
 
 Few, so that they stay in the cache.
 """
 
-BLOCKS = 32
+SEARCH_BLOCKS = 32
 """The block width, in columns, of the search for the highest numbers."""
 
 
-def runs(values: Values | Floats) -> Iterator[slice]:
+def slice_rows(values: Values | Floats) -> Iterator[slice]:
     """Returns slices of lines of [m, n] that fit the cache."""
-    step = max(1, TOGETHER // max(1, values.shape[1]))
+    step = max(1, NUMBERS_AT_ONCE // max(1, values.shape[1]))
     return (slice(start, start + step) for start in range(0, len(values), step))
 
 
-def log_sum(values: Values | Floats) -> Values:
+def compute_log_sum(values: Values | Floats) -> Values:
     """Computes ln of the sum of e^v over each line.
 
     Of [m, n], n > 0: float64 [m]; -inf where all are.
     """
-    found = np.empty(len(values))
-    for part in runs(values):
+    sums = np.empty(len(values))
+    for part in slice_rows(values):
         peak = values[part].max(axis=1)
         peak[peak == -np.inf] = 0
         with np.errstate(divide="ignore"):
-            found[part] = peak + np.log(np.exp(values[part] - peak[:, None]).sum(axis=1))
-    return found
+            sums[part] = peak + np.log(np.exp(values[part] - peak[:, None]).sum(axis=1))
+    return sums
 
 
 def softmax(logits: Floats) -> Floats:
@@ -45,15 +45,17 @@ def softmax(logits: Floats) -> Floats:
 
     In every line one logit is finite.
     """
-    found = np.empty_like(logits)
-    for part in runs(logits):
-        own = np.subtract(logits[part], logits[part].max(axis=1, keepdims=True), out=found[part])
-        np.exp(own, out=own)
-        own /= own.sum(axis=1, keepdims=True)
-    return found
+    probabilities = np.empty_like(logits)
+    for part in slice_rows(logits):
+        exponents = np.subtract(
+            logits[part], logits[part].max(axis=1, keepdims=True), out=probabilities[part]
+        )
+        np.exp(exponents, out=exponents)
+        exponents /= exponents.sum(axis=1, keepdims=True)
+    return probabilities
 
 
-def highest(values: Values | Floats, k: int) -> Ids:
+def find_highest(values: Values | Floats, k: int) -> Ids:
     """Returns the columns of the k highest numbers per line: [m, k].
 
     Of [m, n], the highest first, and the first of equals.
@@ -64,13 +66,13 @@ def highest(values: Values | Floats, k: int) -> Ids:
     the k highest.
     """
     lines, columns = values.shape
-    wide = columns // BLOCKS
-    if k > wide:
+    width = columns // SEARCH_BLOCKS
+    if k > width:
         return np.argsort(-values, axis=1, kind="stable")[:, :k]
-    maxima = values[:, : BLOCKS * wide].reshape(lines, BLOCKS, wide).max(axis=1)
-    least = np.partition(maxima, wide - k, axis=1)[:, wide - k]
-    found = np.empty((lines, k), np.int64)
-    for line, bound, row in zip(values, least, found, strict=True):
-        reach = np.flatnonzero(line >= bound)
-        row[:] = reach[np.argsort(-line[reach], kind="stable")[:k]]
-    return found
+    maxima = values[:, : SEARCH_BLOCKS * width].reshape(lines, SEARCH_BLOCKS, width).max(axis=1)
+    bounds = np.partition(maxima, width - k, axis=1)[:, width - k]
+    result = np.empty((lines, k), np.int64)
+    for line, bound, row in zip(values, bounds, result, strict=True):
+        candidates = np.flatnonzero(line >= bound)
+        row[:] = candidates[np.argsort(-line[candidates], kind="stable")[:k]]
+    return result

@@ -34,29 +34,30 @@ import numpy as np
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import (
-    DRAWS,
+    DEFAULT_DRAWS,
     Case,
     Learned,
     PriorName,
-    Report,
+    ProgressCallback,
     View,
     channel,
-    checked,
-    quiet,
-    static,
+    check_prior_name,
+    get_static_prior,
+    ignore_progress,
 )
-from textveil.evaluate.attack import case as cases
+from textveil.evaluate.attack import attack_input as cases
 from textveil.evaluate.attack import prior as priors
-from textveil.evaluate.attack.expected import of_words, success
-from textveil.evaluate.attack.posterior import posterior
-from textveil.evaluate.logs import log_sum
+from textveil.evaluate.attack.expected import compute_success, compute_word_success
+from textveil.evaluate.attack.posterior import rank_candidates
+from textveil.evaluate.logs import compute_log_sum
 from textveil.mechanism import Contextual, Layout, Windowed
 from textveil.protect import PUBLIC
 from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
 from textveil.text import Kind, Released
 
-CHOOSING = (
-    "Choosing among draws of a text by what you see here breaks the bound, and each further draw adds its epsilon. Try "
+REDRAW_WARNING = (
+    "Choosing among draws of a text by what you see here breaks the bound, and each further draw "
+    "adds its epsilon. Try "
     "options on public texts."
 )
 """The warning shown wherever somebody may draw a release again.
@@ -64,28 +65,28 @@ CHOOSING = (
 Seeing how well a release is protected tempts to choose among draws.
 """
 
-GUESSES = 100
+MAX_CANDIDATES = 100
 """Candidates per word whose probability is known, at most.
 
 For other words a bound is shown.
 """
 
-SIMULATED = 5000
+SIMULATION_WORDS = 5000
 """Words of the simulation of an attacker with public texts.
 
 Enough for a few texts.
 """
 
-AGAIN, MOST = 100, 8
+DRAW_WORD_BUDGET, MAX_DRAWS = 100, 8
 """The drawn words, and the most draws, of an estimated average."""
 
-HELD = 2000
+MAX_CONTEXT_WORDS = 2000
 """The most drawn words whose language-model expectations are held."""
 
-AGAINST = 2**119
+REDRAW_STREAM = 2**119
 """The random stream of further draws, apart from all others."""
 
-EXPECTS = {
+PRIOR_DESCRIPTIONS = {
     "uniform": "takes every word to be as likely as any other",
     "unigram": "expects words as often as they stand in public text",
     "context": "asks a language model which word fits the released words around it",
@@ -131,7 +132,7 @@ class Risk:
     def caution(self) -> str:
         """The warning against drawing again; empty where nothing was drawn."""
         if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items):
-            return CHOOSING
+            return REDRAW_WARNING
         return ""
 
     def to_json(self) -> dict[str, object]:
@@ -148,13 +149,13 @@ class Risk:
                 None if np.isnan(p) else round(p, 6) for p in self.probability.tolist()
             ],
             "named": [
-                bool(named) if known else None
-                for named, known in zip(self.named, self.private, strict=True)
+                bool(named) if is_private else None
+                for named, is_private in zip(self.named, self.private, strict=True)
             ],
         }
 
 
-def check(config: Config, prior: str | None = None) -> PriorName:
+def check_risk_options(config: Config, prior: str | None = None) -> PriorName:
     """Refuses options that have no risk view.
 
     From the options alone: no table and no model is loaded.
@@ -171,11 +172,11 @@ def check(config: Config, prior: str | None = None) -> PriorName:
         UnknownName: there is no such prior.
         ConfigError: says which options to change.
     """
-    name = "context" if prior is None else checked(prior)
-    cases.check(config.words, randomised=config.protect.labels == "randomised")
+    name = "context" if prior is None else check_prior_name(prior)
+    cases.check_options(config.words, randomised=config.protect.labels == "randomised")
     mechanism = registry.load("mechanism", config.mechanism.name)(**config.mechanism.options)
-    mixes = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
-    if name == "context" and (mixes or config.words.unit == "wordpiece"):
+    is_mixing = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
+    if name == "context" and (is_mixing or config.words.unit == "wordpiece"):
         if prior is not None:
             raise ConfigError(
                 "the prior `context` needs whole words released one by one: use unigram or uniform"
@@ -194,9 +195,9 @@ def assess(
     *,
     prior: PriorName = "unigram",
     public: Sequence[str] = (),
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     rng: Randomness | None = None,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> list[Risk]:
     """Computes the risk of every text of a case.
 
@@ -218,23 +219,23 @@ def assess(
     attacker = None
     if public:
         attacker = Learned(
-            public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws
+            public=tuple(public), candidates=MAX_CANDIDATES, simulated=SIMULATION_WORDS, draws=draws
         )
     rng, view = rng or SystemRandomness(), case.view
     probability, named, evidence = _guess_items(case, prior, attacker, draws, rng, report)
     by_law = attacker is None and prior != "context"
-    expected, counted = _compute_by_law(case, None, prior, report) if by_law else None, None
+    expected, draw_count = _compute_by_law(case, None, prior, report) if by_law else None, None
     if expected is None:
         # the release itself is one of them
-        counted = max(1, min(MOST, AGAIN // max(1, len(view.drawn))))
-        again = _release_again(case, counted - 1, rng)
-        if attacker is None and len(view.drawn) <= HELD:
-            expected = _compute_by_law(case, again, prior, report)
+        draw_count = max(1, min(MAX_DRAWS, DRAW_WORD_BUDGET // max(1, len(view.output_rows))))
+        repeats = _release_again(case, draw_count - 1, rng)
+        if attacker is None and len(view.output_rows) <= MAX_CONTEXT_WORDS:
+            expected = _compute_by_law(case, repeats, prior, report)
         if expected is None:
             right = [named]
-            if again is not None:
-                others = _guess_items(again, prior, attacker, draws, rng, report)[1]
-                right.extend(others.reshape(counted - 1, -1))
+            if repeats is not None:
+                other_hits = _guess_items(repeats, prior, attacker, draws, rng, report)[1]
+                right.extend(other_hits.reshape(draw_count - 1, -1))
             expected = np.where(np.isnan(probability), np.nan, np.mean(right, axis=0))
     return [
         Risk(
@@ -242,7 +243,7 @@ def assess(
             probability=probability[start:end],
             named=named[start:end],
             expected=expected[start:end],
-            draws=counted,
+            draws=draw_count,
             evidence=evidence,
             prior="learned" if public else prior,
         )
@@ -259,38 +260,45 @@ def _release_again(case: Case, copies: int, rng: Randomness) -> Case | None:
     """
     if not copies or case.view.program is None:
         return None
-    program = case.view.program.with_parts(randomness=rng.part(AGAINST))
-    return Case.after(program, program.rehearse(case.truth.texts * copies), names=True)
+    program = case.view.program.with_parts(randomness=rng.derive_part(REDRAW_STREAM))
+    return Case.build(program, program.rehearse(case.truth.texts * copies), names=True)
 
 
 def _compute_by_law(
-    case: Case, again: Case | None, prior: PriorName, report: Report
+    case: Case, repeats: Case | None, prior: PriorName, report: ProgressCallback
 ) -> Values | None:
     """Computes from the law how often each item is guessed right.
 
     Over all draws; None where single words have no explicit law.
     """
-    words = of_words(case, again, prior, report)
+    words = compute_word_success(case, repeats, prior, report)
     if words is None:
         return None
-    named, names = case.view.named, []
-    for label in dict.fromkeys(named.labels if named else ()):
-        assert named is not None, "it has labels"
-        own = np.flatnonzero([each == label for each in named.labels])
-        listing, truth = named.names.lists[label], case.truth.names[own]
+    name_items, names = case.view.name_items, []
+    for label in dict.fromkeys(name_items.labels if name_items else ()):
+        assert name_items is not None, "it has labels"
+        members = np.flatnonzero([item_label == label for item_label in name_items.labels])
+        listing, truth = name_items.names.lists[label], case.truth.name_rows[members]
         expected = [
-            (np.arange(len(own)), _expect_rows(case, prior, named.items[own])[:, listing.rows])
+            (
+                np.arange(len(members)),
+                _expect_rows(case, prior, name_items.items[members])[:, listing.rows],
+            )
         ]
-        if again is not None and again.view.named is not None:
-            places = np.flatnonzero([each == label for each in again.view.named.labels])
-            logs = _expect_rows(again, prior, again.view.named.items[places])[:, listing.rows]
-            expected.append((np.arange(len(places)) % len(own), logs))
-        parameter = float(named.names.parameter(label, Layout.of(1))[0])
-        hits = success(
-            named.names.mechanism, listing.table, parameter, (truth, truth), expected, report
+        if repeats is not None and repeats.view.name_items is not None:
+            places = np.flatnonzero(
+                [item_label == label for item_label in repeats.view.name_items.labels]
+            )
+            logs = _expect_rows(repeats, prior, repeats.view.name_items.items[places])[
+                :, listing.rows
+            ]
+            expected.append((np.arange(len(places)) % len(members), logs))
+        parameter = float(name_items.names.compute_parameter(label, Layout.build(1))[0])
+        hits = compute_success(
+            name_items.names.mechanism, listing.table, parameter, (truth, truth), expected, report
         )
         assert hits is not None, "names are drawn by a law that is written down"
-        names.append((named.items[own], hits))
+        names.append((name_items.items[members], hits))
     return _combine_items(case.view, words, names)
 
 
@@ -303,12 +311,12 @@ def _combine_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]
     """
     result = np.ones(len(view.items))
     np.multiply.at(result, view.item, words)
-    for where, own in names:
-        result[where] = own
+    for where, item_values in names:
+        result[where] = item_values
     items = [item for released in view.released for item in released.items]
-    hidden = np.array([item.kind is Kind.PLACEHOLDER for item in items], bool)
-    hidden[view.item] = False
-    result[hidden] = 0.0
+    is_hidden = np.array([item.kind is Kind.PLACEHOLDER for item in items], bool)
+    is_hidden[view.item] = False
+    result[is_hidden] = 0.0
     result[np.array([item.group == PUBLIC for item in items], bool)] = np.nan
     return result
 
@@ -319,58 +327,69 @@ def _guess_items(
     attacker: Learned | None,
     draws: int,
     rng: Randomness,
-    report: Report,
+    report: ProgressCallback,
 ) -> tuple[Values, Flags, str]:
     """Returns each item's probability, whether the guess is right, and the evidence."""
     view = case.view
-    if attacker is not None and len(view.drawn):
+    if attacker is not None and len(view.output_rows):
         if reason := attacker.refusal(view):
             raise ConfigError(
                 f"the attacker who learns from public texts has no guess here: {reason}"
             )
         attacker.check(case)
         (guesses,) = attacker.guess(view, [1], rng=rng, report=report)
-        here = guesses.words == guesses.known.ids(view.table, case.secret_words)[:, None]
-        given, evidence = guesses.probability, guesses.evidence
+        is_hit = guesses.words == guesses.knowledge.find_ids(view.table, case.secret_words)[:, None]
+        candidate_probability, evidence = guesses.probability, guesses.evidence
     else:
-        ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng, report=report)
-        here, evidence = ranking.candidates == case.truth.rows[:, None], ranking.evidence
-        given = np.exp(ranking.log_probability)
+        ranking = rank_candidates(
+            view, prior=prior, k=MAX_CANDIDATES, draws=draws, rng=rng, report=report
+        )
+        is_hit, evidence = ranking.candidates == case.truth.rows[:, None], ranking.evidence
+        candidate_probability = np.exp(ranking.log_probability)
     # for a word that is no candidate
-    most = np.minimum(given[:, -1], np.maximum(1 - given.sum(axis=1), 0))
-    likely = np.minimum(
-        np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0
+    rest_bound = np.minimum(
+        candidate_probability[:, -1], np.maximum(1 - candidate_probability.sum(axis=1), 0)
     )
-    names = list(_assess_names(case, prior, report))
-    probability = _combine_items(view, likely, [(where, own) for where, own, _ in names])
+    likely = np.minimum(
+        np.where(
+            is_hit.any(axis=1), np.where(is_hit, candidate_probability, 0.0).sum(axis=1), rest_bound
+        ),
+        1.0,
+    )
+    names = list(_yield_name_risks(case, prior, report))
+    probability = _combine_items(
+        view, likely, [(where, item_values) for where, item_values, _ in names]
+    )
     right = _combine_items(
         view,
-        here[:, 0].astype(np.float64),
-        [(where, own.astype(np.float64)) for where, _, own in names],
+        is_hit[:, 0].astype(np.float64),
+        [(where, item_values.astype(np.float64)) for where, _, item_values in names],
     )
     return probability, right == 1, evidence
 
 
-def _assess_names(
-    case: Case, prior: PriorName, report: Report
+def _yield_name_risks(
+    case: Case, prior: PriorName, report: ProgressCallback
 ) -> Iterator[tuple[Ids, Values, Flags]]:
     """Yields items, probabilities and correct guesses of drawn names, by list."""
-    named = case.view.named
-    if named is None:
+    name_items = case.view.name_items
+    if name_items is None:
         return
-    for label in dict.fromkeys(named.labels):
-        own = np.array([each == label for each in named.labels])
-        listing = named.names.lists[label]
-        drawn, which = np.unique(
-            np.searchsorted(listing.rows, named.drawn[own]), return_inverse=True
+    for label in dict.fromkeys(name_items.labels):
+        members = np.array([item_label == label for item_label in name_items.labels])
+        listing = name_items.names.lists[label]
+        output_rows, which = np.unique(
+            np.searchsorted(listing.rows, name_items.output_rows[members]), return_inverse=True
         )
-        parameter = float(named.names.parameter(label, Layout.of(1))[0])
-        law = channel.exact(named.names.mechanism, listing.table, drawn, parameter, report)
+        parameter = float(name_items.names.compute_parameter(label, Layout.build(1))[0])
+        law = channel.compute_exact_lines(
+            name_items.names.mechanism, listing.table, output_rows, parameter, report
+        )
         assert law is not None, "names are drawn by a law that is written down"
-        joint = law[which] + _expect_rows(case, prior, named.items[own])[:, listing.rows]
-        truth = case.truth.names[own]
-        likely: Values = np.exp(joint[np.arange(len(truth)), truth] - log_sum(joint))
-        yield named.items[own], likely, joint.argmax(axis=1) == truth
+        joint = law[which] + _expect_rows(case, prior, name_items.items[members])[:, listing.rows]
+        truth = case.truth.name_rows[members]
+        likely: Values = np.exp(joint[np.arange(len(truth)), truth] - compute_log_sum(joint))
+        yield name_items.items[members], likely, joint.argmax(axis=1) == truth
 
 
 def _expect_rows(case: Case, prior: PriorName, items: Ids) -> Values:
@@ -380,14 +399,14 @@ def _expect_rows(case: Case, prior: PriorName, items: Ids) -> Values:
     """
     view = case.view
     if prior != "context":
-        return static(view.origin, prior, view.words.stopwords)[None]
+        return get_static_prior(view.origin, prior, view.words.stopwords)[None]
     result = np.empty((len(items), len(view.origin)))
-    for which, expected in priors.context(view, items):
+    for which, expected in priors.yield_context_prior(view, items):
         result[which] = expected
     return result
 
 
-def sentence(risks: Sequence[Risk]) -> str:
+def describe_risk(risks: Sequence[Risk]) -> str:
     """Returns a sentence on the expected number of recovered words.
 
     On average over all draws.
@@ -395,17 +414,18 @@ def sentence(risks: Sequence[Risk]) -> str:
     private = sum(int(risk.private.sum()) for risk in risks)
     if not private:
         return "There is no private word to recover."
-    named = sum(float(np.nansum(risk.expected)) for risk in risks)
-    about = "fewer than 0.1" if named < 0.05 else f"{named:.1f}".removesuffix(".0")
-    about = about if named else "none"
+    named_count = sum(float(np.nansum(risk.expected)) for risk in risks)
+    about = "fewer than 0.1" if named_count < 0.05 else f"{named_count:.1f}".removesuffix(".0")
+    about = about if named_count else "none"
     words = "private word" if private == 1 else "private words"
     return (
-        f"An attacker who knows this program and {EXPECTS[risks[0].prior]} is expected to name {about} of your "
-        f"{private:,} {words} ({named / private:.0%}), on average over all draws."
+        f"An attacker who knows this program and {PRIOR_DESCRIPTIONS[risks[0].prior]} is expected "
+        f"to name {about} of your "
+        f"{private:,} {words} ({named_count / private:.0%}), on average over all draws."
     )
 
 
-def beside(config: Config, risks: Sequence[Risk]) -> str:
+def describe_public_attackers(config: Config, risks: Sequence[Risk]) -> str:
     """Returns a sentence on attackers with public texts of the same kind.
 
     The measured success under these options, or else how to see it.
@@ -415,13 +435,19 @@ def beside(config: Config, risks: Sequence[Risk]) -> str:
         risks: of the texts; nothing is said where nothing was drawn, or the attacker has such
             texts.
     """
-    if not caution(risks) or any(risk.prior == "learned" for risk in risks):
+    if not get_caution(risks) or any(risk.prior == "learned" for risk in risks):
         return ""
     measured = _read_measured()
     if {**config.to_dict(), "seed": None} != measured["configuration"]:
-        return "Who has public texts of the same kind names more: `textveil risk --public FILE` shows how many."
+        return (
+            "Who has public texts of the same kind names more: `textveil risk --public FILE` "
+            "shows how many."
+        )
     named = " and ".join(measured["measured"])
-    return f"Who has thousands of public texts of the same kind names more: {named}, where that was measured."
+    return (
+        f"Who has thousands of public texts of the same kind names more: {named}, where that was "
+        "measured."
+    )
 
 
 @cache
@@ -436,7 +462,7 @@ def _read_measured() -> dict[str, Any]:
     return result
 
 
-def caution(risks: Sequence[Risk]) -> str:
+def get_caution(risks: Sequence[Risk]) -> str:
     """Returns the warning against drawing any text again.
 
     Empty where nothing was drawn.

@@ -6,22 +6,22 @@ In: what a user named as input and output. Out: texts; places to write.
 Not here: what is done to the texts (`pipeline`), and runs over whole folders (`corpus`).
 """
 
-from textveil.files.contract import USUAL, Batch, Format, TextColumns
-from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row
-from textveil.files.streams import json_line, make_folder, sync_folder, writing
+from textveil.files.format_contract import DEFAULT_FIELD, Batch, Format, TextColumns
+from textveil.files.pieces import FieldCell, FileHead, FileRow, LineFormat, NumberedLines
+from textveil.files.streams import convert_write_errors, format_json_line, make_folder, sync_folder
 
 __all__ = [
-    "USUAL",
+    "DEFAULT_FIELD",
     "Batch",
     "FieldCell",
     "FileHead",
+    "FileRow",
     "Format",
-    "Numbered",
-    "Pieces",
-    "Row",
+    "LineFormat",
+    "NumberedLines",
     "TextColumns",
-    "json_line",
+    "convert_write_errors",
+    "format_json_line",
     "make_folder",
     "sync_folder",
-    "writing",
 ]

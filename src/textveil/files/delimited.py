@@ -12,59 +12,69 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO, ClassVar, cast
 
-from textveil.errors import ConfigError, InputError, listed
-from textveil.files.contract import USUAL, TextColumns
-from textveil.files.fields import UnknownField, titles
-from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, ended, lines
+from textveil.errors import ConfigError, InputError, list_names
+from textveil.files.fields import UnknownField, list_titles
+from textveil.files.format_contract import DEFAULT_FIELD, TextColumns
+from textveil.files.pieces import (
+    FieldCell,
+    FileHead,
+    FileRow,
+    LineFormat,
+    NumberedLines,
+    open_lines,
+    split_end,
+)
 
 
-class Delimited(Pieces):
+class Delimited(LineFormat):
     """A table with a delimiter between its columns.
 
     A field with quotes may go on over several lines.
     """
 
     delimiter: ClassVar[str]
-    fields: ClassVar[bool] = True
+    has_fields: ClassVar[bool] = True
 
-    def begin(self, file: BinaryIO) -> tuple[FileHead, Numbered]:
+    def read_start(self, file: BinaryIO) -> tuple[FileHead, NumberedLines]:
         """Reads the line of column names, and blank lines before it."""
-        mark, numbered = lines(file)
+        mark, file_lines = open_lines(file)
         before = ""
-        for number, line in numbered:
+        for number, line in file_lines:
             if not _is_blank(line):
-                record, spans = self._read_record(number, line, numbered)
-                self._check(number, record, spans)
+                record, spans = self._read_record(number, line, file_lines)
+                self._check_record(number, record, spans)
                 return FileHead(
                     mark=mark,
                     text=before + record,
                     names=tuple(_read_value(record, *span) for span in spans),
                     cells=tuple(record[start:end] for start, end in spans),
-                ), numbered
+                ), file_lines
             before += line
-        return FileHead(mark=mark, text=before), numbered
+        return FileHead(mark=mark, text=before), file_lines
 
-    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+    def find_field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """Returns the wanted column, or `text`, if it is there once.
 
         The first line must have its name.
         """
-        names = self.head(file).names
+        names = self.read_head(file).names
         if not names:
             return wanted
-        found = names.count(chosen := USUAL if wanted is None else wanted)
-        if found == 1:
-            return chosen
+        count = names.count(name := DEFAULT_FIELD if wanted is None else wanted)
+        if count == 1:
+            return name
         # of a file without a first line of names the only name is a text
-        if wanted is None and not found:
-            shown = f". Columns: {listed(known)}" if (known := titles(names)) else ""
+        if wanted is None and not count:
+            hint = f". Columns: {list_names(columns)}" if (columns := list_titles(names)) else ""
             raise ConfigError(
-                f"--field is needed: the first line has no column {USUAL}; a .csv has "
-                f"commas, a .tsv has tabs, and the first line of both has the names{shown}"
+                f"--field is needed: the first line has no column {DEFAULT_FIELD}; a .csv has "
+                f"commas, a .tsv has tabs, and the first line of both has the names{hint}"
             )
-        raise UnknownField(chosen, titles(names), found)
+        raise UnknownField(name, list_titles(names), count)
 
-    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
+    def split_pieces(
+        self, lines: NumberedLines, columns: TextColumns, head: FileHead
+    ) -> Iterator[str | FileRow]:
         """Yields a row for each record after the first."""
         if not head.names:
             return
@@ -72,8 +82,8 @@ class Delimited(Pieces):
             name: _find_column(head.names, name) for name in (*columns.texts, *columns.labels)
         }
         texts = {places[name] for name in columns.texts}
-        rest = [i for i, name in enumerate(head.names) if name not in places]
-        others = tuple(head.names[i] for i in rest)
+        other_places = [i for i, name in enumerate(head.names) if name not in places]
+        other_names = tuple(head.names[i] for i in other_places)
         width = len(head.names)
         for number, line in lines:
             if _is_blank(line):
@@ -84,11 +94,15 @@ class Delimited(Pieces):
                 raise InputError(
                     f"line {number} must have {width} columns like the first line, got {len(spans)}"
                 )
-            self._check(number, record, [span for i, span in enumerate(spans) if i not in texts])
+            self._check_record(
+                number, record, [span for i, span in enumerate(spans) if i not in texts]
+            )
             cells = {name: self._build_cell(record, *spans[i], width) for name, i in places.items()}
-            yield Row(record, cells, others, [_read_value(record, *spans[i]) for i in rest])
+            yield FileRow(
+                record, cells, other_names, [_read_value(record, *spans[i]) for i in other_places]
+            )
 
-    def joined(self, cells: Mapping[str, str]) -> str:
+    def join_row(self, cells: Mapping[str, str]) -> str:
         """Joins cells to a record.
 
         A single empty field has quotes, because an empty line is no row.
@@ -96,15 +110,15 @@ class Delimited(Pieces):
         return (self.delimiter.join(cells.values()) or '""') + "\n"
 
     def _build_cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
-        quoted = record.startswith('"', start)
+        is_quoted = record.startswith('"', start)
         spell = (
-            _quote
-            if quoted
+            _quote_text
+            if is_quoted
             else partial(_quote_if_needed, delimiter=self.delimiter, alone=width == 1)
         )
         return FieldCell(start, end, _read_value(record, start, end), spell)
 
-    def records(
+    def read_records(
         self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True
     ) -> Iterator[dict[str, Any]]:
         """Yields the rows by the names of their columns.
@@ -114,25 +128,26 @@ class Delimited(Pieces):
             names: the columns where the first line is a row.
             quoted: whether a quote means something; else every delimiter parts two fields.
         """
-        numbered = lines(file)[1]
-        for number, line in numbered:
+        file_lines = open_lines(file)[1]
+        for number, line in file_lines:
             if _is_blank(line):
                 continue
             if quoted:
-                record, spans = self._read_record(number, line, numbered)
+                record, spans = self._read_record(number, line, file_lines)
                 values = [_read_value(record, *span) for span in spans]
             else:
-                values = ended(line)[0].split(self.delimiter)
+                values = split_end(line)[0].split(self.delimiter)
             if not names:
                 names = values
             elif len(values) != len(names):
                 raise InputError(
-                    f"line {number} must have {len(names)} columns like the others, got {len(values)}"
+                    f"line {number} must have {len(names)} columns like the others, got "
+                    f"{len(values)}"
                 )
             else:
                 yield dict(zip(names, values, strict=True))
 
-    def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
+    def _check_record(self, number: int, record: str, spans: Sequence[tuple[int, int]]) -> None:
         """Checks the columns that are copied."""
 
     def _read_record(
@@ -143,7 +158,7 @@ class Delimited(Pieces):
         It may go on over several lines.
         """
         record, spans, at = line, [], 0
-        bare = _BARE[self.delimiter]
+        pattern = _BARE_FIELDS[self.delimiter]
         while True:
             if record.startswith('"', at):
                 end = at + 1
@@ -157,18 +172,20 @@ class Delimited(Pieces):
                         record += next(following, (0, ""))[1]
                         if end == len(record):
                             raise InputError(
-                                f"a field that begins with a quote must end with one; see line {number}"
+                                "a field that begins with a quote must end with one; see line "
+                                f"{number}"
                             )
                 end += 1
             else:
-                end = cast(re.Match[str], bare.match(record, at)).end()
+                end = cast(re.Match[str], pattern.match(record, at)).end()
             spans.append((at, end))
             if not record.startswith(self.delimiter, end):
                 break
             at = end + 1
         if record[end:] not in ("", "\n", "\r\n"):
             raise InputError(
-                f"line {number} must have a delimiter or a line end (\\n or \\r\\n) after every field; "
+                f"line {number} must have a delimiter or a line end (\\n or \\r\\n) after every "
+                "field; "
                 "a quote at the start of a field ends with its closing quote"
             )
         return record, spans
@@ -185,23 +202,25 @@ class Tsv(Delimited):
 
     delimiter = "\t"
 
-    def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
+    def _check_record(self, number: int, record: str, spans: Sequence[tuple[int, int]]) -> None:
         if any(
             record.startswith('"', start) and re.search(r"[\t\r\n]", record[start:end])
-            for start, end in copied
+            for start, end in spans
         ):
             raise InputError(
-                f"line {number} must have no tab and no line end inside the quotes of a column that is copied: to most "
-                "writers of .tsv a quote means nothing, and a text could be taken for a part of that column"
+                f"line {number} must have no tab and no line end inside the quotes of a column "
+                "that is copied: to most "
+                "writers of .tsv a quote means nothing, and a text could be taken for a part of "
+                "that column"
             )
 
 
-_BARE = {each.delimiter: re.compile(rf"[^{each.delimiter}\r\n]*") for each in (Csv, Tsv)}
+_BARE_FIELDS = {each.delimiter: re.compile(rf"[^{each.delimiter}\r\n]*") for each in (Csv, Tsv)}
 
 
 def _find_column(names: Sequence[str], name: str) -> int:
-    if (found := names.count(name)) != 1:
-        raise UnknownField(name, titles(names), found)
+    if (count := names.count(name)) != 1:
+        raise UnknownField(name, list_titles(names), count)
     return names.index(name)
 
 
@@ -219,7 +238,7 @@ def _read_value(record: str, start: int, end: int) -> str:
     return record[start:end]
 
 
-def _quote(text: str) -> str:
+def _quote_text(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
@@ -228,4 +247,8 @@ def _quote_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
 
     The only field of a record is quoted when it is empty, because an empty line is no row.
     """
-    return _quote(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
+    return (
+        _quote_text(text)
+        if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text)
+        else text
+    )

@@ -15,15 +15,15 @@ from typing import Any
 from textveil.errors import (
     ConfigError,
     UnknownName,
-    listed,
-    looks_private,
-    nearest,
+    find_nearest,
+    has_private_form,
+    list_names,
     quote,
     quote_file,
 )
-from textveil.files.contract import USUAL
+from textveil.files.format_contract import DEFAULT_FIELD
 
-WORDS = 6
+MAX_NAME_WORDS = 6
 """The most words of a column's name.
 
 More are a text, which may be there where a file has no line of names.
@@ -47,48 +47,53 @@ class UnknownField(UnknownName):
     def __init__(
         self,
         name: str,
-        known: Sequence[str],
+        known_names: Sequence[str],
         count: int = 0,
         line: int | None = None,
         file: object = None,
         option: str = "",
     ) -> None:
-        what = "column" if line is None else "field"
-        super().__init__(what, name, known)
-        self._found = (name, known, count, line)
-        there = "the file" if file is None else quote_file(file)[1:-1]
-        there = (
-            there if line is None else f"line {line}" if file is None else f"line {line} of {there}"
+        kind = "column" if line is None else "field"
+        super().__init__(kind, name, known_names)
+        self._details = (name, known_names, count, line)
+        place = "the file" if file is None else quote_file(file)[1:-1]
+        place = (
+            place if line is None else f"line {line}" if file is None else f"line {line} of {place}"
         )
-        near = nearest(name, known) if not count else None
-        said = f"{there} has {f'{count} {what}s' if count else f'no {what}'} {quote(name)}{option and f' ({option})'}"
-        said += f"; did you mean {near!r}?" if near else "."
+        near = find_nearest(name, known_names) if not count else None
+        message = (
+            f"{place} has {f'{count} {kind}s' if count else f'no {kind}'} "
+            f"{quote(name)}{option and f' ({option})'}"
+        )
+        message += f"; did you mean {near!r}?" if near else "."
         self.args = (
-            f"{said} {what.capitalize()}s: {listed(known)}" if known else said.rstrip("."),
+            f"{message} {kind.capitalize()}s: {list_names(known_names)}"
+            if known_names
+            else message.rstrip("."),
         )
 
-    def at(self, file: object, option: str) -> "UnknownField":
+    def add_file(self, file: object, option: str) -> "UnknownField":
         """Returns the error with the file and the option named."""
-        return UnknownField(*self._found, file, option)
+        return UnknownField(*self._details, file, option)
 
     def __reduce__(self) -> Any:
-        return UnknownField, self._found
+        return UnknownField, self._details
 
 
-def titles(names: Sequence[str]) -> list[str]:
+def list_titles(names: Sequence[str]) -> list[str]:
     """Returns the columns of a first line that may be shown.
 
     None where it looks like a row and not like a line of names.
     """
-    if any(looks_private(name) or _NUMBER.fullmatch(name) for name in names):
+    if any(has_private_form(name) or _NUMBER.fullmatch(name) for name in names):
         return []
-    return [name for name in names if len(name.split()) <= WORDS]
+    return [name for name in names if len(name.split()) <= MAX_NAME_WORDS]
 
 
 _NUMBER = re.compile(r"\s*[-+]?[\d.,]+\s*")
 
 
-class Holds(Enum):
+class FieldContents(Enum):
     """The kinds of contents that a field can hold."""
 
     STRINGS = "strings"
@@ -96,16 +101,17 @@ class Holds(Enum):
     OTHERS = "numbers and the like"
 
 
-def only(fields: Sequence[tuple[str, Holds]]) -> str:
+def find_only(fields: Sequence[tuple[str, FieldContents]]) -> str:
     """Returns the only field that can have strings.
 
     Raises:
         ConfigError: there is none, or more than one that can.
     """
-    found = [(name, holds) for name, holds in fields if holds is not Holds.OTHERS]
-    if len(found) != 1 or found[0][1] is not Holds.STRINGS:
+    candidates = [(name, holds) for name, holds in fields if holds is not FieldContents.OTHERS]
+    if len(candidates) != 1 or candidates[0][1] is not FieldContents.STRINGS:
         raise ConfigError(
-            f"--field is needed: there is no field {USUAL}, and more or less than one field with strings "
-            f"({len(found)} to choose from: {listed(name for name, _ in found)})"
+            f"--field is needed: there is no field {DEFAULT_FIELD}, and more or less than one "
+            "field with strings "
+            f"({len(candidates)} to choose from: {list_names(name for name, _ in candidates)})"
         )
-    return found[0][0]
+    return candidates[0][0]

@@ -21,14 +21,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from textveil.config import registry
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError, TextveilError, UnknownName, quote_file
-from textveil.files.contract import USUAL, Format, TextColumns
 from textveil.files.fields import UnknownField
+from textveil.files.format_contract import DEFAULT_FIELD, Format, TextColumns
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class TextSource:
     """A file of texts.
 
     Attributes:
@@ -46,23 +46,23 @@ class Source:
     columns: TextColumns
 
 
-def suffix(path: str | Path) -> tuple[str, str] | None:
+def parse_suffix(path: str | Path) -> tuple[str, str] | None:
     """Returns the format and compression that a name ends in.
 
     ("csv", "gz") for a.csv.gz; None for other names.
     """
     name = PurePosixPath(str(path))
     packing = name.suffix.lower().removeprefix(".")
-    packing = packing if packing in PACKINGS else ""
+    packing = packing if packing in COMPRESSORS else ""
     ending = (PurePosixPath(name.stem) if packing else name).suffix.lower().removeprefix(".")
     try:
-        registry.entry("format", ending)
+        registry.find_entry("format", ending)
     except UnknownName:
         return None
     return ending, packing
 
 
-def load(ending: str, **options: Any) -> Format:
+def load_format(ending: str, **options: Any) -> Format:
     """Loads the format of a name.
 
     Args:
@@ -74,17 +74,19 @@ def load(ending: str, **options: Any) -> Format:
         ConfigError: it has no such option, or what another package offers is no format.
     """
     target = registry.load("format", ending)
-    known = registry.signature(target)
+    signature = registry.read_options(target)
     for option in options:
-        if option not in known.known and not known.open:
+        if option not in signature.keywords and not signature.is_open:
             raise ConfigError(f"--{option} does not apply to .{ending}, where each row is a text")
-    made = target(**options)
-    if not isinstance(made, Format):
+    reader = target(**options)
+    if not isinstance(reader, Format):
         raise ConfigError(
-            f"the format {ending!r} must be a textveil.files.Format, but the {type(made).__name__} of the "
-            f"package {registry.entry('format', ending).package} is not; repair or uninstall that package"
+            f"the format {ending!r} must be a textveil.files.Format, but the "
+            f"{type(reader).__name__} of the "
+            f"package {registry.find_entry('format', ending).package} is not; repair or uninstall "
+            "that package"
         )
-    return made
+    return reader
 
 
 def has_rows(path: str) -> bool:
@@ -92,8 +94,8 @@ def has_rows(path: str) -> bool:
 
     Else it is plain lines, each a text.
     """
-    found = suffix(path)
-    return found is not None and load(found[0]).fields
+    suffix = parse_suffix(path)
+    return suffix is not None and load_format(suffix[0]).has_fields
 
 
 def is_packed(path: str) -> bool:
@@ -101,11 +103,11 @@ def is_packed(path: str) -> bool:
 
     It then cannot be read as it is.
     """
-    found = suffix(path)
-    return found is not None and (found[1] != "" or not load(found[0]).packable)
+    suffix = parse_suffix(path)
+    return suffix is not None and (suffix[1] != "" or not load_format(suffix[0]).is_packable)
 
 
-def source(path: str | Path, *, field: str | None = None, whole: bool = False) -> Source:
+def find_source(path: str | Path, *, field: str | None = None, whole: bool = False) -> TextSource:
     """Describes a file by its name: its format and text field.
 
     The field is the named one, `text`, or the only one.
@@ -118,33 +120,36 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
         ConfigError: the name ends in no known format, or the field is not there or not clear.
         InputError: the file cannot be read.
     """
-    found = suffix(path)
-    if found is None:
+    suffix = parse_suffix(path)
+    if suffix is None:
         raise ConfigError(
-            f"an input file must end in {_list_endings()}, or in one of them followed by {_list_packings()}; "
+            f"an input file must end in {_list_endings()}, or in one of them followed by "
+            f"{_list_packings()}; "
             f"{quote_file(path)} does not"
         )
-    ending, packing = found
-    made = load(ending, **({"whole": True} if whole else {}))
-    if packing and not made.packable:
+    ending, packing = suffix
+    reader = load_format(ending, **({"whole": True} if whole else {}))
+    if packing and not reader.is_packable:
         raise ConfigError(
             f"a .{ending} cannot be read from a .{packing}; unpack {quote_file(path)} first"
         )
-    chosen: str | None = None
+    name: str | None = None
     missing: UnknownField | None = None
-    with opened(path, packing=packing) as file:
+    with open_file(path, packing=packing) as file:
         try:
-            chosen = made.field(file, field)
+            name = reader.find_field(file, field)
         except UnknownField as error:
-            missing = error.at(path, "--field")
+            missing = error.add_file(path, "--field")
     # out here, because the other error may have what is in the file in its frames
     if missing is not None:
         raise missing
-    columns = TextColumns(texts=(chosen or USUAL,), guessed=chosen not in (field, USUAL))
-    return Source(path=path, ending=ending, format=made, packing=packing, columns=columns)
+    columns = TextColumns(
+        texts=(name or DEFAULT_FIELD,), guessed=name not in (field, DEFAULT_FIELD)
+    )
+    return TextSource(path=path, ending=ending, format=reader, packing=packing, columns=columns)
 
 
-def texts(of: Source) -> Iterator[str | None]:
+def read_texts(source: TextSource) -> Iterator[str | None]:
     """Yields the texts in order, one per row.
 
     None where a row has none.
@@ -153,13 +158,15 @@ def texts(of: Source) -> Iterator[str | None]:
         InputError: a row is not what the format wants; it says which one, and nothing of what is in
             it.
     """
-    (name,) = of.columns.texts
-    with opened(of.path, packing=of.packing) as file:
-        for batch in of.format.batches(file, of.columns, copied=False):
-            yield from batch.values(name)
+    (name,) = source.columns.texts
+    with open_file(source.path, packing=source.packing) as file:
+        for batch in source.format.read_batches(file, source.columns, keep_others=False):
+            yield from batch.get_values(name)
 
 
-def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterator[dict[str, Any]]:
+def read_records(
+    path: Path, *, ending: str | None = None, **options: Any
+) -> Iterator[dict[str, Any]]:
     """Yields the rows of a file as mappings.
 
     By the names of their fields; a line of a .txt has the one field `text`.
@@ -167,23 +174,24 @@ def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterato
     Args:
         path: the file; .gz at its end says that it is packed.
         ending: the name of its format, where that of the file does not end in it.
-        options: how rows of the format are read, as its `records` says.
+        options: how rows of the format are read, as its `read_records` says.
 
     Raises:
         ConfigError: the name ends in no known format.
-        InputError: as `texts`.
+        InputError: as `read_texts`.
     """
-    found = suffix(path)
+    suffix = parse_suffix(path)
     if ending is None:
-        if found is None:
+        if suffix is None:
             raise ConfigError(
-                f"a file of rows must end in {_list_endings()}, or in one of them followed by {_list_packings()}; "
+                f"a file of rows must end in {_list_endings()}, or in one of them followed by "
+                f"{_list_packings()}; "
                 f"{quote_file(path)} does not"
             )
-        ending = found[0]
+        ending = suffix[0]
     packing = path.suffix.lower().removeprefix(".")
-    with opened(path, packing=packing if packing in PACKINGS else "") as file:
-        yield from load(ending).records(file, **options)
+    with open_file(path, packing=packing if packing in COMPRESSORS else "") as file:
+        yield from load_format(ending).read_records(file, **options)
 
 
 def is_plain(name: str) -> bool:
@@ -195,11 +203,11 @@ def is_plain(name: str) -> bool:
 
 
 def _list_endings() -> str:
-    return ", ".join(f".{name}" for name in registry.names("format"))
+    return ", ".join(f".{name}" for name in registry.list_names("format"))
 
 
 def _list_packings() -> str:
-    *first, last = (f".{name}" for name in PACKINGS)
+    *first, last = (f".{name}" for name in COMPRESSORS)
     return f"{', '.join(first)} or {last}"
 
 
@@ -207,14 +215,14 @@ def _list_packings() -> str:
 
 
 def _open_zstd(file: BinaryIO, mode: str) -> Any:
-    with needed():
+    with explain_missing():
         import pyarrow as pa
     if mode == "rb":
         return pa.CompressedInputStream(file, "zstd")
     return pa.CompressedOutputStream(file, "zstd")
 
 
-PACKINGS: dict[str, Callable[[BinaryIO, str], Any]] = {
+COMPRESSORS: dict[str, Callable[[BinaryIO, str], Any]] = {
     "gz": lambda file, mode: gzip.GzipFile(
         filename="", mode=mode, fileobj=file, mtime=0
     ),  # no name and no time in it
@@ -229,15 +237,18 @@ The same bytes are always compressed to the same.
 
 
 @contextmanager
-def opened(
-    path: str | Path, *, packing: str = "", seen: Callable[[memoryview], object] = lambda _: None
+def open_file(
+    path: str | Path,
+    *,
+    packing: str = "",
+    observer: Callable[[memoryview], object] = lambda _: None,
 ) -> Iterator[BinaryIO]:
     """Opens a file, and yields its unpacked bytes.
 
     Args:
         path: the file, or its URI.
         packing: how it is compressed; "" where it is not.
-        seen: is given all bytes that are read, unpacked, in the order of reading.
+        observer: is given all bytes that are read, unpacked, in the order of reading.
 
     Raises:
         InputError: it cannot be opened or read.
@@ -247,13 +258,13 @@ def opened(
         raw = open(path, "rb", buffering=0) if local else _open_remote(str(path))  # noqa: SIM115 - closed below
     with raw:
         with _convert_errors(packing):
-            inner = PACKINGS[packing](raw, "rb") if packing else raw
-        with io.BufferedReader(_Told(inner, packing, seen), 1 << 16) as file:
+            inner = COMPRESSORS[packing](raw, "rb") if packing else raw
+        with io.BufferedReader(_InputFile(inner, packing, observer), 1 << 16) as file:
             yield cast(BinaryIO, file)
 
 
 @contextmanager
-def packed(target: BinaryIO, packing: str) -> Iterator[BinaryIO]:
+def open_compressor(target: BinaryIO, packing: str) -> Iterator[BinaryIO]:
     """Opens a compressor on a file.
 
     With "" the file itself.
@@ -261,7 +272,7 @@ def packed(target: BinaryIO, packing: str) -> Iterator[BinaryIO]:
     if not packing:
         yield target
         return
-    with PACKINGS[packing](target, "wb") as file:
+    with COMPRESSORS[packing](target, "wb") as file:
         yield file
 
 
@@ -271,11 +282,11 @@ def _open_remote(uri: str) -> Any:
     return fsspec.open(uri, "rb").open()
 
 
-class _Told(io.RawIOBase):
+class _InputFile(io.RawIOBase):
     """The bytes of a file, whose reading errors become one line."""
 
-    def __init__(self, raw: Any, packing: str, seen: Callable[[memoryview], object]) -> None:
-        self._raw, self._packing, self._seen = raw, packing, seen
+    def __init__(self, raw: Any, packing: str, observer: Callable[[memoryview], object]) -> None:
+        self._raw, self._packing, self._observer = raw, packing, observer
 
     def readable(self) -> bool:
         return True
@@ -285,9 +296,9 @@ class _Told(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         with _convert_errors(self._packing):
-            found: int | None = self._raw.readinto(buffer)
-        self._seen(memoryview(buffer)[: found or 0])
-        return found
+            count: int | None = self._raw.readinto(buffer)
+        self._observer(memoryview(buffer)[: count or 0])
+        return count
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         with _convert_errors(self._packing):

@@ -12,45 +12,54 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, ClassVar
 
-from textveil.errors import ConfigError, InputError, listed, quote
-from textveil.files.contract import USUAL, TextColumns
-from textveil.files.fields import Holds, UnknownField, only
-from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, lines
-from textveil.files.streams import json_line
+from textveil.errors import ConfigError, InputError, list_names, quote
+from textveil.files.fields import FieldContents, UnknownField, find_only
+from textveil.files.format_contract import DEFAULT_FIELD, TextColumns
+from textveil.files.pieces import (
+    FieldCell,
+    FileHead,
+    FileRow,
+    LineFormat,
+    NumberedLines,
+    open_lines,
+)
+from textveil.files.streams import format_json_line
 
-Member = tuple[Any, Any, int, int]
+JsonMember = tuple[Any, Any, int, int]
 """A field: its name, its value, and the value's bounds."""
 
 
-class JsonLines(Pieces):
+class JsonLines(LineFormat):
     """JSON lines; blank lines are copied, and rows may differ in their fields."""
 
-    fields: ClassVar[bool] = True
+    has_fields: ClassVar[bool] = True
 
-    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+    def find_field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """Returns the wanted field, or the first row's text field.
 
         That is `text`, or the only one with strings.
         """
-        for number, line in lines(file)[1]:
+        for number, line in open_lines(file)[1]:
             if wanted is None and not _is_blank(line):
                 members = _read_members(line, number)  # each row is checked when it is read
-                found = [(str(name), _classify(line[start])) for name, _, start, _ in members]
-                return USUAL if USUAL in dict(found) else only(found)
+                kinds = [(str(name), _classify(line[start])) for name, _, start, _ in members]
+                return DEFAULT_FIELD if DEFAULT_FIELD in dict(kinds) else find_only(kinds)
         return wanted
 
-    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
+    def split_pieces(
+        self, lines: NumberedLines, columns: TextColumns, head: FileHead
+    ) -> Iterator[str | FileRow]:
         """Yields a row for each object."""
         for number, line in lines:
             yield line if _is_blank(line) else _build_row(number, line, columns)
 
-    def joined(self, cells: Mapping[str, str]) -> str:
+    def join_row(self, cells: Mapping[str, str]) -> str:
         """Joins fields to an object on one line."""
         return "{" + ", ".join(f"{_spell(name)}: {value}" for name, value in cells.items()) + "}\n"
 
-    def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
+    def read_records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """Yields the objects."""
-        for number, line in lines(file)[1]:
+        for number, line in open_lines(file)[1]:
             if not _is_blank(line):
                 yield _read_object(line, number)
 
@@ -69,40 +78,45 @@ def _read_object(line: str, number: int) -> dict[str, Any]:
     return result
 
 
-def _build_row(number: int, line: str, columns: TextColumns) -> Row:
+def _build_row(number: int, line: str, columns: TextColumns) -> FileRow:
     members = _read_members(line, number)
-    asked = {*columns.texts, *columns.labels}
-    others = [each for each in members if each[0] not in asked]
-    _confirm(number, line, columns, others)
-    cells = {name: _build_cell(number, line, columns, members, name) for name in asked}
-    rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
-    return Row(line, cells, tuple(str(name) for name, *_ in others), rest)
+    names = {*columns.texts, *columns.labels}
+    other_members = [member for member in members if member[0] not in names]
+    _confirm_field(number, line, columns, other_members)
+    cells = {name: _build_cell(number, line, columns, members, name) for name in names}
+    other_values = [
+        value if isinstance(value, str) else line[start:end]
+        for _, value, start, end in other_members
+    ]
+    return FileRow(line, cells, tuple(str(name) for name, *_ in other_members), other_values)
 
 
-def _confirm(number: int, line: str, columns: TextColumns, others: Sequence[Member]) -> None:
+def _confirm_field(
+    number: int, line: str, columns: TextColumns, other_members: Sequence[JsonMember]
+) -> None:
     """Refuses a row where the guessed text field is ambiguous.
 
     Another field could have the texts as well.
     """
-    more = [
+    candidates = [
         name
-        for name, _, at, _ in others
-        if name == USUAL or _classify(line[at]) is not Holds.OTHERS
+        for name, _, at, _ in other_members
+        if name == DEFAULT_FIELD or _classify(line[at]) is not FieldContents.OTHERS
     ]
-    if columns.guessed and more:
-        both = listed([*columns.texts, *more])
+    if columns.guessed and candidates:
+        names = list_names([*columns.texts, *candidates])
         raise ConfigError(
-            f"--field is needed: in line {number} another field has strings too: {both}"
+            f"--field is needed: in line {number} another field has strings too: {names}"
         )
 
 
 def _build_cell(
-    number: int, line: str, columns: TextColumns, members: Sequence[Member], name: str
+    number: int, line: str, columns: TextColumns, members: Sequence[JsonMember], name: str
 ) -> FieldCell:
-    found = [each for each in members if each[0] == name]
-    if len(found) != 1:
-        raise UnknownField(name, [str(each) for each, *_ in members], len(found), number)
-    _, value, start, end = found[0]
+    matches = [item for item in members if item[0] == name]
+    if len(matches) != 1:
+        raise UnknownField(name, [str(item) for item, *_ in members], len(matches), number)
+    _, value, start, end = matches[0]
     if name in columns.labels and _WHOLE.fullmatch(line, start, end):
         value = line[start:end]
     if not _is_valid(value):
@@ -117,16 +131,22 @@ def _is_valid(value: object) -> bool:
 
 
 def _spell(text: str) -> str:
-    return json_line(text).removesuffix("\n")
+    return format_json_line(text).removesuffix("\n")
 
 
 _WHOLE = re.compile(r"-?[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _classify(mark: str) -> Holds:
+def _classify(mark: str) -> FieldContents:
     """Returns the kind of a value, by its first character."""
-    return Holds.STRINGS if mark == '"' else Holds.DOUBT if mark in "[{" else Holds.OTHERS
+    return (
+        FieldContents.STRINGS
+        if mark == '"'
+        else FieldContents.DOUBT
+        if mark in "[{"
+        else FieldContents.OTHERS
+    )
 
 
 # ---- objects on one line -------------------------------------------------------------------------
@@ -138,31 +158,31 @@ _DECODER = json.JSONDecoder(
 _MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
 
 
-def _read_members(line: str, number: int) -> list[Member]:
+def _read_members(line: str, number: int) -> list[JsonMember]:
     """Reads the fields of an object on one line.
 
     And where each value begins and ends.
     """
     try:
-        return list(_walk(line))
+        return list(_parse_members(line))
     except (ValueError, RecursionError):
         pass
     # out here, because the other error holds the line
     raise InputError(f"line {number} must be a JSON object")
 
 
-def _walk(line: str) -> Iterator[Member]:
+def _parse_members(line: str) -> Iterator[JsonMember]:
     at = _skip_mark("{", line, 0)
-    more = line.startswith('"', at)
-    while more:
+    has_more = line.startswith('"', at)
+    while has_more:
         name, end = _DECODER.raw_decode(line, at)
         if not isinstance(name, str):
             raise ValueError
         start = _skip_mark(":", line, end)
         value, at = _DECODER.raw_decode(line, start)
         yield name, value, start, at
-        more = _MARKS[","].match(line, at) is not None
-        if more:
+        has_more = _MARKS[","].match(line, at) is not None
+        if has_more:
             at = _skip_mark(",", line, at)
     if _skip_mark("}", line, at) != len(line):
         raise ValueError
@@ -170,7 +190,7 @@ def _walk(line: str) -> Iterator[Member]:
 
 def _skip_mark(mark: str, line: str, at: int) -> int:
     """Returns the place after a mark and the spaces around it."""
-    found = _MARKS[mark].match(line, at)
-    if found is None:
+    match = _MARKS[mark].match(line, at)
+    if match is None:
         raise ValueError
-    return found.end()
+    return match.end()

@@ -12,18 +12,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
-from textveil.config.extras import needed
-from textveil.errors import ConfigError, InputError, TextveilError, listed, quote
-from textveil.files.contract import CHARACTERS, ROWS, USUAL, Released, TextColumns
-from textveil.files.fields import Holds, UnknownField, only
+from textveil.config.extras import explain_missing
+from textveil.errors import ConfigError, InputError, TextveilError, list_names, quote
+from textveil.files.fields import FieldContents, UnknownField, find_only
+from textveil.files.format_contract import (
+    BATCH_CHARACTERS,
+    BATCH_ROWS,
+    DEFAULT_FIELD,
+    BatchReplacements,
+    TextColumns,
+)
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-READ = 4096
+READ_ROWS = 4096
 """The rows that are read at once, where all columns are."""
 
-GROUP = 1 << 16
+MAX_GROUP_ROWS = 1 << 16
 """The most rows of a written row group."""
 
 
@@ -33,91 +39,92 @@ class ArrowBatch:
 
     Attributes:
         table: the columns.
-        others: those of the file that were not asked for.
+        other_fields: those of the file that were not asked for.
         end: the number of rows of the file until there.
     """
 
     table: Any = field(repr=False)
-    others: frozenset[str]
+    other_fields: frozenset[str]
     end: int
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def values(self, name: str) -> list[str | None]:
+    def get_values(self, name: str) -> list[str | None]:
         """Returns a column's values; numbers as strings."""
         # by its number, because the field b of a struct a is called a.b too
         with _convert_errors():
-            found = self.table.column(self.table.schema.get_field_index(name)).to_pylist()
-        return [each if each is None else str(each) for each in found]
+            values = self.table.column(self.table.schema.get_field_index(name)).to_pylist()
+        return [value if value is None else str(value) for value in values]
 
-    def copied(self) -> Iterator[str]:
+    def yield_others(self) -> Iterator[str]:
         """Yields the values of all other columns that were read."""
         with _convert_errors():
             for name, column in zip(self.table.schema.names, self.table.columns, strict=True):
-                if name in self.others:
-                    yield from (str(each) for each in column.to_pylist() if each is not None)
+                if name in self.other_fields:
+                    yield from (str(value) for value in column.to_pylist() if value is not None)
 
 
 class Parquet:
     """Parquet."""
 
-    fields: ClassVar[bool] = True
-    packable: ClassVar[bool] = False
+    has_fields: ClassVar[bool] = True
+    is_packable: ClassVar[bool] = False
 
-    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+    def find_field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """Returns the wanted column, else `text` or the only string column."""
         with _open(file) as table:
-            fields = [(each.name, _classify(each.type)) for each in table.schema_arrow]
-        chosen = USUAL if wanted is None else wanted
+            fields = [(column.name, _classify(column.type)) for column in table.schema_arrow]
+        field_name = DEFAULT_FIELD if wanted is None else wanted
         names = [name for name, _ in fields]
-        if wanted is None and chosen not in names:
-            return only(fields)
-        if (found := names.count(chosen)) != 1:
-            raise UnknownField(chosen, names, found)
-        strings = [name for name, holds in fields if holds is Holds.STRINGS]
-        if chosen not in strings:
+        if wanted is None and field_name not in names:
+            return find_only(fields)
+        if (count := names.count(field_name)) != 1:
+            raise UnknownField(field_name, names, count)
+        strings = [name for name, holds in fields if holds is FieldContents.STRINGS]
+        if field_name not in strings:
             raise ConfigError(
-                f"--field must name a column of strings; {quote(chosen)} has another type (numbers, encoded as a "
-                f"dictionary, nested, ...). Columns of strings: {listed(strings)}"
+                f"--field must name a column of strings; {quote(field_name)} has another type "
+                "(numbers, encoded as a "
+                f"dictionary, nested, ...). Columns of strings: {list_names(strings)}"
             )
-        return chosen
+        return field_name
 
-    def batches(
+    def read_batches(
         self,
         file: BinaryIO,
         columns: TextColumns,
         *,
         start: int = 0,
         stop: int | None = None,
-        rows: int = ROWS,
-        characters: int = CHARACTERS,
-        copied: bool = True,
+        rows: int = BATCH_ROWS,
+        characters: int = BATCH_CHARACTERS,
+        keep_others: bool = True,
     ) -> Iterator[ArrowBatch]:
         """Yields rows of each row group, in batches."""
         with _open(file) as table, _convert_errors():
-            asked, names = (*columns.texts, *columns.labels), table.schema_arrow.names
-            self._check(table.schema_arrow, columns)
-            others = frozenset(names) - {*asked}
+            column_names, names = (*columns.texts, *columns.labels), table.schema_arrow.names
+            self._check_columns(table.schema_arrow, columns)
+            other_fields = frozenset(names) - {*column_names}
             end = 0
             for number in range(table.num_row_groups):
                 size = table.metadata.row_group(number).num_rows
                 if end + size <= start:
                     end += size
                     continue
-                wanted = None if copied else list(asked)
+                wanted = None if keep_others else list(column_names)
                 for batch in table.iter_batches(
                     batch_size=rows, row_groups=[number], columns=wanted
                 ):
                     first, end = end, end + batch.num_rows
                     if end > start:
                         last = end if stop is None else min(end, stop)
-                        here = batch.slice(max(first, start) - first, last - max(first, start))
-                        yield ArrowBatch(table=here, others=others, end=last)
+                        part = batch.slice(max(first, start) - first, last - max(first, start))
+                        yield ArrowBatch(table=part, other_fields=other_fields, end=last)
                     if stop is not None and end >= stop:
                         return
 
-    def head(self, file: BinaryIO) -> tuple[Any, dict[str, str] | str]:
+    def read_head(self, file: BinaryIO) -> tuple[Any, dict[str, str] | str]:
         """Reads the schema, and the compression of the columns."""
         with _open(file) as table:
             return table.schema_arrow, _read_codecs(table)
@@ -125,50 +132,55 @@ class Parquet:
     def write(
         self,
         head: tuple[Any, dict[str, str] | str],
-        released: Released,
+        replacements: BatchReplacements,
         target: BinaryIO,
         only: Sequence[str] | None = None,
     ) -> None:
         """Writes one row group at a time."""
-        with needed():
+        with explain_missing():
             import pyarrow as pa
             import pyarrow.parquet as pq
 
         schema, codecs = head
         if only is not None:
             schema = pa.schema([schema.field(schema.get_field_index(name)) for name in only])
-        schema = pa.schema([_strip_field(each) for each in schema])
-        waiting: list[Any] = []
+        schema = pa.schema([_strip_field(item) for item in schema])
+        queue: list[Any] = []
         with pq.ParquetWriter(target, schema, compression=codecs) as writer:
-            for batch, texts in released:
+            for batch, texts in replacements:
                 assert isinstance(batch, ArrowBatch), "it comes from this format"
-                made = _replace_texts(batch.table, texts, only)
-                waiting.append(made.cast(schema))
-                if sum(each.num_rows for each in waiting) >= GROUP:
-                    writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
-                    waiting = []
-            if waiting:
-                writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
+                rows = _replace_texts(batch.table, texts, only)
+                queue.append(rows.cast(schema))
+                if sum(item.num_rows for item in queue) >= MAX_GROUP_ROWS:
+                    writer.write_table(
+                        pa.Table.from_batches(queue, schema), row_group_size=MAX_GROUP_ROWS
+                    )
+                    queue = []
+            if queue:
+                writer.write_table(
+                    pa.Table.from_batches(queue, schema), row_group_size=MAX_GROUP_ROWS
+                )
 
-    def _check(self, schema: Any, columns: TextColumns) -> None:
+    def _check_columns(self, schema: Any, columns: TextColumns) -> None:
         """Checks that each requested column is there once and readable."""
         import pyarrow as pa
 
         for name in (*columns.texts, *columns.labels):
-            found = [each for each in schema if each.name == name]
-            if len(found) != 1:
-                raise UnknownField(name, schema.names, len(found))
-            strings = _classify(found[0].type) is Holds.STRINGS
-            if not strings and (name in columns.texts or not pa.types.is_integer(found[0].type)):
+            matches = [column for column in schema if column.name == name]
+            if len(matches) != 1:
+                raise UnknownField(name, schema.names, len(matches))
+            strings = _classify(matches[0].type) is FieldContents.STRINGS
+            if not strings and (name in columns.texts or not pa.types.is_integer(matches[0].type)):
                 raise ConfigError(
-                    f"a field that is named must be a column of strings, or of whole numbers where it has no texts; "
+                    "a field that is named must be a column of strings, or of whole numbers "
+                    "where it has no texts; "
                     f"{quote(name)} has another type"
                 )
 
-    def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
+    def read_records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """Yields the rows by the names of their columns."""
         with _open(file) as table, _convert_errors():
-            for batch in table.iter_batches(batch_size=READ):
+            for batch in table.iter_batches(batch_size=READ_ROWS):
                 yield from batch.to_pylist()
 
 
@@ -178,10 +190,10 @@ def _replace_texts(
     """Replaces the texts of rows, and drops other columns if asked."""
     import pyarrow as pa
 
-    for name, found in texts.items():
+    for name, values in texts.items():
         place = table.schema.get_field_index(name)
         column = table.schema.field(place)
-        table = table.set_column(place, column, pa.array(found, column.type))
+        table = table.set_column(place, column, pa.array(values, column.type))
     if only is None:
         return table
     return table.select([table.schema.get_field_index(name) for name in only])
@@ -190,7 +202,7 @@ def _replace_texts(
 @contextmanager
 def _convert_errors() -> Iterator[None]:
     """Turns pyarrow's errors on a damaged file into one line."""
-    with needed():
+    with explain_missing():
         import pyarrow as pa
 
     try:
@@ -207,7 +219,7 @@ def _convert_errors() -> Iterator[None]:
 
 @contextmanager
 def _open(file: BinaryIO) -> "Iterator[pq.ParquetFile]":
-    with needed():
+    with explain_missing():
         import pyarrow.parquet as pq
 
     with _convert_errors():
@@ -216,18 +228,18 @@ def _open(file: BinaryIO) -> "Iterator[pq.ParquetFile]":
         yield table
 
 
-def _classify(kind: Any) -> Holds:
+def _classify(kind: Any) -> FieldContents:
     import pyarrow as pa
 
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return Holds.STRINGS
+        return FieldContents.STRINGS
     if pa.types.is_nested(kind) and kind.num_fields:
         inner = {_classify(kind.field(i).type) for i in range(kind.num_fields)}
-        return Holds.OTHERS if inner == {Holds.OTHERS} else Holds.DOUBT
-    plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
-    if any(getattr(pa.types, f"is_{each}")(kind) for each in plain):
-        return Holds.OTHERS
-    return Holds.DOUBT
+        return FieldContents.OTHERS if inner == {FieldContents.OTHERS} else FieldContents.DOUBT
+    type_names = ("null", "boolean", "integer", "floating", "decimal", "temporal")
+    if any(getattr(pa.types, f"is_{type_name}")(kind) for type_name in type_names):
+        return FieldContents.OTHERS
+    return FieldContents.DOUBT
 
 
 def _strip_field(column: Any) -> Any:
@@ -244,7 +256,7 @@ def _strip_type(kind: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return _strip_type(kind.storage_type)
     if pa.types.is_struct(kind):
-        return pa.struct([_strip_field(each) for each in kind])
+        return pa.struct([_strip_field(column) for column in kind])
     if pa.types.is_map(kind):
         return pa.map_(
             _strip_field(kind.key_field),
@@ -268,5 +280,6 @@ def _read_codecs(table: "pq.ParquetFile") -> dict[str, str] | str:
     group = table.metadata.row_group(0)
     columns = [group.column(i) for i in range(group.num_columns)]
     return {
-        each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE") for each in columns
+        column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE")
+        for column in columns
     }

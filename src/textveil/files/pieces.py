@@ -13,8 +13,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import BinaryIO, ClassVar, NamedTuple
 
-from textveil.files.contract import CHARACTERS, ROWS, Released, TextColumns
-from textveil.files.streams import MARK, decode
+from textveil.files.format_contract import (
+    BATCH_CHARACTERS,
+    BATCH_ROWS,
+    BatchReplacements,
+    TextColumns,
+)
+from textveil.files.streams import BYTE_ORDER_MARK, decode
 
 
 class FieldCell(NamedTuple):
@@ -36,43 +41,45 @@ class FieldCell(NamedTuple):
         return "FieldCell()"
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """One row of a file.
 
     Attributes:
         line: as it is in the file, with its end; it may be several lines.
         cells: the fields that were asked for, by name.
-        others: the names of the other fields.
-        rest: their values; what is no string as it is written.
+        other_names: the names of the other fields.
+        other_values: their values; what is no string as it is written.
     """
 
     line: str
     cells: Mapping[str, FieldCell]
-    others: tuple[str, ...] = ()
-    rest: Sequence[str] = ()
+    other_names: tuple[str, ...] = ()
+    other_values: Sequence[str] = ()
 
     def __repr__(self) -> str:
-        return "Row()"
+        return "FileRow()"
 
-    def spelled(self, texts: Mapping[str, str | None]) -> dict[str, str]:
+    def spell_fields(self, texts: Mapping[str, str | None]) -> dict[str, str]:
         """Returns the spelling of each field, with new texts.
 
         New ones take the place of those that are there.
         """
-        found = {}
+        spellings = {}
         for name, cell in self.cells.items():
             text = texts.get(name)
-            same = text is None or cell.value is None
-            found[name] = self.line[cell.start : cell.end] if same else cell.spell(str(text))
-        return found
+            is_unchanged = text is None or cell.value is None
+            spellings[name] = (
+                self.line[cell.start : cell.end] if is_unchanged else cell.spell(str(text))
+            )
+        return spellings
 
-    def rewritten(self, texts: Mapping[str, str | None]) -> str:
+    def replace_texts(self, texts: Mapping[str, str | None]) -> str:
         """Returns the row with other texts, and all else unchanged."""
-        spelled, made, at = self.spelled(texts), [], 0
-        for name, cell in sorted(self.cells.items(), key=lambda each: each[1].start):
-            made += [self.line[at : cell.start], spelled[name]]
+        spellings, parts, at = self.spell_fields(texts), [], 0
+        for name, cell in sorted(self.cells.items(), key=lambda item: item[1].start):
+            parts += [self.line[at : cell.start], spellings[name]]
             at = cell.end
-        return "".join([*made, self.line[at:]])
+        return "".join([*parts, self.line[at:]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,32 +91,32 @@ class LineBatch:
         end: the number of bytes of the file until there.
     """
 
-    pieces: Sequence[str | Row] = field(repr=False)
+    pieces: Sequence[str | FileRow] = field(repr=False)
     end: int
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[FileRow]:
         """The rows among the pieces."""
-        return [piece for piece in self.pieces if isinstance(piece, Row)]
+        return [piece for piece in self.pieces if isinstance(piece, FileRow)]
 
     @property
-    def others(self) -> frozenset[str]:
+    def other_fields(self) -> frozenset[str]:
         """The fields that were not asked for."""
-        return frozenset(chain.from_iterable(row.others for row in self.rows))
+        return frozenset(chain.from_iterable(row.other_names for row in self.rows))
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def values(self, name: str) -> list[str | None]:
+    def get_values(self, name: str) -> list[str | None]:
         """Returns the values of a field."""
         return [row.cells[name].value for row in self.rows]
 
-    def copied(self) -> Iterator[str]:
+    def yield_others(self) -> Iterator[str]:
         """Returns the values of all other fields.
 
         Any that is no string comes as it is written.
         """
-        return chain.from_iterable(row.rest for row in self.rows)
+        return chain.from_iterable(row.other_values for row in self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +136,7 @@ class FileHead:
     cells: tuple[str, ...] = ()
 
 
-class Numbered:
+class NumberedLines:
     """The numbered lines of a file, with their ends.
 
     Numbers begin at 1; `end` counts the bytes of the file that have been read.
@@ -142,7 +149,7 @@ class Numbered:
         self.number, self.end, self._first = number, end, len(first)
 
     @property
-    def read(self) -> int:
+    def byte_count(self) -> int:
         """The number of bytes taken from the file."""
         return max(self.end, self._first)
 
@@ -155,83 +162,85 @@ class Numbered:
             text = decode(line, self.end)
             self.end += len(line)
             number, self.number = self.number, self.number + 1
-            text = text.removeprefix(MARK.decode()) if number == 1 else text
+            text = text.removeprefix(BYTE_ORDER_MARK.decode()) if number == 1 else text
             if text:
                 return number, text
 
 
-class Pieces(ABC):
+class LineFormat(ABC):
     """A format that is read from front to back.
 
-    Its classes define `field`, `pieces` and `records`.
+    Its classes define `field`, `split_pieces` and `records`.
     """
 
-    packable: ClassVar[bool] = True
+    is_packable: ClassVar[bool] = True
 
     @abstractmethod
-    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
+    def split_pieces(
+        self, lines: NumberedLines, columns: TextColumns, head: FileHead
+    ) -> Iterator[str | FileRow]:
         """Yields the rest of a file as rows and copied strings.
 
         The strings between rows are copied as they are; nothing is left out.
         """
 
     @abstractmethod
-    def joined(self, cells: Mapping[str, str]) -> str:
+    def join_row(self, cells: Mapping[str, str]) -> str:
         """Joins fields to a row, with its end.
 
         For the head, names as they are written there.
         """
 
-    def begin(self, file: BinaryIO) -> tuple[FileHead, Numbered]:
+    def read_start(self, file: BinaryIO) -> tuple[FileHead, NumberedLines]:
         """Reads the head, and returns it with the following lines."""
-        mark, numbered = lines(file)
-        return FileHead(mark=mark), numbered
+        mark, file_lines = open_lines(file)
+        return FileHead(mark=mark), file_lines
 
-    def head(self, file: BinaryIO) -> FileHead:
+    def read_head(self, file: BinaryIO) -> FileHead:
         """Reads the part of a file before its first row."""
-        return self.begin(file)[0]
+        return self.read_start(file)[0]
 
-    def texts(self, file: BinaryIO) -> Iterator[str | None]:
+    def read_texts(self, file: BinaryIO) -> Iterator[str | None]:
         """Yields the texts of a format without fields."""
         (name,) = TextColumns().texts
-        for batch in self.batches(file, TextColumns()):
-            yield from batch.values(name)
+        for batch in self.read_batches(file, TextColumns()):
+            yield from batch.get_values(name)
 
-    def batches(
+    def read_batches(
         self,
         file: BinaryIO,
         columns: TextColumns,
         *,
         start: int = 0,
         stop: int | None = None,
-        rows: int = ROWS,
-        characters: int = CHARACTERS,
-        copied: bool = True,
+        rows: int = BATCH_ROWS,
+        characters: int = BATCH_CHARACTERS,
+        keep_others: bool = True,
     ) -> Iterator[LineBatch]:
         """Yields the rows in batches."""
-        head, numbered = self.begin(file)
+        head, file_lines = self.read_start(file)
         if start:
-            skip(file, start, numbered.read)
-            numbered = Numbered(file, number=2, end=start)
-        until = math.inf if stop is None else stop
-        pieces: list[str | Row] = []
-        many = size = 0
-        for piece in self.pieces(numbered, columns, head):
+            skip_bytes(file, start, file_lines.byte_count)
+            file_lines = NumberedLines(file, number=2, end=start)
+        end = math.inf if stop is None else stop
+        pieces: list[str | FileRow] = []
+        row_count = size = 0
+        for piece in self.split_pieces(file_lines, columns, head):
             pieces.append(piece)
-            many += isinstance(piece, Row)
+            row_count += isinstance(piece, FileRow)
             size += len(getattr(piece, "line", piece))
-            if many >= rows or (many and size >= characters) or numbered.end >= until:
-                yield LineBatch(pieces=pieces, end=numbered.end)
-                pieces, many, size = [], 0, 0
-            if numbered.end >= until:
+            if row_count >= rows or (row_count and size >= characters) or file_lines.end >= end:
+                yield LineBatch(pieces=pieces, end=file_lines.end)
+                pieces, row_count, size = [], 0, 0
+            if file_lines.end >= end:
                 return
         if pieces:
-            yield LineBatch(pieces=pieces, end=numbered.end)
+            yield LineBatch(pieces=pieces, end=file_lines.end)
 
     def write(
         self,
         head: FileHead,
-        released: Released,
+        replacements: BatchReplacements,
         target: BinaryIO,
         only: Sequence[str] | None = None,
     ) -> None:
@@ -243,28 +252,28 @@ class Pieces(ABC):
             target.write((head.mark + head.text).encode())
         elif head.names:
             cells = dict(zip(head.names, head.cells, strict=True))
-            target.write(self.joined({name: cells[name] for name in only}).encode())
-        for batch, texts in released:
+            target.write(self.join_row({name: cells[name] for name in only}).encode())
+        for batch, texts in replacements:
             assert isinstance(batch, LineBatch), "it comes from this format"
             row = 0
             for piece in batch.pieces:
-                if isinstance(piece, Row):
-                    new = {name: found[row] for name, found in texts.items()}
-                    target.write(self._spell_row(piece, new, only).encode())
+                if isinstance(piece, FileRow):
+                    row_texts = {name: values[row] for name, values in texts.items()}
+                    target.write(self._spell_row(piece, row_texts, only).encode())
                     row += 1
                 elif only is None:
                     target.write(piece.encode())
 
     def _spell_row(
-        self, row: Row, texts: Mapping[str, str | None], only: Sequence[str] | None
+        self, row: FileRow, texts: Mapping[str, str | None], only: Sequence[str] | None
     ) -> str:
         if only is None:
-            return row.rewritten(texts)
-        spelled = row.spelled(texts)
-        return self.joined({name: spelled[name] for name in only})
+            return row.replace_texts(texts)
+        spellings = row.spell_fields(texts)
+        return self.join_row({name: spellings[name] for name in only})
 
 
-def skip(file: BinaryIO, start: int, read: int = 0) -> None:
+def skip_bytes(file: BinaryIO, start: int, read: int = 0) -> None:
     """Skips to a byte of a file.
 
     One that cannot seek, being compressed, is read until there.
@@ -281,7 +290,7 @@ def skip(file: BinaryIO, start: int, read: int = 0) -> None:
         read += len(block)
 
 
-def lines(file: BinaryIO) -> tuple[str, Numbered]:
+def open_lines(file: BinaryIO) -> tuple[str, NumberedLines]:
     """Returns the byte order mark and the lines of a file.
 
     The mark is "" where it has none; the lines have their ends, are numbered from 1, and lack the
@@ -291,10 +300,12 @@ def lines(file: BinaryIO) -> tuple[str, Numbered]:
         InputError: a line is not UTF-8 (while they are read).
     """
     first = file.readline()
-    return MARK.decode() if first.startswith(MARK) else "", Numbered(file, first)
+    return BYTE_ORDER_MARK.decode() if first.startswith(BYTE_ORDER_MARK) else "", NumberedLines(
+        file, first
+    )
 
 
-def ended(line: str) -> tuple[str, str]:
+def split_end(line: str) -> tuple[str, str]:
     r"""Splits a line into its text and its end.
 
     The end is "\n", "\r\n", or nothing.

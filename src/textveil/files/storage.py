@@ -49,26 +49,26 @@ class Storage:
             else None
         )
 
-    def inside(self, name: str) -> "Storage":
+    def get_folder(self, name: str) -> "Storage":
         """Returns a folder within this one."""
         return Storage(f"{self.uri.rstrip('/')}/{name}")
 
-    def holds(self, path: str) -> bool:
+    def has_path(self, path: str) -> bool:
         """Says whether a file is in the folder, at any depth.
 
         By the file's path or URI.
         """
-        (files, root), (others, there) = _open_filesystem(self.uri), _open_filesystem(path)
-        return type(files) is type(others) and there.startswith(f"{root.rstrip('/')}/")
+        (files, root), (other_files, target) = _open_filesystem(self.uri), _open_filesystem(path)
+        return type(files) is type(other_files) and target.startswith(f"{root.rstrip('/')}/")
 
-    def names(self) -> list[str]:
+    def list_files(self) -> list[str]:
         """Returns the files directly in it, sorted.
 
         None where it is not there.
         """
-        return sorted(self.sizes())
+        return sorted(self.read_sizes())
 
-    def sizes(self) -> dict[str, int]:
+    def read_sizes(self) -> dict[str, int]:
         """Returns the size in bytes of each file directly in it.
 
         None where it is not there.
@@ -77,16 +77,16 @@ class Storage:
             files, root = _open_filesystem(self.uri)
             files.invalidate_cache()
             try:
-                found = files.ls(root, detail=True)
+                entries = files.ls(root, detail=True)
             except FileNotFoundError:
                 return {}
             return {
-                str(each["name"]).rpartition("/")[2]: each["size"]
-                for each in found
-                if each["type"] == "file"
+                str(entry["name"]).rpartition("/")[2]: entry["size"]
+                for entry in entries
+                if entry["type"] == "file"
             }
 
-    def everything(self) -> list[str]:
+    def list_tree(self) -> list[str]:
         """Returns all files in it, at any depth, sorted.
 
         By their paths from here; none where it is not there.
@@ -97,7 +97,7 @@ class Storage:
             start = len(root.rstrip("/")) + 1
             return sorted(str(name)[start:] for name in files.find(root))
 
-    def exists(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Says whether a file of this name is there."""
         with _convert_read_errors("the output folder"):
             files, root = _open_filesystem(self.uri)
@@ -109,11 +109,11 @@ class Storage:
         Raises:
             InputError: it cannot be read.
         """
-        with self.opened(name) as file:
+        with self.open_file(name) as file:
             return file.read()
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[BinaryIO]:
+    def open_file(self, name: str) -> Iterator[BinaryIO]:
         """Opens a file of the folder for reading."""
         with _convert_read_errors(name):
             files, root = _open_filesystem(self.uri)
@@ -121,13 +121,15 @@ class Storage:
         with file:
             yield cast(BinaryIO, file)
 
-    def digest(self, name: str) -> str:
+    def hash_file(self, name: str) -> str:
         """Returns the SHA-256 of a file of the folder."""
-        with self.opened(name) as file:
+        with self.open_file(name) as file:
             return file_digest(cast(BufferedReader, file), "sha256").hexdigest()
 
     @contextmanager
-    def writing(self, name: str, *, within: str = "", mode: int = 0o666) -> Iterator[BinaryIO]:
+    def open_writer(
+        self, name: str, *, subfolder: str = "", mode: int = 0o666
+    ) -> Iterator[BinaryIO]:
         """Opens a file that appears only when it is whole.
 
         It is written under another name, brought to the disk, and renamed when the body has ended
@@ -137,21 +139,21 @@ class Storage:
 
         Args:
             name: of the file.
-            within: the folder in this one where it has the other name.
+            subfolder: the folder in this one where it has the other name.
             mode: who may read it at most, where it is on this machine.
 
         Raises:
             OutputError: it cannot be written.
         """
         part = f"{name}.{platform.node()}-{os.getpid()}-{time.time_ns()}-{next(_NUMBERS)}.part"
-        part = f"{within}/{part}" if within else part
+        part = f"{subfolder}/{part}" if subfolder else part
         if (folder := self.local) is not None:
-            with streams.writing():
+            with streams.convert_write_errors():
                 streams.make_folder((folder / part).parent)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
                 descriptor = os.open(folder / part, flags, mode)
             try:
-                with streams.writing():
+                with streams.convert_write_errors():
                     with open(descriptor, "wb") as stream:
                         yield stream
                         stream.flush()
@@ -165,7 +167,7 @@ class Storage:
             return
         with _convert_write_errors():
             files, root = _open_filesystem(self.uri)
-            files.makedirs(f"{root}/{within}".rstrip("/"), exist_ok=True)
+            files.makedirs(f"{root}/{subfolder}".rstrip("/"), exist_ok=True)
             try:
                 with files.open(f"{root}/{part}", "wb") as stream:
                     yield cast(BinaryIO, stream)
@@ -175,9 +177,9 @@ class Storage:
                     files.rm(f"{root}/{part}")
                 raise
 
-    def write(self, name: str, content: bytes, *, within: str = "", mode: int = 0o666) -> None:
-        """Writes a whole file, as `writing` does."""
-        with self.writing(name, within=within, mode=mode) as stream:
+    def write(self, name: str, content: bytes, *, subfolder: str = "", mode: int = 0o666) -> None:
+        """Writes a whole file, as `open_writer` does."""
+        with self.open_writer(name, subfolder=subfolder, mode=mode) as stream:
             stream.write(content)
 
     def create(self, name: str, content: bytes, *, mode: int = 0o666) -> bool:
@@ -197,7 +199,7 @@ class Storage:
         Raises:
             OutputError: it cannot be written.
         """
-        if self.exists(name):
+        if self.has_file(name):
             return False
         if self.local is not None:
             self.write(name, content, mode=mode)
@@ -227,7 +229,7 @@ class Storage:
                 files.rm(root, recursive=True)
 
 
-def found(inputs: Sequence[str | Path]) -> list[str]:
+def find_files(inputs: Sequence[str | Path]) -> list[str]:
     """Finds the files that paths, folders, patterns and URIs name.
 
     Each once, in the order of their names.
@@ -239,19 +241,20 @@ def found(inputs: Sequence[str | Path]) -> list[str]:
         InputError: one means no file.
     """
     files: list[str] = []
-    for number, each in enumerate(map(str, inputs), 1):
-        with _convert_read_errors(f"input {number}, {quote_file(each)},"):
-            here = _find_meant(each)
-        if not here:
+    for number, uri in enumerate(map(str, inputs), 1):
+        with _convert_read_errors(f"input {number}, {quote_file(uri)},"):
+            matches = _find_matches(uri)
+        if not matches:
             raise InputError(
-                f"input {number} of {len(inputs)}, {quote_file(each)}, names no file: give files, folders, patterns or "
-                f"URIs{streams.near_file(each)}"
+                f"input {number} of {len(inputs)}, {quote_file(uri)}, names no file: give files, "
+                "folders, patterns or "
+                f"URIs{streams.suggest_file(uri)}"
             )
-        files += here
+        files += matches
     return sorted(set(files))
 
 
-def state(path: str) -> str:
+def read_fingerprint(path: str) -> str:
     """Returns a cheap fingerprint of a file.
 
     Its size, and when it was last written, where its storage says it.
@@ -262,26 +265,26 @@ def state(path: str) -> str:
     with _convert_read_errors(f"the input file {quote_file(path)}"):
         files, root = _open_filesystem(path)
         files.invalidate_cache()
-        said = [str(files.size(root))]
+        parts = [str(files.size(root))]
         with suppress(NotImplementedError):
-            said.append(str(files.modified(root)))
-        return " ".join(said)
+            parts.append(str(files.modified(root)))
+        return " ".join(parts)
 
 
-def _find_meant(uri: str) -> list[str]:
+def _find_matches(uri: str) -> list[str]:
     system, root = _open_filesystem(uri)
     if re.search(r"[*?[]", uri) and not system.exists(root):
-        there = list(filter(system.isfile, system.glob(root)))
+        paths = list(filter(system.isfile, system.glob(root)))
     elif system.isdir(root):
-        there = [each for each in system.find(root) if _is_listed(each[len(root) :])]
+        paths = [path for path in system.find(root) if _is_listed(path[len(root) :])]
     else:
-        there = list(filter(system.isfile, [root]))
-    return [str(each) if "://" not in uri else str(system.unstrip_protocol(each)) for each in there]
+        paths = list(filter(system.isfile, [root]))
+    return [str(path) if "://" not in uri else str(system.unstrip_protocol(path)) for path in paths]
 
 
 def _is_listed(path: str) -> bool:
-    return formats.suffix(path) is not None and not any(
-        each.startswith((".", "_")) for each in path.split("/") if each
+    return formats.parse_suffix(path) is not None and not any(
+        part.startswith((".", "_")) for part in path.split("/") if part
     )
 
 
@@ -293,21 +296,24 @@ def _open_filesystem(uri: str) -> tuple[Any, str]:
         files, root = fsspec.core.url_to_fs(uri)
         return files, str(root).rstrip("/") or "/"
     except ImportError as error:
-        failure = f"{uri.partition('://')[0]}:// needs a driver for fsspec: {str(error).partition(chr(10))[0]}"
+        failure = (
+            f"{uri.partition('://')[0]}:// needs a driver for fsspec: "
+            f"{str(error).partition(chr(10))[0]}"
+        )
     except ValueError:
         failure = f"fsspec knows no storage {quote(uri.partition('://')[0] + '://')}"
     raise ConfigError(failure)
 
 
 @contextmanager
-def _convert_read_errors(what: str) -> Iterator[None]:
+def _convert_read_errors(subject: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if isinstance(error, TextveilError):
             raise
         raise InputError(
-            f"{what} cannot be read: {error.strerror or type(error).__name__}"
+            f"{subject} cannot be read: {error.strerror or type(error).__name__}"
         ) from None
 
 

@@ -22,15 +22,22 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, BinaryIO
 
-from textveil.errors import ConfigError, InputError, OutputError, TextveilError, quote_file, shown
+from textveil.errors import (
+    ConfigError,
+    InputError,
+    OutputError,
+    TextveilError,
+    quote_file,
+    quote_short,
+)
 
-MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some programs begin a file."""
 
-PIECE = 1 << 16
+PIECE_BYTES = 1 << 16
 """The most bytes that are read at once."""
 
-OUTPUT = "the output"
+OUTPUT_LABEL = "the output"
 """The name of the output in messages."""
 
 _PATH_LIKE = re.compile(
@@ -42,9 +49,9 @@ _PATH_LIKE = re.compile(
 
 
 @contextmanager
-def texts(
+def open_texts(
     argument: str | None, *, whole: bool = False, output: str | None = None
-) -> Iterator["Texts"]:
+) -> Iterator["InputTexts"]:
     """Opens the texts behind an argument.
 
     Each line of a file or of standard input, or the argument itself as one text.
@@ -62,16 +69,18 @@ def texts(
         ConfigError: the output is the input file.
     """
     if argument is not None and is_text(argument):
-        yield Texts([decode(os.fsencode(argument))])
+        yield InputTexts([decode(os.fsencode(argument))])
         return
-    with opened(argument) as stream:
+    with open_input(argument) as stream:
         _refuse_same(stream, output)
-        read = Texts(())
-        read.texts = filter(None, [read_whole(stream, read)]) if whole else read_lines(stream, read)
-        yield read
+        result = InputTexts(())
+        result.texts = (
+            filter(None, [read_whole(stream, result)]) if whole else read_lines(stream, result)
+        )
+        yield result
 
 
-class Texts:
+class InputTexts:
     """The texts of one input, which are read once.
 
     Attributes:
@@ -98,7 +107,7 @@ def is_text(argument: str | None) -> bool:
         return False
     looks_like_path = _PATH_LIKE.fullmatch(argument) is not None and "://" not in argument
     looks_like_path |= (
-        re.fullmatch(r"[^\s@]+\.\w{1,8}", argument) is not None and near_file(argument) != ""
+        re.fullmatch(r"[^\s@]+\.\w{1,8}", argument) is not None and suggest_file(argument) != ""
     )
     return not looks_like_path and not os.path.exists(argument)
 
@@ -116,7 +125,7 @@ def require_input(argument: str | None) -> None:
 
 
 @contextmanager
-def opened(argument: str | None) -> Iterator[BinaryIO]:
+def open_input(argument: str | None) -> Iterator[BinaryIO]:
     """Opens a file, or standard input for None and "-".
 
     As bytes.
@@ -132,7 +141,8 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
         raise InputError(f"the input {quote_file(argument)} is a folder; give a text or a file")
     if not os.path.exists(argument):
         raise InputError(
-            f"no such file, {shown(argument)}{near_file(argument)}. The argument looks like a path; if it is the text "
+            f"no such file, {quote_short(argument)}{suggest_file(argument)}. The argument looks "
+            "like a path; if it is the text "
             "itself, pass it on standard input"
         )
     try:
@@ -145,7 +155,7 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
         yield stream
 
 
-def near_file(path: str) -> str:
+def suggest_file(path: str) -> str:
     """Suggests the file with the name nearest to a missing one.
 
     Nothing where none in its folder is near.
@@ -157,30 +167,30 @@ def near_file(path: str) -> str:
     return ""
 
 
-def read_lines(stream: BinaryIO, into: Texts | None = None) -> Iterator[str]:
+def read_lines(stream: BinaryIO, target: InputTexts | None = None) -> Iterator[str]:
     r"""Yields one text per line, without its line end.
 
-    That is \n or \r\n; memory holds one line. `into` learns the mark.
+    That is \n or \r\n; memory holds one line. `target` learns the mark.
     """
     offset = 0
-    while line := _read(stream.readline):
-        body, start = _strip_mark(line, offset, into)
+    while line := _read_stream(stream.readline):
+        body, start = _strip_mark(line, offset, target)
         yield decode(body.removesuffix(b"\n").removesuffix(b"\r"), start)
         offset += len(line)
 
 
-def read_whole(stream: BinaryIO, into: Texts | None = None) -> str:
+def read_whole(stream: BinaryIO, target: InputTexts | None = None) -> str:
     """Reads all of a stream as one text.
 
-    `into` learns the mark.
+    `target` learns the mark.
     """
-    return decode(*_strip_mark(_read(stream.read), 0, into))
+    return decode(*_strip_mark(_read_stream(stream.read), 0, target))
 
 
 def read_pieces(stream: BinaryIO) -> Iterator[bytes]:
     """Yields the bytes of a stream as they come."""
     read = getattr(stream, "read1", stream.read)  # waits for the first bytes, and not for all
-    while piece := _read(lambda: read(PIECE)):
+    while piece := _read_stream(lambda: read(PIECE_BYTES)):
         yield piece
 
 
@@ -204,32 +214,32 @@ def decode(content: bytes, offset: int = 0) -> str:
     )
 
 
-def _read(read: Callable[[], bytes]) -> bytes:
+def _read_stream(read: Callable[[], bytes]) -> bytes:
     try:
         return read()
     except OSError as error:
         raise InputError(f"the input cannot be read: {error.strerror}") from None
 
 
-def _strip_mark(content: bytes, offset: int, into: Texts | None) -> tuple[bytes, int]:
+def _strip_mark(content: bytes, offset: int, target: InputTexts | None) -> tuple[bytes, int]:
     """Strips a byte order mark at the start of the input.
 
     Returns also where the content then starts.
     """
-    if offset or not content.startswith(MARK):
+    if offset or not content.startswith(BYTE_ORDER_MARK):
         return content, offset
-    if into is not None:
-        into.mark = MARK.decode()
-    return content[len(MARK) :], len(MARK)
+    if target is not None:
+        target.mark = BYTE_ORDER_MARK.decode()
+    return content[len(BYTE_ORDER_MARK) :], len(BYTE_ORDER_MARK)
 
 
 def _refuse_same(stream: BinaryIO, output: str | None) -> None:
     """Refuses to overwrite the input."""
-    same = False
+    is_same = False
     if output is not None and os.path.isfile(output):
         with suppress(OSError, ValueError):  # a stream without a file behind it is no file
-            same = os.path.samestat(os.fstat(stream.fileno()), os.stat(output))
-    if same:
+            is_same = os.path.samestat(os.fstat(stream.fileno()), os.stat(output))
+    if is_same:
         raise ConfigError(f"--output must not be the input file, {quote_file(output)}")
 
 
@@ -244,12 +254,12 @@ class Output:
         stream: what is written to.
         standard: whether it is standard output, which is flushed after every piece, so that no text
             waits there.
-        what: what messages call it.
+        label: what messages call it.
     """
 
     stream: IO[str]
     standard: bool = False
-    what: str = OUTPUT
+    label: str = OUTPUT_LABEL
 
     @property
     def terminal(self) -> bool:
@@ -261,14 +271,14 @@ class Output:
 
         `OutputError` where that fails.
         """
-        with writing(self.what):
+        with convert_write_errors(self.label):
             self.stream.write(text)
             if self.standard:
                 self.stream.flush()
 
 
 @contextmanager
-def output(
+def open_output(
     path: str | None, *, private: bool = False, option: str = "--output"
 ) -> Iterator[Output]:
     """Opens standard output, or a file that appears when complete.
@@ -292,25 +302,26 @@ def output(
             raise OutputError("standard output is closed; open it, or use --output")
         yield Output(stream=sys.stdout, standard=True)
         return
-    given, path = path, os.path.realpath(path)
+    given_path, path = path, os.path.realpath(path)
     if os.path.isdir(path):
-        raise OutputError(f"{option} must be a file, but {quote_file(given)} is a folder")
+        raise OutputError(f"{option} must be a file, but {quote_file(given_path)} is a folder")
     if not os.path.isdir(os.path.dirname(path)):
         raise OutputError(
-            f"{option} must name a file in a folder that exists; make the folder of {quote_file(given)} first"
+            f"{option} must name a file in a folder that exists; make the folder of "
+            f"{quote_file(given_path)} first"
         )
     device = os.path.exists(path) and not os.path.isfile(path)
-    what = OUTPUT if option == "--output" else option
+    label = OUTPUT_LABEL if option == "--output" else option
     with (
-        _open_device(path, what)
+        _open_device(path, label)
         if device
-        else _open_replacement(path, private, option, what) as stream
+        else _open_replacement(path, private, option, label) as stream
     ):
-        yield Output(stream=stream, what=what)
+        yield Output(stream=stream, label=label)
 
 
 @contextmanager
-def appended(path: str) -> Iterator[Output]:
+def open_append(path: str) -> Iterator[Output]:
     """Opens a file for appending, for its owner only.
 
     Each piece is written at once, and stays whatever follows.
@@ -318,7 +329,7 @@ def appended(path: str) -> Iterator[Output]:
     Raises:
         OutputError: it cannot be written.
     """
-    with writing():
+    with convert_write_errors():
         descriptor = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600
         )
@@ -329,13 +340,13 @@ def appended(path: str) -> Iterator[Output]:
 
 
 @contextmanager
-def writing(what: str = OUTPUT) -> Iterator[None]:
+def convert_write_errors(label: str = OUTPUT_LABEL) -> Iterator[None]:
     """Turns a failed write into one line.
 
     A closed pipe stays what it is: nobody is left to read a message.
 
     Args:
-        what: what the line calls the file.
+        label: what the line calls the file.
     """
     try:
         yield
@@ -343,10 +354,10 @@ def writing(what: str = OUTPUT) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise OutputError(f"{what} cannot be written: {reason}") from None
+        raise OutputError(f"{label} cannot be written: {reason}") from None
 
 
-def json_line(value: object) -> str:
+def format_json_line(value: object) -> str:
     """Returns JSON on one line.
 
     Also for readers that take U+0085, U+2028 and U+2029 for line ends.
@@ -355,7 +366,7 @@ def json_line(value: object) -> str:
     return re.sub("[\x85\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", line) + "\n"
 
 
-def tab_line(*texts: str) -> str:
+def format_tab_line(*texts: str) -> str:
     """Joins texts on one line with tabs between.
 
     Tabs and line ends inside become spaces.
@@ -364,12 +375,12 @@ def tab_line(*texts: str) -> str:
 
 
 @contextmanager
-def _open_device(path: str, what: str) -> Iterator[IO[str]]:
-    with writing(what):
+def _open_device(path: str, label: str) -> Iterator[IO[str]]:
+    with convert_write_errors(label):
         stream = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
     try:
         yield stream
-        with writing(what):
+        with convert_write_errors(label):
             stream.flush()
     finally:
         with suppress(OSError):  # closing flushes, and a full disk then complains a second time
@@ -377,26 +388,26 @@ def _open_device(path: str, what: str) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _open_replacement(path: str, private: bool, option: str, what: str) -> Iterator[IO[str]]:
+def _open_replacement(path: str, private: bool, option: str, label: str) -> Iterator[IO[str]]:
     """Opens a temporary file that replaces `path` when complete.
 
     When the body has ended well.
     """
-    old = os.path.exists(path)
-    if old and not os.access(path, os.W_OK):
+    is_present = os.path.exists(path)
+    if is_present and not os.access(path, os.W_OK):
         raise OutputError(f"{option} must be a writable file; {quote_file(path)} is read-only")
-    with signals_as_exits():
-        with writing(what):
+    with convert_signals():
+        with convert_write_errors(label):
             name, descriptor = _create_file(os.path.dirname(path), 0o600 if private else 0o666)
             stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
         try:
-            if old:
-                with writing(what):
+            if is_present:
+                with convert_write_errors(label):
                     os.chmod(
                         name, stat.S_IMODE(os.stat(path).st_mode) & (0o600 if private else 0o7777)
                     )
             yield stream
-            with writing(what):
+            with convert_write_errors(label):
                 stream.flush()
                 os.fsync(stream.fileno())
                 stream.close()
@@ -447,7 +458,7 @@ def make_folder(path: Path) -> None:
     sync_folder(str(path))
 
 
-AGAIN = 0.01
+SIGNAL_DELAY_SECONDS = 0.01
 """The delay in seconds before a signal is sent again.
 
 For one that came while an object was deleted.
@@ -455,7 +466,7 @@ For one that came while an object was deleted.
 
 
 @contextmanager
-def signals_as_exits() -> Iterator[None]:
+def convert_signals() -> Iterator[None]:
     """Makes SIGTERM and SIGHUP clean up before the process ends.
 
     Only the main thread can set that.
@@ -464,7 +475,7 @@ def signals_as_exits() -> Iterator[None]:
     numbers = [
         getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if main and hasattr(signal, name)
     ]
-    previous = {number: signal.signal(number, _exit) for number in numbers}
+    previous = {number: signal.signal(number, _raise_exit) for number in numbers}
     try:
         yield
     finally:
@@ -472,11 +483,11 @@ def signals_as_exits() -> Iterator[None]:
             signal.signal(number, action)
 
 
-def _exit(number: int, frame: FrameType | None) -> None:
+def _raise_exit(number: int, frame: FrameType | None) -> None:
     while frame is not None:
         # Python ignores what is raised there, so the signal comes again
         if frame.f_code.co_name == "__del__":
-            threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
+            threading.Timer(SIGNAL_DELAY_SECONDS, os.kill, (os.getpid(), number)).start()
             return
         frame = frame.f_back
     raise SystemExit(128 + number)

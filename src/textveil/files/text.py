@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
 from textveil.errors import ConfigError, quote
-from textveil.files.contract import USUAL, TextColumns
-from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, ended
+from textveil.files.format_contract import DEFAULT_FIELD, TextColumns
+from textveil.files.pieces import FieldCell, FileHead, FileRow, LineFormat, NumberedLines, split_end
 
 
 @dataclass(frozen=True, kw_only=True)
-class Text(Pieces):
+class Text(LineFormat):
     """Plain text.
 
     Attributes:
@@ -22,9 +22,9 @@ class Text(Pieces):
     """
 
     whole: bool = False
-    fields: ClassVar[bool] = False
+    has_fields: ClassVar[bool] = False
 
-    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+    def find_field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """Returns None, as there are no fields."""
         if wanted is not None:
             raise ConfigError(
@@ -32,7 +32,9 @@ class Text(Pieces):
             )
         return None
 
-    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
+    def split_pieces(
+        self, lines: NumberedLines, columns: TextColumns, head: FileHead
+    ) -> Iterator[str | FileRow]:
         """Yields the lines, or all of them as one row."""
         if self.whole:
             if lines.number > 1:  # behind the only row
@@ -40,16 +42,16 @@ class Text(Pieces):
             yield _build_row("".join(line for _, line in lines), "")
             return
         for _, line in lines:
-            yield _build_row(*ended(line))
+            yield _build_row(*split_end(line))
 
-    def joined(self, cells: Mapping[str, str]) -> str:
+    def join_row(self, cells: Mapping[str, str]) -> str:
         """Returns a line."""
-        return f"{cells[USUAL]}\n"
+        return f"{cells[DEFAULT_FIELD]}\n"
 
-    def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
+    def read_records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """Yields a row with the one field `text` for each text."""
-        return ({USUAL: text} for text in self.texts(file))
+        return ({DEFAULT_FIELD: text} for text in self.read_texts(file))
 
 
-def _build_row(text: str, end: str) -> Row:
-    return Row(text + end, {USUAL: FieldCell(0, len(text), text)})
+def _build_row(text: str, end: str) -> FileRow:
+    return FileRow(text + end, {DEFAULT_FIELD: FieldCell(0, len(text), text)})

@@ -19,11 +19,11 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-BUSY = "another process is at work on it; wait until it has ended"
+BUSY_MESSAGE = "another process is at work on it; wait until it has ended"
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def lock_folder(path: Path) -> Iterator[None]:
     """Locks a work folder for this process, and makes it if needed.
 
     Args:
@@ -36,22 +36,22 @@ def held(path: Path) -> Iterator[None]:
         raise ConfigError(
             "writing files into a folder needs a system that can lock folders; this one cannot"
         )
-    with streams.writing():
+    with streams.convert_write_errors():
         streams.make_folder(path.parent)
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
             streams.sync_folder(str(path))
     descriptor = _open(path)
     try:
-        if not (_lock(descriptor) and _is_at(descriptor, path)):
-            raise ConfigError(BUSY)
-        found = os.fstat(descriptor)
-        if found.st_uid != os.geteuid():
+        if not (_lock_descriptor(descriptor) and _is_same_folder(descriptor, path)):
+            raise ConfigError(BUSY_MESSAGE)
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid():
             raise ConfigError(
                 f"the work folder {quote_file(path)} belongs to another user; use another folder"
             )
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            with streams.writing():
+        if stat.S_IMODE(status.st_mode) != 0o700:
+            with streams.convert_write_errors():
                 os.fchmod(descriptor, 0o700)
         yield
     finally:
@@ -70,7 +70,7 @@ def wipe(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    with streams.writing(), suppress(FileNotFoundError):
+    with streams.convert_write_errors(), suppress(FileNotFoundError):
         os.unlink(path)
         streams.sync_folder(str(path))
 
@@ -79,14 +79,14 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:  # it was there a moment ago
-        raise ConfigError(BUSY) from None
+        raise ConfigError(BUSY_MESSAGE) from None
     except OSError:
         raise ConfigError(
             f"{path.name} in the output folder is not a work folder of yours; delete it"
         ) from None
 
 
-def _lock(descriptor: int) -> bool:
+def _lock_descriptor(descriptor: int) -> bool:
     """Locks a folder, and says whether nobody else holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,7 +95,7 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+def _is_same_folder(descriptor: int, path: Path) -> bool:
     """Says whether the path still means this folder."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))

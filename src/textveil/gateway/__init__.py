@@ -4,28 +4,28 @@ In: requests of programs, or turns of a conversation. Out: answers with the orig
 Not here: the release of text (`pipeline`), and the memory of a session (`session`).
 """
 
-from textveil.gateway.app import application
-from textveil.gateway.auditing import check_log
+from textveil.gateway.app import build_application
 from textveil.gateway.conversation import Conversation
-from textveil.gateway.gateway import Gateway, Running
+from textveil.gateway.gateway import Gateway, ServingOptions
 from textveil.gateway.inprocess import ChatGuard, GuardedRequest
-from textveil.gateway.keys import GatewayKeys
-from textveil.gateway.named import check_named
 from textveil.gateway.playground import Playground
-from textveil.gateway.policy import Policy, PolicyError
-from textveil.gateway.policy_file import explained, policy_schema, read_policy
-from textveil.gateway.serving import (
+from textveil.gateway.policy.client_keys import GatewayKeys
+from textveil.gateway.policy.policy import Policy, PolicyError
+from textveil.gateway.policy.policy_file import build_policy_schema, explain_policy, read_policy
+from textveil.gateway.policy_check import check_references
+from textveil.gateway.serve.audit_log import check_log
+from textveil.gateway.serve.workers import WorkerSupervisor
+from textveil.gateway.server import (
+    allow_host,
+    build_tls_context,
     check_exposure,
+    create_server,
     is_local,
     listen,
-    reached_as,
-    reloading,
-    renewed,
-    server,
-    tls_context,
+    reload_on_signal,
+    reload_policy,
 )
 from textveil.gateway.toolserver import ToolServer, serve_http, serve_stdio
-from textveil.gateway.workers import Workers
 
 __all__ = [
     "ChatGuard",
@@ -36,23 +36,23 @@ __all__ = [
     "Playground",
     "Policy",
     "PolicyError",
-    "Running",
+    "ServingOptions",
     "ToolServer",
-    "Workers",
-    "application",
+    "WorkerSupervisor",
+    "allow_host",
+    "build_application",
+    "build_policy_schema",
+    "build_tls_context",
     "check_exposure",
     "check_log",
-    "check_named",
-    "explained",
+    "check_references",
+    "create_server",
+    "explain_policy",
     "is_local",
     "listen",
-    "policy_schema",
-    "reached_as",
     "read_policy",
-    "reloading",
-    "renewed",
+    "reload_on_signal",
+    "reload_policy",
     "serve_http",
     "serve_stdio",
-    "server",
-    "tls_context",
 ]

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
+from textveil.gateway.answer.upstream import build_client
+from textveil.gateway.api_routes import RouteEndpoint, answer
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.playground import Playground
-from textveil.gateway.process import ServingProcess
-from textveil.gateway.protocols import Operation, operations
-from textveil.gateway.record import RequestRecord
-from textveil.gateway.routes import Served, answer
-from textveil.gateway.upstream import upstream_client
+from textveil.gateway.protocols import Operation, load_operations
+from textveil.gateway.request.request_record import RequestRecord
+from textveil.gateway.serve.process import ServerProcess
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -28,7 +28,7 @@ UNKNOWN_ROUTE = "unknown"
 """Operation name in records of requests without a route."""
 
 
-def application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
+def build_application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
     """Builds the ASGI application: all API routes and the probes.
 
     Each API route is served with the prefix /v1 and without; the probes are /health, /ready and
@@ -38,61 +38,73 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
         gateway: answers the requests.
         playground: the page at /; None for no page.
     """
-    with needed():
+    with explain_missing():
         from starlette.applications import Starlette
         from starlette.responses import JSONResponse, PlainTextResponse, Response
         from starlette.routing import Match, Route
 
-    served = operations()
-    shown = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in served)
+    all_operations = load_operations()
+    route_list = ", ".join(
+        f"{item.method} /v1{item.path.replace(':path', '')}" for item in all_operations
+    )
 
-    async def unknown(request: "Request", _: Exception) -> "Response":
+    async def answer_unknown(request: "Request", _: Exception) -> "Response":
         upgrade = request.headers.get("upgrade", "").lower()
         websocket = "websockets are not served"
-        asked = websocket if upgrade == "websocket" else "there is no such route here"
-        here = [] if upgrade == "websocket" else routes
-        matching = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
-        allowed = sorted({name for each in matching for name in each.methods or ()})
+        problem = websocket if upgrade == "websocket" else "there is no such route here"
+        candidates = [] if upgrade == "websocket" else routes
+        matching = [item for item in candidates if item.matches(request.scope)[0] is Match.PARTIAL]
+        allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
-        says, status = f"{asked}; served are {shown}", 405 if matching else 404
-        refused = gateway.foreign(request.headers) or RequestError(
-            status, says, headers=methods if matching else None
+        message, status = f"{problem}; served are {route_list}", 405 if matching else 404
+        refused = gateway.check_origin(request.headers) or RequestError(
+            status, message, headers=methods if matching else None
         )
         record = RequestRecord(UNKNOWN_ROUTE)
-        with request.state.process.recorded(record, None):
-            record.failed(refused)
-            return JSONResponse(served[0].error(refused), refused.status, headers=refused.headers)
+        with request.state.process.record_request(record, None):
+            record.note_failure(refused)
+            return JSONResponse(
+                all_operations[0].build_error(refused), refused.status, headers=refused.headers
+            )
 
-    async def metrics(request: "Request") -> "Response":
-        if gateway.foreign(request.headers) or not request.state.process.shows_metrics(request):
-            return await unknown(request, Exception())
-        content, kind = request.state.process.metrics.page()
+    async def serve_metrics(request: "Request") -> "Response":
+        if gateway.check_origin(request.headers) or not request.state.process.can_read_metrics(
+            request
+        ):
+            return await answer_unknown(request, Exception())
+        content, kind = request.state.process.metrics.render_page()
         return Response(content, media_type=kind)
 
-    async def ready(request: "Request") -> "Response":
-        if gateway.foreign(request.headers):
-            return await unknown(request, Exception())
-        process: ServingProcess = request.state.process
-        return await process.ready(request)
+    async def serve_readiness(request: "Request") -> "Response":
+        if gateway.check_origin(request.headers):
+            return await answer_unknown(request, Exception())
+        process: ServerProcess = request.state.process
+        return await process.answer_readiness(request)
 
-    def route(operation: Operation, prefix: str) -> "Route":
-        async def answered(request: "Request", record: RequestRecord) -> "Response":
+    def build_route(operation: Operation, prefix: str) -> "Route":
+        async def answer_request(request: "Request", record: RequestRecord) -> "Response":
             return await answer(gateway.current, operation, request, record)
 
-        served = Served(operation.name, answered)
-        return Route(f"{prefix}{operation.path}", served, methods=[operation.method])
+        endpoint = RouteEndpoint(operation.name, answer_request)
+        return Route(f"{prefix}{operation.path}", endpoint, methods=[operation.method])
 
     @asynccontextmanager
-    async def connected(_: "Starlette") -> AsyncIterator[dict[str, object]]:
-        async with upstream_client() as client, ServingProcess.serving(gateway, client) as process:
+    async def connect(_: "Starlette") -> AsyncIterator[dict[str, object]]:
+        async with build_client() as client, ServerProcess.start(gateway, client) as process:
             yield {"client": client, "process": process}
 
-    routes = [route(each, prefix) for each in served for prefix in ("/v1", "")]
-    probes = {"/health": lambda _: PlainTextResponse("ok"), "/ready": ready, "/metrics": metrics}
-    routes += [Route(path, each, methods=["GET"]) for path, each in probes.items()]
-    routes += [] if playground is None else playground.routes()
+    routes = [build_route(item, prefix) for item in all_operations for prefix in ("/v1", "")]
+    probes = {
+        "/health": lambda _: PlainTextResponse("ok"),
+        "/ready": serve_readiness,
+        "/metrics": serve_metrics,
+    }
+    routes += [Route(path, item, methods=["GET"]) for path, item in probes.items()]
+    routes += [] if playground is None else playground.build_routes()
     app = Starlette(
-        routes=routes, lifespan=connected, exception_handlers={404: unknown, 405: unknown}
+        routes=routes,
+        lifespan=connect,
+        exception_handlers={404: answer_unknown, 405: answer_unknown},
     )
     app.router.redirect_slashes = False  # a redirect would repeat the address that was asked for
     return app

@@ -81,7 +81,7 @@ class Conversation:
         self.turns: list[Turn] = []
 
     @property
-    def repeated(self) -> int:
+    def repeat_count(self) -> int:
         """Number of released messages that the next prompt resends.
 
         Answers do not count.
@@ -100,32 +100,37 @@ class Conversation:
             TextveilError: the prompt cannot be privatized; EndpointError: while streaming, as in
                 `Endpoint.stream`.
         """
-        sent = self._privatizer.privatize(prompt, self._session)
-        return sent, self._stream_answer(sent)
+        result = self._privatizer.privatize(prompt, self._session)
+        return result, self._stream_answer(result)
 
-    def _stream_answer(self, sent: Result) -> Generator[str]:
+    def _stream_answer(self, result: Result) -> Generator[str]:
         received: list[str] = []
         answer: list[str] = []
-        whole = False
+        is_complete = False
         restorer = self._session.restorer()
         try:
             with closing(
-                self._endpoint.stream([*self._list_messages(), ("user", sent.text)])
+                self._endpoint.stream([*self._list_messages(), ("user", result.text)])
             ) as pieces:
                 for piece in pieces:
                     received.append(piece)
                     if restored := restorer.feed(piece):
                         answer.append(restored)
                         yield restored
-            whole = True
+            is_complete = True
         finally:
-            if rest := restorer.close():
-                answer.append(rest)
+            if tail := restorer.close():
+                answer.append(tail)
             self.turns.append(
-                Turn(sent=sent, received="".join(received), answer="".join(answer), whole=whole)
+                Turn(
+                    sent=result,
+                    received="".join(received),
+                    answer="".join(answer),
+                    whole=is_complete,
+                )
             )
-        if rest:
-            yield rest
+        if tail:
+            yield tail
 
     def _list_messages(self) -> Iterator[tuple[str, str]]:
         if self.system is not None:

@@ -22,7 +22,7 @@ class RequestError(Exception):
         code: a machine-readable reason.
         kind: the type of the upstream's error, if it has one.
         headers: of the response, such as Retry-After.
-        own: true for an error of the gateway, false for one of the upstream.
+        is_gateway_error: true for an error of the gateway, false for one of the upstream.
     """
 
     def __init__(
@@ -34,21 +34,21 @@ class RequestError(Exception):
         code: str | None = None,
         kind: str | None = None,
         headers: dict[str, str] | None = None,
-        own: bool = True,
+        is_gateway_error: bool = True,
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.kind = status, message, kind
         self.param, self.code = param, code
-        self.headers, self.own = headers or {}, own
+        self.headers, self.is_gateway_error = headers or {}, is_gateway_error
 
     @property
-    def said(self) -> str:
+    def full_message(self) -> str:
         """Message with its author: "textveil:" before errors of the gateway."""
-        return f"textveil: {self.message}" if self.own else self.message
+        return f"textveil: {self.message}" if self.is_gateway_error else self.message
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def convert_errors() -> Iterator[None]:
     """Turns failures to privatize into client errors that quote no text."""
     try:
         yield
@@ -60,13 +60,13 @@ def refusing() -> Iterator[None]:
     except InputError as error:  # its message quotes no text
         failure = RequestError(400, str(error))
     except (LimitReached, StoreError) as error:
-        refused = isinstance(error, LimitReached)
+        is_limit = isinstance(error, LimitReached)
         failure = RequestError(
-            429 if refused else 500,
+            429 if is_limit else 500,
             str(error),
-            code="limit" if refused else "store",
+            code="limit" if is_limit else "store",
             headers={"x-should-retry": "false"}
-            if refused
+            if is_limit
             else None,  # a retry would be refused again
         )
     except Exception as error:

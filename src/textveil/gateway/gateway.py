@@ -13,30 +13,36 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, WrapValidator
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.gateway.errors import RequestError
-from textveil.gateway.guarding import Guarding
-from textveil.gateway.keys import Caller
-from textveil.gateway.policy import Policy
-from textveil.gateway.releasing import Release, Releasing, basis_of
-from textveil.gateway.sites import check_program
-from textveil.gateway.standing import StandingPolicy
+from textveil.gateway.policy.active_policy import ActivePolicy
+from textveil.gateway.policy.client_keys import Caller
+from textveil.gateway.policy.policy import Policy
+from textveil.gateway.request.guardrail import GuardrailSessions
+from textveil.gateway.request.origin_check import check_program
+from textveil.gateway.request.protect_message import (
+    MessageReleaser,
+    ReleaseFunction,
+    build_config_digest,
+)
 from textveil.models import Address
 from textveil.pipeline import Privatizer
-from textveil.randomness import os_entropy
-from textveil.session import Heads, Session, SessionStore, Utterance
+from textveil.randomness import read_entropy
+from textveil.session import PrefixCache, Session, SessionStore, Utterance
 
-COMBINED = 64
+MAX_COMBINATIONS = 64
 """Maximal number of rule combinations kept loaded, beyond the single rules."""
 
-_SAYS = "Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148."
-EXAMPLE = Utterance("user", (_SAYS,))
+_EXAMPLE_TEXT = (
+    "Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148."
+)
+EXAMPLE_MESSAGE = Utterance("user", (_EXAMPLE_TEXT,))
 """Example with a finding for each detector, to load all detectors."""
 
 
-@options("running.")
-class Running:
+@make_options("running.")
+class ServingOptions:
     """Options for running a gateway.
 
     Attributes:
@@ -57,14 +63,14 @@ class Running:
     grace: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
     long: Annotated[int, Field(ge=1)] = 20_000
     queue: Annotated[int, Field(ge=1)] = 200
-    nobody: bytes = Field(default_factory=lambda: os_entropy(32), repr=False)
+    nobody: bytes = Field(default_factory=lambda: read_entropy(32), repr=False)
 
 
 def _check_set(value: Any, check: Callable[[Any], Any]) -> Any:
     return value if value is None else check(value)
 
 
-@options("gateway.")
+@make_options("gateway.")
 class Gateway:
     """Gateway for one upstream.
 
@@ -94,41 +100,43 @@ class Gateway:
     upstream: Annotated[Address, WrapValidator(_check_set)] = None  # type: ignore[assignment]
     policy: Policy = Field(default_factory=Policy)
     store: SessionStore = Field(default_factory=SessionStore)
-    running: Running = Field(default_factory=Running)
+    running: ServingOptions = Field(default_factory=ServingOptions)
 
     def __post_init__(self) -> None:
-        self.standing  # noqa: B018 - what it names is there now, or never
+        self.active_policy  # noqa: B018 - what it names is there now, or never
         if self.privatizer.words.lasting:
             raise ConfigError(
                 "words.lasting is for sessions that are named, and a gateway has conversations: "
                 "leave it out"
             )
-        if not self.standing.built and any(rule.protects for rule in self.policy.rules):
+        if not self.active_policy.is_privatizer_built and any(
+            rule.has_protection_changes for rule in self.policy.rules
+        ):
             raise ConfigError(
                 "rules of a policy change how texts are protected only where the policy says it: "
                 "give no privatizer"
             )
         for i in range(len(self.policy.rules)):
-            self.under((i,))
+            self.apply_rules((i,))
         self.store.pseudonym(b"")  # raises an error if the store cannot keep conversations
-        if self.policy.budgets:
+        if self.policy.has_budgets:
             self.store.ledger  # noqa: B018 - counts what is spent, or does not exist
 
     @cached_property
-    def standing(self) -> StandingPolicy:
+    def active_policy(self) -> ActivePolicy:
         """Policy in force, with everything that it names read and built.
 
         It also fills in the privatizer and the upstream if they were not passed.
         """
-        state, standing = vars(self), StandingPolicy(self.policy, self.privatizer, self.upstream)
-        state["privatizer"], state["upstream"] = standing.privatizer, standing.upstream.url
-        return standing
+        state, active = vars(self), ActivePolicy(self.policy, self.privatizer, self.upstream)
+        state["privatizer"], state["upstream"] = active.privatizer, active.upstream.url
+        return active
 
     @cached_property
     def _variants(self) -> tuple[Lock, dict[tuple[int, ...], "Gateway"]]:
         return Lock(), {}
 
-    def under(self, rules: tuple[int, ...]) -> "Gateway":
+    def apply_rules(self, rules: tuple[int, ...]) -> "Gateway":
         """Returns this gateway as some rules of its policy change it; cached.
 
         Args:
@@ -140,19 +148,29 @@ class Gateway:
         with lock:
             if (variant := variants.get(rules)) is not None:
                 return variant
-        policy = self.policy.under(rules)  # built without the lock: other requests must not wait
-        same = self._given is None and policy.config() == self.policy.config()
-        to: Any = self.upstream if policy.upstream is None else None
+        policy = self.policy.apply_rules(
+            rules
+        )  # built without the lock: other requests must not wait
+        same = (
+            self._explicit_privatizer is None
+            and policy.resolve_config() == self.policy.resolve_config()
+        )
+        upstream: Any = self.upstream if policy.upstream is None else None
         built = replace(
-            self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy
+            self,
+            privatizer=self.privatizer if same else self._explicit_privatizer,
+            upstream=upstream,
+            policy=policy,
         )
         with lock:
-            combined = [each for each in variants if len(each) > 1]
-            if len(rules) > 1 and len(combined) >= COMBINED:
+            combined = [combination for combination in variants if len(combination) > 1]
+            if len(rules) > 1 and len(combined) >= MAX_COMBINATIONS:
                 del variants[combined[0]]
             return variants.setdefault(rules, built)
 
-    def chosen(self, route: str, models: Collection[str | None], name: str | None) -> "Gateway":
+    def select_variant(
+        self, route: str, models: Collection[str | None], name: str | None
+    ) -> "Gateway":
         """Returns the gateway under the rules that hold for a request.
 
         Args:
@@ -163,15 +181,15 @@ class Gateway:
         Raises:
             RequestError: its models have different rules, or its rules contradict each other.
         """
-        choices = {self.policy.rules_for(route, model, name) for model in models}
+        choices = {self.policy.find_rules(route, model, name) for model in models}
         if len(choices) > 1:
-            says = (
+            problem = (
                 "the policy has different rules for the models of this request: ask for one model"
             )
-            raise RequestError(400, says)
+            raise RequestError(400, problem)
         rules = choices.pop()
         try:
-            return self.under(rules)
+            return self.apply_rules(rules)
         except ConfigError as error:  # its message names options only
             message = (
                 f"rules {', '.join(map(str, rules))} of the policy hold for this request, and "
@@ -190,10 +208,12 @@ class Gateway:
             raise ConfigError(
                 "the policy must name its upstream, as it did when the gateway started"
             )
-        to: Any = self.upstream if policy.upstream is None else None
-        successor = replace(self, privatizer=self._given, upstream=to, policy=policy)
+        upstream: Any = self.upstream if policy.upstream is None else None
+        successor = replace(
+            self, privatizer=self._explicit_privatizer, upstream=upstream, policy=policy
+        )
         successor.load()  # so that no request waits for it
-        vars(successor)["_nobody"] = self._nobody
+        vars(successor)["_keyless_account"] = self._keyless_account
         vars(self)["current"] = successor
 
     @cached_property
@@ -202,54 +222,54 @@ class Gateway:
         return self
 
     @cached_property
-    def _given(self) -> Any:
+    def _explicit_privatizer(self) -> Any:
         """Privatizer passed by the caller; None if the policy describes it."""
-        return None if self.standing.built else self.privatizer
+        return None if self.active_policy.is_privatizer_built else self.privatizer
 
     @cached_property
-    def _nobody(self) -> str:
+    def _keyless_account(self) -> str:
         return f"no-key-{self.store.pseudonym(self.running.nobody)}"
 
     @cached_property
-    def heads(self) -> Heads:
+    def prefix_cache(self) -> PrefixCache:
         """Prefix cache of conversations that were read."""
-        return Heads()
+        return PrefixCache()
 
     @cached_property
-    def guarding(self) -> Guarding:
+    def guardrail_sessions(self) -> GuardrailSessions:
         """State of requests that other programs send themselves."""
-        return Guarding(self.basis)
+        return GuardrailSessions(self.config_digest)
 
     @cached_property
-    def releasing(self) -> Release:
+    def release_message(self) -> ReleaseFunction:
         """Release function for messages."""
-        return Releasing.of(self.privatizer)
+        return MessageReleaser.build(self.privatizer)
 
     @cached_property
-    def basis(self) -> str:
+    def config_digest(self) -> str:
         """Fingerprint of all that a release depends on, except messages."""
-        return basis_of(self.privatizer, self.store)
+        return build_config_digest(self.privatizer, self.store)
 
-    def sending(self, prepared: "Prepared") -> "Gateway":
+    def build_sender(self, prepared: "ReleasedMessage") -> "Gateway":
         """Returns this gateway for a message that was already released.
 
         It has a separate store and charges the same ledger.
         """
         policy = replace(self.policy, rules=())
         variant = replace(self, privatizer=prepared.privatizer, policy=policy, store=prepared.store)
-        vars(variant)["releasing"] = prepared.release
+        vars(variant)["release_message"] = prepared.release
         return variant
 
-    def caller(self, headers: Mapping[str, str], *, counts: bool = False) -> Caller:
-        """Identifies the caller of a request; see `StandingPolicy.admit`."""
-        return self.standing.admit(headers, self._name_account, counts=counts)
+    def identify_caller(self, headers: Mapping[str, str], *, counts: bool = False) -> Caller:
+        """Identifies the caller of a request; see `ActivePolicy.admit`."""
+        return self.active_policy.admit(headers, self._resolve_account, counts=counts)
 
     def load(self) -> None:
         """Loads the models by releasing an example text in a throwaway session."""
         for gateway in [self.current, *self.current._variants[1].values()]:
-            gateway.releasing(EXAMPLE, Session())
+            gateway.release_message(EXAMPLE_MESSAGE, Session())
 
-    def foreign(self, headers: Mapping[str, str]) -> RequestError | None:
+    def check_origin(self, headers: Mapping[str, str]) -> RequestError | None:
         """Returns the refusal of a request that another web site makes.
 
         None if the request is admitted. Without gateway keys, a page of any site could ask through
@@ -263,23 +283,25 @@ class Gateway:
         except RequestError as error:
             return error
 
-    def _name_account(self, key: str | None) -> str:
+    def _resolve_account(self, key: str | None) -> str:
         """Returns the account for a key of the upstream, or for none."""
-        return self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
+        return (
+            self._keyless_account if key is None else f"client-{self.store.pseudonym(key.encode())}"
+        )
 
 
-class Prepared(NamedTuple):
+class ReleasedMessage(NamedTuple):
     """Message that was already released. Secret.
 
     Args:
         privatizer: the privatizer that released the message.
-        release: returns its release, as `Releasing` would make it, and charges it.
+        release: returns its release, as `MessageReleaser` would make it, and charges it.
         store: stores the sent message, and charges accounts of the same ledger.
     """
 
     privatizer: Privatizer
-    release: Release
+    release: ReleaseFunction
     store: SessionStore
 
     def __repr__(self) -> str:
-        return "Prepared()"
+        return "ReleasedMessage()"

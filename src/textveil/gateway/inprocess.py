@@ -17,24 +17,28 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from textveil.errors import ConfigError, InputError, quote
-from textveil.gateway.answers import Restoring
+from textveil.gateway.answer.streaming import remember
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import Act, LeafRule, Path
-from textveil.gateway.policy import Policy
+from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import Operation
-from textveil.gateway.releasing import Releasing, basis_of, largest
-from textveil.gateway.requests import Asked
-from textveil.gateway.streaming import remember
+from textveil.gateway.protocols.field_rules import Act, LeafRule, Path
+from textveil.gateway.protocols.restoring import AnswerRestorer
+from textveil.gateway.request.parsed_request import ParsedRequest
+from textveil.gateway.request.protect_message import (
+    MessageReleaser,
+    build_config_digest,
+    merge_promises,
+)
 from textveil.pipeline import Privatizer, Protector
-from textveil.session import Heads, MessageChain, SessionStore
+from textveil.session import MessageChain, PrefixCache, SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def host(
+def build_operation(
     name: str, *, request: LeafRule, answer: LeafRule, message: LeafRule, role: str = "role"
 ) -> Operation:
     """Builds the operation for a program that asks models in this process.
@@ -47,18 +51,18 @@ def host(
         role: the field of a message with its role.
     """
 
-    def messages(body: Body) -> "Iterator[tuple[str, Path]]":
+    def find_messages(body: JsonObject) -> "Iterator[tuple[str, Path]]":
         for i, item in enumerate(body["messages"]):
             yield str(item[role]), ("messages", i)
 
-    def error(refused: RequestError) -> Body:
-        return {"error": refused.said}
+    def build_error(refused: RequestError) -> JsonObject:
+        return {"error": refused.full_message}
 
-    asked: Body = {"request": request, "message": message, "messages": messages}
-    return Operation(name=name, path="", answer=answer, error=error, **asked)
+    fields: JsonObject = {"request": request, "message": message, "find_messages": find_messages}
+    return Operation(name=name, path="", answer=answer, build_error=build_error, **fields)
 
 
-def plain(settings: Body) -> tuple[Body | None, Body]:
+def split_settings(settings: JsonObject) -> tuple[JsonObject | None, JsonObject]:
     """Splits the settings of a request into plain data and pass-through values.
 
     Classes, functions and numbers pass through. The plain data is None if there is none.
@@ -89,7 +93,7 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-UNNAMED = "no name"
+UNNAMED_ACCOUNT = "no name"
 """Account of unnamed conversations, which their messages tell apart."""
 
 
@@ -140,8 +144,11 @@ class ChatGuard:
             )
         self._policy = Policy(media=media, unknown=unknown, schemas=schemas)
         self._store = SessionStore(store) if isinstance(store, str) else store
-        self._privatizer, self._heads = privatizer, Heads()
-        self._releasing, self._basis = Releasing.of(privatizer), basis_of(privatizer, self._store)
+        self._privatizer, self._prefix_cache = privatizer, PrefixCache()
+        self._release_message, self._config_digest = (
+            MessageReleaser.build(privatizer),
+            build_config_digest(privatizer, self._store),
+        )
 
     def __repr__(self) -> str:
         return f"ChatGuard({self._privatizer!r})"
@@ -154,9 +161,9 @@ class ChatGuard:
 
     def __reduce__(self) -> tuple[Any, ...]:
         protector, store, *policy = self._arguments
-        return _again, (protector, _check_url(store), *policy)
+        return _rebuild_guard, (protector, _check_url(store), *policy)
 
-    def options(self) -> Body:
+    def dump_options(self) -> JsonObject:
         """Returns the options of this guard as plain data, for storing it.
 
         Raises:
@@ -168,11 +175,11 @@ class ChatGuard:
             raise ConfigError(
                 "only a guard of a profile can be written down: give the profile's name"
             )
-        written = {"protector": protector, "store": _check_url(store)}
-        return written | {"media": media, "unknown": unknown, "schemas": schemas}
+        data = {"protector": protector, "store": _check_url(store)}
+        return data | {"media": media, "unknown": unknown, "schemas": schemas}
 
-    def begin(
-        self, operation: Operation, body: Body, conversation: str | None = None
+    def protect(
+        self, operation: Operation, body: JsonObject, conversation: str | None = None
     ) -> "GuardedRequest":
         """Releases the texts of a request.
 
@@ -187,27 +194,32 @@ class ChatGuard:
                 spend more than its limit.
             TextveilError: protecting it failed.
         """
-        with _translate_errors():
-            account = UNNAMED if conversation is None else f"conversation {conversation}"
-            named = partial(self._make_pseudonym, account)
-            asked = Asked(operation, body, self._policy, named)
+        with _convert_errors():
+            account = UNNAMED_ACCOUNT if conversation is None else f"conversation {conversation}"
+            make_pseudonym = partial(self._make_pseudonym, account)
+            request = ParsedRequest(operation, body, self._policy, make_pseudonym)
             links = self._store.links(account)
             chain = MessageChain(
-                links, account, self._basis, asked.messages, asked.besides, heads=self._heads
+                links,
+                account,
+                self._config_digest,
+                request.messages,
+                request.context,
+                cache=self._prefix_cache,
             )
-            chain.release(self._releasing)
-            texts = [link.released for link in chain.links]
-            sent = asked.released(texts, chain.as_came(asked.signed))
-        return GuardedRequest(operation, body, sent, chain)
+            chain.release(self._release_message)
+            texts = [link.texts for link in chain.links]
+            released_body = request.build_body(texts, chain.lookup_signed(request.signed))
+        return GuardedRequest(operation, body, released_body, chain)
 
-    async def abegin(
-        self, operation: Operation, body: Body, conversation: str | None = None
+    async def aprotect(
+        self, operation: Operation, body: JsonObject, conversation: str | None = None
     ) -> "GuardedRequest":
-        """Releases the texts of a request in a thread, like `begin`.
+        """Releases the texts of a request in a thread, like `protect`.
 
         See `Privatizer.aprivatize` for the meaning of cancelling.
         """
-        return await asyncio.to_thread(self.begin, operation, body, conversation)
+        return await asyncio.to_thread(self.protect, operation, body, conversation)
 
     def _make_pseudonym(self, account: str, name: str) -> str:
         return f"user-{self._store.pseudonym(f'{account}{chr(0)}{name}'.encode())}"
@@ -216,75 +228,81 @@ class ChatGuard:
 class GuardedRequest:
     """Released request and the restorer of its answer.
 
-    Secret, except for `sent` and `statement`.
+    Secret, except for `released_body` and `statement`.
 
     Attributes:
-        sent: the body that may be sent.
+        released_body: the body that may be sent.
         statement: the largest bound per word over all messages, as plain data, with the numbers of
             new, drawn and repeated messages.
     """
 
-    def __init__(self, operation: Operation, body: Body, sent: Body, chain: MessageChain) -> None:
+    def __init__(
+        self, operation: Operation, body: JsonObject, released_body: JsonObject, chain: MessageChain
+    ) -> None:
         self._operation, self._chain = operation, chain
-        self.sent = sent
-        promise = largest([link.promise for link in chain.links if link.promise is not None])
+        self.released_body = released_body
+        promise = merge_promises(
+            [link.statement for link in chain.links if link.statement is not None]
+        )
         self.statement = promise | chain.counts
-        self.restoring = Restoring(
-            chain.session, as_json=operation.as_json(body), asked=(sent, body)
+        self.restorer = AnswerRestorer(
+            chain.session,
+            as_json=operation.is_json_requested(body),
+            request_pair=(released_body, body),
         )
 
     def __repr__(self) -> str:
         return f"GuardedRequest({len(self._chain.links)} messages)"
 
-    def restored(self, came: Any, rule: LeafRule | None = None) -> Any:
+    def restore(self, answer: Any, rule: LeafRule | None = None) -> Any:
         """Restores a whole answer, or a part of one.
 
         Args:
-            came: the answer, as plain JSON.
+            answer: the answer, as plain JSON.
             rule: the table of its leaves; None for the operation's.
         """
-        return self.restoring.whole(came, self._operation.answer if rule is None else rule)
+        return self.restorer.restore_json(answer, self._operation.answer if rule is None else rule)
 
-    def piece(
-        self, came: Any, rule: LeafRule, place: Callable[[Path], Hashable]
+    def restore_piece(
+        self, piece: Any, rule: LeafRule, find_key: Callable[[Path], Hashable]
     ) -> tuple[Any, dict[Hashable, Path]]:
         """Restores the certain texts in a piece of a streamed answer.
 
         Args:
-            came: the piece, as plain JSON.
+            piece: the piece, as plain JSON.
             rule: the table of its leaves.
-            place: maps a path in the piece to the key of the text that it continues.
+            find_key: maps a path in the piece to the key of the text that it continues.
 
         Returns:
             The piece with its certain texts, and the paths of its texts by key.
         """
-        places: dict[Hashable, Path] = {}
+        paths: dict[Hashable, Path] = {}
 
-        def text(path: Path, value: str, act: Act) -> str:
-            key = place(path)
-            places[key] = path
-            return self.restoring.piece(key, value, act)
+        def restore_text(path: Path, value: str, act: Act) -> str:
+            key = find_key(path)
+            paths[key] = path
+            return self.restorer.restore_piece(key, value, act)
 
-        return self.restoring.whole(came, rule, text), places
+        return self.restorer.restore_json(piece, rule, restore_text), paths
 
-    def rest(self, key: Hashable) -> str:
+    def close_text(self, key: Hashable) -> str:
         """Returns the held-back end of a text of a streamed answer."""
-        return self.restoring.rest(key)
+        return self.restorer.close_text(key)
 
-    def answered(self, pairs: Iterable[tuple[Body, Body]]) -> None:
+    def remember_answer(self, pairs: Iterable[tuple[JsonObject, JsonObject]]) -> None:
         """Remembers messages of the answer, each as received and as restored.
 
         When the client sends one back, it is sent on as it was received.
         """
         remember(self._chain, self._operation, pairs)
 
-    async def aanswered(self, pairs: "Iterable[tuple[Body, Body]]") -> None:
-        """Remembers messages of the answer in a thread, like `answered`."""
-        await asyncio.to_thread(self.answered, list(pairs))
+    async def aremember_answer(self, pairs: "Iterable[tuple[JsonObject, JsonObject]]") -> None:
+        """Remembers messages of the answer in a thread, like `remember_answer`."""
+        await asyncio.to_thread(self.remember_answer, list(pairs))
 
 
 @contextmanager
-def _translate_errors() -> "Iterator[None]":
+def _convert_errors() -> "Iterator[None]":
     """Turns errors of requests into `InputError`, which quotes no text."""
     try:
         yield
@@ -308,5 +326,5 @@ def _check_url(store: str | SessionStore) -> str:
     return store
 
 
-def _again(protector: Any, store: str, media: Any, unknown: Any, schemas: Any) -> ChatGuard:
+def _rebuild_guard(protector: Any, store: str, media: Any, unknown: Any, schemas: Any) -> ChatGuard:
     return ChatGuard(protector, store=store, media=media, unknown=unknown, schemas=schemas)

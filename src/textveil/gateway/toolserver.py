@@ -22,16 +22,16 @@ from urllib.parse import quote, unquote
 import regex
 from pydantic import Field
 
-from textveil.config import options
-from textveil.config.extras import needed
+from textveil.config import make_options
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, TextveilError, UnknownName
-from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.policy import Policy
+from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import mcp as tables
-from textveil.gateway.protocols.contract import Operation
-from textveil.gateway.releasing import Releasing
-from textveil.gateway.requests import Asked
+from textveil.gateway.protocols.operation import Operation
+from textveil.gateway.protocols.restoring import AnswerRestorer
+from textveil.gateway.request.parsed_request import ParsedRequest
+from textveil.gateway.request.protect_message import MessageReleaser
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.session import Session, Source
@@ -42,28 +42,28 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
 
-Made = TypeVar("Made")
-Json = dict[str, Any]
+T = TypeVar("T")
+JsonObject = dict[str, Any]
 
-HIDDEN, LEFT = "textveil/protected", "textveil/unresolved"
+PROTECTED_FIELD, UNRESOLVED_FIELD = "textveil/protected", "textveil/unresolved"
 """Names in the `_meta` of a result.
 
 HIDDEN has the number of hidden values of each type, and LEFT the number of placeholders in the
 arguments that stood for nothing.
 """
 
-KEY = "TEXTVEIL_MCP_KEY"
+KEY_VARIABLE = "TEXTVEIL_MCP_KEY"
 """Environment variable with the key for a tool server at a URL."""
 
-WRONG, FAILED = -32602, -32603
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 """JSON-RPC error codes: invalid parameters, and internal error."""
 
-NOTHING = (
+NOTHING_SERVED = (
     "nothing would be served: name tools with --tool NAME, or `tools` in a policy; --all-tools "
     "serves all"
 )
 
-ADDRESSED = ("resources", "contents", "content", "messages")
+ADDRESS_FIELDS = ("resources", "contents", "content", "messages")
 """Fields of an answer with addresses of resources."""
 
 SCHEME = "textveil:"
@@ -72,7 +72,7 @@ SCHEME = "textveil:"
 _PLACEHOLDER = regex.compile(f"(?:{OPENING}|%3[Cc])([A-Z][A-Z0-9_]*)(?:{CLOSING}|%3[Ee])")
 
 
-@options("tools.")
+@make_options("tools.")
 class ToolServer:
     """Protecting server in front of a tool server.
 
@@ -106,93 +106,101 @@ class ToolServer:
             )
         tools = self.policy.tools or self.policy.other_tools == "pass"
         if not (tools or self.resources or self.prompts):
-            raise ConfigError(NOTHING)
+            raise ConfigError(NOTHING_SERVED)
         self.session.repeats = "tool"  # the same answer twice is released once
 
     @cached_property
-    def _releasing(self) -> Releasing:
+    def _releaser(self) -> MessageReleaser:
         detectors = ("patterns", "structure")
         schemas = Privatizer.from_profile(
             "prompt", protect={"level": "identifiers", "detectors": detectors}
         )
-        return Releasing(self.privatizer, schemas)
+        return MessageReleaser(self.privatizer, schemas)
 
     # ---- what is asked and answered --------------------------------------------------------------
 
-    def protected(self, operation: Operation, came: Json) -> Json:
+    def protect_answer(self, operation: Operation, answer: JsonObject) -> JsonObject:
         """Protects an answer of the tool server for the client.
 
         Args:
             operation: the request, with the table of its answer.
-            came: the answer.
+            answer: the answer.
 
         Raises:
             RequestError: the answer has a value that cannot be protected. TextveilError: it could
                 not be released.
         """
-        asked = Asked(operation, came, self.policy, lambda name: name)
+        request = ParsedRequest(operation, answer, self.policy, lambda name: name)
         tool: Source = "tool"
-        utterances = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
-        released = asked.released([self._releasing(each, self.session)[0] for each in utterances])
+        utterances = [
+            utterance._replace(sources=(tool,) * len(utterance.texts))
+            for utterance in request.context
+        ]
+        released = request.build_body(
+            [self._releaser(utterance, self.session)[0] for utterance in utterances]
+        )
         return {
-            name: _fix_addresses(came[name], value) if name in ADDRESSED else value
+            name: _fix_addresses(answer[name], value) if name in ADDRESS_FIELDS else value
             for name, value in released.items()
         }
 
-    def restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
+    def restore_request(self, value: Any, tool: str = "") -> tuple[Any, int]:
         """Restores a request of the client; returns it with its unresolved count."""
-        restoring = Restoring(self.session, options=self.policy.restore)
-        return restoring.value(value, tool), restoring.unresolved
+        restorer = AnswerRestorer(self.session, options=self.policy.restore)
+        return restorer.restore_value(value, tool), restorer.unresolved
 
-    def address(self, uri: str) -> str:
+    def restore_address(self, uri: str) -> str:
         """Restores the address of a resource that the client sent."""
         if uri.startswith(SCHEME):
             return self.session.restore(unquote(uri.removeprefix(SCHEME)), where="everywhere")
 
-        def original(match: regex.Match[str]) -> str:
+        def restore_match(match: regex.Match[str]) -> str:
             placeholder = f"<{match[1]}>"
             restored = self.session.restore(placeholder)
             return match[0] if restored == placeholder else quote(restored, safe="@")
 
-        return _PLACEHOLDER.sub(original, uri)
+        return _PLACEHOLDER.sub(restore_match, uri)
 
     # ---- the server ------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator["Server[Any]"]:
+    async def connect(self) -> AsyncIterator["Server[Any]"]:
         """Connects to the tool server and yields the server for clients.
 
         Raises:
             TextveilError: the tool server cannot be reached.
         """
-        with needed():
+        with explain_missing():
             import mcp
             from mcp.server.lowlevel import Server
 
-        quiet("mcp")
+        silence_logger("mcp")
         async with (
             self._open_transport() as transport,
             mcp.Client(transport, read_timeout_seconds=self.policy.timeout) as client,
         ):
-            served = _Requests(self, client)
+            requests = _RequestHandlers(self, client)
             info = client.server_info
             description = {
                 "name": info.name if info else "tools",
                 "instructions": client.instructions,
             }
-            about = await _run_in_thread(self.protected, tables.ABOUT, description)
-            has, handlers = client.server_capabilities, dict[str, Any]()
-            if has.tools is not None:
-                handlers |= {"on_list_tools": served.list_tools, "on_call_tool": served.call_tool}
-            if has.resources is not None and self.resources:
-                handlers["on_list_resources"] = served.list_resources
-                handlers["on_list_resource_templates"] = served.list_templates
-                handlers["on_read_resource"] = served.read_resource
-            if has.prompts is not None and self.prompts:
-                handlers["on_list_prompts"] = served.list_prompts
-                handlers["on_get_prompt"] = served.get_prompt
-            if has.completions is not None and (self.resources or self.prompts):
-                handlers["on_completion"] = served.complete
+            about = await _run_in_thread(self.protect_answer, tables.SERVER_INFO, description)
+            capabilities, handlers = client.server_capabilities, dict[str, Any]()
+            if capabilities.tools is not None:
+                handlers |= {
+                    "on_list_tools": requests.list_tools,
+                    "on_call_tool": requests.call_tool,
+                }
+            if capabilities.resources is not None and self.resources:
+                handlers["on_list_resources"] = requests.list_resources
+                handlers["on_list_resource_templates"] = requests.list_templates
+                handlers["on_read_resource"] = requests.read_resource
+            if capabilities.prompts is not None and self.prompts:
+                handlers["on_list_prompts"] = requests.list_prompts
+                handlers["on_get_prompt"] = requests.get_prompt
+            if capabilities.completions is not None and (self.resources or self.prompts):
+                handlers["on_completion"] = requests.complete_argument
             server: Server[Any] = Server(
                 about["name"], instructions=about.get("instructions"), **handlers
             )
@@ -207,7 +215,7 @@ class ToolServer:
         from mcp.client.streamable_http import streamable_http_client
 
         if self.upstream:
-            key = os.environ.get(KEY)
+            key = os.environ.get(KEY_VARIABLE)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             # No read timeout: the session has the one for answers.
             wait = httpx2.Timeout(self.policy.timeout, read=None)
@@ -227,7 +235,7 @@ class ToolServer:
             )
 
 
-class _Requests:
+class _RequestHandlers:
     """Handlers of the clients' requests.
 
     Args:
@@ -235,11 +243,11 @@ class _Requests:
         client: asks the tool server.
     """
 
-    def __init__(self, served: ToolServer, client: "mcp.Client") -> None:
-        self._served, self._client = served, client
-        self._schemas: dict[str, Json] = {}  # schemas of the arguments, by tool
+    def __init__(self, tool_server: ToolServer, client: "mcp.Client") -> None:
+        self._tool_server, self._client = tool_server, client
+        self._schemas: dict[str, JsonObject] = {}  # schemas of the arguments, by tool
 
-    async def _await_answer(self, asked: Awaitable[Any]) -> Json:
+    async def _fetch_answer(self, request: Awaitable[Any]) -> JsonObject:
         """Awaits an answer of the tool server and returns its JSON.
 
         Raises:
@@ -248,15 +256,17 @@ class _Requests:
         from mcp import MCPError
 
         try:
-            return _to_json(await asked)
+            return _dump_model(await request)
         except MCPError as error:
             code, message = error.code, error.message
         except Exception as error:  # its message may hold text
             kind = type(error).__name__
-            code, message = FAILED, f"textveil: the tool server did not answer ({kind})"
-        raise MCPError(code, (await self._protect(tables.FAILED, {"message": message}))["message"])
+            code, message = INTERNAL_ERROR, f"textveil: the tool server did not answer ({kind})"
+        raise MCPError(
+            code, (await self._protect(tables.ERROR_ANSWER, {"message": message}))["message"]
+        )
 
-    async def _protect(self, operation: Operation, answer: Json) -> Json:
+    async def _protect(self, operation: Operation, answer: JsonObject) -> JsonObject:
         """Protects an answer for the client.
 
         Raises:
@@ -265,41 +275,45 @@ class _Requests:
         from mcp import MCPError
 
         try:
-            return await _run_in_thread(self._served.protected, operation, answer)
+            return await _run_in_thread(self._tool_server.protect_answer, operation, answer)
         except (RequestError, TextveilError) as error:
-            message = error.said if isinstance(error, RequestError) else f"textveil: {error}"
+            message = (
+                error.full_message if isinstance(error, RequestError) else f"textveil: {error}"
+            )
         except Exception as error:
             message = (
                 "textveil: what the tool server answered could not be protected "
                 f"({type(error).__name__})"
             )
-        raise MCPError(FAILED, message)
+        raise MCPError(INTERNAL_ERROR, message)
 
-    async def _protect_as(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
+    async def _protect_as(self, kind: str, operation: Operation, request: Awaitable[Any]) -> Any:
         """Protects an answer and parses it as a type of `mcp.types`."""
         from mcp import types
 
-        protected = await self._protect(operation, await self._await_answer(asked))
+        protected = await self._protect(operation, await self._fetch_answer(request))
         return getattr(types, kind).model_validate(protected)
 
     async def _restore(self, value: Any, tool: str = "") -> tuple[Any, int]:
-        return await _run_in_thread(self._served.restored, value, tool)
+        return await _run_in_thread(self._tool_server.restore_request, value, tool)
 
     # ---- tools -----------------------------------------------------------------------------------
 
     async def list_tools(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import ListToolsResult
 
-        received = await self._await_answer(self._client.list_tools(cursor=params.cursor))
-        self._schemas |= {each["name"]: each["inputSchema"] for each in received["tools"]}
-        named = [
-            each for each in received["tools"] if self._served.policy.protects_tool(each["name"])
+        received = await self._fetch_answer(self._client.list_tools(cursor=params.cursor))
+        self._schemas |= {tool["name"]: tool["inputSchema"] for tool in received["tools"]}
+        tools = [
+            tool
+            for tool in received["tools"]
+            if self._tool_server.policy.is_tool_protected(tool["name"])
         ]
-        protected = await self._protect(tables.TOOLS, {**received, "tools": named})
-        if self._served.policy.other_tools == "pass":
-            protected_tools = {each["name"]: each for each in protected["tools"]}
+        protected = await self._protect(tables.TOOLS, {**received, "tools": tools})
+        if self._tool_server.policy.other_tools == "pass":
+            protected_tools = {tool["name"]: tool for tool in protected["tools"]}
             protected["tools"] = [
-                protected_tools.get(each["name"], each) for each in received["tools"]
+                protected_tools.get(tool["name"], tool) for tool in received["tools"]
             ]
         return ListToolsResult.model_validate(protected)
 
@@ -307,15 +321,18 @@ class _Requests:
         from mcp import MCPError
         from mcp.types import CallToolResult
 
-        protects = self._served.policy.protects_tool(params.name)
-        if not protects and self._served.policy.other_tools == "refuse":
-            served = [name for name in self._schemas if self._served.policy.protects_tool(name)]
+        protects = self._tool_server.policy.is_tool_protected(params.name)
+        if not protects and self._tool_server.policy.other_tools == "refuse":
+            names = [
+                name for name in self._schemas if self._tool_server.policy.is_tool_protected(name)
+            ]
             raise MCPError(
-                WRONG, f"textveil: {UnknownName('tool that is served here', params.name, served)}"
+                INVALID_PARAMS,
+                f"textveil: {UnknownName('tool that is served here', params.name, names)}",
             )
-        arguments, left = params.arguments, 0
+        arguments, unresolved = params.arguments, 0
         if protects and arguments is not None:
-            restored, left = await self._restore(arguments, params.name)
+            restored, unresolved = await self._restore(arguments, params.name)
             arguments = _convert_numbers(arguments, restored, self._schemas.get(params.name, {}))
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -323,70 +340,72 @@ class _Requests:
                 message = (await self._protect(tables.PROGRESS, {"message": message}))["message"]
             await context.session.report_progress(progress, total, message)
 
-        received = await self._await_answer(
+        received = await self._fetch_answer(
             self._client.call_tool(params.name, arguments, progress_callback=tell)
         )
         if not protects:
             return CallToolResult.model_validate(received)
         try:
-            protected = await self._protect(tables.CALL, received)
+            protected = await self._protect(tables.CALL_TOOL, received)
         except MCPError as error:  # so that the model can go on without it
             protected = {"content": [{"type": "text", "text": error.message}], "isError": True}
-        hidden = _count_hidden(protected, self._served.session)
-        return CallToolResult.model_validate({**protected, "_meta": {HIDDEN: hidden, LEFT: left}})
+        hidden = _count_hidden(protected, self._tool_server.session)
+        return CallToolResult.model_validate(
+            {**protected, "_meta": {PROTECTED_FIELD: hidden, UNRESOLVED_FIELD: unresolved}}
+        )
 
     # ---- resources and prompts -------------------------------------------------------------------
 
     async def list_resources(self, _: "ServerRequestContext", params: Any) -> Any:
-        asked = self._client.list_resources(cursor=params.cursor)
-        return await self._protect_as("ListResourcesResult", tables.RESOURCES, asked)
+        request = self._client.list_resources(cursor=params.cursor)
+        return await self._protect_as("ListResourcesResult", tables.RESOURCES, request)
 
     async def list_templates(self, _: "ServerRequestContext", params: Any) -> Any:
-        asked = self._client.list_resource_templates(cursor=params.cursor)
-        return await self._protect_as("ListResourceTemplatesResult", tables.TEMPLATES, asked)
+        request = self._client.list_resource_templates(cursor=params.cursor)
+        return await self._protect_as("ListResourceTemplatesResult", tables.TEMPLATES, request)
 
     async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
-        uri = await _run_in_thread(self._served.address, params.uri)
-        asked = self._client.read_resource(uri, cache_mode="bypass")
-        return await self._protect_as("ReadResourceResult", tables.READ, asked)
+        uri = await _run_in_thread(self._tool_server.restore_address, params.uri)
+        request = self._client.read_resource(uri, cache_mode="bypass")
+        return await self._protect_as("ReadResourceResult", tables.READ_RESOURCE, request)
 
     async def list_prompts(self, _: "ServerRequestContext", params: Any) -> Any:
-        asked = self._client.list_prompts(cursor=params.cursor)
-        return await self._protect_as("ListPromptsResult", tables.PROMPTS, asked)
+        request = self._client.list_prompts(cursor=params.cursor)
+        return await self._protect_as("ListPromptsResult", tables.PROMPTS, request)
 
     async def get_prompt(self, _: "ServerRequestContext", params: Any) -> Any:
         arguments, _left = await self._restore(params.arguments)
-        asked = self._client.get_prompt(params.name, arguments)
-        return await self._protect_as("GetPromptResult", tables.PROMPT_GIVEN, asked)
+        request = self._client.get_prompt(params.name, arguments)
+        return await self._protect_as("GetPromptResult", tables.GET_PROMPT, request)
 
-    async def complete(self, _: "ServerRequestContext", params: Any) -> Any:
-        around = None if params.context is None else params.context.arguments
-        arguments = params.argument.model_dump(), around
-        (argument, around), _left = await self._restore(list(arguments))
-        asked = self._client.complete(params.ref, argument, around)
-        return await self._protect_as("CompleteResult", tables.COMPLETED, asked)
+    async def complete_argument(self, _: "ServerRequestContext", params: Any) -> Any:
+        context = None if params.context is None else params.context.arguments
+        arguments = params.argument.model_dump(), context
+        (argument, context), _left = await self._restore(list(arguments))
+        request = self._client.complete(params.ref, argument, context)
+        return await self._protect_as("CompleteResult", tables.COMPLETION, request)
 
 
-def _convert_numbers(received: Json, restored: Json, schema: Json) -> Json:
+def _convert_numbers(received: JsonObject, restored: JsonObject, schema: JsonObject) -> JsonObject:
     """Converts restored arguments back to numbers where the schema wants numbers.
 
     A hidden number had become a text.
     """
-    wanted = schema.get("properties")
+    properties = schema.get("properties")
     converted = dict(restored)
     for name, value in restored.items():
-        of = wanted.get(name) if isinstance(wanted, dict) else None
+        property_schema = properties.get(name) if isinstance(properties, dict) else None
         if (
-            isinstance(of, dict)
-            and of.get("type") in ("integer", "number")
+            isinstance(property_schema, dict)
+            and property_schema.get("type") in ("integer", "number")
             and value != received.get(name)
         ):
             with suppress(ValueError, TypeError):
-                converted[name] = (int if of["type"] == "integer" else float)(value)
+                converted[name] = (int if property_schema["type"] == "integer" else float)(value)
     return converted
 
 
-async def _run_in_thread(work: Callable[..., Made], *arguments: Any) -> Made:
+async def _run_in_thread(work: Callable[..., T], *arguments: Any) -> T:
     import anyio.to_thread
 
     return await anyio.to_thread.run_sync(work, *arguments)
@@ -397,8 +416,8 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _to_json(model: Any) -> Json:
-    content: Json = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+def _dump_model(model: Any) -> JsonObject:
+    content: JsonObject = model.model_dump(by_alias=True, mode="json", exclude_none=True)
     return content
 
 
@@ -413,21 +432,21 @@ def _fix_addresses(received: Any, protected: Any) -> Any:
         )
     if not isinstance(protected, dict):
         return protected
-    within = [name for name in ("resource", "content") if name in protected]
-    inner = {name: _fix_addresses(received[name], protected[name]) for name in within}
+    inner_fields = [name for name in ("resource", "content") if name in protected]
+    inner = {name: _fix_addresses(received[name], protected[name]) for name in inner_fields}
     if protected.get("uri", "") != received.get("uri", ""):
         inner["uri"] = SCHEME + quote(protected["uri"])
     return {**protected, **inner}
 
 
-def _count_hidden(result: Json, session: Session) -> dict[str, int]:
+def _count_hidden(result: JsonObject, session: Session) -> dict[str, int]:
     """Counts the hidden values of each type in a result."""
     return dict(
-        sorted(session.snapshot().hidden_in(json.dumps(result, ensure_ascii=False)).items())
+        sorted(session.snapshot().count_hidden(json.dumps(result, ensure_ascii=False)).items())
     )
 
 
-def quiet(name: str) -> None:
+def silence_logger(name: str) -> None:
     """Silences the log of a package, which may contain texts."""
     logger = logging.getLogger(name)
     logger.addHandler(logging.NullHandler())
@@ -439,12 +458,12 @@ def quiet(name: str) -> None:
 
 def serve_stdio(tools: ToolServer) -> None:
     """Serves one client over standard input and output, until it leaves."""
-    with needed():
+    with explain_missing():
         import anyio
         from mcp.server.stdio import stdio_server
 
     async def serve() -> None:
-        async with tools.connected() as server, stdio_server() as (read, write):
+        async with tools.connect() as server, stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
     _run(anyio.run, serve)
@@ -455,7 +474,7 @@ def serve_http(tools: ToolServer, listening: socket.socket) -> None:
 
     It answers under the names of this machine and of the policy.
     """
-    with needed():
+    with explain_missing():
         import anyio
         import uvicorn
         from mcp.server.transport_security import TransportSecuritySettings
@@ -466,7 +485,7 @@ def serve_http(tools: ToolServer, listening: socket.socket) -> None:
     security = TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
 
     async def serve() -> None:
-        async with tools.connected() as server:
+        async with tools.connect() as server:
             config = uvicorn.Config(
                 server.streamable_http_app(transport_security=security),
                 http="h11",

@@ -7,7 +7,14 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import MICRO, Group, Guarantee, Loss
-from textveil.guarantee.wording import count, hidden, hidden_counts, listing, number, things
+from textveil.guarantee.wording import (
+    count_hidden,
+    describe_hidden,
+    format_count,
+    format_number,
+    format_things,
+    join_parts,
+)
 
 __all__ = [
     "FLOATING_POINT",
@@ -19,11 +26,11 @@ __all__ = [
     "Restricted",
     "compose",
     "condense",
-    "count",
-    "hidden",
-    "hidden_counts",
-    "listing",
-    "number",
+    "count_hidden",
+    "describe_hidden",
+    "format_count",
+    "format_number",
+    "format_things",
+    "join_parts",
     "summarize",
-    "things",
 ]

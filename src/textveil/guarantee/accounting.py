@@ -19,13 +19,13 @@ from textveil.guarantee.guarantee import Group, Guarantee, Loss
 from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
-_GROUPING = ("protect", "groups", "names", "figures")
+_GROUPING_OPTIONS = ("protect", "groups", "names", "figures")
 """Options of a claim that decide about grouped and passing words.
 
 Words of a group may be joined to one.
 """
 
-_AND = " and "
+_TABLE_SEPARATOR = " and "
 """Separator of the tables of releases.
 
 Such releases are at different levels of a nested book.
@@ -50,12 +50,14 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
     first = _check_alike(releases)
     if among is not None and among > len(releases):
         raise GuaranteeError(
-            f"these {len(releases):,} releases were chosen among {among:,} by looking, so they tell of the others "
+            f"these {len(releases):,} releases were chosen among {among:,} by looking, so they "
+            "tell of the others "
             "too, and their own epsilons are no bound: give all that were drawn"
         )
     if len(releases) > 1 and any(release.repeatable for release in releases):
         raise GuaranteeError(
-            "releases add up only if each is drawn afresh, and draws from a seed are not: whoever knows the seed can "
+            "releases add up only if each is drawn afresh, and draws from a seed are not: whoever "
+            "knows the seed can "
             "repeat them; draw without a seed"
         )
     _check_same_words(releases)
@@ -63,8 +65,8 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
     holes = int((spent == 0).sum()) + first.repeated
     return replace(
         first,
-        **_combine_fields(releases, _OF_RELEASES),
-        claim=replace(_sum(first.claim, releases), found=""),
+        **_combine_fields(releases, _RELEASE_RULES),
+        claim=replace(_sum_claims(first.claim, releases), found=""),
         epsilon_per_word=spent,
         parameter=np.empty(0),
         placeholders=min(holes, *(release.placeholders for release in releases)),
@@ -79,17 +81,22 @@ def _check_same_words(releases: Sequence[Guarantee]) -> None:
     """
     if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
-            "releases add up word by word, so they must be of the same text with the same protected words"
+            "releases add up word by word, so they must be of the same text with the same "
+            "protected words"
         )
-    grouped = [[release.claim.options.get(name) for name in _GROUPING] for release in releases]
+    grouped = [
+        [release.claim.options.get(name) for name in _GROUPING_OPTIONS] for release in releases
+    ]
     if any(group_options != grouped[0] for group_options in grouped):
         raise GuaranteeError(
-            "releases add up word by word: where words are grouped, all must have the same protect.*, groups.*, "
+            "releases add up word by word: where words are grouped, all must have the same "
+            "protect.*, groups.*, "
             "names.* and figures.*, because one word of a release may be several in another"
         )
     if any(release.counts is not None for release in releases):
         raise GuaranteeError(
-            "releases add up word by word, so each statement must have a value per word; a condensed one has not"
+            "releases add up word by word, so each statement must have a value per word; a "
+            "condensed one has not"
         )
 
 
@@ -107,16 +114,17 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
     """
     first = _check_alike(texts)
     claims = [text.claim for text in texts]
-    made_by = [(claim.mechanism, claim.options, claim.found) for claim in claims]
-    if made_by != made_by[:1] * len(made_by):
+    origins = [(claim.mechanism, claim.options, claim.found) for claim in claims]
+    if origins != origins[:1] * len(origins):
         raise GuaranteeError(
-            "one statement about several texts needs the same mechanism and options for all of them, and these differ"
+            "one statement about several texts needs the same mechanism and options for all of "
+            "them, and these differ"
         )
     covered = sum(text.covered for text in texts)
     outside = sum(text.oov_share * text.covered for text in texts)
     return replace(
         first,
-        **_combine_fields(texts, _OF_TEXTS),
+        **_combine_fields(texts, _TEXT_RULES),
         claim=_combine_claims(first.claim, max, claims),
         epsilon_per_word=np.concatenate([text.epsilon_per_word for text in texts]),
         counts=_concatenate_counts(texts),
@@ -147,21 +155,23 @@ def _find_latest(lists: Iterable[tuple[Loss, ...]]) -> tuple[Loss, ...]:
     """
     latest: dict[tuple[str, str], Loss] = {}
     for loss in chain.from_iterable(lists):
-        before = latest.get((loss.label, loss.by), loss)
+        previous = latest.get((loss.label, loss.by), loss)
         latest[loss.label, loss.by] = max(
-            loss, before, key=lambda each: (each.total, each.infinite, each.released)
+            loss,
+            previous,
+            key=lambda candidate: (candidate.total, candidate.infinite, candidate.released),
         )
     return tuple(latest.values())
 
 
-_OF_ANY: dict[str, Callable[[Iterator[Any]], object]] = {
+_COMMON_RULES: dict[str, Callable[[Iterator[Any]], object]] = {
     "mask": _unite_masks,
     "infinite": _unite,
     "consistent": any,
     "per_person": _find_latest,
     "lasting": any,
 }
-_OF_RELEASES = _OF_ANY | {
+_RELEASE_RULES = _COMMON_RULES | {
     "passed": max,
     "dropped": min,
     "drawn": sum,
@@ -170,7 +180,7 @@ _OF_RELEASES = _OF_ANY | {
     "drawn_before": min,
     "releases": sum,
 }
-_OF_TEXTS = _OF_ANY | {
+_TEXT_RULES = _COMMON_RULES | {
     "words": sum,
     "punctuation": sum,
     "placeholders": sum,
@@ -186,7 +196,7 @@ _OF_TEXTS = _OF_ANY | {
 }
 """Rules that combine the fields of statements.
 
-`_OF_RELEASES` for releases of one text, `_OF_TEXTS` for different texts.
+`_RELEASE_RULES` for releases of one text, `_TEXT_RULES` for different texts.
 """
 
 
@@ -203,12 +213,12 @@ def _merge_groups(groups: Iterable[Group]) -> tuple[Group, ...]:
     """Merges the groups of texts that have the same label."""
     merged: dict[tuple[str, str], Group] = {}
     for group in groups:
-        if before := merged.get(key := (group.label, group.by)):
+        if previous := merged.get(key := (group.label, group.by)):
             group = replace(
                 group,
-                words=before.words + group.words,
-                epsilon=max(before.epsilon, group.epsilon),
-                total=before.total + group.total,
+                words=previous.words + group.words,
+                epsilon=max(previous.epsilon, group.epsilon),
+                total=previous.total + group.total,
             )
         merged[key] = group
     return tuple(merged.values())
@@ -242,8 +252,8 @@ def condense(guarantee: Guarantee) -> Guarantee:
     values, places = np.unique(guarantee.epsilon_per_word, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
     np.add.at(counts, places, _get_counts(guarantee))
-    drawn = guarantee.parameter[np.isfinite(guarantee.parameter)]
-    extremes = np.array([drawn.min(), drawn.max()] if len(drawn) else [], np.float64)
+    parameters = guarantee.parameter[np.isfinite(guarantee.parameter)]
+    extremes = np.array([parameters.min(), parameters.max()] if len(parameters) else [], np.float64)
     return replace(guarantee, epsilon_per_word=values, counts=counts, parameter=extremes)
 
 
@@ -273,7 +283,8 @@ def _check_alike(guarantees: Sequence[Guarantee]) -> Guarantee:
         names = sorted({g.claim.mechanism for g in guarantees})
         raise GuaranteeError(
             f"statements of unlike kinds do not add up ({', '.join(names)}): "
-            "kind, metric, table, diameter, unit, rule for unknown words and restricted domain must agree; "
+            "kind, metric, table, diameter, unit, rule for unknown words and restricted domain "
+            "must agree; "
             "compare or add their local DP values (epsilon_ldp) instead"
         )
     return guarantees[0]
@@ -330,14 +341,16 @@ def _combine_claims(
         additive=join(other.additive for other in claims),
         most=join(other.most for other in claims),
         draws=any(other.draws for other in claims),
-        table=_AND.join(_unite(tuple(other.table.split(_AND)) for other in claims)),
+        table=_TABLE_SEPARATOR.join(
+            _unite(tuple(other.table.split(_TABLE_SEPARATOR)) for other in claims)
+        ),
         codes=_combine_codes(claims),
         caveats=_unite(other.caveats for other in claims),
         restricted=restricted,
     )
 
 
-def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
+def _sum_claims(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
     names = dict.fromkeys(release.claim.mechanism for release in releases)
     return replace(
         _combine_claims(claim, sum, [release.claim for release in releases]),

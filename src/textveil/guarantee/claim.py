@@ -14,7 +14,7 @@ import numpy as np
 
 from textveil.randomness import Values
 
-Kind = Literal["metric", "ldp", "none"]
+ClaimKind = Literal["metric", "ldp", "none"]
 
 
 FLOATING_POINT = (
@@ -30,7 +30,7 @@ class Restricted:
 
     Attributes:
         domain: the pairs of words, as in "two words of one group".
-        kind: `metric` or `ldp`, as in `Claim`.
+        kind: `metric` or `compute_ldp`, as in `Claim`.
         metric: the distance of a metric promise.
         diameter: the largest distance between two words of the domain in that metric.
         additive: the additional cost of a metric promise, for any distance.
@@ -42,7 +42,7 @@ class Restricted:
     diameter: float = math.inf
     additive: float = 0.0
 
-    def ldp(self, epsilon: float) -> float:
+    def compute_ldp(self, epsilon: float) -> float:
         """Returns the bound for any two words of the domain.
 
         For a word that spends this epsilon.
@@ -58,7 +58,8 @@ class Claim:
 
     Attributes:
         mechanism: its registered name.
-        kind: `metric` (epsilon per unit of distance), `ldp` (epsilon for any two words), or `none`.
+        kind: `metric` (epsilon per unit of distance), `compute_ldp` (epsilon for any two words), or
+            `none`.
         metric: the distance of a metric claim: `chord`, `euclidean` or `l1`.
         table: the table whose rows are the inputs.
         diameter: the largest distance between two rows in that metric, which turns a metric claim
@@ -85,7 +86,7 @@ class Claim:
     """
 
     mechanism: str
-    kind: Kind
+    kind: ClaimKind
     metric: str | None = None
     table: str
     diameter: float = math.inf
@@ -104,14 +105,17 @@ class Claim:
     found: str = ""
     alone: bool = False
 
-    def induced(self) -> Self:
+    def convert_to_ldp(self) -> Self:
         """Returns the same claim as local DP.
 
         About any two words, whatever their distance.
         """
         if self.kind != "metric":
             return self
-        note = f"the mechanism's own promise is per unit of {self.metric} distance; here it is stated as local DP"
+        note = (
+            f"the mechanism's own promise is per unit of {self.metric} distance; here it is "
+            "stated as local DP"
+        )
         return replace(
             self,
             kind="ldp",
@@ -123,7 +127,7 @@ class Claim:
             caveats=(*self.caveats, note),
         )
 
-    def ldp(self, epsilon: Values) -> Values:
+    def compute_ldp(self, epsilon: Values) -> Values:
         """Returns the local DP of words that spend these epsilons.
 
         It is epsilon * diameter plus the additive part, at most `most`.
@@ -139,7 +143,7 @@ class Claim:
         )
         return np.where(epsilon > 0, bound, 0.0)
 
-    def times(self, pieces: int) -> Self:
+    def scale_pieces(self, pieces: int) -> Self:
         """Returns the claim about a word of some pieces.
 
         The additive part and `most` count once for each piece.

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.guarantee.claim import Claim, Kind, Restricted
-from textveil.guarantee.wording import count, listing, number, things
+from textveil.guarantee.claim import Claim, ClaimKind, Restricted
+from textveil.guarantee.wording import format_count, format_number, format_things, join_parts
 from textveil.randomness import Ints, Values
 
 Unit = Literal["word", "wordpiece"]
@@ -59,8 +59,8 @@ class Group:
             "label": self.label,
             "words": self.words,
             "by": self.by,
-            "epsilon_ldp": _to_plain(self.epsilon),
-            "mean_epsilon_ldp": _to_plain(mean),
+            "epsilon_ldp": _convert_plain(self.epsilon),
+            "mean_epsilon_ldp": _convert_plain(mean),
             **({"epsilon_per_unit": self.per_unit, "unit": self.unit} if self.unit else {}),
         }
 
@@ -109,23 +109,25 @@ class Loss(NamedTuple):
         Draws, not values: a value that two mechanisms, or two levels of a book, draw counts for
             each of them.
         """
-        said = [
-            f"{count(self.drawn, 'draw')} of {f'a {self.by}' if self.drawn == 1 else f'{self.by}s'}"
+        parts = [
+            f"{format_count(self.drawn, 'draw')} of "
+            f"{f'a {self.by}' if self.drawn == 1 else f'{self.by}s'}"
         ]
         if self.released > self.drawn:
-            said.append(f"released {self.released:,} times in all")
+            parts.append(f"released {self.released:,} times in all")
         if self.infinite:
-            said.append(
-                f"no finite bound for {'any' if self.infinite == self.drawn else f'{self.infinite:,}'} of them"
+            parts.append(
+                "no finite bound for "
+                f"{'any' if self.infinite == self.drawn else f'{self.infinite:,}'} of them"
             )
         if (finite := self.drawn - self.infinite) > 0:
-            others = "of the others " if self.infinite else ""
-            said.append(f"at most {number(self.most / 1e6)}{' each' if finite > 1 else ''}")
+            scope = "of the others " if self.infinite else ""
+            parts.append(f"at most {format_number(self.most / 1e6)}{' each' if finite > 1 else ''}")
             if finite > 1:
-                said.append(
-                    f"{number(self.total / 1e6)} for one person who has all {others or 'of them'}".rstrip()
+                parts.append(
+                    f"{format_number(self.total / 1e6)} for one person who has all {scope or 'of them'}".rstrip()
                 )
-        return f"{self.label}: {', '.join(said)}"
+        return f"{self.label}: {', '.join(parts)}"
 
     def to_json(self) -> dict[str, object]:
         """Returns plain data, in epsilons."""
@@ -251,7 +253,7 @@ class Guarantee:
         return ((self.claim.reason,) if self.claim.kind == "none" else ()) + self.infinite
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ClaimKind:
         """The claim's kind, or `none` without a finite bound."""
         return "none" if self.reasons else self.claim.kind
 
@@ -281,7 +283,7 @@ class Guarantee:
         """
         if self.kind == "none":
             return np.full(max(1, len(self.epsilon_per_word)), math.inf)
-        return self.claim.ldp(self.epsilon_per_word)
+        return self.claim.compute_ldp(self.epsilon_per_word)
 
     @property
     def restricted(self) -> Restricted | None:
@@ -310,13 +312,13 @@ class Guarantee:
             parts.append("repeatable, so no protection against anyone who knows the seed")
         if self.claim.found and self.protected:
             parts.append(self.claim.found)
-        where = _describe_scope(self)
-        said = f"{where}: {'; '.join(parts)}" if where else "; ".join(parts)
-        return f"{said[0].upper()}{said[1:]}."
+        scope = _describe_scope(self)
+        sentence = f"{scope}: {'; '.join(parts)}" if scope else "; ".join(parts)
+        return f"{sentence[0].upper()}{sentence[1:]}."
 
     def headline(self) -> str:
         """Writes the statement in three lines: bound, domain and mask."""
-        said = (
+        writers = (
             _describe_bound,
             _describe_codes,
             _describe_restricted,
@@ -324,7 +326,11 @@ class Guarantee:
             _describe_person,
         )
         return "\n".join(
-            ("".join(each(self) for each in said), _describe_domain(self), _describe_mask(self))
+            (
+                "".join(write(self) for write in writers),
+                _describe_domain(self),
+                _describe_mask(self),
+            )
         )
 
     def explain(self) -> str:
@@ -336,11 +342,12 @@ class Guarantee:
         lines = [self.headline(), "", *_write_formula(self), *_describe_values(self)]
         if self.restricted:
             lines += _explain_restricted(self, self.restricted)
-        if drawn := self._drawn_parameter:
-            lines.append(f"{claim.parameter}: {_format_range(*drawn)}.")
+        if parameter_range := self._parameter_range:
+            lines.append(f"{claim.parameter}: {_format_range(*parameter_range)}.")
         if self.unit == "wordpiece":
             lines.append(
-                "A word's epsilon is the sum over its word pieces; two words are as far apart as their farthest pieces."
+                "A word's epsilon is the sum over its word pieces; two words are as far apart as "
+                "their farthest pieces."
             )
         lines.append(
             f"{_INPUTS.get(self.oov, _INPUTS['surrogate'])} "
@@ -348,7 +355,8 @@ class Guarantee:
         )
         if self.placeholders:
             lines.append(
-                f"{_note_holes(self.placeholders, count(self.placeholders, 'word'))}: epsilon 0 for the value; "
+                f"{_note_holes(self.placeholders, format_count(self.placeholders, 'word'))}: "
+                "epsilon 0 for the value; "
                 "position and type show, as the mask says."
             )
         if claim.found:
@@ -366,14 +374,14 @@ class Guarantee:
         return self.seeded and self.draws
 
     @property
-    def _drawn_parameter(self) -> tuple[float, float] | None:
+    def _parameter_range(self) -> tuple[float, float] | None:
         """The smallest and largest parameter of the mechanism's draws.
 
         None where it has or drew none.
         """
-        drawn = self.parameter[np.isfinite(self.parameter)]
-        if self.claim.parameter and len(drawn):
-            return (float(drawn.min()), float(drawn.max()))
+        values = self.parameter[np.isfinite(self.parameter)]
+        if self.claim.parameter and len(values):
+            return (float(values.min()), float(values.max()))
         return None
 
     @property
@@ -403,31 +411,35 @@ class Guarantee:
         `epsilon_per_word` has an object per value instead of a value per word.
         """
         claim = self.claim
-        spent: list[object] = [_to_plain(value) for value in self.epsilon_per_word.tolist()]
+        spent: list[object] = [_convert_plain(value) for value in self.epsilon_per_word.tolist()]
         if self.counts is not None:
             spent = [
-                {"epsilon": each, "words": n}
-                for each, n in zip(spent, self.counts.tolist(), strict=True)
+                {"epsilon": entry, "words": n}
+                for entry, n in zip(spent, self.counts.tolist(), strict=True)
             ]
         parameter = None
-        if drawn := self._drawn_parameter:
-            parameter = {"name": claim.parameter, "min": drawn[0], "max": drawn[1]}
+        if parameter_range := self._parameter_range:
+            parameter = {
+                "name": claim.parameter,
+                "min": parameter_range[0],
+                "max": parameter_range[1],
+            }
         return {
             "version": VERSION,
             "mechanism": claim.mechanism,
-            "options": _to_plain(claim.options),
+            "options": _convert_plain(claim.options),
             "kind": self.kind,
             "metric": claim.metric,
             "unit": self.unit,
             "table": claim.table,
-            "epsilon": _to_plain(self.epsilon),
+            "epsilon": _convert_plain(self.epsilon),
             "epsilon_per_word": spent,
-            "epsilon_ldp": _to_plain(self.epsilon_ldp),
-            "diameter": _to_plain(claim.diameter) if claim.kind == "metric" else None,
+            "epsilon_ldp": _convert_plain(self.epsilon_ldp),
+            "diameter": _convert_plain(claim.diameter) if claim.kind == "metric" else None,
             "additive": claim.additive,
-            "restricted": self._restricted_json(),
+            "restricted": self._dump_restricted(),
             "groups": [group.to_json() for group in self.groups],
-            "mean_epsilon_ldp": _to_plain(self.mean_ldp) if self.groups else None,
+            "mean_epsilon_ldp": _convert_plain(self.mean_ldp) if self.groups else None,
             "parameter": parameter,
             "domain": "any two values of one protected word",
             "adjacency": f"two texts with the same mask that differ in {self.neighbours}",
@@ -441,7 +453,7 @@ class Guarantee:
             "releases": self.releases,
             "drawn_before": self.drawn_before,
             "lasting": self.lasting,
-            "per_person": [each.to_json() for each in self.per_person],
+            "per_person": [entry.to_json() for entry in self.per_person],
             "infinite_because": list(self.reasons),
             "assumptions": list(claim.assumptions),
             "caveats": list(claim.caveats),
@@ -451,7 +463,7 @@ class Guarantee:
             "statement": self.headline(),
         }
 
-    def _restricted_json(self) -> dict[str, object] | None:
+    def _dump_restricted(self) -> dict[str, object] | None:
         promise = self.restricted
         if promise is None:
             return None
@@ -460,15 +472,15 @@ class Guarantee:
             "kind": promise.kind,
             "metric": promise.metric,
             "epsilon": self.within,
-            "epsilon_ldp": _to_plain(promise.ldp(self.within)),
-            "diameter": _to_plain(promise.diameter) if promise.kind == "metric" else None,
+            "epsilon_ldp": _convert_plain(promise.compute_ldp(self.within)),
+            "diameter": _convert_plain(promise.diameter) if promise.kind == "metric" else None,
             "additive": promise.additive,
         }
 
     def pack(self) -> dict[str, Any]:
         """Returns all fields as plain data, for `unpack` of this version."""
         return {
-            **{each.name: getattr(self, each.name) for each in fields(self)},
+            **{attribute.name: getattr(self, attribute.name) for attribute in fields(self)},
             "claim": asdict(self.claim),
             "epsilon_per_word": self.epsilon_per_word.tolist(),
             "parameter": self.parameter.tolist(),
@@ -483,8 +495,8 @@ class Guarantee:
         It may have been JSON in between, which turns tuples into lists.
         """
         claim: dict[str, Any] = {
-            name: tuple(each) if isinstance(each, list) else each
-            for name, each in packed["claim"].items()
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in packed["claim"].items()
         }
         if claim["restricted"] is not None:
             claim["restricted"] = Restricted(**claim["restricted"])
@@ -498,7 +510,7 @@ class Guarantee:
                 "counts": None if counts is None else np.asarray(counts, np.int64),
                 "mask": tuple(packed["mask"]),
                 "groups": tuple(Group(**group) for group in packed["groups"]),
-                "per_person": tuple(Loss(*each) for each in packed.get("per_person", ())),
+                "per_person": tuple(Loss(*value) for value in packed.get("per_person", ())),
                 "infinite": tuple(packed["infinite"]),
             }
         )
@@ -526,21 +538,23 @@ def _describe_words(guarantee: Guarantee) -> Iterator[str]:
     Only of words that are not public.
     """
     claim, promised = guarantee.claim, guarantee.claim.kind != "none"
-    bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word))) if promised else 0
-    drawn = guarantee.protected + guarantee.repeated - guarantee.placeholders - bare
-    if drawn and promised:
+    bare_count = int(guarantee.total(np.isinf(guarantee.epsilon_per_word))) if promised else 0
+    draw_count = guarantee.protected + guarantee.repeated - guarantee.placeholders - bare_count
+    if draw_count and promised:
         yield (
-            f"{count(drawn, 'word')} {_describe_draw(guarantee)} at "
+            f"{format_count(draw_count, 'word')} {_describe_draw(guarantee)} at "
             f"{_describe_level(guarantee)}{_note_equality(guarantee)}"
         )
-    elif drawn:
-        gone = " or left out" if "dropped words" in guarantee.mask else ""
-        passed = " or passed unprotected" if guarantee.infinite else ""
-        yield f"{count(drawn, 'word')} put through {claim.mechanism}{gone}{passed}"
+    elif draw_count:
+        omission = " or left out" if "dropped words" in guarantee.mask else ""
+        exception = " or passed unprotected" if guarantee.infinite else ""
+        yield (
+            f"{format_count(draw_count, 'word')} put through {claim.mechanism}{omission}{exception}"
+        )
     if guarantee.placeholders:
-        yield _note_holes(guarantee.placeholders, count(guarantee.placeholders, "word"))
-    if bare:
-        yield f"{count(bare, 'word')} {_note_bare(guarantee)}"
+        yield _note_holes(guarantee.placeholders, format_count(guarantee.placeholders, "word"))
+    if bare_count:
+        yield f"{format_count(bare_count, 'word')} {_note_bare(guarantee)}"
 
 
 def _describe_level(guarantee: Guarantee) -> str:
@@ -549,9 +563,12 @@ def _describe_level(guarantee: Guarantee) -> str:
     spent = values[np.isfinite(values) & (values > 0)]
     if claim.kind != "metric" or not len(spent):
         return f"{_format_epsilon(spent)} ({_name_pairs(guarantee)})"
-    level = f"{_format_epsilon(spent)} per unit of {claim.metric} distance{_format_plus(claim.additive, ' plus ')}"
-    if math.isfinite(most := float(claim.ldp(spent).max())):
-        level += f", at most {number(most)} for {_name_pairs(guarantee)}"
+    level = (
+        f"{_format_epsilon(spent)} per unit of {claim.metric} "
+        f"distance{_format_plus(claim.additive, ' plus ')}"
+    )
+    if math.isfinite(max_loss := float(claim.compute_ldp(spent).max())):
+        level += f", at most {format_number(max_loss)} for {_name_pairs(guarantee)}"
     return level
 
 
@@ -560,21 +577,21 @@ def _describe_groups(guarantee: Guarantee) -> Iterator[str]:
 
     Only of words that are not public; epsilons are in local DP.
     """
-    drawn = [group for group in guarantee.groups if group.by not in _BESIDES]
-    promised = [group for group in drawn if math.isfinite(group.epsilon)]
-    parts = _describe_levels(promised)
+    draw_groups = [group for group in guarantee.groups if group.by not in _OTHER_REPLACEMENTS]
+    bounded_groups = [group for group in draw_groups if math.isfinite(group.epsilon)]
+    parts = _describe_levels(bounded_groups)
     if names := _select_groups(guarantee, "name"):
         parts.append(_count_at(names, "name"))
     if parts:
         parts[0] = parts[0].replace(" at ", f" {_describe_draw(guarantee)} at ", 1)
-        yield f"{listing(parts)} ({_name_pairs(guarantee)}){_note_equality(guarantee)}"
-    if through := _count_words(drawn) - _count_words(promised):
-        yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
-    yield from map(_describe_moved, _select_groups(guarantee, FIGURE))
+        yield f"{join_parts(parts)} ({_name_pairs(guarantee)}){_note_equality(guarantee)}"
+    if unbounded_count := _count_words(draw_groups) - _count_words(bounded_groups):
+        yield f"{format_count(unbounded_count, 'word')} put through {guarantee.claim.mechanism}"
+    yield from map(_describe_moved, _select_groups(guarantee, FIGURE_REPLACEMENT))
     if holes := _select_groups(guarantee, "placeholder"):
-        yield _note_holes(_count_words(holes), listing(list(map(_name_things, holes))))
-    if passed := _count_words(_select_groups(guarantee, "nothing")):
-        yield f"{count(passed, 'word')} {_note_bare(guarantee)}"
+        yield _note_holes(_count_words(holes), join_parts(list(map(_name_things, holes))))
+    if passing_count := _count_words(_select_groups(guarantee, "nothing")):
+        yield f"{format_count(passing_count, 'word')} {_note_bare(guarantee)}"
 
 
 def _select_groups(guarantee: Guarantee, by: str) -> list[Group]:
@@ -586,27 +603,30 @@ def _describe_levels(groups: Sequence[Group]) -> list[str]:
 
     All together where it is the same.
     """
-    if len({number(group.epsilon) for group in groups}) == 1:
+    if len({format_number(group.epsilon) for group in groups}) == 1:
         return [_count_at(groups, "word")]
     return [f"{_name_group(group)} at {_format_epsilon(group.epsilon)}" for group in groups]
 
 
-def _count_at(groups: Sequence[Group], what: str) -> str:
-    return f"{count(_count_words(groups), what)} at {_format_epsilon(*(group.epsilon for group in groups))}"
+def _count_at(groups: Sequence[Group], noun: str) -> str:
+    return (
+        f"{format_count(_count_words(groups), noun)} at "
+        f"{_format_epsilon(*(group.epsilon for group in groups))}"
+    )
 
 
 def _describe_moved(group: Group) -> str:
-    alike = " (all dates alike)" if group.unit == "day" else ""
-    return f"{_name_things(group)} moved{alike} at epsilon {_format_unit(group)}"
+    note = " (all dates alike)" if group.unit == "day" else ""
+    return f"{_name_things(group)} moved{note} at epsilon {_format_unit(group)}"
 
 
 def _describe_public(guarantee: Guarantee) -> Iterator[str]:
     """Describes the words that passed because they are public."""
     words = guarantee.words - guarantee.covered - guarantee.punctuation
-    parts = [count(words, "common word")] * (words > 0)
-    parts += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
+    parts = [format_count(words, "common word")] * (words > 0)
+    parts += [format_count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
     if parts:
-        yield f"{listing(parts)} passed"
+        yield f"{join_parts(parts)} passed"
 
 
 def _format_epsilon(*values: float | Values) -> str:
@@ -616,7 +636,7 @@ def _format_epsilon(*values: float | Values) -> str:
     """
     epsilons = np.concatenate([np.atleast_1d(value) for value in values])
     low, high = epsilons.min(initial=math.inf), epsilons.max(initial=0.0)
-    return f"epsilon {'up to ' if number(min(low, high)) != number(high) else ''}{number(high)}"
+    return f"epsilon {'up to ' if format_number(min(low, high)) != format_number(high) else ''}{format_number(high)}"
 
 
 def _name_pairs(guarantee: Guarantee) -> str:
@@ -639,22 +659,20 @@ def _describe_draw(guarantee: Guarantee) -> str:
 
 
 def _note_equality(guarantee: Guarantee) -> str:
-    alike = ", equal words alike" if guarantee.repeated else ""
+    note = ", equal words alike" if guarantee.repeated else ""
     if guarantee.lasting:
-        alike = ", equal words alike in all sessions of this subject"
-    return (
-        f"{alike}, {guarantee.drawn_before:,} as drawn before" if guarantee.drawn_before else alike
-    )
+        note = ", equal words alike in all sessions of this subject"
+    return f"{note}, {guarantee.drawn_before:,} as drawn before" if guarantee.drawn_before else note
 
 
 def _name_group(group: Group) -> str:
     """Writes the number of words of a group with its name."""
     adjective = _ADJECTIVES.get(group.label)
-    return count(group.words, f"{adjective} word") if adjective else _name_things(group)
+    return format_count(group.words, f"{adjective} word") if adjective else _name_things(group)
 
 
 def _name_things(group: Group) -> str:
-    return things(group.label, group.words)
+    return format_things(group.label, group.words)
 
 
 _ADJECTIVES = {
@@ -669,18 +687,18 @@ def _count_words(groups: Sequence[Group]) -> int:
     return sum(group.words for group in groups)
 
 
-FIGURE = "figure"
+FIGURE_REPLACEMENT = "figure"
 """The replacement of moved dates, ages and amounts; see `Group.by`."""
-_BESIDES = ("name", FIGURE, "placeholder", "nothing")
+_OTHER_REPLACEMENTS = ("name", FIGURE_REPLACEMENT, "placeholder", "nothing")
 """Replacements that are not made by a mechanism."""
 
 
 def _format_unit(group: Group) -> str:
-    return f"{number(group.per_unit)} per {group.unit}"
+    return f"{format_number(group.per_unit)} per {group.unit}"
 
 
-def _note_holes(n: int, what: str) -> str:
-    return f"{what} became {'a placeholder' if n == 1 else 'placeholders'}"
+def _note_holes(n: int, subject: str) -> str:
+    return f"{subject} became {'a placeholder' if n == 1 else 'placeholders'}"
 
 
 def _note_bare(guarantee: Guarantee) -> str:
@@ -713,16 +731,17 @@ def _describe_bound(guarantee: Guarantee) -> str:
     subject += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "ldp" or guarantee.epsilon == 0:
         return (
-            f"{name}: {subject} has epsilon at most {number(guarantee.epsilon)} "
+            f"{name}: {subject} has epsilon at most {format_number(guarantee.epsilon)} "
             f"for {_name_pairs(guarantee)} (local DP)."
         )
     words = "words" if guarantee.unit == "word" else "words of as many pieces"
     return (
-        f"{name}: {subject} has epsilon at most {number(guarantee.epsilon)} "
+        f"{name}: {subject} has epsilon at most {format_number(guarantee.epsilon)} "
         f"per unit of {claim.metric} distance"
         f"{_format_plus(claim.additive, ', plus ')}, and at most "
-        f"{number(guarantee.epsilon_ldp)} for any two {words} of "
-        f"{claim.table} (diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
+        f"{format_number(guarantee.epsilon_ldp)} for any two {words} of "
+        f"{claim.table} (diameter "
+        f"{format_number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
     )
 
 
@@ -735,11 +754,11 @@ def _describe_codes(guarantee: Guarantee) -> str:
         return ""
     codes = guarantee.claim.codes
     if len(codes) > 1:
-        listed = ", ".join(
+        sizes = ", ".join(
             f"{label} {size:,}" for label, size in zip(_ADJECTIVES, codes, strict=True)
         )
         return (
-            f" For two words of one group and one of its codes it is 0 (codes by group: {listed})."
+            f" For two words of one group and one of its codes it is 0 (codes by group: {sizes})."
         )
     return f" For two words of one of its {codes[0]:,} codes it is 0."
 
@@ -753,12 +772,13 @@ def _describe_restricted(guarantee: Guarantee) -> str:
     if promise is None:
         return ""
     if promise.kind == "ldp" or within == 0:
-        bound = f"epsilon at most {number(within)} (local DP)"
+        bound = f"epsilon at most {format_number(within)} (local DP)"
     else:
         bound = (
-            f"epsilon at most {number(within)} per unit of {promise.metric} distance"
-            f"{_format_plus(promise.additive, ', plus ')}, and at most {number(promise.ldp(within))} in all "
-            f"(diameter {number(promise.diameter, 5)})"
+            f"epsilon at most {format_number(within)} per unit of {promise.metric} distance"
+            f"{_format_plus(promise.additive, ', plus ')}, and at most "
+            f"{format_number(promise.compute_ldp(within))} in all "
+            f"(diameter {format_number(promise.diameter, 5)})"
         )
     return f" Between {promise.domain} only: {bound}."
 
@@ -784,23 +804,34 @@ def _describe_person(guarantee: Guarantee) -> str:
 
 
 def _describe_group(group: Group) -> str:
-    words = count(group.words, group.by if group.by in ("placeholder", "name", FIGURE) else "word")
-    if group.by == FIGURE:
-        most = f", at most {number(group.epsilon)}" if math.isfinite(group.epsilon) else ""
-        return f"{group.label} {_format_unit(group)}{', all dates alike' if group.unit == 'day' else most} ({words})"
+    words = format_count(
+        group.words, group.by if group.by in ("placeholder", "name", FIGURE_REPLACEMENT) else "word"
+    )
+    if group.by == FIGURE_REPLACEMENT:
+        cap = f", at most {format_number(group.epsilon)}" if math.isfinite(group.epsilon) else ""
+        return (
+            f"{group.label} "
+            f"{_format_unit(group)}{', all dates alike' if group.unit == 'day' else cap} ({words})"
+        )
     if group.by == "nothing":
         return f"{group.label} passes ({words})"
-    return f"{group.label} {'at most ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
+    return (
+        f"{group.label} {'at most ' if group.epsilon else ''}{format_number(group.epsilon)} "
+        f"({words})"
+    )
 
 
 def _describe_domain(guarantee: Guarantee) -> str:
-    passed = _describe_uncovered(guarantee)
+    uncovered = _describe_uncovered(guarantee)
     if not guarantee.protected:
-        return passed.strip() or "The text has no words."
+        return uncovered.strip() or "The text has no words."
     if guarantee.kind == "none":
         nothing = "Beyond that, nothing" if guarantee.restricted or guarantee.groups else "Nothing"
-        return f"{nothing} bounds what the output tells about the protected words.{passed}"
-    return f"This holds for any two texts with the same mask that differ in {guarantee.neighbours}.{passed}"
+        return f"{nothing} bounds what the output tells about the protected words.{uncovered}"
+    return (
+        "This holds for any two texts with the same mask that differ in "
+        f"{guarantee.neighbours}.{uncovered}"
+    )
 
 
 def _describe_uncovered(guarantee: Guarantee) -> str:
@@ -810,12 +841,17 @@ def _describe_uncovered(guarantee: Guarantee) -> str:
     """
     sentences = ""
     if public := guarantee.words - guarantee.covered:
-        sentences = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
-    bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
-    if _select_groups(guarantee, FIGURE):  # some figures have an infinite bound, and do not pass
-        bare = _count_words(_select_groups(guarantee, "nothing"))
-    if guarantee.claim.kind != "none" and bare:
-        sentences += f" {count(bare, 'more word')} {_note_bare(guarantee)}."
+        sentences = (
+            f" Not covered: {public:,} of {format_count(guarantee.words, 'word')}, passed because "
+            "they are public."
+        )
+    bare_count = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
+    if _select_groups(
+        guarantee, FIGURE_REPLACEMENT
+    ):  # some figures have an infinite bound, and do not pass
+        bare_count = _count_words(_select_groups(guarantee, "nothing"))
+    if guarantee.claim.kind != "none" and bare_count:
+        sentences += f" {format_count(bare_count, 'more word')} {_note_bare(guarantee)}."
     return sentences
 
 
@@ -825,11 +861,16 @@ def _describe_mask(guarantee: Guarantee) -> str:
         draws = "Nothing is drawn."
     elif guarantee.repeatable:
         draws = (
-            "No protection against anyone who knows the seed. The same seed gives the same release of the same texts "
-            "and options, and unrelated draws for others; statements of seeded releases do not add up."
+            "No protection against anyone who knows the seed. The same seed gives the same "
+            "release of the same texts "
+            "and options, and unrelated draws for others; statements of seeded releases do not "
+            "add up."
         )
     mask = ", ".join(guarantee.mask)
-    return f"The mask is released too, and nothing is claimed about it: {mask}. {_note_releases(guarantee)} {draws}"
+    return (
+        f"The mask is released too, and nothing is claimed about it: {mask}. "
+        f"{_note_releases(guarantee)} {draws}"
+    )
 
 
 def _note_releases(guarantee: Guarantee) -> str:
@@ -842,13 +883,18 @@ def _note_releases(guarantee: Guarantee) -> str:
         sentences = f"This is for {guarantee.releases:,} releases together"
     sentences += "." if guarantee.repeatable else "; repeated releases add up."
     if n := guarantee.drawn_before:
-        were, they = ("was", "it spends") if n == 1 else ("were", "they spend")
-        of = "of this subject" if guarantee.lasting else "of the session"
-        sentences += f" {n:,} of these words {were} drawn in an earlier release {of}: drawn once, {they} once."
+        verb, clause = ("was", "it spends") if n == 1 else ("were", "they spend")
+        owner = "of this subject" if guarantee.lasting else "of the session"
+        sentences += (
+            f" {n:,} of these words {verb} drawn in an earlier release {owner}: drawn once, "
+            f"{clause} once."
+        )
     if guarantee.lasting:
         sentences += (
-            " Each word keeps its draw in all sessions of this subject, for good (words.lasting), as in a random "
-            "table: all releases together spend epsilon once for each distinct word, and words can be told by how "
+            " Each word keeps its draw in all sessions of this subject, for good (words.lasting), "
+            "as in a random "
+            "table: all releases together spend epsilon once for each distinct word, and words "
+            "can be told by how "
             "often they occur and what they stand beside."
         )
     return sentences
@@ -866,7 +912,10 @@ def _write_formula(guarantee: Guarantee) -> list[str]:
         return [_PAIRS, f"  {_LOSS} <= epsilon_j   for every output y."]
     return [
         _PAIRS,
-        f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_format_plus(claim.additive)}   for every output y,",
+        (
+            f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_format_plus(claim.additive)}   for every output "
+            "y,"
+        ),
         f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
     ]
 
@@ -875,28 +924,35 @@ def _describe_values(guarantee: Guarantee) -> list[str]:
     """Describes the loss of the words, each and together."""
     if not guarantee.protected or guarantee.kind == "none":
         return []
-    spent, most = guarantee.epsilon_per_word, guarantee.claim.most
-    total = number(guarantee.total(spent))
-    everywhere = number(guarantee.total(guarantee.ldp_per_word))
+    spent, max_loss = guarantee.epsilon_per_word, guarantee.claim.most
+    total = format_number(guarantee.total(spent))
+    everywhere = format_number(guarantee.total(guarantee.ldp_per_word))
     lines = [
-        f"epsilon_j: {_format_range(spent.min(), spent.max())}, sum {total} over {_name_texts(guarantee.texts)}.",
-        f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
+        (
+            f"epsilon_j: {_format_range(spent.min(), spent.max())}, sum {total} over "
+            f"{_name_texts(guarantee.texts)}."
+        ),
+        (
+            f"Where two texts differ in several words, the bounds add up: {everywhere} where they "
+            "differ in all."
+        ),
     ]
-    if guarantee.kind == "metric" and math.isfinite(most):
+    if guarantee.kind == "metric" and math.isfinite(max_loss):
         lines.append(
-            f"The mechanism caps distances, so the bound for any two words is at most {number(most)}, "
+            "The mechanism caps distances, so the bound for any two words is at most "
+            f"{format_number(max_loss)}, "
             "whatever their distance."
         )
     return lines
 
 
 def _explain_restricted(guarantee: Guarantee, promise: Restricted) -> list[str]:
-    bound, ends = number(guarantee.within), "."
+    bound, mark = format_number(guarantee.within), "."
     if promise.kind == "metric":
-        bound, ends = f"{bound} * d(x_j, x'_j)", ","
+        bound, mark = f"{bound} * d(x_j, x'_j)", ","
     lines = [
         f"{_PAIRS[:-1]}, where x_j and x'_j are {promise.domain}:",
-        f"  {_LOSS} <= {bound}{_format_plus(promise.additive)}   for every output y{ends}",
+        f"  {_LOSS} <= {bound}{_format_plus(promise.additive)}   for every output y{mark}",
     ]
     if promise.kind == "metric":
         lines.append(
@@ -907,7 +963,10 @@ def _explain_restricted(guarantee: Guarantee, promise: Restricted) -> list[str]:
     return lines
 
 
-_PAIRS = "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:"
+_PAIRS = (
+    "For every fixed mask and any two texts x, x' consistent with it that differ only in "
+    "protected word j:"
+)
 _INPUTS = {
     "surrogate": "Inputs: any string; a word outside the table is first mapped to a row by a public function.",
     "placeholder": "Inputs: the table's words; a word outside the table becomes a placeholder, which the mask shows.",
@@ -925,7 +984,11 @@ _METRICS = {
 
 
 def _format_range(low: float, high: float) -> str:
-    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+    return (
+        format_number(low)
+        if format_number(low) == format_number(high)
+        else f"{format_number(low)} to {format_number(high)}"
+    )
 
 
 def _name_texts(n: int) -> str:
@@ -933,13 +996,13 @@ def _name_texts(n: int) -> str:
 
 
 def _format_plus(additive: float, sign: str = " + ") -> str:
-    return f"{sign}{number(additive)}" if additive else ""
+    return f"{sign}{format_number(additive)}" if additive else ""
 
 
-def _to_plain(value: object) -> object:
+def _convert_plain(value: object) -> object:
     """Converts a value for JSON: infinity becomes a string."""
     if isinstance(value, Mapping):
-        return {name: _to_plain(item) for name, item in value.items()}
+        return {name: _convert_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain(item) for item in value]
+        return [_convert_plain(item) for item in value]
     return "infinite" if isinstance(value, float) and math.isinf(value) else value

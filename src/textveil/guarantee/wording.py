@@ -13,7 +13,7 @@ from itertools import chain
 from textveil.text import Item, Kind, Released
 
 
-def number(value: float, digits: int = 4) -> str:
+def format_number(value: float, digits: int = 4) -> str:
     """Writes a bound for people, rounded up so that it still holds."""
     if not math.isfinite(value) or value == 0:
         return "infinite" if value > 0 else f"{value:g}"
@@ -23,7 +23,7 @@ def number(value: float, digits: int = 4) -> str:
 
 # ---- what was hidden in a prompt -----------------------------------------------------------------
 
-THINGS = {
+TYPE_NOUNS = {
     "PERSON": ("person", "persons"),
     "LOCATION": ("place", "places"),
     "ORGANIZATION": ("organization", "organizations"),
@@ -59,7 +59,7 @@ THINGS = {
 """Singular and plural nouns for the types of names and placeholders."""
 
 
-def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
+def describe_hidden(releases: Sequence[Released], earlier: int = 0) -> str:
     """Describes what was hidden in texts in one plain sentence.
 
     By type and number; it claims nothing about the rest.
@@ -74,33 +74,39 @@ def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
         earlier: the number of values found now that were sent unprotected earlier in the session.
     """
     if earlier:
-        passed = f"{earlier:,} names or numbers were sent earlier as they stand; from now on they are hidden."
+        sentence = (
+            f"{earlier:,} names or numbers were sent earlier as they stand; from now on they are "
+            "hidden."
+        )
         if earlier == 1:
-            passed = "1 name or number was sent earlier as it stands; from now on it is hidden."
-        return f"{hidden(releases)} {passed}"
+            sentence = "1 name or number was sent earlier as it stands; from now on it is hidden."
+        return f"{describe_hidden(releases)} {sentence}"
     items = list(chain.from_iterable(released.items for released in releases))
-    found = hidden_counts(releases)
+    counts = count_hidden(releases)
     dropped = sum(len(released.mask.dropped) for released in releases)
     casings = [released.mask.casing for released in releases]
-    rest = "in lower case" if None in casings else "unchanged"
-    if not found and not dropped:
+    state = "in lower case" if None in casings else "unchanged"
+    if not counts and not dropped:
         if not items:
             return "There were no words."
         texts, it = (("text is", "it"), ("texts are", "them"))[len(releases) > 1]
-        return f"Nothing was found to hide, so the {texts} {rest}; there may still be something private in {it}."
-    done = [f"{_list_replaced(found)} replaced{_note_chance(items)}"] * bool(found)
-    done += [f"{count(dropped, 'word')} left out"] * bool(dropped)
-    return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
+        return (
+            f"Nothing was found to hide, so the {texts} {state}; there may still be something "
+            f"private in {it}."
+        )
+    parts = [f"{_list_replaced(counts)} replaced{_note_chance(items)}"] * bool(counts)
+    parts += [f"{format_count(dropped, 'word')} left out"] * bool(dropped)
+    return f"{join_parts(parts)}; the rest is {state}, and nothing is claimed about it."
 
 
 def _list_replaced(counted: Counter[str]) -> str:
     """Lists the number of replaced things of each type.
 
-    In the order of `THINGS`, other types before words.
+    In the order of `TYPE_NOUNS`, other types before words.
     """
-    order = {type_: i for i, type_ in enumerate(THINGS)}
+    order = {type_: i for i, type_ in enumerate(TYPE_NOUNS)}
     types = sorted(counted, key=lambda type_: (order.get(type_, len(order) - 1), type_))
-    return listing([things(type_, counted[type_]) for type_ in types])
+    return join_parts([format_things(type_, counted[type_]) for type_ in types])
 
 
 def _note_chance(items: Sequence[Item]) -> str:
@@ -108,21 +114,23 @@ def _note_chance(items: Sequence[Item]) -> str:
 
     Empty where nothing was drawn.
     """
-    drawn = [item.group.partition(" ")[0] in THINGS for item in items if item.kind is Kind.WORD]
-    what = ["name" if all(drawn) else "word"] * bool(drawn)
-    what += ["figure"] * any(map(_is_moved, items))
-    return f" (a drawn {' or '.join(what)} may by chance be the original)" if what else ""
+    name_flags = [
+        item.group.partition(" ")[0] in TYPE_NOUNS for item in items if item.kind is Kind.WORD
+    ]
+    nouns = ["name" if all(name_flags) else "word"] * bool(name_flags)
+    nouns += ["figure"] * any(map(_is_moved, items))
+    return f" (a drawn {' or '.join(nouns)} may by chance be the original)" if nouns else ""
 
 
-def hidden_counts(releases: Sequence[Released]) -> Counter[str]:
+def count_hidden(releases: Sequence[Released]) -> Counter[str]:
     """Counts the hidden things of each type in texts.
 
-    Counted as in `hidden`.
+    Counted as in `describe_hidden`.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for released in releases:
-        found.update(_find_hidden(released))
-    return found
+        counts.update(_find_hidden(released))
+    return counts
 
 
 def _find_hidden(released: Released) -> Iterator[str]:
@@ -131,16 +139,16 @@ def _find_hidden(released: Released) -> Iterator[str]:
     "WORD" for words that are neither name nor identifier.
     """
     types = dict(released.mask.placeholders)
-    named = False  # whether the next word may belong to the name before it
+    in_name = False  # whether the next word may belong to the name before it
     for i, item in enumerate(released.items):
         if item.kind is Kind.VERBATIM:
-            named = named and item.text == "."  # as after an initial
+            in_name = in_name and item.text == "."  # as after an initial
             continue
         label, _, part = item.group.partition(" ")
-        type_ = types.get(i) or (label if label in THINGS or _is_moved(item) else "WORD")
-        if not (named and type_ == "PERSON"):
+        type_ = types.get(i) or (label if label in TYPE_NOUNS or _is_moved(item) else "WORD")
+        if not (in_name and type_ == "PERSON"):
             yield type_
-        named = label == type_ == "PERSON" and part != "family"
+        in_name = label == type_ == "PERSON" and part != "family"
 
 
 def _is_moved(item: Item) -> bool:
@@ -151,23 +159,23 @@ def _is_moved(item: Item) -> bool:
     return item.kind is Kind.NUMBER and item.group.isupper()
 
 
-def things(type_: str, n: int) -> str:
+def format_things(type_: str, n: int) -> str:
     """Writes a number of things of a type: "2 persons".
 
     "1 e-mail address"; "2 of type X" for other types.
     """
-    words = THINGS.get(type_)
+    words = TYPE_NOUNS.get(type_)
     return f"{n:,} of type {type_}" if words is None else f"{n:,} {words[n != 1]}"
 
 
 # ---- parts of sentences --------------------------------------------------------------------------
 
 
-def count(n: int, what: str) -> str:
+def format_count(n: int, noun: str) -> str:
     """Writes a number with its noun: "1 word", "2 words"."""
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def listing(parts: Sequence[str]) -> str:
+def join_parts(parts: Sequence[str]) -> str:
     """Joins some parts: "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""

@@ -14,9 +14,9 @@ from contextvars import ContextVar
 
 from textveil.errors import ConfigError
 
-__all__ = ["conversation", "current"]
+__all__ = ["conversation", "get_conversation"]
 
-_NAME: ContextVar[str | None] = ContextVar("textveil_conversation", default=None)
+_CONVERSATION: ContextVar[str | None] = ContextVar("textveil_conversation", default=None)
 
 
 @contextmanager
@@ -34,16 +34,16 @@ def conversation(name: str) -> Iterator[None]:
     """
     if not 0 < len(name) <= 200 or not name.isprintable():
         raise ConfigError("the name of a conversation must have 1 to 200 printable characters")
-    token = _NAME.set(name)
+    token = _CONVERSATION.set(name)
     try:
         yield
     finally:
-        _NAME.reset(token)
+        _CONVERSATION.reset(token)
 
 
-def current() -> str | None:
+def get_conversation() -> str | None:
     """Returns the name of the caller's conversation.
 
     None outside of all.
     """
-    return _NAME.get()
+    return _CONVERSATION.get()

@@ -9,12 +9,12 @@ Not here: how a row is drawn once (`releases`), and runs over files (`corpus`).
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import InputError, TextveilError
-from textveil.integrations.releases import TableRelease, check_columns, holds_text, listed
+from textveil.integrations.releases import TableRelease, check_columns, has_text, normalize_names
 from textveil.pipeline import Privatizer, Protector
 
-with needed():
+with explain_missing():
     from data_juicer.ops.base_op import OPERATORS, Mapper
 
 __all__ = ["TextveilMapper"]
@@ -53,7 +53,7 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         super().__init__(**options | {"skip_op_error": False})
-        self._release, self._id, self._keep = TableRelease(privatizer), id, listed(keep)
+        self._release, self._id, self._keep = TableRelease(privatizer), id, normalize_names(keep)
 
     def process_batched(self, samples: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the rows of a batch with released texts.
@@ -63,10 +63,12 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
                 ConfigError: an id comes twice, or the release is finished.
         """
         rows = {name: samples[name] for name in samples}
-        with_text = [name for name, column in rows.items() if holds_text(column)]
-        check_columns(list(rows), with_text, [self.text_key], [self._id, *self._keep])
-        drawn = self._release.draw(rows[self.text_key], rows[self._id], self.text_key)
-        return rows | {self.text_key: [None if each is None else each.text for each in drawn]}
+        text_columns = [name for name, column in rows.items() if has_text(column)]
+        check_columns(list(rows), text_columns, [self.text_key], [self._id, *self._keep])
+        results = self._release.draw(rows[self.text_key], rows[self._id], self.text_key)
+        return rows | {
+            self.text_key: [None if result is None else result.text for result in results]
+        }
 
     def run(self, dataset: Any, **options: Any) -> Any:
         """Returns the dataset with released texts.

@@ -16,13 +16,13 @@ from textveil.guarantee import Guarantee, condense, summarize
 from textveil.integrations.releases import (
     TableRelease,
     check_columns,
-    holds_text,
-    listed,
-    statement,
+    has_text,
+    merge_statements,
+    normalize_names,
 )
 from textveil.pipeline import Privatizer, Protector, Result
 
-__all__ = ["DatasetRelease", "privatize", "statement_of"]
+__all__ = ["DatasetRelease", "privatize", "read_statement"]
 
 
 def privatize(
@@ -43,14 +43,14 @@ def privatize(
             take the rows' numbers, with `map(..., with_indices=True)`.
         keep: columns with text that stay as they are. All others with text are refused.
         statement: a new column for the statement of each batch, in the first of its rows; see
-            `statement_of`.
+            `read_statement`.
         key: for tests only: 32 bytes from which the draws follow.
 
     Raises:
         ConfigError: options are wrong.
     """
     return DatasetRelease(
-        privatizer, listed(columns), id=id, keep=tuple(keep), statement=statement, key=key
+        privatizer, normalize_names(columns), id=id, keep=tuple(keep), statement=statement, key=key
     )
 
 
@@ -73,18 +73,19 @@ class DatasetRelease(TableRelease):
     ) -> None:
         if not columns or len(set(columns)) < len(columns) or {id, *keep} & set(columns):
             raise ConfigError(
-                "columns must name one or more, each once, and none of them is the id or stays, got "
+                "columns must name one or more, each once, and none of them is the id or stays, "
+                "got "
                 f"{', '.join(map(quote, columns)) or 'none'}"
             )
         self._columns, self._id, self._keep, self._statement = columns, id, keep, statement
         super().__init__(privatizer, key=key)
 
-    def _state(self) -> tuple[Any, ...]:
-        return *super()._state(), self._columns, self._id, self._keep, self._statement
+    def _dump_state(self) -> tuple[Any, ...]:
+        return *super()._dump_state(), self._columns, self._id, self._keep, self._statement
 
     @classmethod
-    def _from_state(cls, state: tuple[Any, ...]) -> Self:
-        result = super()._from_state(state)
+    def _load_state(cls, state: tuple[Any, ...]) -> Self:
+        result = super()._load_state(state)
         result._columns, result._id, result._keep, result._statement = state[4:]
         return result
 
@@ -92,7 +93,8 @@ class DatasetRelease(TableRelease):
         ids = indices if self._id is None else batch[self._id]
         if ids is None:
             raise InputError(
-                "every row of a release needs an id: name its column, privatize(..., id='id'), or give the numbers of "
+                "every row of a release needs an id: name its column, privatize(..., id='id'), or "
+                "give the numbers of "
                 "rows, map(..., batched=True, with_indices=True)"
             )
         return cast(Sequence[Any], ids)
@@ -107,34 +109,37 @@ class DatasetRelease(TableRelease):
         """
         if not all(map(_is_column, batch.values())):
             raise InputError("rows are released in batches: map(..., batched=True)")
-        others = (*self._keep, *([] if self._id is None else [self._id]))
-        with_text = [name for name, column in batch.items() if holds_text(column)]
-        check_columns(list(batch), with_text, self._columns, others)
+        allowed = (*self._keep, *([] if self._id is None else [self._id]))
+        text_columns = [name for name, column in batch.items() if has_text(column)]
+        check_columns(list(batch), text_columns, self._columns, allowed)
         ids = self._read_ids(batch, indices)
-        drawn = {name: self.draw(batch[name], ids, name) for name in self._columns}
-        made: dict[str, Any] = {name: list(map(_get_text, found)) for name, found in drawn.items()}
+        results = {name: self.draw(batch[name], ids, name) for name in self._columns}
+        columns: dict[str, Any] = {
+            name: list(map(_get_text, releases)) for name, releases in results.items()
+        }
         if self._statement is not None:
             if self._statement in batch:
                 raise InputError(
-                    f"there is a column {self._statement!r} already: give the statements another name"
+                    f"there is a column {self._statement!r} already: give the statements another "
+                    "name"
                 )
-            said = statement(list(chain.from_iterable(drawn.values())))
-            made[self._statement] = [None] * len(ids)
-            if said is not None:
-                made[self._statement][0] = json.dumps(said.pack())
-        return made
+            combined = merge_statements(list(chain.from_iterable(results.values())))
+            columns[self._statement] = [None] * len(ids)
+            if combined is not None:
+                columns[self._statement][0] = json.dumps(combined.pack())
+        return columns
 
 
-def statement_of(statements: Iterable[str | None]) -> Guarantee:
+def read_statement(statements: Iterable[str | None]) -> Guarantee:
     """Combines the statements in the column `statement`.
 
     Raises:
         InputError: the column has none.
     """
-    several = [Guarantee.unpack(json.loads(each)) for each in statements if each is not None]
-    if not several:
+    guarantees = [Guarantee.unpack(json.loads(entry)) for entry in statements if entry is not None]
+    if not guarantees:
         raise InputError("the column has no statement: name it in privatize(..., statement=...)")
-    return condense(summarize(several))
+    return condense(summarize(guarantees))
 
 
 def _is_column(value: object) -> bool:

@@ -10,18 +10,18 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import InputError, TextveilError
-from textveil.integrations.releases import TableRelease, check_metadata, listed
+from textveil.integrations.releases import TableRelease, check_metadata, normalize_names
 from textveil.pipeline import Privatizer, Protector
 
-with needed():
+with explain_missing():
     from datatrove.data import Document
     from datatrove.pipeline.base import PipelineStep
 
 __all__ = ["DocumentRelease"]
 
-BATCH = 256
+BATCH_SIZE = 256
 """The number of documents that are drawn together."""
 
 
@@ -54,7 +54,7 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
         key: bytes | None = None,
     ) -> None:
         super().__init__()
-        self._release, self._keep = TableRelease(privatizer, key=key), listed(keep)
+        self._release, self._keep = TableRelease(privatizer, key=key), normalize_names(keep)
 
     def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         """Yields the released documents, in their order.
@@ -64,7 +64,7 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
                 ConfigError: an id comes twice, or the release is finished.
         """
         documents = iter(data or ())
-        while batch := list(islice(documents, BATCH)):
+        while batch := list(islice(documents, BATCH_SIZE)):
             with self.track_time("batch"):
                 failure = self._draw(batch)
             # raised here, where no line has a text: datatrove logs what lines have
@@ -80,9 +80,9 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
             for document in batch:
                 self._check(document)
             results = self._release.draw(
-                [each.text for each in batch], [each.id for each in batch], "text"
+                [item.text for item in batch], [item.id for item in batch], "text"
             )
-            texts = [None if each is None else each.text for each in results]
+            texts = [None if item is None else item.text for item in results]
         except TextveilError as error:
             return error.with_traceback(None)
         except Exception as error:

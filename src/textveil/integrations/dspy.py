@@ -11,26 +11,26 @@ import asyncio
 import json
 from typing import Any, NoReturn
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError
 from textveil.gateway import ChatGuard, GuardedRequest
-from textveil.gateway.inprocess import host, plain
-from textveil.gateway.leaves import Act, each, record, whole
-from textveil.gateway.protocols.chat import MESSAGE, SAID
-from textveil.integrations import current
+from textveil.gateway.inprocess import build_operation, split_settings
+from textveil.gateway.protocols.chat import ANSWER_MESSAGE, MESSAGE
+from textveil.gateway.protocols.field_rules import Act, any_value, array, record
+from textveil.integrations import get_conversation
 
-with needed():
+with explain_missing():
     from dspy import Adapter, BaseLM, ChatAdapter
     from dspy.clients._deprecation import adapter_message_call
 
 __all__ = ["ProtectedLM", "TextveilAdapter"]
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
-DSPY = host(
+DSPY = build_operation(
     "dspy",
-    request=record(messages=each(MESSAGE), settings=whole(Act.SCHEMA)),
-    answer=SAID,
+    request=record(messages=array(MESSAGE), settings=any_value(Act.SCHEMA)),
+    answer=ANSWER_MESSAGE,
     message=MESSAGE,
 )
 
@@ -53,17 +53,19 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
 
     def __call__(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
         """Returns the restored outputs for a prompt or messages."""
-        begun, sent, options = self._begin(prompt, messages, kwargs)
-        with adapter_message_call(self.inner, sent):
-            came = self.inner(messages=sent, **options)
-        return _restore(begun, came)
+        request, model_messages, options = self._protect_request(prompt, messages, kwargs)
+        with adapter_message_call(self.inner, model_messages):
+            outputs = self.inner(messages=model_messages, **options)
+        return _restore(request, outputs)
 
     async def acall(self, prompt: Any = None, *, messages: Any = None, **kwargs: Any) -> list[Any]:
         """Returns the restored outputs, in an event loop."""
-        begun, sent, options = await asyncio.to_thread(self._begin, prompt, messages, kwargs)
-        with adapter_message_call(self.inner, sent):
-            came = await self.inner.acall(messages=sent, **options)
-        return await asyncio.to_thread(_restore, begun, came)
+        request, model_messages, options = await asyncio.to_thread(
+            self._protect_request, prompt, messages, kwargs
+        )
+        with adapter_message_call(self.inner, model_messages):
+            outputs = await self.inner.acall(messages=model_messages, **options)
+        return await asyncio.to_thread(_restore, request, outputs)
 
     def copy(self, **kwargs: Any) -> "ProtectedLM":
         """Returns a protected copy of the inner model.
@@ -78,7 +80,8 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
         A program that is loaded again would ask a model that is not protected.
         """
         raise ConfigError(
-            "a program is saved without a ProtectedLM: set it with dspy.configure(lm=...), not for one predictor"
+            "a program is saved without a ProtectedLM: set it with dspy.configure(lm=...), not "
+            "for one predictor"
         )
 
     @property
@@ -104,59 +107,69 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"ProtectedLM({self.model!r}, {self._guard!r})"
 
-    def _begin(
-        self, prompt: Any, messages: Any, kwargs: Body
-    ) -> tuple[GuardedRequest, list[Body], Body]:
+    def _protect_request(
+        self, prompt: Any, messages: Any, kwargs: JsonObject
+    ) -> tuple[GuardedRequest, list[JsonObject], JsonObject]:
         """Begins a request, and returns it with released messages and settings."""
         if messages is None:
             if not isinstance(prompt, str):
                 raise InputError("give a prompt as text, or messages as dictionaries")
             messages = [{"role": "user", "content": prompt}]
-        if not all(isinstance(own, dict) and isinstance(own.get("role"), str) for own in messages):
+        if not all(
+            isinstance(message, dict) and isinstance(message.get("role"), str)
+            for message in messages
+        ):
             raise InputError("messages must be dictionaries with a role")
-        settings, passed = plain(kwargs)
+        settings, passed = split_settings(kwargs)
         body = {"messages": list(messages), "settings": settings}
-        begun = self._guard.begin(DSPY, body, current())
-        return begun, begun.sent["messages"], {**passed, **(begun.sent.get("settings") or {})}
+        request = self._guard.protect(DSPY, body, get_conversation())
+        return (
+            request,
+            request.released_body["messages"],
+            {**passed, **(request.released_body.get("settings") or {})},
+        )
 
 
-def _restore(begun: GuardedRequest, came: Any) -> list[Any]:
+def _restore(request: GuardedRequest, outputs: Any) -> list[Any]:
     """Restores the outputs, and keeps what became of them."""
-    if not isinstance(came, list):
+    if not isinstance(outputs, list):
         raise InputError("the inner model must give a list of outputs")
-    result = [_restore_output(begun, own) for own in came]
-    begun.answered(
-        [(_to_message(own), _to_message(new)) for own, new in zip(came, result, strict=True)]
+    result = [_restore_output(request, output) for output in outputs]
+    request.remember_answer(
+        [
+            (_build_message(output), _build_message(new))
+            for output, new in zip(outputs, result, strict=True)
+        ]
     )
     return result
 
 
-def _restore_output(begun: GuardedRequest, came: Any) -> Any:
-    if isinstance(came, str):
-        return _restore_text(begun, came)
-    if not isinstance(came, dict):
-        return came
-    result = dict(came)
+def _restore_output(request: GuardedRequest, output: Any) -> Any:
+    if isinstance(output, str):
+        return _restore_text(request, output)
+    if not isinstance(output, dict):
+        return output
+    result = dict(output)
     result.pop("logprobs", None)
     for name, value in result.items():
         if isinstance(value, str):
-            result[name] = _restore_text(begun, value)
+            result[name] = _restore_text(request, value)
         elif name == "tool_calls" and value:
-            calls = [own if isinstance(own, dict) else own.model_dump() for own in value]
-            result[name] = begun.restored({"tool_calls": calls})["tool_calls"]
+            calls = [call if isinstance(call, dict) else call.model_dump() for call in value]
+            result[name] = request.restore({"tool_calls": calls})["tool_calls"]
     return result
 
 
-def _restore_text(begun: GuardedRequest, came: str) -> str:
+def _restore_text(request: GuardedRequest, text: str) -> str:
     """Restores a text; originals in JSON are escaped."""
     try:
-        is_json = isinstance(json.loads(came), dict | list)
+        is_json = isinstance(json.loads(text), dict | list)
     except ValueError:
         is_json = False
-    return begun.restoring.text(came, Act.ARGUMENTS if is_json else Act.PROTECT)
+    return request.restorer.restore_text(text, Act.ARGUMENTS if is_json else Act.PROTECT)
 
 
-def _to_message(output: Any) -> Body:
+def _build_message(output: Any) -> JsonObject:
     """Converts an output to a message."""
     text = (
         output
@@ -186,23 +199,34 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
         self._inner, self._guard = inner or ChatAdapter(), guard or ChatGuard()
         if _has_unprotected(self._inner):
             raise ConfigError(
-                "the inner adapter holds a model that would see originals: give it a ProtectedLM instead"
+                "the inner adapter holds a model that would see originals: give it a ProtectedLM "
+                "instead"
             )
         super().__init__(callbacks=self._inner.callbacks)
 
     def __call__(
-        self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
+        self,
+        lm: BaseLM,
+        lm_kwargs: JsonObject,
+        signature: Any,
+        demos: list[JsonObject],
+        inputs: JsonObject,
     ) -> Any:
         """Calls the inner adapter with a protected model."""
         return self._inner(self._protect(lm), lm_kwargs, signature, demos, inputs)
 
     async def acall(
-        self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
+        self,
+        lm: BaseLM,
+        lm_kwargs: JsonObject,
+        signature: Any,
+        demos: list[JsonObject],
+        inputs: JsonObject,
     ) -> Any:
         """Calls the inner adapter with a protected model, asynchronously."""
         return await self._inner.acall(self._protect(lm), lm_kwargs, signature, demos, inputs)
 
-    def format(self, signature: Any, demos: list[Body], inputs: Body) -> Any:
+    def format(self, signature: Any, demos: list[JsonObject], inputs: JsonObject) -> Any:
         """Returns the inner adapter's messages, with the originals.
 
         Whoever asks for them sends them himself.
@@ -222,10 +246,10 @@ def _has_unprotected(adapter: Adapter) -> bool:
 
     Itself, or in an adapter inside it.
     """
-    held = list(vars(adapter).values())
+    parts = list(vars(adapter).values())
     return any(
-        _has_unprotected(each)
-        if isinstance(each, Adapter)
-        else isinstance(each, BaseLM) and not isinstance(each, ProtectedLM)
-        for each in held
+        _has_unprotected(part)
+        if isinstance(part, Adapter)
+        else isinstance(part, BaseLM) and not isinstance(part, ProtectedLM)
+        for part in parts
     )

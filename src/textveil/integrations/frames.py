@@ -12,10 +12,10 @@ from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Guarantee
 from textveil.integrations.releases import (
     check_columns,
-    holds_text,
-    listed,
-    privatizer_of,
-    statement,
+    has_text,
+    merge_statements,
+    normalize_names,
+    resolve_privatizer,
 )
 from textveil.pipeline import Privatizer, Protector, Result
 
@@ -54,12 +54,12 @@ def privatize(
         InputError: a column holds text and is not named, or what it has is no text. ConfigError: it
             is no frame.
     """
-    wanted, kept, veil = listed(columns), tuple(keep), privatizer_of(privatizer)
+    names, allowed, veil = normalize_names(columns), tuple(keep), resolve_privatizer(privatizer)
     library = type(frame).__module__.partition(".")[0]
     if library == "polars":
-        return _release_polars(frame, veil, wanted, kept)
+        return _release_polars(frame, veil, names, allowed)
     if library == "pandas":
-        return _release_pandas(frame, veil, wanted, kept)
+        return _release_pandas(frame, veil, names, allowed)
     raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
 
 
@@ -71,10 +71,10 @@ def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None
     """
     if not frame.columns.is_unique:
         raise InputError("the names of columns must differ")
-    texts = [name for name in frame.columns if holds_text(frame[name].dropna())]
-    levels = _name_levels(frame.index)
+    texts = [name for name in frame.columns if has_text(frame[name].dropna())]
+    levels = _list_levels(frame.index)
     for name, level in zip(levels, range(frame.index.nlevels), strict=True):
-        if not holds_text(frame.index.get_level_values(level).dropna()):
+        if not has_text(frame.index.get_level_values(level).dropna()):
             continue
         if levels.count(name) > 1 or name in frame.columns:
             raise InputError(
@@ -84,7 +84,7 @@ def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None
     check_columns([*frame.columns, *levels], texts, columns, keep)
 
 
-def texts_of(column: Any) -> list[Any]:
+def list_texts(column: Any) -> list[Any]:
     """Returns the values of a pandas column, None for missing ones."""
     import pandas
 
@@ -100,22 +100,24 @@ def _release_pandas(
     import pandas
 
     check_frame(frame, columns, keep)
-    made, results = frame.copy(), list[Result | None]()
+    new_frame, results = frame.copy(), list[Result | None]()
     # of the original
-    made.attrs, made.columns = (
+    new_frame.attrs, new_frame.columns = (
         {},
         frame.columns.set_names([None] * frame.columns.nlevels),
     )
     for name in columns:
-        drawn = _draw(veil, name, texts_of(frame[name]))
-        made[name] = pandas.Series(
-            [None if each is None else each.text for each in drawn], index=frame.index, dtype="str"
+        column_results = _draw(veil, name, list_texts(frame[name]))
+        new_frame[name] = pandas.Series(
+            [None if result is None else result.text for result in column_results],
+            index=frame.index,
+            dtype="str",
         )
-        results += drawn
-    return made, statement(results)
+        results += column_results
+    return new_frame, merge_statements(results)
 
 
-def _name_levels(index: Any) -> list[Any]:
+def _list_levels(index: Any) -> list[Any]:
     """Returns the names of an index.
 
     Those that pandas gives to nameless ones, where it makes columns of them.
@@ -130,15 +132,15 @@ def _release_polars(
 ) -> tuple[Any, Guarantee | None]:
     import polars
 
-    texts = [name for name in frame.columns if holds_text(frame[name].to_list())]
+    texts = [name for name in frame.columns if has_text(frame[name].to_list())]
     check_columns(frame.columns, texts, columns, keep)
-    made, results = list[Any](), list[Result | None]()
+    new_columns, results = list[Any](), list[Result | None]()
     for name in columns:
-        drawn = _draw(veil, name, frame[name].to_list())
-        released = [None if each is None else each.text for each in drawn]
-        made.append(polars.Series(name, released, dtype=polars.String))
-        results += drawn
-    return frame.with_columns(made), statement(results)
+        column_results = _draw(veil, name, frame[name].to_list())
+        released = [None if result is None else result.text for result in column_results]
+        new_columns.append(polars.Series(name, released, dtype=polars.String))
+        results += column_results
+    return frame.with_columns(new_columns), merge_statements(results)
 
 
 def _draw(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | None]:

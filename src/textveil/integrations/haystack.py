@@ -5,7 +5,7 @@ The generator sees released text only.
 In: chat messages, tools, documents. Out: replies and tool calls with the originals; released
 documents.
 Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
-(`gateway.leaves`).
+(`gateway.protocols.field_rules`).
 """
 
 import asyncio
@@ -14,16 +14,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError
 from textveil.gateway import ChatGuard, GuardedRequest
-from textveil.gateway.inprocess import host, plain
-from textveil.gateway.leaves import ID, NAME, NUMBER, Act, each, either, record, text, whole
-from textveil.integrations import current
-from textveil.integrations.releases import check_metadata, listed, privatizer_of
+from textveil.gateway.inprocess import build_operation, split_settings
+from textveil.gateway.protocols.field_rules import (
+    API_NAME,
+    ID,
+    NUMBER,
+    Act,
+    any_value,
+    array,
+    record,
+    text,
+    union,
+)
+from textveil.integrations import get_conversation
+from textveil.integrations.releases import check_metadata, normalize_names, resolve_privatizer
 from textveil.pipeline import Privatizer
 
-with needed():
+with explain_missing():
     from haystack import Document, component, default_from_dict, default_to_dict
     from haystack.core.serialization import component_to_dict
     from haystack.dataclasses import ChatMessage, StreamingChunk
@@ -32,15 +42,15 @@ with needed():
 
 __all__ = ["DocumentPrivatizer", "ProtectedChatGenerator"]
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
 PROTECTED = text()
-OBJECT = whole(Act.OBJECT)
-MEDIA = whole(Act.MEDIA)
-DROPPED = whole(Act.DROP)
-PASSED = whole(Act.PASS)
-CALL = record(tool_name=NAME, arguments=OBJECT, id=ID, extra=DROPPED)
-RESULT = either(PROTECTED, each(record(text=PROTECTED, image=MEDIA, file=MEDIA)))
+OBJECT = any_value(Act.OBJECT)
+MEDIA = any_value(Act.MEDIA)
+DROPPED = any_value(Act.DROP)
+PASSED = any_value(Act.PASS)
+CALL = record(tool_name=API_NAME, arguments=OBJECT, id=ID, extra=DROPPED)
+RESULT = union(PROTECTED, array(record(text=PROTECTED, image=MEDIA, file=MEDIA)))
 PART = record(
     text=PROTECTED,
     tool_call=CALL,
@@ -49,20 +59,20 @@ PART = record(
     image=MEDIA,
     file=MEDIA,
 )
-MESSAGE = record(role=ID, meta=DROPPED, name=text(Act.LABEL), content=each(PART))
+MESSAGE = record(role=ID, meta=DROPPED, name=text(Act.LABEL), content=array(PART))
 """The rule for a message, as Haystack writes it.
 
 Its metadata is for the program, and is not sent.
 """
-SAID_CALL = record(tool_name=PASSED, arguments=OBJECT, id=PASSED, extra=PASSED)
-SAID = record(
+REPLY_CALL = record(tool_name=PASSED, arguments=OBJECT, id=PASSED, extra=PASSED)
+REPLY = record(
     role=PASSED,
     meta=PASSED,
     name=PASSED,
-    content=each(
+    content=array(
         record(
             text=PROTECTED,
-            tool_call=SAID_CALL,
+            tool_call=REPLY_CALL,
             reasoning=record(reasoning_text=PROTECTED, extra=PASSED),
         )
     ),
@@ -71,11 +81,11 @@ SAID = record(
 
 Any other field is restored as text (`Act.UNKNOWN`).
 """
-SETTINGS = record(generation=whole(Act.SCHEMA), tools=whole(Act.SCHEMA))
-HAYSTACK = host(
+SETTINGS = record(generation=any_value(Act.SCHEMA), tools=any_value(Act.SCHEMA))
+HAYSTACK = build_operation(
     "haystack",
-    request=record(messages=each(MESSAGE), settings=SETTINGS),
-    answer=SAID,
+    request=record(messages=array(MESSAGE), settings=SETTINGS),
+    answer=REPLY,
     message=MESSAGE,
 )
 
@@ -96,23 +106,23 @@ class ProtectedChatGenerator:
         self.generator = generator
         self._guard = guard or ChatGuard()
 
-    def to_dict(self) -> Body:
+    def to_dict(self) -> JsonObject:
         """Returns the component as data for a pipeline's file.
 
         Hidden values are not in it.
         """
         inner = component_to_dict(self.generator, name="generator")
-        made: Body = default_to_dict(self, generator=inner, guard=self._guard.options())
-        return made
+        data: JsonObject = default_to_dict(self, generator=inner, guard=self._guard.dump_options())
+        return data
 
     @classmethod
-    def from_dict(cls, data: Body) -> "ProtectedChatGenerator":
+    def from_dict(cls, data: JsonObject) -> "ProtectedChatGenerator":
         """Reads the component from a pipeline's file."""
-        given = data["init_parameters"]
-        deserialize_component_inplace(given, key="generator")
-        given["guard"] = ChatGuard(**given["guard"])
-        made: ProtectedChatGenerator = default_from_dict(cls, data)
-        return made
+        parameters = data["init_parameters"]
+        deserialize_component_inplace(parameters, key="generator")
+        parameters["guard"] = ChatGuard(**parameters["guard"])
+        result: ProtectedChatGenerator = default_from_dict(cls, data)
+        return result
 
     def warm_up(self) -> None:
         """Warms up the inner generator."""
@@ -138,20 +148,20 @@ class ProtectedChatGenerator:
             tools: that may be called.
             conversation: its name; else that of `textveil.integrations.conversation`, or none.
         """
-        begun, given = self._begun(messages, generation_kwargs, tools, conversation)
+        request, arguments = self._protect_request(messages, generation_kwargs, tools, conversation)
         callback: Any = streaming_callback or getattr(self.generator, "streaming_callback", None)
-        pieces = _Chunks(begun)
+        pieces = _ChunkRestorer(request)
 
-        def restored(chunk: StreamingChunk) -> None:
-            for made in pieces.feed(chunk):
-                callback(made)
+        def send_piece(chunk: StreamingChunk) -> None:
+            for piece in pieces.feed(chunk):
+                callback(piece)
 
         if callback is not None:
-            given["streaming_callback"] = restored
-        replies = self.generator.run(**given)["replies"]
-        for made in [] if callback is None else pieces.close():
-            callback(made)
-        return {"replies": _restore(begun, replies)}
+            arguments["streaming_callback"] = send_piece
+        replies = self.generator.run(**arguments)["replies"]
+        for piece in [] if callback is None else pieces.close():
+            callback(piece)
+        return {"replies": _restore(request, replies)}
 
     @component.output_types(replies=list[ChatMessage])
     async def run_async(
@@ -164,80 +174,82 @@ class ProtectedChatGenerator:
         conversation: str | None = None,
     ) -> dict[str, list[ChatMessage]]:
         """Returns the restored replies, in an event loop."""
-        begun, given = await asyncio.to_thread(
-            self._begun, messages, generation_kwargs, tools, conversation
+        request, arguments = await asyncio.to_thread(
+            self._protect_request, messages, generation_kwargs, tools, conversation
         )
         callback: Any = streaming_callback or getattr(self.generator, "streaming_callback", None)
-        pieces = _Chunks(begun)
+        pieces = _ChunkRestorer(request)
 
-        async def restored(chunk: StreamingChunk) -> None:
-            for made in pieces.feed(chunk):
-                await callback(made)
+        async def send_piece(chunk: StreamingChunk) -> None:
+            for piece in pieces.feed(chunk):
+                await callback(piece)
 
         if callback is not None:
-            given["streaming_callback"] = restored
+            arguments["streaming_callback"] = send_piece
         if hasattr(self.generator, "run_async"):
-            came = await self.generator.run_async(**given)
+            output = await self.generator.run_async(**arguments)
         else:
-            came = await asyncio.to_thread(self.generator.run, **given)
-        for made in [] if callback is None else pieces.close():
-            await callback(made)
-        return {"replies": await asyncio.to_thread(_restore, begun, came["replies"])}
+            output = await asyncio.to_thread(self.generator.run, **arguments)
+        for piece in [] if callback is None else pieces.close():
+            await callback(piece)
+        return {"replies": await asyncio.to_thread(_restore, request, output["replies"])}
 
-    def _begun(
+    def _protect_request(
         self,
         messages: list[ChatMessage] | str,
-        settings: Body | None,
+        settings: JsonObject | None,
         tools: Any,
         conversation: str | None,
-    ) -> tuple[GuardedRequest, Body]:
+    ) -> tuple[GuardedRequest, JsonObject]:
         """Begins a request, and returns it with the inner generator's arguments."""
         if isinstance(messages, str):
             messages = [ChatMessage.from_user(messages)]
-        own = list(flatten_tools_or_toolsets(tools or getattr(self.generator, "tools", None)))
+        all_tools = list(flatten_tools_or_toolsets(tools or getattr(self.generator, "tools", None)))
         described = [
-            {"description": each.description, "parameters": each.parameters} for each in own
+            {"description": item.description, "parameters": item.parameters} for item in all_tools
         ]
-        data, passed = plain(settings or {})
+        data, passed = split_settings(settings or {})
         body = {
-            "messages": [each.to_dict() for each in messages],
+            "messages": [item.to_dict() for item in messages],
             "settings": {"generation": data, "tools": described or None},
         }
-        begun = self._guard.begin(HAYSTACK, body, conversation or current())
-        made = begun.sent.get("settings") or {}
-        given: Body = {"messages": [_build_message(each) for each in begun.sent["messages"]]}
+        request = self._guard.protect(HAYSTACK, body, conversation or get_conversation())
+        new_settings = request.released_body.get("settings") or {}
+        arguments: JsonObject = {
+            "messages": [_build_message(item) for item in request.released_body["messages"]]
+        }
         if settings is not None:
-            given["generation_kwargs"] = {**passed, **(made.get("generation") or {})}
-        if own:
-            given["tools"] = [
-                _describe_tool(*both) for both in zip(own, made["tools"], strict=True)
+            arguments["generation_kwargs"] = {**passed, **(new_settings.get("generation") or {})}
+        if all_tools:
+            arguments["tools"] = [
+                _describe_tool(*pair) for pair in zip(all_tools, new_settings["tools"], strict=True)
             ]
-        return begun, given
+        return request, arguments
 
 
-def _build_message(own: Body) -> ChatMessage:
-    result: ChatMessage = ChatMessage.from_dict({"meta": {}, "name": None, **own})
+def _build_message(data: JsonObject) -> ChatMessage:
+    result: ChatMessage = ChatMessage.from_dict({"meta": {}, "name": None, **data})
     return result
 
 
-def _describe_tool(tool: Any, said: Body) -> Any:
+def _describe_tool(tool: Any, description: JsonObject) -> Any:
     """Copies a tool with its released description."""
     result = copy.copy(tool)
-    result.description, result.parameters = said["description"], said["parameters"]
+    result.description, result.parameters = description["description"], description["parameters"]
     return result
 
 
-def _restore(begun: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMessage]:
-    pairs = [(own, begun.restored(own)) for own in (each.to_dict() for each in replies)]
-    begun.answered(pairs)
-    return [_build_message(made) for _, made in pairs]
+def _restore(request: GuardedRequest, replies: list[ChatMessage]) -> list[ChatMessage]:
+    pairs = [(data, request.restore(data)) for data in (reply.to_dict() for reply in replies)]
+    request.remember_answer(pairs)
+    return [_build_message(restored) for _, restored in pairs]
 
 
-class _Chunks:
+class _ChunkRestorer:
     """A streamed reply, restored piece by piece."""
 
-    def __init__(self, begun: GuardedRequest) -> None:
-        self._restoring = begun.restoring
+    def __init__(self, request: GuardedRequest) -> None:
+        self._restorer = request.restorer
         self._last: dict[Any, StreamingChunk] = {}
 
     def feed(self, chunk: StreamingChunk) -> Iterator[StreamingChunk]:
@@ -245,54 +257,54 @@ class _Chunks:
 
         Before the last piece, all that was held back.
         """
-        made = chunk
+        result = chunk
         if chunk.content:
-            made = replace(made, content=self._restore_piece("text", chunk, chunk.content))
+            result = replace(result, content=self._restore_piece("text", chunk, chunk.content))
         if chunk.reasoning is not None:
-            said = self._restore_piece("reasoning", chunk, chunk.reasoning.reasoning_text)
-            made = replace(made, reasoning=replace(chunk.reasoning, reasoning_text=said))
+            reasoning = self._restore_piece("reasoning", chunk, chunk.reasoning.reasoning_text)
+            result = replace(result, reasoning=replace(chunk.reasoning, reasoning_text=reasoning))
         if chunk.tool_calls:
             calls = [
                 replace(
-                    each,
-                    arguments=self._restore_piece(each.index, chunk, each.arguments, Act.ARGUMENTS),
+                    call,
+                    arguments=self._restore_piece(call.index, chunk, call.arguments, Act.ARGUMENTS),
                 )
-                if each.arguments
-                else each
-                for each in chunk.tool_calls
+                if call.arguments
+                else call
+                for call in chunk.tool_calls
             ]
-            made = replace(made, tool_calls=calls)
+            result = replace(result, tool_calls=calls)
         if chunk.finish_reason is not None:
-            yield replace(made, finish_reason=None)
+            yield replace(result, finish_reason=None)
             yield from self.close()
-            made = replace(made, content="", tool_calls=None, reasoning=None)
-        yield made
+            result = replace(result, content="", tool_calls=None, reasoning=None)
+        yield result
 
     def close(self) -> Iterator[StreamingChunk]:
         """Yields the text that was held back."""
         for key, chunk in self._last.items():
-            rest = self._restoring.rest(key)
-            if not rest:
+            tail = self._restorer.close_text(key)
+            if not tail:
                 continue
-            made = replace(
+            result = replace(
                 chunk, content="", tool_calls=None, reasoning=None, start=False, finish_reason=None
             )
             if key == "text":
-                yield replace(made, content=rest)
+                yield replace(result, content=tail)
             elif key == "reasoning" and chunk.reasoning is not None:
-                yield replace(made, reasoning=replace(chunk.reasoning, reasoning_text=rest))
+                yield replace(result, reasoning=replace(chunk.reasoning, reasoning_text=tail))
             else:
                 calls = [
-                    replace(each, arguments=rest, tool_name=None) for each in chunk.tool_calls or ()
+                    replace(call, arguments=tail, tool_name=None) for call in chunk.tool_calls or ()
                 ]
-                yield replace(made, tool_calls=[each for each in calls if each.index == key])
+                yield replace(result, tool_calls=[call for call in calls if call.index == key])
         self._last.clear()
 
     def _restore_piece(
-        self, key: Any, chunk: StreamingChunk, came: str, act: Act = Act.PROTECT
+        self, key: Any, chunk: StreamingChunk, text: str, act: Act = Act.PROTECT
     ) -> str:
         self._last[key] = chunk
-        return self._restoring.piece(key, came, act)
+        return self._restorer.restore_piece(key, text, act)
 
 
 @component
@@ -315,9 +327,9 @@ class DocumentPrivatizer:
         keep: list[str] | None = None,
     ) -> None:
         self.profile, self.options, self.keep = profile, options, keep
-        self._privatizer = privatizer_of(Privatizer.from_profile(profile, **(options or {})))
+        self._privatizer = resolve_privatizer(Privatizer.from_profile(profile, **(options or {})))
 
-    def to_dict(self) -> Body:
+    def to_dict(self) -> JsonObject:
         """Returns the component as data for a pipeline's file.
 
         Raises:
@@ -325,13 +337,14 @@ class DocumentPrivatizer:
         """
         if self._has_private():
             raise ConfigError(
-                "lists of words or expressions of protect may be private, and are not written into a pipeline's file: "
+                "lists of words or expressions of protect may be private, and are not written "
+                "into a pipeline's file: "
                 "add this component to the pipeline in Python"
             )
-        made: Body = default_to_dict(
+        data: JsonObject = default_to_dict(
             self, profile=self.profile, options=self.options, keep=self.keep
         )
-        return made
+        return data
 
     def __repr__(self) -> str:
         return f"DocumentPrivatizer({self._privatizer!r})"
@@ -339,16 +352,18 @@ class DocumentPrivatizer:
     def _has_private(self) -> bool:
         """Says whether an option is a private list."""
         protect = (self.options or {}).get("protect")
-        own = protect if isinstance(protect, dict) else vars(protect) if protect is not None else {}
+        options = (
+            protect if isinstance(protect, dict) else vars(protect) if protect is not None else {}
+        )
         return any(
-            own.get(name) for name in ("always", "always_matching", "never", "never_matching")
+            options.get(name) for name in ("always", "always_matching", "never", "never_matching")
         )
 
     @classmethod
-    def from_dict(cls, data: Body) -> "DocumentPrivatizer":
+    def from_dict(cls, data: JsonObject) -> "DocumentPrivatizer":
         """Reads the component from a pipeline's file."""
-        made: DocumentPrivatizer = default_from_dict(cls, data)
-        return made
+        result: DocumentPrivatizer = default_from_dict(cls, data)
+        return result
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
@@ -360,10 +375,10 @@ class DocumentPrivatizer:
         for document in documents:
             if document.content is None or document.blob is not None:
                 raise InputError("only documents with text can be released: leave the others out")
-            check_metadata(document.meta, listed(self.keep or ()))
-        results = self._privatizer.privatize_many([str(each.content) for each in documents])
-        made = [
-            Document(content=result.text, meta={**each.meta}, score=each.score)
-            for each, result in zip(documents, results, strict=True)
+            check_metadata(document.meta, normalize_names(self.keep or ()))
+        results = self._privatizer.privatize_many([str(item.content) for item in documents])
+        new_documents = [
+            Document(content=result.text, meta={**item.meta}, score=item.score)
+            for item, result in zip(documents, results, strict=True)
         ]
-        return {"documents": made}
+        return {"documents": new_documents}

@@ -5,7 +5,7 @@ The model sees released text only; the middleware puts it into agents.
 In: messages, tool results, settings. Out: answers and tool calls with the originals, whole or
 streamed.
 Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
-(`gateway.leaves`).
+(`gateway.protocols.field_rules`).
 """
 
 import json
@@ -13,28 +13,28 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import InputError
 from textveil.gateway import ChatGuard, GuardedRequest
-from textveil.gateway.inprocess import host, plain
-from textveil.gateway.leaves import (
+from textveil.gateway.inprocess import build_operation, split_settings
+from textveil.gateway.protocols.chat import CACHE_BREAKPOINT, EXTRA, SEALED, TOOL_CALL, build_delta
+from textveil.gateway.protocols.field_rules import (
+    API_NAME,
     ID,
-    NAME,
     NUMBER,
     Act,
     LeafRule,
     Path,
-    each,
-    either,
-    one_of,
+    any_value,
+    array,
+    choice,
     record,
     text,
-    whole,
+    union,
 )
-from textveil.gateway.protocols.chat import EXTRA, KEPT_UNTIL_HERE, SEALED, TOOL_CALL, branch
-from textveil.integrations import current
+from textveil.integrations import get_conversation
 
-with needed():
+with explain_missing():
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import (
@@ -49,16 +49,18 @@ with needed():
 
 __all__ = ["ProtectedChatModel", "TextveilMiddleware"]
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
 # ---- messages ------------------------------------------------------------------------------------
 
-PROTECTED, ARGUMENTS, OBJECT = text(), whole(Act.ARGUMENTS), whole(Act.OBJECT)
-MEDIA, DROPPED, PASSED = whole(Act.MEDIA), whole(Act.DROP), whole(Act.PASS)
-NUMBERED = {"id": either(ID, NUMBER), "index": either(NUMBER, ID)}
-SEALED_EXTRAS = LeafRule(fields={"signature": SEALED, "thought_signature": SEALED}, others=DROPPED)
-BESIDE = {**NUMBERED, **KEPT_UNTIL_HERE, "annotations": DROPPED, "extras": SEALED_EXTRAS}
-SUMMARY = each(record(type=one_of("summary_text", "reasoning_text"), text=PROTECTED, index=NUMBER))
+PROTECTED, ARGUMENTS, OBJECT = text(), any_value(Act.ARGUMENTS), any_value(Act.OBJECT)
+MEDIA, DROPPED, PASSED = any_value(Act.MEDIA), any_value(Act.DROP), any_value(Act.PASS)
+INDEX_FIELDS = {"id": union(ID, NUMBER), "index": union(NUMBER, ID)}
+SEALED_EXTRAS = LeafRule(
+    fields={"signature": SEALED, "thought_signature": SEALED}, other_fields=DROPPED
+)
+BLOCK_FIELDS = {**INDEX_FIELDS, **CACHE_BREAKPOINT, "annotations": DROPPED, "extras": SEALED_EXTRAS}
+SUMMARY = array(record(type=choice("summary_text", "reasoning_text"), text=PROTECTED, index=NUMBER))
 MEDIA_FIELDS = (
     "base64 data detail file file_id format image_url input_audio "
     "media mime_type source source_type url video_url"
@@ -69,12 +71,14 @@ def _build_rule(**kinds: dict[str, LeafRule]) -> LeafRule:
     """Builds a rule for blocks, by their type."""
     return LeafRule(
         tag="type",
-        kinds={kind: LeafRule(fields={"type": one_of(kind), **own}) for kind, own in kinds.items()},
+        kinds={
+            kind: LeafRule(fields={"type": choice(kind), **rules}) for kind, rules in kinds.items()
+        },
     )
 
 
-TEXT_BLOCK = {"text": PROTECTED, **BESIDE}
-SAID_TEXTS: dict[str, dict[str, LeafRule]] = {
+TEXT_BLOCK = {"text": PROTECTED, **BLOCK_FIELDS}
+ANSWER_BLOCKS: dict[str, dict[str, LeafRule]] = {
     "text": {"text": PROTECTED},
     "refusal": {"refusal": PROTECTED},
     "reasoning": {
@@ -85,11 +89,11 @@ SAID_TEXTS: dict[str, dict[str, LeafRule]] = {
     },
     "thinking": {"thinking": text(Act.SIGNED), "signature": SEALED},
     "redacted_thinking": {"data": SEALED},
-    "tool_call": {"name": NAME, "args": OBJECT},
-    "tool_use": {"name": NAME, "input": ARGUMENTS, "partial_json": ARGUMENTS},
-    "function_call": {"name": NAME, "arguments": ARGUMENTS, "call_id": ID, "status": ID},
-    "invalid_tool_call": {"name": NAME, "args": ARGUMENTS, "error": PROTECTED},
-    "server_tool_call": {"name": NAME, "args": OBJECT},
+    "tool_call": {"name": API_NAME, "args": OBJECT},
+    "tool_use": {"name": API_NAME, "input": ARGUMENTS, "partial_json": ARGUMENTS},
+    "function_call": {"name": API_NAME, "arguments": ARGUMENTS, "call_id": ID, "status": ID},
+    "invalid_tool_call": {"name": API_NAME, "args": ARGUMENTS, "error": PROTECTED},
+    "server_tool_call": {"name": API_NAME, "args": OBJECT},
     "server_tool_result": {"tool_call_id": ID, "status": ID, "output": OBJECT},
 }
 """Rules for the blocks of a model's answer.
@@ -101,15 +105,15 @@ _PLAIN_FILE = dict.fromkeys(("text", "title", "context"), PROTECTED) | dict.from
     ("base64", "url", "file_id"), MEDIA
 )
 BLOCK = _build_rule(
-    **{kind: {**own, **BESIDE} for kind, own in SAID_TEXTS.items()},
+    **{kind: {**own, **BLOCK_FIELDS} for kind, own in ANSWER_BLOCKS.items()},
     tool_result={
         "tool_use_id": ID,
         "is_error": NUMBER,
-        "content": either(PROTECTED, each(_build_rule(text=TEXT_BLOCK))),
+        "content": union(PROTECTED, array(_build_rule(text=TEXT_BLOCK))),
     },
-    **{"text-plain": {**_PLAIN_FILE, "mime_type": NAME, **BESIDE}},
+    **{"text-plain": {**_PLAIN_FILE, "mime_type": API_NAME, **BLOCK_FIELDS}},
     **{
-        kind: {**dict.fromkeys(MEDIA_FIELDS.split(), MEDIA), **BESIDE}
+        kind: {**dict.fromkeys(MEDIA_FIELDS.split(), MEDIA), **BLOCK_FIELDS}
         for kind in (
             "image",
             "image_url",
@@ -122,52 +126,56 @@ BLOCK = _build_rule(
         )
     },
 )
-CONTENT = either(PROTECTED, each(either(PROTECTED, BLOCK)))
-CALL = record(name=NAME, args=OBJECT, id=ID, type=one_of("tool_call"))
-BAD_CALL = record(
-    name=NAME, args=ARGUMENTS, id=ID, error=PROTECTED, type=one_of("invalid_tool_call")
+CONTENT = union(PROTECTED, array(union(PROTECTED, BLOCK)))
+CALL = record(name=API_NAME, args=OBJECT, id=ID, type=choice("tool_call"))
+INVALID_CALL = record(
+    name=API_NAME, args=ARGUMENTS, id=ID, error=PROTECTED, type=choice("invalid_tool_call")
 )
-MORE = LeafRule(
+EXTRA_FIELDS = LeafRule(
     fields={
-        "tool_calls": each(TOOL_CALL),
-        "function_call": record(name=NAME, arguments=ARGUMENTS),
+        "tool_calls": array(TOOL_CALL),
+        "function_call": record(name=API_NAME, arguments=ARGUMENTS),
         "refusal": PROTECTED,
         "reasoning_content": PROTECTED,
         "extra_content": EXTRA,
-        "__gemini_function_call_thought_signatures__": LeafRule(fields={}, others=SEALED),
+        "__gemini_function_call_thought_signatures__": LeafRule(fields={}, other_fields=SEALED),
     },
-    others=DROPPED,
+    other_fields=DROPPED,
 )
 """The rule for extra data of packages beside a message.
 
 Those of its fields that they send.
 """
-ABOUT = LeafRule(fields={"model_provider": NAME, "output_version": NAME}, others=DROPPED)
+METADATA_FIELDS = LeafRule(
+    fields={"model_provider": API_NAME, "output_version": API_NAME}, other_fields=DROPPED
+)
 
 
-def _build_message_rule(**own: LeafRule) -> LeafRule:
+def _build_message_rule(**extra: LeafRule) -> LeafRule:
     fields = {
         "content": CONTENT,
-        "additional_kwargs": MORE,
-        "response_metadata": ABOUT,
+        "additional_kwargs": EXTRA_FIELDS,
+        "response_metadata": METADATA_FIELDS,
         "name": text(Act.LABEL),
     }
-    return LeafRule(fields={**fields, **own}, others=DROPPED)
+    return LeafRule(fields={**fields, **extra}, other_fields=DROPPED)
 
 
-KINDS = {
+MESSAGE_KINDS = {
     "human": _build_message_rule(),
     "system": _build_message_rule(),
     "chat": _build_message_rule(role=ID),
-    "ai": _build_message_rule(name=NAME, tool_calls=each(CALL), invalid_tool_calls=each(BAD_CALL)),
-    "tool": _build_message_rule(name=NAME, tool_call_id=ID, status=ID),
-    "function": _build_message_rule(name=NAME),
+    "ai": _build_message_rule(
+        name=API_NAME, tool_calls=array(CALL), invalid_tool_calls=array(INVALID_CALL)
+    ),
+    "tool": _build_message_rule(name=API_NAME, tool_call_id=ID, status=ID),
+    "function": _build_message_rule(name=API_NAME),
 }
 MESSAGE = LeafRule(
     tag="type",
     kinds={
-        kind: LeafRule(fields={"type": one_of(kind), **(rule.fields or {})}, others=DROPPED)
-        for kind, rule in KINDS.items()
+        kind: LeafRule(fields={"type": choice(kind), **(rule.fields or {})}, other_fields=DROPPED)
+        for kind, rule in MESSAGE_KINDS.items()
     },
 )
 """The rule for a message, as LangChain writes it.
@@ -175,41 +183,45 @@ MESSAGE = LeafRule(
 LangChain's own fields are dropped: ids, usage, artifacts of tools.
 """
 
-REQUEST = record(messages=each(MESSAGE), stop=each(PROTECTED), settings=whole(Act.SCHEMA))
+LANGCHAIN_REQUEST = record(
+    messages=array(MESSAGE), stop=array(PROTECTED), settings=any_value(Act.SCHEMA)
+)
 
 # What an answer holds besides is restored as text (`Act.UNKNOWN`).
-_SAID_KINDS = {
-    **SAID_TEXTS,
+_ANSWER_KINDS = {
+    **ANSWER_BLOCKS,
     "tool_call_chunk": {"args": ARGUMENTS},
     "server_tool_call_chunk": {"args": ARGUMENTS},
 }
-SAID_BLOCK = _build_rule(
-    **_SAID_KINDS, input_json_delta={"partial_json": ARGUMENTS}, **{"": {"text": PROTECTED}}
+ANSWER_BLOCK = _build_rule(
+    **_ANSWER_KINDS, input_json_delta={"partial_json": ARGUMENTS}, **{"": {"text": PROTECTED}}
 )
-SAID = record(
-    content=either(PROTECTED, each(either(PROTECTED, SAID_BLOCK))),
-    additional_kwargs=LeafRule(fields=MORE.fields, others=OBJECT),
+ANSWER_MESSAGE = record(
+    content=union(PROTECTED, array(union(PROTECTED, ANSWER_BLOCK))),
+    additional_kwargs=LeafRule(fields=EXTRA_FIELDS.fields, other_fields=OBJECT),
     response_metadata=PASSED,
     usage_metadata=PASSED,
     type=PASSED,
     id=PASSED,
     name=PASSED,
     chunk_position=PASSED,
-    tool_calls=each(record(name=PASSED, args=OBJECT, id=PASSED, type=PASSED)),
-    invalid_tool_calls=each(
+    tool_calls=array(record(name=PASSED, args=OBJECT, id=PASSED, type=PASSED)),
+    invalid_tool_calls=array(
         record(name=PASSED, args=ARGUMENTS, id=PASSED, error=PROTECTED, type=PASSED)
     ),
-    tool_call_chunks=each(
+    tool_call_chunks=array(
         record(name=PASSED, args=ARGUMENTS, id=PASSED, index=PASSED, type=PASSED)
     ),
 )
 """The rule for an answer, whole or a piece."""
 
 
-LANGCHAIN = host("langchain", request=REQUEST, answer=SAID, message=MESSAGE, role="type")
+LANGCHAIN = build_operation(
+    "langchain", request=LANGCHAIN_REQUEST, answer=ANSWER_MESSAGE, message=MESSAGE, role="type"
+)
 
 
-def _to_json(message: BaseMessage) -> Body:
+def _dump_message(message: BaseMessage) -> JsonObject:
     """Converts a message to JSON data."""
     if not isinstance(message, BaseMessage):
         raise InputError(f"messages must be LangChain's, got {type(message).__name__}")
@@ -219,7 +231,7 @@ def _to_json(message: BaseMessage) -> Body:
     return result
 
 
-def _replace_contents(message: BaseMessage, plain: Body) -> BaseMessage:
+def _replace_contents(message: BaseMessage, plain: JsonObject) -> BaseMessage:
     """Copies a message with other contents.
 
     Dropped fields have their defaults.
@@ -296,11 +308,13 @@ class ProtectedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        begun, sent, options = self._begun(messages, stop, kwargs, run_manager)(self.guard.begin)
-        came = self.inner.invoke(sent, _ALONE, **options)
-        made, pair = _restore(begun, came)
-        begun.answered([pair])
-        return ChatResult(generations=[ChatGeneration(message=made)])
+        request, model_messages, options = self._prepare_request(
+            messages, stop, kwargs, run_manager
+        )(self.guard.protect)
+        answer = self.inner.invoke(model_messages, _NO_CALLBACKS, **options)
+        message, pair = _restore(request, answer)
+        request.remember_answer([pair])
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(
         self,
@@ -309,12 +323,12 @@ class ProtectedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        begin = self._begun(messages, stop, kwargs, run_manager)
-        begun, sent, options = await _begin_in_thread(begin, self.guard.begin)
-        came = await self.inner.ainvoke(sent, _ALONE, **options)
-        made, pair = _restore(begun, came)
-        await begun.aanswered([pair])
-        return ChatResult(generations=[ChatGeneration(message=made)])
+        protect = self._prepare_request(messages, stop, kwargs, run_manager)
+        request, model_messages, options = await _protect_in_thread(protect, self.guard.protect)
+        answer = await self.inner.ainvoke(model_messages, _NO_CALLBACKS, **options)
+        message, pair = _restore(request, answer)
+        await request.aremember_answer([pair])
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     # ---- streamed --------------------------------------------------------------------------------
 
@@ -325,12 +339,14 @@ class ProtectedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        begun, sent, options = self._begun(messages, stop, kwargs, run_manager)(self.guard.begin)
-        pieces = _Pieces(begun)
-        for came in self.inner.stream(sent, _ALONE, **options):
-            yield from (ChatGenerationChunk(message=made) for made in pieces.feed(came))
-        yield from (ChatGenerationChunk(message=made) for made in pieces.close())
-        begun.answered(pieces.pairs())
+        request, model_messages, options = self._prepare_request(
+            messages, stop, kwargs, run_manager
+        )(self.guard.protect)
+        pieces = _PieceRestorer(request)
+        for piece in self.inner.stream(model_messages, _NO_CALLBACKS, **options):
+            yield from (ChatGenerationChunk(message=chunk) for chunk in pieces.feed(piece))
+        yield from (ChatGenerationChunk(message=chunk) for chunk in pieces.close())
+        request.remember_answer(pieces.list_pairs())
 
     async def _astream(
         self,
@@ -339,53 +355,56 @@ class ProtectedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        begin = self._begun(messages, stop, kwargs, run_manager)
-        begun, sent, options = await _begin_in_thread(begin, self.guard.begin)
-        pieces = _Pieces(begun)
-        async for came in self.inner.astream(sent, _ALONE, **options):
-            for made in pieces.feed(came):
-                yield ChatGenerationChunk(message=made)
-        for made in pieces.close():
-            yield ChatGenerationChunk(message=made)
-        await begun.aanswered(pieces.pairs())
+        protect = self._prepare_request(messages, stop, kwargs, run_manager)
+        request, model_messages, options = await _protect_in_thread(protect, self.guard.protect)
+        pieces = _PieceRestorer(request)
+        async for piece in self.inner.astream(model_messages, _NO_CALLBACKS, **options):
+            for chunk in pieces.feed(piece):
+                yield ChatGenerationChunk(message=chunk)
+        for chunk in pieces.close():
+            yield ChatGenerationChunk(message=chunk)
+        await request.aremember_answer(pieces.list_pairs())
 
     # ---- requests --------------------------------------------------------------------------------
 
-    def _begun(
+    def _prepare_request(
         self,
         messages: Sequence[BaseMessage],
         stop: list[str] | None,
-        kwargs: Body,
+        kwargs: JsonObject,
         run_manager: Any,
-    ) -> Callable[[Callable[..., GuardedRequest]], tuple[GuardedRequest, list[BaseMessage], Body]]:
+    ) -> Callable[
+        [Callable[..., GuardedRequest]], tuple[GuardedRequest, list[BaseMessage], JsonObject]
+    ]:
         """Returns a function that begins a request.
 
         It gives the request, the released messages and settings.
         """
         metadata = getattr(run_manager, "metadata", None) or {}
-        name = self.conversation or current() or metadata.get("thread_id")
-        settings, passed = plain(kwargs)
-        body = {"messages": list(map(_to_json, messages)), "stop": stop, "settings": settings}
+        name = self.conversation or get_conversation() or metadata.get("thread_id")
+        settings, passed = split_settings(kwargs)
+        body = {"messages": list(map(_dump_message, messages)), "stop": stop, "settings": settings}
 
-        def begin(
+        def protect(
             guard: Callable[..., GuardedRequest],
-        ) -> tuple[GuardedRequest, list[BaseMessage], Body]:
-            begun = guard(LANGCHAIN, body, None if name is None else str(name))
-            sent = [
-                _replace_contents(*both)
-                for both in zip(messages, begun.sent["messages"], strict=True)
+        ) -> tuple[GuardedRequest, list[BaseMessage], JsonObject]:
+            request = guard(LANGCHAIN, body, None if name is None else str(name))
+            model_messages = [
+                _replace_contents(*pair)
+                for pair in zip(messages, request.released_body["messages"], strict=True)
             ]
-            options = {**passed, **(begun.sent.get("settings") or {})}
+            options = {**passed, **(request.released_body.get("settings") or {})}
             return (
-                begun,
-                sent,
-                options | ({} if stop is None else {"stop": begun.sent.get("stop", stop)}),
+                request,
+                model_messages,
+                options
+                | ({} if stop is None else {"stop": request.released_body.get("stop", stop)}),
             )
 
-        return begin
+        return protect
 
 
-_ALONE: RunnableConfig = {"callbacks": []}
+_NO_CALLBACKS: RunnableConfig = {"callbacks": []}
 """The configuration of inner calls, without callbacks.
 
 Whoever listens to the protected model hears the restored answer alone, and not that of the inner
@@ -393,85 +412,95 @@ one.
 """
 
 
-async def _begin_in_thread(begin: Callable[..., Any], guard: Callable[..., GuardedRequest]) -> Any:
+async def _protect_in_thread(
+    protect: Callable[..., Any], guard: Callable[..., GuardedRequest]
+) -> Any:
     import asyncio
 
-    return await asyncio.to_thread(begin, guard)
+    return await asyncio.to_thread(protect, guard)
 
 
-def _restore(begun: GuardedRequest, came: BaseMessage) -> tuple[BaseMessage, tuple[Body, Body]]:
-    own = _to_json(came)
-    made = begun.restored(own)
-    return _replace_contents(came, made), (own, made)
+def _restore(
+    request: GuardedRequest, answer: BaseMessage
+) -> tuple[BaseMessage, tuple[JsonObject, JsonObject]]:
+    data = _dump_message(answer)
+    restored = request.restore(data)
+    return _replace_contents(answer, restored), (data, restored)
 
 
-class _Pieces:
+class _PieceRestorer:
     """A streamed answer, piece by piece."""
 
-    def __init__(self, begun: GuardedRequest) -> None:
-        self._begun = begun
-        self._last: dict[Any, tuple[Body, Path]] = {}
-        self._came: AIMessageChunk | None = None
-        self._made: AIMessageChunk | None = None
+    def __init__(self, request: GuardedRequest) -> None:
+        self._request = request
+        self._last: dict[Any, tuple[JsonObject, Path]] = {}
+        self._received: AIMessageChunk | None = None
+        self._restored: AIMessageChunk | None = None
         self._id: str | None = None
 
-    def feed(self, came: BaseMessage) -> Iterator[AIMessageChunk]:
+    def feed(self, piece: BaseMessage) -> Iterator[AIMessageChunk]:
         """Yields the restored text that is certain after a piece."""
-        if not isinstance(came, AIMessageChunk):
-            came = _to_chunk(came)
-        self._came = came if self._came is None else self._came + came
-        self._id = came.id or self._id
-        plain = came.model_dump(exclude={"tool_calls", "invalid_tool_calls", "chunk_position"})
-        made, places = self._begun.piece(plain, SAID, partial(_find_place, plain))
-        self._last |= {key: (plain, path) for key, path in places.items()}
-        yield from self._yield_chunk(made)
+        if not isinstance(piece, AIMessageChunk):
+            piece = _build_chunk(piece)
+        self._received = piece if self._received is None else self._received + piece
+        self._id = piece.id or self._id
+        plain = piece.model_dump(exclude={"tool_calls", "invalid_tool_calls", "chunk_position"})
+        restored, paths = self._request.restore_piece(
+            plain, ANSWER_MESSAGE, partial(_find_place, plain)
+        )
+        self._last |= {key: (plain, path) for key, path in paths.items()}
+        yield from self._yield_chunk(restored)
 
     def close(self) -> Iterator[AIMessageChunk]:
         """Yields the text that was held back."""
         for key, (piece, path) in self._last.items():
-            if rest := self._begun.rest(key):
-                yield from self._yield_chunk(branch(piece, path, rest))
+            if tail := self._request.close_text(key):
+                yield from self._yield_chunk(build_delta(piece, path, tail))
 
-    def pairs(self) -> list[tuple[Body, Body]]:
+    def list_pairs(self) -> list[tuple[JsonObject, JsonObject]]:
         """Returns the answer as received and as restored."""
-        if self._came is None or self._made is None:
+        if self._received is None or self._restored is None:
             return []
-        came, made = (_to_json(message_chunk_to_message(each)) for each in (self._came, self._made))
-        return [(came, made)]
+        received, restored = (
+            _dump_message(message_chunk_to_message(message))
+            for message in (self._received, self._restored)
+        )
+        return [(received, restored)]
 
-    def _yield_chunk(self, plain: Body) -> Iterator[AIMessageChunk]:
-        own = {
+    def _yield_chunk(self, plain: JsonObject) -> Iterator[AIMessageChunk]:
+        values = {
             name: plain[name] for name in AIMessageChunk.model_fields if plain.get(name) is not None
         }
-        own.setdefault(
-            "content", [] if self._made is not None and isinstance(self._made.content, list) else ""
+        values.setdefault(
+            "content",
+            [] if self._restored is not None and isinstance(self._restored.content, list) else "",
         )
-        calls = own.get("tool_call_chunks") or []
-        own["tool_call_chunks"] = [
+        calls = values.get("tool_call_chunks") or []
+        values["tool_call_chunks"] = [
             {"name": None, "id": None, "index": None, **call} for call in calls
         ]
-        own["type"], own["id"] = "AIMessageChunk", self._id
-        made = AIMessageChunk(**own)
-        self._made = made if self._made is None else self._made + made
-        yield made
+        values["type"], values["id"] = "AIMessageChunk", self._id
+        chunk = AIMessageChunk(**values)
+        self._restored = chunk if self._restored is None else self._restored + chunk
+        yield chunk
 
 
-def _to_chunk(message: BaseMessage) -> AIMessageChunk:
+def _build_chunk(message: BaseMessage) -> AIMessageChunk:
     """Converts a whole answer to a single piece.
 
     Of a model that does not stream.
     """
-    own = _to_json(message)
+    data = _dump_message(message)
     calls: list[Any] = [
-        {"name": each["name"], "args": json.dumps(each["args"]), "id": each["id"], "index": i}
-        for i, each in enumerate(own.get("tool_calls") or ())
+        {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": i}
+        for i, call in enumerate(data.get("tool_calls") or ())
     ]
-    kept = ("content", "additional_kwargs", "response_metadata", "usage_metadata", "id", "name")
-    chunk: Any = {name: own[name] for name in kept if own.get(name) is not None}
+    names = ("content", "additional_kwargs", "response_metadata", "usage_metadata", "id", "name")
+    chunk: Any = {name: data[name] for name in names if data.get(name) is not None}
     return AIMessageChunk(**chunk, tool_call_chunks=calls)
 
 
-def _find_place(piece: Body, path: Path) -> Path:
+def _find_place(piece: JsonObject, path: Path) -> Path:
     """Returns the place in the answer that a piece's text continues."""
     if len(path) < 2 or not isinstance(path[1], int):
         return path
@@ -482,7 +511,7 @@ def _find_place(piece: Body, path: Path) -> Path:
 
 # ---- agents --------------------------------------------------------------------------------------
 
-with needed():
+with explain_missing():
     from langchain.agents.middleware import AgentMiddleware, ModelRequest
     from langgraph.config import get_config
 
@@ -509,21 +538,21 @@ class TextveilMiddleware(AgentMiddleware):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Calls the model with protection; see the class."""
-        return handler(self._guard_request(request))
+        return handler(self._protect_request(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Calls the model with protection, asynchronously; see the class."""
-        return await handler(self._guard_request(request))
+        return await handler(self._protect_request(request))
 
-    def _guard_request(self, request: Any) -> Any:
+    def _protect_request(self, request: Any) -> Any:
         """Returns the request with a protected model.
 
         It stays protected where somebody else overrides it later.
         """
-        name = current() or (get_config().get("configurable") or {}).get("thread_id")
+        name = get_conversation() or (get_config().get("configurable") or {}).get("thread_id")
         conversation = None if name is None else str(name)
 
-        def guarded(model: Any) -> Any:
+        def protect_model(model: Any) -> Any:
             if isinstance(model, ProtectedChatModel):
                 return model
             if not isinstance(model, BaseChatModel):
@@ -534,7 +563,7 @@ class TextveilMiddleware(AgentMiddleware):
             """A request whose model is always a protected one."""
 
             def __setattr__(self, name: str, value: Any) -> None:
-                super().__setattr__(name, guarded(value) if name == "model" else value)
+                super().__setattr__(name, protect_model(value) if name == "model" else value)
 
-        own = {name: getattr(request, name) for name in ModelRequest.__dataclass_fields__}
-        return GuardedModelRequest(**own)
+        values = {name: getattr(request, name) for name in ModelRequest.__dataclass_fields__}
+        return GuardedModelRequest(**values)

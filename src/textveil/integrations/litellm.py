@@ -9,14 +9,14 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from typing import Any, ClassVar, Literal
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, TextveilError
 from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.protocols import Event
 from textveil.gateway.protocols.chat import CHAT, ChatChunks
-from textveil.randomness import fresh_name
+from textveil.randomness import make_unique_name
 
-with needed():
+with explain_missing():
     from litellm.exceptions import GuardrailRaisedException
     from litellm.integrations.custom_guardrail import CustomGuardrail
     from litellm.types.guardrails import GuardrailEventHooks
@@ -24,19 +24,22 @@ with needed():
 
 __all__ = ["TextveilGuardrail"]
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
-MOST = 10_000
+MAX_REQUESTS = 10_000
 """The most requests that wait for their answers.
 
 The oldest are forgotten, and their answers keep placeholders.
 """
 
-_KEPT = "allowed_openai_params cache caching drop_params fallbacks guardrails max_retries metadata mock_response"
-OWN = frozenset(f"{_KEPT} num_retries request_timeout tags timeout".split(" "))
+_PROXY_NAMES = (
+    "allowed_openai_params cache caching drop_params fallbacks guardrails max_retries metadata "
+    "mock_response"
+)
+PROXY_FIELDS = frozenset(f"{_PROXY_NAMES} num_retries request_timeout tags timeout".split(" "))
 """Fields of a client's request that are for LiteLLM itself."""
 
-NAME = "textveil_request"
+REQUEST_FIELD = "textveil_request"
 
 
 class TextveilGuardrail(CustomGuardrail):
@@ -70,10 +73,10 @@ class TextveilGuardrail(CustomGuardrail):
         schemas: Literal["protect", "pass"] = "protect",
         **options: Any,
     ) -> None:
-        self._begun: OrderedDict[str, GuardedRequest] = OrderedDict()
+        self._requests: OrderedDict[str, GuardedRequest] = OrderedDict()
         options.setdefault("supported_event_hooks", self.get_supported_event_hooks())
         try:
-            _check(options)
+            _check_options(options)
             self._guard = ChatGuard(
                 profile, store=store, media=media, unknown=unknown, schemas=schemas
             )
@@ -100,7 +103,7 @@ class TextveilGuardrail(CustomGuardrail):
         """
         return [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
 
-    def should_run_guardrail(self, data: Body, event_type: GuardrailEventHooks) -> bool:
+    def should_run_guardrail(self, data: JsonObject, event_type: GuardrailEventHooks) -> bool:
         """Says whether the guardrail runs.
 
         Where it is on by default no request, key or team switches it off.
@@ -114,8 +117,8 @@ class TextveilGuardrail(CustomGuardrail):
         return True
 
     async def async_pre_call_hook(
-        self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str
-    ) -> Body:
+        self, user_api_key_dict: Any, cache: Any, data: JsonObject, call_type: str
+    ) -> JsonObject:
         """Returns the request as the model may see it."""
         if (
             self.should_run_guardrail(data=data, event_type=GuardrailEventHooks.pre_call)
@@ -124,92 +127,104 @@ class TextveilGuardrail(CustomGuardrail):
             return data
         if call_type not in ("completion", "acompletion"):
             raise self._build_refusal(
-                f"only chat completions are protected here, and not {call_type}: use a textveil gateway"
+                f"only chat completions are protected here, and not {call_type}: use a textveil "
+                "gateway"
             )
-        if not _are_names(data.get("fallbacks")):
+        if not _has_names_only(data.get("fallbacks")):
             raise self._build_refusal(
                 "fallbacks may only be names of models, since what else is in them is not protected"
             )
         body = _extract_request(data)
         try:
-            begun = await self._guard.abegin(CHAT, body, _name_conversation(user_api_key_dict))
+            request = await self._guard.aprotect(
+                CHAT, body, _build_conversation_name(user_api_key_dict)
+            )
         except TextveilError as error:
             failure = str(error)
         else:
-            made = {name: value for name, value in data.items() if name not in body} | begun.sent
-            name = self._store(begun)
-            made["litellm_metadata"] = {**(data.get("litellm_metadata") or {}), NAME: name}
-            return made
+            new_data = {
+                name: value for name, value in data.items() if name not in body
+            } | request.released_body
+            name = self._add_request(request)
+            new_data["litellm_metadata"] = {
+                **(data.get("litellm_metadata") or {}),
+                REQUEST_FIELD: name,
+            }
+            return new_data
         raise self._build_refusal(failure)
 
-    def _store(self, begun: GuardedRequest) -> str:
+    def _add_request(self, request: GuardedRequest) -> str:
         """Stores a request, and returns a name for its answer.
 
         The oldest requests are forgotten.
         """
-        self._begun[name := fresh_name()] = begun
-        while len(self._begun) > MOST:
-            self._begun.popitem(last=False)
+        self._requests[name := make_unique_name()] = request
+        while len(self._requests) > MAX_REQUESTS:
+            self._requests.popitem(last=False)
         return name
 
     async def async_post_call_failure_hook(
-        self, request_data: Body, *args: Any, **kwargs: Any
+        self, request_data: JsonObject, *args: Any, **kwargs: Any
     ) -> None:
         """Forgets a request without an answer."""
-        self._pop(request_data)
+        self._take_request(request_data)
 
     async def async_post_call_success_hook(
-        self, data: Body, user_api_key_dict: Any, response: Any
+        self, data: JsonObject, user_api_key_dict: Any, response: Any
     ) -> Any:
         """Restores the originals in a whole answer."""
-        begun = self._pop(data)
-        if begun is None or not isinstance(response, ModelResponse):
+        request = self._take_request(data)
+        if request is None or not isinstance(response, ModelResponse):
             return response
-        came = _to_json(response)
-        made = begun.restored(came)
-        pairs = zip(CHAT.said(came), CHAT.said(made), strict=True)
-        await begun.aanswered(pairs)
-        restored = ModelResponse(**made)
+        answer = _dump_model(response)
+        restored_answer = request.restore(answer)
+        pairs = zip(
+            CHAT.list_answer_messages(answer),
+            CHAT.list_answer_messages(restored_answer),
+            strict=True,
+        )
+        await request.aremember_answer(pairs)
+        restored = ModelResponse(**restored_answer)
         response.choices = restored.choices
         return response
 
     async def async_post_call_streaming_iterator_hook(
-        self, user_api_key_dict: Any, response: Any, request_data: Body
+        self, user_api_key_dict: Any, response: Any, request_data: JsonObject
     ) -> AsyncGenerator[Any]:
         """Yields the restored pieces of an answer.
 
         Each with the text that is certain so far.
         """
-        begun = self._pop(request_data)
-        if begun is None:
+        request = self._take_request(request_data)
+        if request is None:
             async for chunk in response:
                 yield chunk
             return
-        pieces = ChatChunks(begun.restoring)
+        pieces = ChatChunks(request.restorer)
         async for chunk in response:
             if not isinstance(chunk, ModelResponseStream):
                 yield chunk
                 continue
-            for made in pieces.feed(Event("", _to_json(chunk))):
-                yield ModelResponseStream(**made.data)
-        for made in pieces.close():
-            if isinstance(made.data, dict):
-                yield ModelResponseStream(**made.data)
-        await asyncio.to_thread(begun.answered, pieces.messages)
+            for event in pieces.feed(Event("", _dump_model(chunk))):
+                yield ModelResponseStream(**event.data)
+        for event in pieces.close():
+            if isinstance(event.data, dict):
+                yield ModelResponseStream(**event.data)
+        await asyncio.to_thread(request.remember_answer, pieces.messages)
 
-    def _pop(self, data: Body) -> GuardedRequest | None:
+    def _take_request(self, data: JsonObject) -> GuardedRequest | None:
         """Returns and forgets the request that restores an answer."""
-        name = (data.get("litellm_metadata") or {}).get(NAME)
-        return self._begun.pop(name, None) if isinstance(name, str) else None
+        name = (data.get("litellm_metadata") or {}).get(REQUEST_FIELD)
+        return self._requests.pop(name, None) if isinstance(name, str) else None
 
-    def _build_refusal(self, said: str) -> Exception:
+    def _build_refusal(self, reason: str) -> Exception:
         result: Exception = GuardrailRaisedException(
-            guardrail_name=self.guardrail_name, message=f"textveil: {said}"
+            guardrail_name=self.guardrail_name, message=f"textveil: {reason}"
         )
         return result
 
 
-def _check(options: Body) -> None:
+def _check_options(options: JsonObject) -> None:
     """Refuses options under which LiteLLM would send the original request.
 
     It would throw the released one away.
@@ -219,51 +234,51 @@ def _check(options: Body) -> None:
             raise ConfigError(f"with {name} requests would be sent as they came: leave it out")
     mode = options.get("event_hook")
     hooks = mode if isinstance(mode, list) else [mode]
-    if mode is not None and {getattr(each, "value", each) for each in hooks} != {
+    if mode is not None and {getattr(hook, "value", hook) for hook in hooks} != {
         "pre_call",
         "post_call",
     }:
         raise ConfigError("mode must be [pre_call, post_call]")
 
 
-def _to_json(said: Any) -> Body:
+def _dump_model(answer: Any) -> JsonObject:
     """Converts an answer, or a piece of one, to JSON data."""
-    result: Body = said.model_dump(exclude_none=True)
+    result: JsonObject = answer.model_dump(exclude_none=True)
     return result
 
 
-def _extract_request(data: Body) -> Body:
+def _extract_request(data: JsonObject) -> JsonObject:
     """Extracts the client's request from a call's data.
 
     The rest is the proxy's own.
     """
-    asked = (data.get("proxy_server_request") or {}).get("body") or {}
-    names = {*(CHAT.request.fields or ()), *asked} - OWN
+    body = (data.get("proxy_server_request") or {}).get("body") or {}
+    names = {*(CHAT.request.fields or ()), *body} - PROXY_FIELDS
     return {name: data[name] for name in names if name in data}
 
 
-def _name_conversation(key: Any) -> str:
+def _build_conversation_name(key: Any) -> str:
     """Returns a name for the requester's conversation.
 
     By what the proxy knows of whoever asks.
     """
-    known = (getattr(key, name, None) for name in ("api_key", "user_id", "end_user_id"))
-    return " ".join(str(each or "-") for each in known)
+    parts = (getattr(key, name, None) for name in ("api_key", "user_id", "end_user_id"))
+    return " ".join(str(part or "-") for part in parts)
 
 
-def _are_names(fallbacks: Any) -> bool:
+def _has_names_only(fallbacks: Any) -> bool:
     """Says whether fallbacks are names of models only.
 
     They could be messages, too.
     """
     if isinstance(fallbacks, dict):
         return all(
-            isinstance(each, list) and all(isinstance(name, str) for name in each)
-            for each in fallbacks.values()
+            isinstance(entry, list) and all(isinstance(name, str) for name in entry)
+            for entry in fallbacks.values()
         )
     if isinstance(fallbacks, list):
         return all(
-            isinstance(each, str) or (isinstance(each, dict) and _are_names(each))
-            for each in fallbacks
+            isinstance(entry, str) or (isinstance(entry, dict) and _has_names_only(entry))
+            for entry in fallbacks
         )
     return fallbacks is None

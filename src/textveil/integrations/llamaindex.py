@@ -5,36 +5,36 @@ The model sees released text only; the nodes are retrieved ones.
 In: messages, prompts, tools, nodes. Out: answers and tool calls with the originals, whole or
 streamed; released nodes.
 Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves
-(`gateway.leaves`).
+(`gateway.protocols.field_rules`).
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError
 from textveil.gateway import ChatGuard, GuardedRequest
-from textveil.gateway.inprocess import host, plain
-from textveil.gateway.leaves import (
+from textveil.gateway.inprocess import build_operation, split_settings
+from textveil.gateway.protocols.chat import SEALED, TOOL_CALL
+from textveil.gateway.protocols.field_rules import (
+    API_NAME,
     ID,
-    NAME,
     NUMBER,
     Act,
     LeafRule,
-    each,
+    any_value,
+    array,
     record,
-    tagged,
     text,
-    whole,
+    variants_by_tag,
 )
-from textveil.gateway.protocols.chat import SEALED, TOOL_CALL
-from textveil.integrations import current
-from textveil.integrations.releases import check_metadata, listed, privatizer_of
+from textveil.integrations import get_conversation
+from textveil.integrations.releases import check_metadata, normalize_names, resolve_privatizer
 from textveil.pipeline import Privatizer, Protector
 from textveil.session import Session, SessionStore
 
-with needed():
+with explain_missing():
     from llama_index.core.base.llms.types import (
         ChatMessage,
         ChatResponse,
@@ -50,55 +50,55 @@ with needed():
 
 __all__ = ["NodeProtector", "ProtectedLLM"]
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
 # ---- messages ------------------------------------------------------------------------------------
 
 PROTECTED = text()
-ARGUMENTS = whole(Act.ARGUMENTS)
-MEDIA = whole(Act.MEDIA)
-DROPPED = whole(Act.DROP)
-PASSED, OBJECT = whole(Act.PASS), whole(Act.OBJECT)
+ARGUMENTS = any_value(Act.ARGUMENTS)
+MEDIA = any_value(Act.MEDIA)
+DROPPED = any_value(Act.DROP)
+PASSED, OBJECT = any_value(Act.PASS), any_value(Act.OBJECT)
 _FILE = dict.fromkeys(("path", "url", "image", "audio", "video", "data"), MEDIA)
-_ABOUT = dict.fromkeys(
+_FILE_METADATA = dict.fromkeys(
     ("image_mimetype", "video_mimetype", "document_mimetype", "format", "detail", "fps", "title"),
     MEDIA,
 )
-SIGNATURE = LeafRule(fields={"signature": SEALED}, others=DROPPED)
-BLOCK = tagged(
+SIGNATURE = LeafRule(fields={"signature": SEALED}, other_fields=DROPPED)
+BLOCK = variants_by_tag(
     "block_type",
     text=record(text=PROTECTED),
     thinking=record(content=PROTECTED, num_tokens=NUMBER, additional_information=SIGNATURE),
-    tool_call=record(tool_call_id=ID, tool_name=NAME, tool_kwargs=ARGUMENTS),
-    cache=record(cache_control=record(type=NAME, ttl=NAME)),
-    **{kind: record(**_FILE, **_ABOUT) for kind in ("image", "audio", "video", "document")},
+    tool_call=record(tool_call_id=ID, tool_name=API_NAME, tool_kwargs=ARGUMENTS),
+    cache=record(cache_control=record(type=API_NAME, ttl=API_NAME)),
+    **{kind: record(**_FILE, **_FILE_METADATA) for kind in ("image", "audio", "video", "document")},
 )
-MORE = LeafRule(
+EXTRA_FIELDS = LeafRule(
     fields={
-        "tool_calls": each(TOOL_CALL),
-        "function_call": record(name=NAME, arguments=ARGUMENTS),
+        "tool_calls": array(TOOL_CALL),
+        "function_call": record(name=API_NAME, arguments=ARGUMENTS),
         "tool_call_id": ID,
         "name": text(Act.LABEL),
         "refusal": PROTECTED,
         "reasoning_content": PROTECTED,
     },
-    others=DROPPED,
+    other_fields=DROPPED,
 )
 """The rule for extra data of packages beside a message.
 
 Those of its fields that they send.
 """
-MESSAGE = record(role=ID, additional_kwargs=MORE, blocks=each(BLOCK))
-SAID_BLOCK = tagged(
+MESSAGE = record(role=ID, additional_kwargs=EXTRA_FIELDS, blocks=array(BLOCK))
+ANSWER_BLOCK = variants_by_tag(
     "block_type",
     text=record(text=PROTECTED),
     thinking=record(content=PROTECTED, num_tokens=PASSED, additional_information=PASSED),
     tool_call=record(tool_call_id=PASSED, tool_name=PASSED, tool_kwargs=ARGUMENTS),
 )
-SAID = record(
+ANSWER_MESSAGE = record(
     role=PASSED,
-    additional_kwargs=LeafRule(fields=MORE.fields, others=OBJECT),
-    blocks=each(SAID_BLOCK),
+    additional_kwargs=LeafRule(fields=EXTRA_FIELDS.fields, other_fields=OBJECT),
+    blocks=array(ANSWER_BLOCK),
 )
 """The rule for a message of an answer.
 
@@ -106,31 +106,31 @@ Any other field is restored as text (`Act.UNKNOWN`).
 """
 
 
-LLAMAINDEX = host(
+LLAMAINDEX = build_operation(
     "llamaindex",
-    request=record(messages=each(MESSAGE), settings=whole(Act.SCHEMA)),
-    answer=SAID,
+    request=record(messages=array(MESSAGE), settings=any_value(Act.SCHEMA)),
+    answer=ANSWER_MESSAGE,
     message=MESSAGE,
 )
 
 
-def _to_json(message: ChatMessage) -> Body:
+def _dump_message(message: ChatMessage) -> JsonObject:
     """Converts a message to JSON data."""
     return message.model_dump(mode="json")
 
 
-def _replace_contents(message: ChatMessage, plain: Body) -> ChatMessage:
+def _replace_contents(message: ChatMessage, plain: JsonObject) -> ChatMessage:
     """Builds a message with other contents.
 
     Blocks that did not change are the same objects.
     """
-    came, made = _to_json(message)["blocks"], plain["blocks"]
-    read = ChatMessage.model_validate({"role": plain["role"], "blocks": made}).blocks
-    if len(came) == len(made):
-        same = zip(message.blocks, came, read, made, strict=True)
-        read = [own if before == after else new for own, before, new, after in same]
+    old_blocks, new_blocks = _dump_message(message)["blocks"], plain["blocks"]
+    blocks = ChatMessage.model_validate({"role": plain["role"], "blocks": new_blocks}).blocks
+    if len(old_blocks) == len(new_blocks):
+        rows = zip(message.blocks, old_blocks, blocks, new_blocks, strict=True)
+        blocks = [block if before == after else new for block, before, new, after in rows]
     return ChatMessage(
-        role=message.role, blocks=read, additional_kwargs=plain.get("additional_kwargs") or {}
+        role=message.role, blocks=blocks, additional_kwargs=plain.get("additional_kwargs") or {}
     )
 
 
@@ -172,103 +172,115 @@ class ProtectedLLM(FunctionCallingLLM):
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Returns the restored answer to messages."""
-        begun, sent, options = self._begun(messages, kwargs)
-        return _restore_whole(begun, self.inner.chat(sent, **options))
+        request, model_messages, options = self._protect_request(messages, kwargs)
+        return _restore_whole(request, self.inner.chat(model_messages, **options))
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Returns the restored answer to messages, asynchronously."""
-        begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
-        came = await self.inner.achat(sent, **options)
-        return await asyncio.to_thread(_restore_whole, begun, came)
+        request, model_messages, options = await asyncio.to_thread(
+            self._protect_request, messages, kwargs
+        )
+        answer = await self.inner.achat(model_messages, **options)
+        return await asyncio.to_thread(_restore_whole, request, answer)
 
     def stream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
     ) -> Generator[ChatResponse]:
         """Streams the restored answer to messages."""
-        begun, sent, options = self._begun(messages, kwargs)
+        request, model_messages, options = self._protect_request(messages, kwargs)
 
-        def told() -> Generator[ChatResponse]:
-            stream = _Stream(begun)
-            for came in self.inner.stream_chat(sent, **options):
-                yield stream.feed(came)
+        def restore_pieces() -> Generator[ChatResponse]:
+            stream = _StreamRestorer(request)
+            for piece in self.inner.stream_chat(model_messages, **options):
+                yield stream.feed(piece)
             yield from stream.close()
-            begun.answered(stream.pairs())
+            request.remember_answer(stream.list_pairs())
 
-        return told()
+        return restore_pieces()
 
     async def astream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
     ) -> AsyncGenerator[ChatResponse]:
         """Streams the restored answer to messages, asynchronously."""
-        begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
+        request, model_messages, options = await asyncio.to_thread(
+            self._protect_request, messages, kwargs
+        )
 
-        async def told() -> AsyncGenerator[ChatResponse]:
-            stream = _Stream(begun)
-            async for came in await self.inner.astream_chat(sent, **options):
-                yield stream.feed(came)
-            for made in stream.close():
-                yield made
-            await begun.aanswered(stream.pairs())
+        async def restore_pieces() -> AsyncGenerator[ChatResponse]:
+            stream = _StreamRestorer(request)
+            async for piece in await self.inner.astream_chat(model_messages, **options):
+                yield stream.feed(piece)
+            for ending in stream.close():
+                yield ending
+            await request.aremember_answer(stream.list_pairs())
 
-        return told()
+        return restore_pieces()
 
     # ---- completions -----------------------------------------------------------------------------
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """Returns the restored answer to a prompt."""
-        begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
-        came = self.inner.complete(_get_prompt(sent), formatted=formatted, **options)
-        return _complete(came, begun.restoring.text(came.text))
+        request, model_messages, options = self._protect_request(
+            [ChatMessage(content=prompt)], kwargs
+        )
+        answer = self.inner.complete(_get_prompt(model_messages), formatted=formatted, **options)
+        return _build_completion(answer, request.restorer.restore_text(answer.text))
 
     async def acomplete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponse:
         """Returns the restored answer to a prompt, asynchronously."""
-        begun, sent, options = await asyncio.to_thread(
-            self._begun, [ChatMessage(content=prompt)], kwargs
+        request, model_messages, options = await asyncio.to_thread(
+            self._protect_request, [ChatMessage(content=prompt)], kwargs
         )
-        came = await self.inner.acomplete(_get_prompt(sent), formatted=formatted, **options)
-        return _complete(came, begun.restoring.text(came.text))
+        answer = await self.inner.acomplete(
+            _get_prompt(model_messages), formatted=formatted, **options
+        )
+        return _build_completion(answer, request.restorer.restore_text(answer.text))
 
     def stream_complete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> Generator[CompletionResponse]:
         """Streams the restored answer to a prompt."""
-        begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
+        request, model_messages, options = self._protect_request(
+            [ChatMessage(content=prompt)], kwargs
+        )
 
-        def told() -> Generator[CompletionResponse]:
-            pieces = _Text(begun)
-            for came in self.inner.stream_complete(
-                _get_prompt(sent), formatted=formatted, **options
+        def restore_pieces() -> Generator[CompletionResponse]:
+            restorer = _TextRestorer(request)
+            for piece in self.inner.stream_complete(
+                _get_prompt(model_messages), formatted=formatted, **options
             ):
-                yield _complete(came, pieces.text, pieces.feed(came.delta or ""))
-            if rest := pieces.close():
-                yield CompletionResponse(text=pieces.text, delta=rest)
+                yield _build_completion(piece, restorer.text, restorer.feed(piece.delta or ""))
+            if tail := restorer.close():
+                yield CompletionResponse(text=restorer.text, delta=tail)
 
-        return told()
+        return restore_pieces()
 
     async def astream_complete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> AsyncGenerator[CompletionResponse]:
         """Streams the restored answer to a prompt, asynchronously."""
-        begun, sent, options = await asyncio.to_thread(
-            self._begun, [ChatMessage(content=prompt)], kwargs
+        request, model_messages, options = await asyncio.to_thread(
+            self._protect_request, [ChatMessage(content=prompt)], kwargs
         )
 
-        async def told() -> AsyncGenerator[CompletionResponse]:
-            pieces = _Text(begun)
-            async for came in await self.inner.astream_complete(
-                _get_prompt(sent), formatted=formatted, **options
+        async def restore_pieces() -> AsyncGenerator[CompletionResponse]:
+            restorer = _TextRestorer(request)
+            async for piece in await self.inner.astream_complete(
+                _get_prompt(model_messages), formatted=formatted, **options
             ):
-                yield _complete(came, pieces.text, pieces.feed(came.delta or ""))
-            if rest := pieces.close():
-                yield CompletionResponse(text=pieces.text, delta=rest)
+                yield _build_completion(piece, restorer.text, restorer.feed(piece.delta or ""))
+            if tail := restorer.close():
+                yield CompletionResponse(text=restorer.text, delta=tail)
 
-        return told()
+        return restore_pieces()
 
     # ---- tools -----------------------------------------------------------------------------------
 
-    def _prepare_chat_with_tools(self, tools: Sequence[Any], *args: Any, **kwargs: Any) -> Body:
+    def _prepare_chat_with_tools(
+        self, tools: Sequence[Any], *args: Any, **kwargs: Any
+    ) -> JsonObject:
         return self._calling._prepare_chat_with_tools(tools, *args, **kwargs)
 
     def get_tool_calls_from_response(
@@ -285,88 +297,98 @@ class ProtectedLLM(FunctionCallingLLM):
 
     # ---- requests --------------------------------------------------------------------------------
 
-    def _begun(
-        self, messages: Sequence[ChatMessage], kwargs: Body
-    ) -> tuple[GuardedRequest, list[ChatMessage], Body]:
+    def _protect_request(
+        self, messages: Sequence[ChatMessage], kwargs: JsonObject
+    ) -> tuple[GuardedRequest, list[ChatMessage], JsonObject]:
         """Begins a request, and returns it with released messages and settings."""
-        settings, passed = plain(kwargs)
-        body = {"messages": list(map(_to_json, messages)), "settings": settings}
-        begun = self._guard.begin(LLAMAINDEX, body, self.conversation or current())
-        sent = [
-            _replace_contents(*both) for both in zip(messages, begun.sent["messages"], strict=True)
+        settings, passed = split_settings(kwargs)
+        body = {"messages": list(map(_dump_message, messages)), "settings": settings}
+        request = self._guard.protect(LLAMAINDEX, body, self.conversation or get_conversation())
+        model_messages = [
+            _replace_contents(*pair)
+            for pair in zip(messages, request.released_body["messages"], strict=True)
         ]
-        return begun, sent, {**passed, **(begun.sent.get("settings") or {})}
+        return request, model_messages, {**passed, **(request.released_body.get("settings") or {})}
 
 
-def _get_prompt(sent: Sequence[ChatMessage]) -> str:
-    return sent[0].content or ""
+def _get_prompt(messages: Sequence[ChatMessage]) -> str:
+    return messages[0].content or ""
 
 
-def _complete(came: CompletionResponse, text: str, delta: str | None = None) -> CompletionResponse:
-    return came.model_copy(update={"text": text + (delta or ""), "delta": delta, "logprobs": None})
-
-
-def _restore_whole(begun: GuardedRequest, came: ChatResponse) -> ChatResponse:
-    own = _to_json(came.message)
-    made = begun.restored(own)
-    begun.answered([(own, made)])
-    return came.model_copy(
-        update={"message": _replace_contents(came.message, made), "logprobs": None}
+def _build_completion(
+    answer: CompletionResponse, text: str, delta: str | None = None
+) -> CompletionResponse:
+    return answer.model_copy(
+        update={"text": text + (delta or ""), "delta": delta, "logprobs": None}
     )
 
 
-class _Text:
+def _restore_whole(request: GuardedRequest, answer: ChatResponse) -> ChatResponse:
+    data = _dump_message(answer.message)
+    restored = request.restore(data)
+    request.remember_answer([(data, restored)])
+    return answer.model_copy(
+        update={"message": _replace_contents(answer.message, restored), "logprobs": None}
+    )
+
+
+class _TextRestorer:
     """A streamed text, restored piece by piece."""
 
-    def __init__(self, begun: GuardedRequest) -> None:
-        self._restoring, self.text = begun.restoring, ""
+    def __init__(self, request: GuardedRequest) -> None:
+        self._restorer, self.text = request.restorer, ""
 
     def feed(self, delta: str) -> str:
-        made = self._restoring.piece("text", delta)
-        self.text += made
-        return made
+        restored = self._restorer.restore_piece("text", delta)
+        self.text += restored
+        return restored
 
     def close(self) -> str:
-        made = self._restoring.rest("text")
-        self.text += made
-        return made
+        restored = self._restorer.close_text("text")
+        self.text += restored
+        return restored
 
 
-class _Stream:
+class _StreamRestorer:
     """A streamed answer, in which each piece repeats the text before it."""
 
-    def __init__(self, begun: GuardedRequest) -> None:
-        self._begun, self._text = begun, _Text(begun)
+    def __init__(self, request: GuardedRequest) -> None:
+        self._request, self._text = request, _TextRestorer(request)
         self._last: ChatResponse | None = None
 
-    def feed(self, came: ChatResponse) -> ChatResponse:
+    def feed(self, piece: ChatResponse) -> ChatResponse:
         """Restores a piece as far as it is certain."""
-        self._last = came
+        self._last = piece
         before = self._text.text
-        delta = self._text.feed(came.delta or "")
-        return self._build_response(came, before + delta, delta)
+        delta = self._text.feed(piece.delta or "")
+        return self._build_response(piece, before + delta, delta)
 
     def close(self) -> Iterator[ChatResponse]:
         """Yields the text that was held back."""
-        if self._last is not None and (rest := self._text.close()):
-            yield self._build_response(self._last, self._text.text, rest)
+        if self._last is not None and (tail := self._text.close()):
+            yield self._build_response(self._last, self._text.text, tail)
 
-    def pairs(self) -> list[tuple[Body, Body]]:
+    def list_pairs(self) -> list[tuple[JsonObject, JsonObject]]:
         """Returns the answer as received and as restored."""
         if self._last is None:
             return []
         return [
             (
-                _to_json(self._last.message),
-                _to_json(self._build_response(self._last, self._text.text, "").message),
+                _dump_message(self._last.message),
+                _dump_message(self._build_response(self._last, self._text.text, "").message),
             )
         ]
 
-    def _build_response(self, came: ChatResponse, said: str, delta: str) -> ChatResponse:
-        own = _replace_contents(came.message, self._begun.restored(_to_json(came.message)))
-        others = [block for block in own.blocks if not isinstance(block, TextBlock)]
-        own.blocks = [*([TextBlock(text=said)] if said or not others else []), *others]
-        return came.model_copy(update={"message": own, "delta": delta, "logprobs": None})
+    def _build_response(self, piece: ChatResponse, text: str, delta: str) -> ChatResponse:
+        message = _replace_contents(
+            piece.message, self._request.restore(_dump_message(piece.message))
+        )
+        other_blocks = [block for block in message.blocks if not isinstance(block, TextBlock)]
+        message.blocks = [
+            *([TextBlock(text=text)] if text or not other_blocks else []),
+            *other_blocks,
+        ]
+        return piece.model_copy(update={"message": message, "delta": delta, "logprobs": None})
 
 
 # ---- nodes ---------------------------------------------------------------------------------------
@@ -398,8 +420,8 @@ class NodeProtector(BaseNodePostprocessor):
         store: SessionStore | None = None,
     ) -> None:
         super().__init__()
-        self._keep = listed(keep)
-        self._privatizer, self._store = privatizer_of(privatizer), store or SessionStore()
+        self._keep = normalize_names(keep)
+        self._privatizer, self._store = resolve_privatizer(privatizer), store or SessionStore()
 
     @classmethod
     def class_name(cls) -> str:
@@ -408,7 +430,8 @@ class NodeProtector(BaseNodePostprocessor):
 
     def __getstate__(self) -> dict[str, Any]:
         raise ConfigError(
-            "a NodeProtector holds what it hid, and goes to no file or other process: make another one"
+            "a NodeProtector holds what it hid, and goes to no file or other process: make "
+            "another one"
         )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "NodeProtector":
@@ -420,14 +443,15 @@ class NodeProtector(BaseNodePostprocessor):
         Raises:
             ConfigError: the caller is in none (`textveil.integrations.conversation`).
         """
-        if current() is None:
+        if get_conversation() is None:
             raise ConfigError(
-                "answers are restored in a conversation: with textveil.integrations.conversation(NAME)"
+                "answers are restored in a conversation: with "
+                "textveil.integrations.conversation(NAME)"
             )
         return self._open_session().restore(answer)
 
     def _open_session(self) -> Session:
-        name = current()
+        name = get_conversation()
         return Session() if name is None else self._store.open("llamaindex", name)
 
     def _postprocess_nodes(
@@ -435,8 +459,8 @@ class NodeProtector(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         session = self._open_session()
         return [
-            NodeWithScore(node=self._release_node(each.node, session), score=each.score)
-            for each in nodes
+            NodeWithScore(node=self._release_node(node.node, session), score=node.score)
+            for node in nodes
         ]
 
     def _release_node(self, node: Any, session: Session) -> TextNode:
@@ -456,10 +480,10 @@ class NodeProtector(BaseNodePostprocessor):
             .text,
             metadata=metadata,
             excluded_embed_metadata_keys=[
-                each for each in node.excluded_embed_metadata_keys if each in metadata
+                key for key in node.excluded_embed_metadata_keys if key in metadata
             ],
             excluded_llm_metadata_keys=[
-                each for each in node.excluded_llm_metadata_keys if each in metadata
+                key for key in node.excluded_llm_metadata_keys if key in metadata
             ],
         )
 

@@ -8,13 +8,13 @@ Not here: how a row is drawn once (`releases`), and runs over files (`corpus`).
 
 from collections.abc import Iterable
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import InputError, TextveilError
-from textveil.integrations.frames import check_frame, texts_of
-from textveil.integrations.releases import TableRelease, listed
+from textveil.integrations.frames import check_frame, list_texts
+from textveil.integrations.releases import TableRelease, normalize_names
 from textveil.pipeline import Privatizer, Protector
 
-with needed():
+with explain_missing():
     from nemo_curator.stages.base import ProcessingStage
     from nemo_curator.tasks import DocumentBatch
 
@@ -53,7 +53,7 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
         key: bytes | None = None,
     ) -> None:
         self._release = TableRelease(privatizer, key=key)
-        self._text, self._id, self._keep = text, id, listed(keep)
+        self._text, self._id, self._keep = text, id, normalize_names(keep)
 
     def inputs(self) -> tuple[list[str], list[str]]:
         """Returns the columns that a batch must have."""
@@ -82,15 +82,15 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
     def _release_batch(self, task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas()
         check_frame(frame, [self._text], [self._id, *self._keep])
-        drawn = self._release.draw(
-            texts_of(frame[self._text]), frame[self._id].tolist(), self._text
+        results = self._release.draw(
+            list_texts(frame[self._text]), frame[self._id].tolist(), self._text
         )
-        made = frame.copy()
-        made.attrs = {}
-        made[self._text] = [None if each is None else each.text for each in drawn]
+        new_frame = frame.copy()
+        new_frame.attrs = {}
+        new_frame[self._text] = [None if result is None else result.text for result in results]
         return DocumentBatch(
             dataset_name=task.dataset_name,
-            data=made,
+            data=new_frame,
             _metadata=task._metadata,
             _stage_perf=task._stage_perf,
         )

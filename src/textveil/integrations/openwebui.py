@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, EndpointError, InputError, TextveilError
 from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.protocols import Event
 from textveil.gateway.protocols.chat import CHAT, ChatChunks
 
-with needed():
+with explain_missing():
     from open_webui.env import ENABLE_FORWARD_USER_INFO_HEADERS
     from open_webui.models.config import Config
     from open_webui.models.users import Users
@@ -31,7 +31,7 @@ with needed():
 
 __all__ = ["TextveilPipe"]
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 class TextveilPipe:
@@ -71,17 +71,19 @@ class TextveilPipe:
 
     def __init__(self) -> None:
         self.valves = self.Valves()
-        self._made: tuple[TextveilPipe.Valves, ChatGuard] | None = None
-        self._making = Lock()
+        self._cached_guard: tuple[TextveilPipe.Valves, ChatGuard] | None = None
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return "TextveilPipe()"
 
     def pipes(self) -> list[dict[str, str]]:
         """Returns the models that are offered."""
-        return [{"id": each, "name": f"{each} (textveil)"} for each in self._list_models()]
+        return [{"id": name, "name": f"{name} (textveil)"} for name in self._list_models()]
 
-    async def pipe(self, body: Body, __user__: Body, __metadata__: Body, __request__: Any) -> Any:
+    async def pipe(
+        self, body: JsonObject, __user__: JsonObject, __metadata__: JsonObject, __request__: Any
+    ) -> Any:
         """Returns the restored answer of a model.
 
         Raises:
@@ -97,37 +99,41 @@ class TextveilPipe:
             failure = InputError(f"the request could not be protected ({type(error).__name__})")
         raise failure  # here, where no line has a text: Open WebUI logs errors
 
-    async def _answer(self, body: Body, user: Body, metadata: Body, request: Any) -> Any:
+    async def _answer(
+        self, body: JsonObject, user: JsonObject, metadata: JsonObject, request: Any
+    ) -> Any:
         function, _, model = str(body.get("model")).partition(".")
-        await self._check(function, model, request)
+        await self._check_settings(function, model, request)
         asker = await Users.get_user_by_id(str(user.get("id")))
         if asker is None:
             raise ConfigError("Open WebUI does not know who asks")
         guard = await asyncio.to_thread(self._build_guard)
-        whose = f"{asker.id} {metadata.get('chat_id') or '-'}"
-        begun = await guard.abegin(CHAT, {**body, "model": model}, whose)
-        came = await generate_chat_completion(
+        conversation = f"{asker.id} {metadata.get('chat_id') or '-'}"
+        guarded_request = await guard.aprotect(CHAT, {**body, "model": model}, conversation)
+        answer = await generate_chat_completion(
             request,
-            {**begun.sent, "model": model},
+            {**guarded_request.released_body, "model": model},
             asker,
             bypass_filter=True,
             bypass_system_prompt=True,
         )
-        if hasattr(came, "body_iterator"):
-            return type(came)(
-                _restore_stream(begun, came),
+        if hasattr(answer, "body_iterator"):
+            return type(answer)(
+                _restore_stream(guarded_request, answer),
                 media_type="text/event-stream",
-                background=came.background,
+                background=answer.background,
             )
-        if not isinstance(came, dict) or "choices" not in came:
+        if not isinstance(answer, dict) or "choices" not in answer:
             raise EndpointError(
-                f"the model gave no answer (status {getattr(came, 'status_code', 'unknown')})"
+                f"the model gave no answer (status {getattr(answer, 'status_code', 'unknown')})"
             )
-        result: Body = begun.restored(came)
-        await begun.aanswered(zip(CHAT.said(came), CHAT.said(result), strict=True))
+        result: JsonObject = guarded_request.restore(answer)
+        await guarded_request.aremember_answer(
+            zip(CHAT.list_answer_messages(answer), CHAT.list_answer_messages(result), strict=True)
+        )
         return result
 
-    async def _check(self, function: str, model: str, request: Any) -> None:
+    async def _check_settings(self, function: str, model: str, request: Any) -> None:
         """Refuses settings of Open WebUI that would leak originals."""
         if model not in self._list_models():
             raise ConfigError("this model is not offered any more: name it in the valve models")
@@ -143,43 +149,48 @@ class TextveilPipe:
             )
         for kind in ("openai", "ollama"):
             connections = await Config.get(f"{kind}.api_configs") or {}
-            if any("{{" in json.dumps(each.get("headers") or {}) for each in connections.values()):
+            if any(
+                "{{" in json.dumps(connection.get("headers") or {})
+                for connection in connections.values()
+            ):
                 raise ConfigError(
                     "headers of a connection that have {{...}} tell models who asks: leave them out"
                 )
         task = await Config.get("task.model.external")
         if task and not str(task).startswith(f"{function}.") and self.valves.task_model == "refuse":
             raise ConfigError(
-                "titles, tags and search queries would be asked of a model that is not protected: set the external "
-                "task model to the current model or one of textveil's, or the valve task_model to pass"
+                "titles, tags and search queries would be asked of a model that is not protected: "
+                "set the external "
+                "task model to the current model or one of textveil's, or the valve task_model to "
+                "pass"
             )
 
     def _list_models(self) -> list[str]:
-        return [each.strip() for each in self.valves.models.split(",") if each.strip()]
+        return [name.strip() for name in self.valves.models.split(",") if name.strip()]
 
     def _build_guard(self) -> ChatGuard:
         """Returns the guard for the present settings, built once."""
-        with self._making:
-            if self._made is None or self._made[0] != self.valves:
-                own = self.valves
+        with self._lock:
+            if self._cached_guard is None or self._cached_guard[0] != self.valves:
+                valves = self.valves
                 guard = ChatGuard(
-                    own.profile,
-                    store=own.store,
-                    media=own.media,
-                    unknown=own.unknown,
-                    schemas=own.schemas,
+                    valves.profile,
+                    store=valves.store,
+                    media=valves.media,
+                    unknown=valves.unknown,
+                    schemas=valves.schemas,
                 )
-                self._made = own, guard
-            return self._made[1]
+                self._cached_guard = valves, guard
+            return self._cached_guard[1]
 
 
-def _find_bases(models: Mapping[str, Any], model: str) -> list[Body]:
+def _find_bases(models: Mapping[str, Any], model: str) -> list[JsonObject]:
     """Returns Open WebUI's data on a model and its bases.
 
     Raises:
         ConfigError: it does not know one of these.
     """
-    result: list[Body] = []
+    result: list[JsonObject] = []
     name: str | None = model
     while name is not None and len(result) <= len(models):
         if name not in models:
@@ -191,47 +202,47 @@ def _find_bases(models: Mapping[str, Any], model: str) -> list[Body]:
     return result
 
 
-def _has_more_readers(model: Body) -> bool:
+def _has_more_readers(model: JsonObject) -> bool:
     """Says whether a model receives more than the request."""
     return bool({"pipe", "pipeline"} & model.keys()) or model.get("owned_by") == "arena"
 
 
-async def _restore_stream(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]:
+async def _restore_stream(request: GuardedRequest, response: Any) -> AsyncGenerator[str]:
     """Yields a restored stream, with an error where it breaks off."""
-    pieces, whole = ChatChunks(begun.restoring), False
+    pieces, is_complete = ChatChunks(request.restorer), False
     try:
-        async with aclosing(_yield_events(response)) as came:
-            async for data in came:
+        async with aclosing(_yield_events(response)) as events:
+            async for data in events:
                 if "choices" not in data and str(data.get("type")).startswith("response."):
                     raise EndpointError("no chat completion")
-                for made in pieces.feed(Event("", data)):
-                    yield made.written()
-        whole = True
+                for event in pieces.feed(Event("", data)):
+                    yield event.render()
+        is_complete = True
     except Exception:  # which may hold text
-        whole = False
-    for made in pieces.close():
-        yield made.written()
-    await begun.aanswered(pieces.messages)
-    if not whole:
+        is_complete = False
+    for event in pieces.close():
+        yield event.render()
+    await request.aremember_answer(pieces.messages)
+    if not is_complete:
         yield Event(
             "", {"error": {"detail": "textveil: the answer broke off, or is no chat completion"}}
-        ).written()
+        ).render()
 
 
 async def _yield_events(response: Any) -> AsyncGenerator[Any]:
     """Yields the data of a response's events, to the last one."""
     body: AsyncIterator[Any] = aiter(response.body_iterator)
-    rest = b""
+    remainder = b""
     try:
         async for piece in body:
-            *lines, rest = (
-                rest + (piece.encode() if isinstance(piece, str) else bytes(piece))
+            *lines, remainder = (
+                remainder + (piece.encode() if isinstance(piece, str) else bytes(piece))
             ).split(b"\n")
             for line in lines:
-                if (said := _read_line(line)) is not None:
-                    yield said
-        if (said := _read_line(rest)) is not None:
-            yield said
+                if (data := _read_line(line)) is not None:
+                    yield data
+        if (data := _read_line(remainder)) is not None:
+            yield data
     finally:
         if isinstance(body, AsyncGenerator):
             await body.aclose()
@@ -239,6 +250,6 @@ async def _yield_events(response: Any) -> AsyncGenerator[Any]:
 
 def _read_line(line: bytes) -> Any:
     """Reads the data of a line; None where there is none."""
-    if not line.startswith(b"data:") or not (said := line.removeprefix(b"data:").strip()):
+    if not line.startswith(b"data:") or not (data := line.removeprefix(b"data:").strip()):
         return None
-    return "[DONE]" if said == b"[DONE]" else json.loads(said)
+    return "[DONE]" if data == b"[DONE]" else json.loads(data)

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.detect import TYPES, PrivateValue
 from textveil.errors import ConfigError
 from textveil.pipeline import Privatizer, Protector
-from textveil.session import Notes, Session, SessionDelta, Snapshot
+from textveil.session import Changes, Session, SessionDelta, Snapshot
 from textveil.text import Kind
 
-with needed():
+with explain_missing():
     from presidio_analyzer import EntityRecognizer, RecognizerResult
     from presidio_anonymizer.operators import Operator, OperatorType
 
@@ -54,7 +54,7 @@ class TextveilRecognizer(EntityRecognizer):
         self, protector: Protector | None = None, *, language: str = "en", score: float = 0.95
     ) -> None:
         self._protector, self._score = protector or Protector(), score
-        super().__init__([NAMES.get(each, each) for each in TYPES], "textveil", language)
+        super().__init__([NAMES.get(type_, type_) for type_ in TYPES], "textveil", language)
 
     def load(self) -> None:
         """Loads nothing: the protector is there."""
@@ -69,16 +69,16 @@ class TextveilRecognizer(EntityRecognizer):
         Raises:
             DetectorError: a detector failed.
         """
-        found = []
-        for each in self._protector.find(text):
-            type_ = NAMES.get(each.type, each.type)
-            wanted = not entities or type_ in entities or type_ not in self.supported_entities
-            if each.hidden and wanted:
-                found.append(RecognizerResult(type_, each.start, each.end, self._score))
-        return found
+        results = []
+        for finding in self._protector.find(text):
+            type_ = NAMES.get(finding.type, finding.type)
+            is_wanted = not entities or type_ in entities or type_ not in self.supported_entities
+            if finding.hidden and is_wanted:
+                results.append(RecognizerResult(type_, finding.start, finding.end, self._score))
+        return results
 
 
-_NUMBERS: WeakKeyDictionary[Privatizer, Session] = WeakKeyDictionary()
+_NUMBERING_SESSIONS: WeakKeyDictionary[Privatizer, Session] = WeakKeyDictionary()
 """Sessions that only number the spans of a privatizer.
 
 For a privatizer without a session; they end with it.
@@ -107,19 +107,19 @@ class TextveilOperator(Operator):
             # a word that is drawn as itself may come out: that is the law
             if not any(map(str.isalnum, "".join(passed))):
                 return str(released.text)
-            session = session or _NUMBERS.setdefault(privatizer, Session())
+            session = session or _NUMBERING_SESSIONS.setdefault(privatizer, Session())
         type_ = (
             re.sub("[^A-Z0-9_]+", "_", str(params["entity_type"]).upper())[:64].strip("_")
             or "ENTITY"
         )
         assert session is not None, "or it was refused"
 
-        def placed(known: Snapshot) -> tuple[str, SessionDelta]:
-            notes = Notes(known)
-            notes.found([PrivateValue(type_, text, 1.0)])
-            return notes.placeholder(type_, text), notes.delta()
+        def add_placeholder(snapshot: Snapshot) -> tuple[str, SessionDelta]:
+            changes = Changes(snapshot)
+            changes.add_private([PrivateValue(type_, text, 1.0)])
+            return changes.assign_placeholder(type_, text), changes.build_delta()
 
-        return session.transaction(placed)
+        return session.transaction(add_placeholder)
 
     def validate(self, params: dict[str, Any] | None = None) -> None:
         """Checks the parameters; see the class.
@@ -130,7 +130,8 @@ class TextveilOperator(Operator):
         session, privatizer = (params or {}).get("session"), (params or {}).get("privatizer")
         if not isinstance(session, Session | None) or not isinstance(privatizer, Privatizer | None):
             raise ConfigError(
-                "the operator textveil takes a Session as session, and a Privatizer, no Protector, as privatizer"
+                "the operator textveil takes a Session as session, and a Privatizer, no "
+                "Protector, as privatizer"
             )
         if session is None and privatizer is None:
             raise ConfigError("the operator textveil needs a session, or a privatizer")

@@ -25,24 +25,25 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, Self
 
-from textveil.errors import ConfigError, InputError, propose, quote
+from textveil.errors import ConfigError, InputError, quote, suggest_names
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import Privatizer, Protector, Result
-from textveil.randomness import KeyedRandomness, SystemRandomness, fresh_name
+from textveil.randomness import KeyedRandomness, SystemRandomness, make_unique_name
 
-_NAME = re.compile(r"[a-z_][A-Za-z0-9_.\-]{0,63}")
+_LABEL_PATTERN = re.compile(r"[a-z_][A-Za-z0-9_.\-]{0,63}")
 """The form of a name that a program gives a field.
 
 Other labels may be texts, such as the names of persons.
 """
 
-FINISHED = (
-    "this release is finished: its key is destroyed, as when the process that began it ends. A new release draws anew, "
+FINISHED_MESSAGE = (
+    "this release is finished: its key is destroyed, as when the process that began it ends. A "
+    "new release draws anew, "
     "and adds to what was released before"
 )
 
 
-def privatizer_of(given: Privatizer | Protector | str) -> Privatizer:
+def resolve_privatizer(argument: Privatizer | Protector | str) -> Privatizer:
     """Returns a privatizer from a user's argument.
 
     A privatizer itself, a protector's, or that of a profile.
@@ -50,14 +51,14 @@ def privatizer_of(given: Privatizer | Protector | str) -> Privatizer:
     Raises:
         ConfigError: it is something else. UnknownName: no profile has this name.
     """
-    if isinstance(given, str):
-        return Privatizer.from_profile(given)
-    if isinstance(given, Protector):
-        return given.privatizer
-    if isinstance(given, Privatizer):
-        return given
+    if isinstance(argument, str):
+        return Privatizer.from_profile(argument)
+    if isinstance(argument, Protector):
+        return argument.privatizer
+    if isinstance(argument, Privatizer):
+        return argument
     raise ConfigError(
-        f"give a Privatizer, a Protector or the name of a profile, not {type(given).__name__}"
+        f"give a Privatizer, a Protector or the name of a profile, not {type(argument).__name__}"
     )
 
 
@@ -83,7 +84,7 @@ class TableRelease:
     def __init__(
         self, privatizer: Privatizer | Protector | str, *, key: bytes | None = None
     ) -> None:
-        self._privatizer = privatizer_of(privatizer).with_parts(randomness=SystemRandomness())
+        self._privatizer = resolve_privatizer(privatizer).with_parts(randomness=SystemRandomness())
         if self._privatizer.words.lasting:
             raise ConfigError(
                 "words.lasting is for sessions of a subject, and rows have none: leave it out"
@@ -96,16 +97,16 @@ class TableRelease:
                 "a release may go to other processes, so all parts of its privatizer must pickle "
                 f"({type(error).__name__})"
             ) from None
-        self.name = fresh_name()
-        made = KeyedRandomness.new_key() if key is None else key
-        KeyedRandomness(made)  # or it is refused
+        self.name = make_unique_name()
+        release_key = KeyedRandomness.make_key() if key is None else key
+        KeyedRandomness(release_key)  # or it is refused
         folder = Path(tempfile.mkdtemp(prefix="textveil-"))  # that nobody else can read
-        self._path, self._digest = folder / "key", sha256(made).hexdigest()
+        self._path, self._digest = folder / "key", sha256(release_key).hexdigest()
         with os.fdopen(
             os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
         ) as stream:
-            stream.write(made)
-        self._end = weakref.finalize(self, _destroy, folder, os.getpid())
+            stream.write(release_key)
+        self._end = weakref.finalize(self, _delete_key, folder, os.getpid())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._privatizer!r})"
@@ -118,13 +119,13 @@ class TableRelease:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (type(self), self._state())
+        return _rebuild_release, (type(self), self._dump_state())
 
-    def _state(self) -> tuple[Any, ...]:
+    def _dump_state(self) -> tuple[Any, ...]:
         return self.name, self._packed, str(self._path), self._digest
 
     @classmethod
-    def _from_state(cls, state: tuple[Any, ...]) -> Self:
+    def _load_state(cls, state: tuple[Any, ...]) -> Self:
         result = cls.__new__(cls)
         result.name, result._packed, path, result._digest = state[:4]
         result._path = Path(path)
@@ -141,7 +142,8 @@ class TableRelease:
         """
         if "_end" not in vars(self):
             raise ConfigError(
-                "a release is finished by the object that began it, not by a copy in another process"
+                "a release is finished by the object that began it, not by a copy in another "
+                "process"
             )
         self._end()
 
@@ -168,39 +170,39 @@ class TableRelease:
                 raise InputError(
                     f"column {column!r} must hold texts, and has {type(text).__name__}"
                 )
-        named = list(map(_name_id, ids))
-        if len(set(named)) < len(named):
+        names = list(map(_format_id, ids))
+        if len(set(names)) < len(names):
             raise ConfigError(
                 "every row of a release needs an id of its own, and an id occurs twice"
             )
         present = [i for i, text in enumerate(texts) if text is not None]
-        source = KeyedRandomness(self._read_key(), field=column, ids=[named[i] for i in present])
-        drawn = self._privatizer.with_parts(randomness=source).privatize_many(
+        source = KeyedRandomness(self._read_key(), field=column, ids=[names[i] for i in present])
+        new_results = self._privatizer.with_parts(randomness=source).privatize_many(
             [str(texts[i]) for i in present]
         )
-        made: list[Result | None] = [None] * len(texts)
-        for i, result in zip(present, drawn, strict=True):
-            made[i] = result
-        return made
+        results: list[Result | None] = [None] * len(texts)
+        for i, result in zip(present, new_results, strict=True):
+            results[i] = result
+        return results
 
     def _read_key(self) -> bytes:
         with suppress(OSError):
             key = self._path.read_bytes()
             if sha256(key).hexdigest() == self._digest:
                 return key
-        raise ConfigError(FINISHED)
+        raise ConfigError(FINISHED_MESSAGE)
 
 
-def statement(results: Iterable[Result | None]) -> Guarantee | None:
+def merge_statements(results: Iterable[Result | None]) -> Guarantee | None:
     """Combines the statements of releases, counted by value.
 
     None where there are none.
     """
-    several = [each.guarantee for each in results if each is not None]
-    return condense(summarize(several)) if several else None
+    statements = [result.guarantee for result in results if result is not None]
+    return condense(summarize(statements)) if statements else None
 
 
-def holds_text(value: object) -> bool:
+def has_text(value: object) -> bool:
     """Says whether a value is text, or contains text.
 
     All do but numbers, dates, times and what is made of these.
@@ -210,10 +212,10 @@ def holds_text(value: object) -> bool:
     if isinstance(value, str | bytes | bytearray | memoryview):
         return True
     if isinstance(value, Mapping):
-        return any(holds_text(each) for pair in value.items() for each in pair)
+        return any(has_text(item) for pair in value.items() for item in pair)
     if hasattr(value, "tolist"):
-        return holds_text(value.tolist())
-    return not isinstance(value, Collection) or any(holds_text(each) for each in value)
+        return has_text(value.tolist())
+    return not isinstance(value, Collection) or any(has_text(item) for item in value)
 
 
 def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> None:
@@ -232,53 +234,66 @@ def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> Non
             continue
         if not _is_label(name):
             raise InputError(
-                f"the name of field {i} in the metadata may be text: name it in keep, or remove it before"
+                f"the name of field {i} in the metadata may be text: name it in keep, or remove "
+                "it before"
             )
-        if holds_text(value):
+        if has_text(value):
             raise InputError(
-                f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove it before"
+                f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove "
+                "it before"
             )
 
 
 def check_columns(
-    names: Collection[str], with_text: Iterable[str], columns: Sequence[str], others: Sequence[str]
+    names: Collection[str],
+    text_columns: Iterable[str],
+    columns: Sequence[str],
+    allowed: Sequence[str],
 ) -> None:
     """Refuses a table in which text would be left as it is.
 
     Args:
         names: of all columns.
-        with_text: those that hold text.
+        text_columns: those that hold text.
         columns: those that are released.
-        others: those that may stay.
+        allowed: those that may stay.
 
     Raises:
         InputError: a column is missing, or holds text that nobody named, or its label is none such
             as a variable has, with a small letter first, and nobody named it.
     """
-    for name in (*columns, *others):
+    for name in (*columns, *allowed):
         if name not in names:
-            known = list(filter(_is_label, names))
-            raise InputError(f"there is no column {quote(name)}; {propose(str(name), known)}")
-    said = {*columns, *others}
-    odd = [i for i, name in enumerate(names, 1) if name not in said and not _is_label(name)]
+            labels = list(filter(_is_label, names))
+            raise InputError(
+                f"there is no column {quote(name)}; {suggest_names(str(name), labels)}"
+            )
+    named_columns = {*columns, *allowed}
+    odd = [
+        i for i, name in enumerate(names, 1) if name not in named_columns and not _is_label(name)
+    ]
     if odd:  # such as the values of another column, of which a pivot makes labels
         raise InputError(
-            f"the label of column {odd[0]} may be text: name it in keep to let it stay, or rename it before"
+            f"the label of column {odd[0]} may be text: name it in keep to let it stay, or rename "
+            "it before"
         )
-    for name in with_text:
-        if name not in said:
+    for name in text_columns:
+        if name not in named_columns:
             raise InputError(
-                f"column {quote(name)} holds text too: name it in columns to privatize it, name it in keep to let it "
+                f"column {quote(name)} holds text too: name it in columns to privatize it, name "
+                "it in keep to let it "
                 "stay as it is, or remove it before"
             )
 
 
 def _is_label(name: object) -> bool:
     """Says whether a label is a number, or a program's name."""
-    return isinstance(name, int) or (isinstance(name, str) and _NAME.fullmatch(name) is not None)
+    return isinstance(name, int) or (
+        isinstance(name, str) and _LABEL_PATTERN.fullmatch(name) is not None
+    )
 
 
-def listed(columns: str | Iterable[str]) -> tuple[str, ...]:
+def normalize_names(columns: str | Iterable[str]) -> tuple[str, ...]:
     """Returns the names of columns as a tuple.
 
     A single one may be given alone.
@@ -286,12 +301,12 @@ def listed(columns: str | Iterable[str]) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def _name_id(given: object) -> str:
-    if isinstance(given, str):
-        return f"s{given}"
-    if isinstance(given, bool) or not hasattr(given, "__index__"):
-        raise InputError(f"ids must be strings or whole numbers, got {type(given).__name__}")
-    return f"i{given.__index__()}"
+def _format_id(value: object) -> str:
+    if isinstance(value, str):
+        return f"s{value}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InputError(f"ids must be strings or whole numbers, got {type(value).__name__}")
+    return f"i{value.__index__()}"
 
 
 _PRIVATIZERS: dict[tuple[str, int], Privatizer] = {}
@@ -309,10 +324,10 @@ def _build_privatizer(name: str, packed: bytes) -> Privatizer:
     return _PRIVATIZERS[key]
 
 
-def _arrived(kind: type[TableRelease], state: tuple[Any, ...]) -> TableRelease:
-    return kind._from_state(state)
+def _rebuild_release(kind: type[TableRelease], state: tuple[Any, ...]) -> TableRelease:
+    return kind._load_state(state)
 
 
-def _destroy(folder: Path, owner: int) -> None:
+def _delete_key(folder: Path, owner: int) -> None:
     if os.getpid() == owner:  # a forked worker leaves the key to its owner
         shutil.rmtree(folder, ignore_errors=True)

@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import InputError
 from textveil.guarantee import Guarantee
-from textveil.integrations.releases import statement
+from textveil.integrations.releases import merge_statements
 from textveil.pipeline import Privatizer
 
-with needed():
+with explain_missing():
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.exceptions import NotFittedError
 
@@ -73,8 +73,10 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ConfigError: an option is wrong. InputError: X is no list of texts.
         """
         _check_texts(X)
-        own: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
-        self.privatizer_ = Privatizer.from_profile(self.profile, **own, **(self.options or {}))
+        overrides: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
+        self.privatizer_ = Privatizer.from_profile(
+            self.profile, **overrides, **(self.options or {})
+        )
         return self
 
     def transform(self, X: Iterable[str]) -> Any:
@@ -93,9 +95,9 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "privatizer_"):
             raise NotFittedError("call fit first; it learns nothing from texts")
         results = list(self.privatizer_.privatize_many(_check_texts(X)))
-        made = np.empty(len(results), dtype=object)
-        made[:] = [result.text for result in results]
-        return made, statement(results)
+        texts = np.empty(len(results), dtype=object)
+        texts[:] = [result.text for result in results]
+        return texts, merge_statements(results)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "privatizer_")

@@ -8,20 +8,20 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from textveil.config.extras import needed
-from textveil.guarantee import hidden_counts
+from textveil.config.extras import explain_missing
+from textveil.guarantee import count_hidden
 from textveil.pipeline import Privatizer, Result
 
-with needed():
+with explain_missing():
     from spacy.language import Language
     from spacy.tokens import Doc
 
 __all__ = ["DocPrivatizer", "make"]
 
-NAME = "textveil"
+COMPONENT_NAME = "textveil"
 
-if not Doc.has_extension(NAME):
-    Doc.set_extension(NAME, default=None)
+if not Doc.has_extension(COMPONENT_NAME):
+    Doc.set_extension(COMPONENT_NAME, default=None)
 
 
 class DocPrivatizer:
@@ -49,31 +49,33 @@ class DocPrivatizer:
         docs = iter(stream)
         while batch := list(islice(docs, batch_size)):
             for doc in batch:
-                doc._.set(NAME, None)
+                doc._.set(COMPONENT_NAME, None)
             for doc, result in zip(
                 batch, self._privatizer.privatize_many([doc.text for doc in batch]), strict=True
             ):
-                doc._.set(NAME, _to_plain(result))
+                doc._.set(COMPONENT_NAME, _dump_result(result))
                 yield doc
 
     def __repr__(self) -> str:
         return f"DocPrivatizer({self._privatizer!r})"
 
 
-def _to_plain(result: Result) -> dict[str, Any]:
+def _dump_result(result: Result) -> dict[str, Any]:
     """Returns the public data of a release.
 
     Plain data that spaCy can write.
     """
     return {
         "text": result.text,
-        "hidden": dict(hidden_counts([result.released])),
+        "hidden": dict(count_hidden([result.released])),
         "statement": result.guarantee.to_json(),
     }
 
 
 @Language.factory(
-    NAME, default_config={"profile": "prompt", "options": {}}, assigns=[f"doc._.{NAME}"]
+    COMPONENT_NAME,
+    default_config={"profile": "prompt", "options": {}},
+    assigns=[f"doc._.{COMPONENT_NAME}"],
 )
 def make(nlp: Language, name: str, profile: str, options: dict[str, Any]) -> DocPrivatizer:
     """Builds the component for a pipeline.

@@ -6,7 +6,7 @@ Not here: what passes or is replaced (`protect`, `budget`), and how statements r
 """
 
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
-from textveil.mechanism.buckets import Bucketized, Buckets, losses
+from textveil.mechanism.buckets import BucketRule, Buckets, compute_losses
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import (
@@ -21,11 +21,17 @@ from textveil.mechanism.contract import (
     Restricting,
     Windowed,
 )
-from textveil.mechanism.drawn_names import Names
+from textveil.mechanism.drawn_names import NameSampler
 from textveil.mechanism.fill import Fill
-from textveil.mechanism.guess import guessing
-from textveil.mechanism.information import entropy, fitting, information, kept, limit
-from textveil.mechanism.moved_figures import Figures
+from textveil.mechanism.guess import build_success_rate
+from textveil.mechanism.information import (
+    compute_fitting_codes,
+    compute_information,
+    compute_information_limit,
+    compute_keep_rate,
+    entropy,
+)
+from textveil.mechanism.moved_figures import FigureSampler
 from textveil.mechanism.noise import (
     CoordinateLaplace,
     MultivariateLaplace,
@@ -33,12 +39,12 @@ from textveil.mechanism.noise import (
     NoNoise,
     VonMisesFisher,
 )
-from textveil.mechanism.oov import WordRule, apart
+from textveil.mechanism.oov import WordRule, has_bypass_rule
 from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb
-from textveil.mechanism.resolutions import Resolved, resolved, single
+from textveil.mechanism.resolutions import BookMechanism, unwrap_books, wrap_books
 from textveil.mechanism.rule import Exponential
-from textveil.mechanism.select import Placeholder, Select, exact_loss
+from textveil.mechanism.select import Placeholder, Select, compute_exact_loss
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance, Hybrid
 from textveil.mechanism.window import SINKHORN_ROUNDS, Mixing, Window
@@ -48,7 +54,8 @@ __all__ = [
     "SINKHORN_ROUNDS",
     "Backward",
     "Block",
-    "Bucketized",
+    "BookMechanism",
+    "BucketRule",
     "Buckets",
     "Capped",
     "Conditional",
@@ -58,7 +65,7 @@ __all__ = [
     "CoordinateLaplace",
     "Distance",
     "Exponential",
-    "Figures",
+    "FigureSampler",
     "Fill",
     "Hybrid",
     "Law",
@@ -66,14 +73,13 @@ __all__ = [
     "Mechanism",
     "Mixing",
     "MultivariateLaplace",
-    "Names",
+    "NameSampler",
     "NoNoise",
     "NoiseName",
     "Noisy",
     "Perturb",
     "Placeholder",
     "Published",
-    "Resolved",
     "Restricting",
     "Role",
     "Select",
@@ -82,16 +88,16 @@ __all__ = [
     "Window",
     "Windowed",
     "WordRule",
-    "apart",
+    "build_success_rate",
     "cape",
+    "compute_exact_loss",
+    "compute_fitting_codes",
+    "compute_information",
+    "compute_information_limit",
+    "compute_keep_rate",
+    "compute_losses",
     "entropy",
-    "exact_loss",
-    "fitting",
-    "guessing",
-    "information",
-    "kept",
-    "limit",
-    "losses",
-    "resolved",
-    "single",
+    "has_bypass_rule",
+    "unwrap_books",
+    "wrap_books",
 ]

@@ -51,7 +51,7 @@ class Layout:
     """
 
     @classmethod
-    def of(cls, *sizes: int) -> "Layout":
+    def build(cls, *sizes: int) -> "Layout":
         """Builds texts of these lengths in which every position is protected."""
         total = sum(sizes)
         return cls(
@@ -73,8 +73,8 @@ class Layout:
     @cached_property
     def texts(self) -> Ids:
         """The number of the text of each protected position, int64 [n], rising."""
-        found: Ids = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        return found
+        numbers: Ids = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return numbers
 
     @cached_property
     def sizes(self) -> Ids:

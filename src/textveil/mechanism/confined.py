@@ -13,24 +13,24 @@ from typing import Annotated, Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options, plain
+from textveil.config import dump_options, make_options
 from textveil.errors import ConfigError, TableError
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism.block import Block, Layout
-from textveil.mechanism.radius import lengths
-from textveil.mechanism.rule import EXPONENT_CAP, SCALE, Exponential
-from textveil.randomness import Draws, Flags, Ids, Ints, Randomness, Values, weighted_choice
-from textveil.table import LISTED, EmbeddingTable, shares, ships
-from textveil.text import stopwords
+from textveil.mechanism.radius import compute_length_law
+from textveil.mechanism.rule import EXPONENT_CAP, WEIGHT_SCALE, Exponential
+from textveil.randomness import Draws, Flags, Ids, Ints, Randomness, Values, choose_weighted
+from textveil.table import MAX_CACHED_NEIGHBOURS, EmbeddingTable, compute_shares, is_shipped
+from textveil.text import get_stopwords
 
-CELLS = 1 << 22
-MANY = 1 << 16
+MAX_CANDIDATE_CELLS = 1 << 22
+MAX_POSITIONS = 1 << 16
 """Positions drawn at once from short lists."""
 
-SEEDS = 64
+SEEDS_AT_ONCE = 64
 """Groups searched at once."""
 
-COIN = 1 << 53
+COIN_RANGE = 1 << 53
 
 
 class Candidates(Protocol):
@@ -46,19 +46,19 @@ class Candidates(Protocol):
         """The parameter of all words, where it was set by name."""
         ...
 
-    def restricted(self, table: EmbeddingTable) -> Restricted | None:
+    def get_restricted(self, table: EmbeddingTable) -> Restricted | None:
         """Returns the pairs for which a bound holds."""
         ...
 
-    def within(self, table: EmbeddingTable, parameter: Values) -> Values:
+    def compute_restricted_epsilon(self, table: EmbeddingTable, parameter: Values) -> Values:
         """Returns the epsilon [m] of these pairs; infinite without any."""
         ...
 
-    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
+    def mark_restricted_pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
         """Says whether each two rows are such a pair, [m, m]."""
         ...
 
-    def limit(self, table: EmbeddingTable) -> int:
+    def get_batch_size(self, table: EmbeddingTable) -> int:
         """Returns the largest number of positions drawn at once."""
         ...
 
@@ -74,7 +74,7 @@ class Candidates(Protocol):
 # ---- lists of K words ----------------------------------------------------------------------------
 
 
-@options()
+@make_options()
 class NearestLists:
     """K candidates for each word, weighted by exp(nominal score / 2).
 
@@ -103,98 +103,104 @@ class NearestLists:
     @property
     def reason(self) -> str:  # noqa: D102
         if self.disjoint:
-            return "an output shows which group its word is of" + self._kept
+            return "an output shows which group its word is of" + self._stopword_note
         return (
-            "every word has candidates of its own, so an output rules out all words that have it not"
-            + self._kept
+            "every word has candidates of its own, so an output rules out all words that have it "
+            "not" + self._stopword_note
         )
 
     @property
-    def _kept(self) -> str:
+    def _stopword_note(self) -> str:
         return "; stop words come out as they are" if self.keep_stopwords else ""
 
     @property
     def setting(self) -> float | None:  # noqa: D102
         return self.nominal
 
-    def restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
+    def get_restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
         if not self.disjoint:
             return None
-        return Restricted(domain=f"two words of one group of {self.k}{self._but}", kind="ldp")
+        return Restricted(
+            domain=f"two words of one group of {self.k}{self._stopword_exception}", kind="ldp"
+        )
 
     @property
-    def _but(self) -> str:
+    def _stopword_exception(self) -> str:
         return " that are no stop words" if self.keep_stopwords else ""
 
-    def within(self, table: EmbeddingTable, parameter: Values) -> Values:
+    def compute_restricted_epsilon(self, table: EmbeddingTable, parameter: Values) -> Values:
         """Computes the exact loss inside the groups of the table."""
         if not self.disjoint:
             return np.full(len(parameter), np.inf)
         distinct, which = np.unique(parameter, return_inverse=True)
-        return np.array([_bound_inside_groups(table, self, float(each)) for each in distinct])[
+        return np.array([_compute_group_loss(table, self, float(nominal)) for nominal in distinct])[
             which
         ]
 
-    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
+    def mark_restricted_pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
         if not self.disjoint:
             return np.zeros((len(rows), len(rows)), bool)
-        own = _groups(table, self.k).home[rows]
-        free = ~self._fixed(table, rows)
-        pairs: Flags = (own[:, None] == own) & free[:, None] & free
+        groups = _build_groups(table, self.k).home[rows]
+        free = ~self._mark_fixed(table, rows)
+        pairs: Flags = (groups[:, None] == groups) & free[:, None] & free
         return pairs
 
-    def limit(self, table: EmbeddingTable) -> int:  # noqa: D102
-        return MANY
+    def get_batch_size(self, table: EmbeddingTable) -> int:  # noqa: D102
+        return MAX_POSITIONS
 
     def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:  # noqa: D102
-        columns, scores = self._lists(table, rows)
-        place = weighted_choice(draws, weights(scores, parameter))
-        return np.where(self._fixed(table, rows), rows, columns[np.arange(len(rows)), place])
+        columns, scores = self._find_lists(table, rows)
+        place = choose_weighted(draws, compute_weights(scores, parameter))
+        return np.where(self._mark_fixed(table, rows), rows, columns[np.arange(len(rows)), place])
 
     def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:  # noqa: D102
-        columns, scores = self._lists(table, rows)
-        own = weights(scores, parameter).astype(np.float64)
-        total = own.sum(axis=1)
+        columns, scores = self._find_lists(table, rows)
+        candidate_weights = compute_weights(scores, parameter).astype(np.float64)
+        total = candidate_weights.sum(axis=1)
         logs = np.full((len(rows), len(table)), -np.inf)
-        line, column = np.nonzero(own)
-        logs[line, columns[line, column]] = np.log(own[line, column] / total[line])
-        fixed = self._fixed(table, rows)
-        logs[fixed] = -np.inf
-        logs[fixed, rows[fixed]] = 0
+        line, column = np.nonzero(candidate_weights)
+        logs[line, columns[line, column]] = np.log(candidate_weights[line, column] / total[line])
+        is_fixed = self._mark_fixed(table, rows)
+        logs[is_fixed] = -np.inf
+        logs[is_fixed, rows[is_fixed]] = 0
         return logs
 
-    def _fixed(self, table: EmbeddingTable, rows: Ids) -> Flags:
+    def _mark_fixed(self, table: EmbeddingTable, rows: Ids) -> Flags:
         return _find_stopwords(table)[rows] if self.keep_stopwords else np.zeros(len(rows), bool)
 
-    def _lists(self, table: EmbeddingTable, rows: Ids) -> tuple[Ids, Values]:
+    def _find_lists(self, table: EmbeddingTable, rows: Ids) -> tuple[Ids, Values]:
         """Returns the candidates [m, k] and their scores.
 
         For missing candidates -1, with minus infinity as score.
         """
         if self.disjoint:
-            groups = _groups(table, self.k)
+            groups = _build_groups(table, self.k)
             return groups.members[groups.home[rows]], groups.scores[rows]
         k = min(self.k, len(table))
         columns = table.neighbours(rows, k)
-        if len(table) * k > LISTED:
+        if len(table) * k > MAX_CACHED_NEIGHBOURS:
             distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
             return columns, _scale(_compute_distances(table, distinct, columns[first]))[which]
-        cached = _allocate_scores(table, k)
-        new = np.isnan(cached[rows]).any(axis=1)
-        missing, first = np.unique(rows[new], return_index=True)
+        score_cache = _allocate_scores(table, k)
+        is_missing = np.isnan(score_cache[rows]).any(axis=1)
+        missing, first = np.unique(rows[is_missing], return_index=True)
         # what two threads write is the same
-        cached[missing] = _scale(_compute_distances(table, missing, columns[new][first]))
-        return columns, cached[rows]
+        score_cache[missing] = _scale(
+            _compute_distances(table, missing, columns[is_missing][first])
+        )
+        return columns, score_cache[rows]
 
 
-def weights(scores: Values, nominal: Values) -> Ints:
+def compute_weights(scores: Values, nominal: Values) -> Ints:
     """Returns ceil(2^50 exp(-nominal (1 - score) / 2)), int64 [m, K].
 
     0 where there is no candidate.
     """
     with np.errstate(invalid="ignore"):
         exponent = np.maximum(-nominal[:, None] / 2 * (1 - scores), -EXPONENT_CAP)
-    return np.where(np.isfinite(scores), np.ceil(SCALE * np.exp(exponent)), 0).astype(np.int64)
+    return np.where(np.isfinite(scores), np.ceil(WEIGHT_SCALE * np.exp(exponent)), 0).astype(
+        np.int64
+    )
 
 
 @lru_cache(maxsize=4)
@@ -206,7 +212,7 @@ def _allocate_scores(table: EmbeddingTable, k: int) -> Values:
     return np.full((len(table), k), np.nan)
 
 
-NOBODY = np.iinfo(np.uint16).max
+NO_MEMBER = np.iinfo(np.uint16).max
 """Padding of stored groups, behind their end."""
 
 
@@ -222,26 +228,26 @@ class Groups:
     """
 
     def __init__(self, table: EmbeddingTable, k: int) -> None:
-        found = _read_stored(table, k)
-        self.members = partition(table, k) if found is None else found
+        stored_members = _read_stored(table, k)
+        self.members = partition(table, k) if stored_members is None else stored_members
         number, place = np.nonzero(self.members >= 0)
-        own = self.members[number, place]
+        rows = self.members[number, place]
         self.home = np.empty(len(table), np.int64)
         self.scores = np.empty((len(table), k))
-        self.home[own], self.scores[own] = (
+        self.home[rows], self.scores[rows] = (
             number,
-            _scale(table.pairs.inside(self.members)[number, place]),
+            _scale(table.pairs.compute_group_distances(self.members)[number, place]),
         )
 
 
 @lru_cache(maxsize=4)
-def _groups(table: EmbeddingTable, k: int) -> Groups:
+def _build_groups(table: EmbeddingTable, k: int) -> Groups:
     return Groups(table, k)
 
 
 def _read_stored(table: EmbeddingTable, k: int) -> Ids | None:
     """Reads the groups [G, K] of a package's table, or None."""
-    if not ships(table):
+    if not is_shipped(table):
         return None
     source = files("textveil").joinpath("data", "constants", "groups.npz")
     with source.open("rb") as file, np.load(file) as archive:
@@ -249,7 +255,7 @@ def _read_stored(table: EmbeddingTable, k: int) -> Ids | None:
         if name not in archive:
             return None
         members: Ids = archive[name].astype(np.int64)
-    members[members == NOBODY] = -1
+    members[members == NO_MEMBER] = -1
     groups = -(-len(table) // k)
     every = np.maximum(np.arange(groups * k) - (groups * k - len(table)), -1)
     if members.shape != (groups, k) or (np.sort(members, axis=None) != every).any():
@@ -269,27 +275,29 @@ def partition(table: EmbeddingTable, k: int) -> Ids:
     vectors = table.take(slice(None))
     squares = np.einsum("ij,ij->i", vectors, vectors)
     number, position = 0, 0
-    left = np.arange(len(table))
+    open_rows = np.arange(len(table))
     while number < len(members):
-        left = left[home[left] < 0]
+        open_rows = open_rows[home[open_rows] < 0]
         seeds = [
-            row for row in range(position, min(position + 4 * SEEDS, len(table))) if home[row] < 0
-        ][:SEEDS]
+            row
+            for row in range(position, min(position + 4 * SEEDS_AT_ONCE, len(table)))
+            if home[row] < 0
+        ][:SEEDS_AT_ONCE]
         if not seeds:
-            position += 4 * SEEDS
+            position += 4 * SEEDS_AT_ONCE
             continue
         # without a constant of the seed
-        near = squares[left] - 2 * (vectors[seeds] @ vectors[left].T)
+        near = squares[open_rows] - 2 * (vectors[seeds] @ vectors[open_rows].T)
         for seed, line in zip(seeds, near, strict=True):
             if home[seed] >= 0:
                 continue
-            free = np.flatnonzero(home[left] < 0)
-            wanted = min(k, len(free))
-            own = line[free]
-            own[left[free] == seed] = -np.inf
-            best = free[np.argpartition(own, wanted - 1)[:wanted]]
-            members[number, :wanted] = left[best[np.argsort(line[best], kind="stable")]]
-            home[left[best]] = number
+            free = np.flatnonzero(home[open_rows] < 0)
+            size = min(k, len(free))
+            distances = line[free]
+            distances[open_rows[free] == seed] = -np.inf
+            best = free[np.argpartition(distances, size - 1)[:size]]
+            members[number, :size] = open_rows[best[np.argsort(line[best], kind="stable")]]
+            home[open_rows[best]] = number
             number += 1
     return members
 
@@ -301,7 +309,7 @@ def _compute_distances(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values
     """
     line, column = np.nonzero(columns >= 0)
     gaps = np.full(columns.shape, np.inf)
-    gaps[line, column] = table.pairs.distances(rows[line], columns[line, column])
+    gaps[line, column] = table.pairs.compute_distances(rows[line], columns[line, column])
     return gaps
 
 
@@ -310,20 +318,22 @@ def _scale(distances: Values) -> Values:
 
     The ends are those of a list; minus infinity for an infinite distance.
     """
-    there = np.isfinite(distances)
+    is_finite = np.isfinite(distances)
     low = distances.min(axis=1, keepdims=True)
-    width = np.where(there, distances, -np.inf).max(axis=1, keepdims=True) - low
-    scaled: Values = np.where(there, 1 - (distances - low) / np.where(width > 0, width, 1), -np.inf)
+    width = np.where(is_finite, distances, -np.inf).max(axis=1, keepdims=True) - low
+    scaled: Values = np.where(
+        is_finite, 1 - (distances - low) / np.where(width > 0, width, 1), -np.inf
+    )
     return scaled
 
 
 @lru_cache(maxsize=64)
-def _bound_inside_groups(table: EmbeddingTable, lists: NearestLists, nominal: float) -> float:
-    groups = _groups(table, lists.k)
-    masses = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
+def _compute_group_loss(table: EmbeddingTable, lists: NearestLists, nominal: float) -> float:
+    groups = _build_groups(table, lists.k)
+    masses = compute_weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
     with np.errstate(divide="ignore"):
         law = np.log(masses) - np.log(masses.sum(axis=1, keepdims=True))  # [V, K]
-    free = ~lists._fixed(table, np.arange(len(table)))
+    free = ~lists._mark_fixed(table, np.arange(len(table)))
     law, home = law[free], groups.home[free]
     high, low = (np.full(groups.members.shape, end) for end in (-np.inf, np.inf))
     np.maximum.at(high, home, law)
@@ -335,14 +345,14 @@ def _bound_inside_groups(table: EmbeddingTable, lists: NearestLists, nominal: fl
 
 @lru_cache(maxsize=8)
 def _find_stopwords(table: EmbeddingTable) -> Flags:
-    listed = stopwords()
-    return np.fromiter((word.lower() in listed for word in table.words), bool, len(table))
+    words = get_stopwords()
+    return np.fromiter((word.lower() in words for word in table.words), bool, len(table))
 
 
 # ---- the words within a random radius ------------------------------------------------------------
 
 
-@options()
+@make_options()
 class Ball:
     """The words nearer than a random radius, by weight.
 
@@ -361,31 +371,34 @@ class Ball:
 
     @property
     def reason(self) -> str:  # noqa: D102
-        return "a word comes out only for words within a radius that is about the same for all, so it rules others out"
+        return (
+            "a word comes out only for words within a radius that is about the same for all, so "
+            "it rules others out"
+        )
 
     @property
     def setting(self) -> float | None:  # noqa: D102
         return self.nominal
 
-    def restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
+    def get_restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
         return None
 
-    def within(self, table: EmbeddingTable, parameter: Values) -> Values:  # noqa: D102
+    def compute_restricted_epsilon(self, table: EmbeddingTable, parameter: Values) -> Values:  # noqa: D102
         return np.full(len(parameter), np.inf)
 
-    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
+    def mark_restricted_pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
         return np.zeros((len(rows), len(rows)), bool)
 
-    def limit(self, table: EmbeddingTable) -> int:  # noqa: D102
-        return max(1, CELLS // max(len(table), table.dimension))
+    def get_batch_size(self, table: EmbeddingTable) -> int:  # noqa: D102
+        return max(1, MAX_CANDIDATE_CELLS // max(len(table), table.dimension))
 
     def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:  # noqa: D102
         noise = draws.laplace(table.dimension)
-        noise *= spread(table, parameter)
+        noise *= compute_noise_scales(table, parameter)
         radius = np.linalg.norm(noise, axis=1, keepdims=True)
         distances = table.distances(rows)
         scores = np.where(distances < radius, 1 - distances / radius, -np.inf)
-        return weighted_choice(draws, weights(scores, parameter))
+        return choose_weighted(draws, compute_weights(scores, parameter))
 
     def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
         """Estimates the law by quadrature over the radius.
@@ -396,28 +409,32 @@ class Ball:
         law = np.zeros((len(rows), len(table)))
         distances = table.distances(rows)
         for value in np.unique(parameter):
-            some = np.flatnonzero(parameter == value)
-            away = distances[some]
+            lines = np.flatnonzero(parameter == value)
+            line_distances = distances[lines]
             radii, masses, ends = _compute_parts(table, float(value))
             for radius, mass, low, high in zip(radii, masses, ends[:-1], ends[1:], strict=True):
-                own = np.exp(np.maximum(-value / 2 * away / radius, -EXPONENT_CAP))
-                own *= ((high - away) / (high - low)).clip(0, 1)
-                law[some] += mass / own.sum(axis=1, keepdims=True) * own
+                candidate_weights = np.exp(
+                    np.maximum(-value / 2 * line_distances / radius, -EXPONENT_CAP)
+                )
+                candidate_weights *= ((high - line_distances) / (high - low)).clip(0, 1)
+                law[lines] += (
+                    mass / candidate_weights.sum(axis=1, keepdims=True) * candidate_weights
+                )
         with np.errstate(divide="ignore"):
             return np.log(law)
 
 
-def spread(table: EmbeddingTable, nominal: Values) -> Values:
+def compute_noise_scales(table: EmbeddingTable, nominal: Values) -> Values:
     """Returns the scale of the Laplace noise on each coordinate, [m, d].
 
     It is the coordinate's range divided by the public code's function of epsilon (9.31 + 0.0166
     ln(19.06 epsilon - 38.13) from 2 on).
     """
-    shrunk = np.where(nominal < 2, nominal, 9.311083811697406)
+    divisor = np.where(nominal < 2, nominal, 9.311083811697406)
     argument = 19.064721649556482 * nominal - 38.1294334077209
     large = argument > 0
-    shrunk[large] += 0.01658160142016071 * np.log(argument[large])
-    scales: Values = _compute_ranges(table) / shrunk[:, None]
+    divisor[large] += 0.01658160142016071 * np.log(argument[large])
+    scales: Values = _compute_ranges(table) / divisor[:, None]
     return scales
 
 
@@ -427,22 +444,22 @@ def _compute_parts(table: EmbeddingTable, nominal: float) -> tuple[Values, Value
 
     Seconds of work for hundreds of coordinates.
     """
-    return lengths(spread(table, np.array([nominal]))[0])
+    return compute_length_law(compute_noise_scales(table, np.array([nominal]))[0])
 
 
 @lru_cache(maxsize=8)
 def _compute_ranges(table: EmbeddingTable) -> Values:
     """Computes the range of each coordinate, [d]."""
-    low = np.min([part.min(axis=0) for part in table.slabs()], axis=0)
-    high = np.max([part.max(axis=0) for part in table.slabs()], axis=0)
+    low = np.min([part.min(axis=0) for part in table.yield_slabs()], axis=0)
+    high = np.max([part.max(axis=0) for part in table.yield_slabs()], axis=0)
     return np.asarray((high - low).astype(np.float64))
 
 
 # ---- the words of a sensitive list ---------------------------------------------------------------
 
 
-@options()
-class Sensitive:
+@make_options()
+class SensitiveList:
     """The rarest words, drawn by the exponential rule.
 
     Any other word stays with probability 1 - p.
@@ -462,13 +479,16 @@ class Sensitive:
 
     @property
     def reason(self) -> str:  # noqa: D102
-        return f"a word that is not on the sensitive list comes out as it is with probability {1 - self.p:g}"
+        return (
+            "a word that is not on the sensitive list comes out as it is with probability "
+            f"{1 - self.p:g}"
+        )
 
     @property
     def setting(self) -> float | None:  # noqa: D102
         return self.rule.c
 
-    def restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
+    def get_restricted(self, table: EmbeddingTable) -> Restricted | None:  # noqa: D102
         return Restricted(
             domain="two words of the sensitive list",
             kind="metric",
@@ -477,43 +497,47 @@ class Sensitive:
             additive=self.rule.rounding,
         )
 
-    def within(self, table: EmbeddingTable, parameter: Values) -> Values:
+    def compute_restricted_epsilon(self, table: EmbeddingTable, parameter: Values) -> Values:
         """Returns 2c as the bound.
 
         The sharper constant of the whole table need not hold for a part of its candidates.
         """
         return 2 * parameter * table.lipschitz
 
-    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
-        listed = self._listed(table)[rows]
-        return np.asarray(listed[:, None] & listed)
+    def mark_restricted_pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:  # noqa: D102
+        is_sensitive = self._mark_sensitive(table)[rows]
+        return np.asarray(is_sensitive[:, None] & is_sensitive)
 
-    def limit(self, table: EmbeddingTable) -> int:  # noqa: D102
-        return MANY
+    def get_batch_size(self, table: EmbeddingTable) -> int:  # noqa: D102
+        return MAX_POSITIONS
 
     def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Ids:  # noqa: D102
-        listed = self._listed(table)
-        drawn = self.rule.draw(draws, table, rows, parameter, among=listed)
-        stays = ~listed[rows] & (draws.integers(np.full(len(rows), COIN)) >= self._threshold)
-        return np.where(stays, rows, drawn)
+        is_sensitive = self._mark_sensitive(table)
+        replacements = self.rule.draw(draws, table, rows, parameter, among=is_sensitive)
+        is_unchanged = ~is_sensitive[rows] & (
+            draws.integers(np.full(len(rows), COIN_RANGE)) >= self._threshold
+        )
+        return np.where(is_unchanged, rows, replacements)
 
     def log_probs(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:  # noqa: D102
-        listed = self._listed(table)
-        own = self.rule.weights(table.distances(rows), parameter).astype(np.float64)
-        own[:, ~listed] = 0
-        own /= own.sum(axis=1, keepdims=True)
-        free = np.flatnonzero(~listed[rows])
-        replaced = self._threshold / COIN
-        own[free] *= replaced
-        own[free, rows[free]] = 1 - replaced
+        is_sensitive = self._mark_sensitive(table)
+        candidate_weights = self.rule.compute_weights(table.distances(rows), parameter).astype(
+            np.float64
+        )
+        candidate_weights[:, ~is_sensitive] = 0
+        candidate_weights /= candidate_weights.sum(axis=1, keepdims=True)
+        free = np.flatnonzero(~is_sensitive[rows])
+        replacement_rate = self._threshold / COIN_RANGE
+        candidate_weights[free] *= replacement_rate
+        candidate_weights[free, rows[free]] = 1 - replacement_rate
         with np.errstate(divide="ignore"):
-            return np.log(own)
+            return np.log(candidate_weights)
 
     @property
     def _threshold(self) -> int:
-        return round(self.p * COIN)
+        return round(self.p * COIN_RANGE)
 
-    def _listed(self, table: EmbeddingTable) -> Flags:
+    def _mark_sensitive(self, table: EmbeddingTable) -> Flags:
         return _find_rare(table.root, self.share)
 
 
@@ -524,14 +548,16 @@ def _find_rare(table: EmbeddingTable, share: float) -> Flags:
     At least one.
     """
     rare = np.zeros(len(table), bool)
-    rare[np.argsort(shares(table), kind="stable")[: max(1, round(share * len(table)))]] = True
+    rare[np.argsort(compute_shares(table), kind="stable")[: max(1, round(share * len(table)))]] = (
+        True
+    )
     return rare
 
 
 # ---- the mechanism -------------------------------------------------------------------------------
 
 
-@options()
+@make_options()
 class Confined:
     """Draws from candidates that depend on the word.
 
@@ -542,7 +568,7 @@ class Confined:
     """
 
     name: str
-    candidates: NearestLists | Ball | Sensitive
+    candidates: NearestLists | Ball | SensitiveList
     caveats: tuple[str, ...] = ()
 
     def claim(self, table: EmbeddingTable) -> Claim:
@@ -550,46 +576,48 @@ class Confined:
 
         The restricted claim depends on the candidates.
         """
-        if table.holds_pieces and isinstance(self.candidates, Sensitive):
+        if table.holds_pieces and isinstance(self.candidates, SensitiveList):
             raise ConfigError(
                 f"a sensitive list needs words.unit=word: {table.name} holds word pieces"
             )
         return Claim(
             mechanism=self.name,
-            options=plain(self),
+            options=dump_options(self),
             kind="none",
             metric=table.metric,
             table=table.root.name,
-            view=table.seen,
-            parameter="c" if isinstance(self.candidates, Sensitive) else "nominal",
+            view=table.axes_note,
+            parameter="c" if isinstance(self.candidates, SensitiveList) else "nominal",
             reason=self.candidates.reason,
-            restricted=self.candidates.restricted(table),
+            restricted=self.candidates.get_restricted(table),
             caveats=self.caveats,
             alone=True,
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """Returns epsilon as the nominal epsilon; c is half of it."""
-        return epsilon / 2 if isinstance(self.candidates, Sensitive) else epsilon
+        return epsilon / 2 if isinstance(self.candidates, SensitiveList) else epsilon
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """Returns the parameter of every position, where it was set by name."""
-        given = self.candidates.setting
-        return None if given is None else np.full(len(layout.positions), given)
+        setting = self.candidates.setting
+        return None if setting is None else np.full(len(layout.positions), setting)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
         """Returns infinity: nothing bounds the loss."""
         return np.full(len(parameter), np.inf)
 
-    def within(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+    def compute_restricted_epsilon(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> Values:
         """Returns the epsilon [n] of the restricted statement."""
-        return self.candidates.within(table, parameter)
+        return self.candidates.compute_restricted_epsilon(table, parameter)
 
-    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
+    def mark_restricted_pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
         """Says between which rows the restricted statement holds, [m, m]."""
-        return self.candidates.pairs(table, rows)
+        return self.candidates.mark_restricted_pairs(table, rows)
 
-    def published(
+    def build_paper_claim(
         self, table: EmbeddingTable, layout: Layout, parameter: Values
     ) -> tuple[Claim, Values] | None:
         """Returns the paper's claim and its epsilon.
@@ -597,7 +625,7 @@ class Confined:
         CusText and InferDPT claim local DP with their nominal epsilon; SanText+ claims nothing for
         all words.
         """
-        if isinstance(self.candidates, Sensitive):
+        if isinstance(self.candidates, SensitiveList):
             return None
         return Claim(mechanism=self.name, kind="ldp", table=table.root.name), parameter
 
@@ -607,7 +635,9 @@ class Confined:
         """Draws the released rows [n]."""
         secret = block.secret
         released = np.empty(len(secret), np.int64)
-        for chunk, draws in rng.open(block.layout.sizes).chunks(self.candidates.limit(table)):
+        for chunk, draws in rng.open(block.layout.sizes).split_rows(
+            self.candidates.get_batch_size(table)
+        ):
             released[chunk] = self.candidates.draw(draws, table, secret[chunk], parameter[chunk])
         return released
 

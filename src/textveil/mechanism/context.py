@@ -14,29 +14,29 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
 from textveil.models import LanguageModel, Ragged, load_context
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
-Mode = Literal["none", "original", "released", "public"]
+ContextMode = Literal["none", "original", "released", "public"]
 
-PIECES = 1 << 10
+BATCH_PIECES = 1 << 10
 """Pieces in one run of the model.
 
 More are no faster on a processor, and take more memory.
 """
 
-REMEMBERED = 1 << 26
+MAX_CACHED_LOGITS = 1 << 26
 """Logits of one block that are cached for other budgets: 256 MiB.
 
 Only where a block has a memo.
 """
 
 
-@options()
+@make_options()
 class Context:
     """The visible part of a text when a word is scored.
 
@@ -49,10 +49,10 @@ class Context:
             masked one, "bundled:3" for its first three layers.
     """
 
-    mode: Mode = "none"
+    mode: ContextMode = "none"
     model: str | None = None
 
-    def schedule(self, layout: Layout) -> Iterator[Ids]:
+    def yield_waves(self, layout: Layout) -> Iterator[Ids]:
         """Yields waves of protected positions.
 
         In `released`, wave t holds the t-th protected position of every text.
@@ -64,28 +64,28 @@ class Context:
         for wave in range(int(layout.sizes.max(initial=0))):
             yield (starts + wave)[layout.sizes > wave]
 
-    def spread(self, layout: Layout, spent: Values) -> Values:
+    def sum_losses(self, layout: Layout, losses: Values) -> Values:
         """Returns the loss of each word [n] from each position's loss.
 
         In `original` a word spends at all positions of its text.
         """
         if self.mode != "original":
-            return spent
-        sums: Values = np.bincount(layout.texts, spent, minlength=len(layout.sizes)).astype(
+            return losses
+        sums: Values = np.bincount(layout.texts, losses, minlength=len(layout.sizes)).astype(
             np.float64
         )
         return sums[layout.texts]
 
-    def share(self, layout: Layout, epsilon: Values) -> Values:
+    def divide_epsilon(self, layout: Layout, epsilon: Values) -> Values:
         """Returns the epsilon that every position may spend [n].
 
         So no word of its text spends more than its epsilon [n].
         """
         if self.mode != "original":
             return epsilon
-        least = np.full(len(layout.sizes), np.inf)
-        np.minimum.at(least, layout.texts, epsilon)
-        return (least / np.maximum(layout.sizes, 1))[layout.texts]
+        lowest = np.full(len(layout.sizes), np.inf)
+        np.minimum.at(lowest, layout.texts, epsilon)
+        return (lowest / np.maximum(layout.sizes, 1))[layout.texts]
 
     def check(self, table: EmbeddingTable) -> None:
         """Refuses a table that cannot have a context.
@@ -98,7 +98,9 @@ class Context:
                 f"context {self.mode} needs words.unit=word: {table.name} holds word pieces"
             )
 
-    def logits(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
+    def compute_logits(
+        self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids
+    ) -> Floats:
         """Returns the model's logits at some positions: float32 [m, V].
 
         Args:
@@ -108,36 +110,36 @@ class Context:
             released: int64 [n], the rows released so far; looked at in the mode `released` only.
         """
         if block.memo is None or self.mode == "released":
-            return self._read(table, block, wave, released)
+            return self._run_model(table, block, wave, released)
         key = (self.mode, self.model, table, wave.tobytes(), *_build_key(block))
-        found = block.memo.get(key)
-        if found is None:
-            found = self._read(table, block, wave, released)
+        logits = block.memo.get(key)
+        if logits is None:
+            logits = self._run_model(table, block, wave, released)
             if (
-                sum(each.size for each in block.memo.values() if isinstance(each, np.ndarray))
-                <= REMEMBERED
+                sum(array.size for array in block.memo.values() if isinstance(array, np.ndarray))
+                <= MAX_CACHED_LOGITS
             ):
-                block.memo[key] = found
-        assert isinstance(found, np.ndarray)
-        return found
+                block.memo[key] = logits
+        assert isinstance(logits, np.ndarray)
+        return logits
 
-    def _read(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
+    def _run_model(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
         layout = block.layout
         texts = np.unique(layout.texts[wave])  # only these are cut into pieces
         begins, ends = layout.documents[texts], layout.documents[texts + 1]
         place = np.concatenate(
             [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)]
         )
-        words, hidden = self._show(table, block, released, place)
+        words, hidden = self._build_words(table, block, released, place)
         documents = np.concatenate(([0], np.cumsum(ends - begins)))
         spaced = np.ones(len(place), bool) if layout.spaced is None else layout.spaced[place]
         ragged = Ragged(words=words, documents=documents, spaced=spaced)
-        asked = np.searchsorted(place, layout.positions[wave])
+        queries = np.searchsorted(place, layout.positions[wave])
         if self.mode == "released":
-            hidden[asked] = False  # the query hides it already, in a separate window around it
-        return _load_model(table, self.model).logits(ragged, asked, hidden=hidden)
+            hidden[queries] = False  # the query hides it already, in a separate window around it
+        return _load_model(table, self.model).compute_logits(ragged, queries, hidden=hidden)
 
-    def _show(
+    def _build_words(
         self, table: EmbeddingTable, block: Block, released: Ids, place: Ids
     ) -> tuple[list[str], Flags]:
         """Returns the words at some places as the model sees them.
@@ -157,9 +159,9 @@ class Context:
         words = np.where(shown_rows == PLACEHOLDER, "", names[shown_rows])
         hidden = shown_rows == PLACEHOLDER
         if layout.verbatim is not None:
-            passing = roles == Role.PASS
-            words[passing] = np.array(layout.verbatim, object)[place[passing]]
-            hidden &= ~passing
+            is_passing = roles == Role.PASS
+            words[is_passing] = np.array(layout.verbatim, object)[place[is_passing]]
+            hidden &= ~is_passing
         words[hidden] = table.words[0]
         return words.tolist(), hidden
 
@@ -179,7 +181,7 @@ def _build_key(block: Block) -> tuple[object, ...]:
 
 @lru_cache(maxsize=4)
 def _load_model(table: EmbeddingTable, source: str | None) -> LanguageModel:
-    return load_context(table, source, batch=PIECES, device=table.device)
+    return load_context(table, source, batch=BATCH_PIECES, device=table.device)
 
 
 @lru_cache(maxsize=4)

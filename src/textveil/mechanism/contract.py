@@ -14,7 +14,7 @@ That the law of a position depends on the word there alone is said by the claim 
 nowhere else.
 
 A mechanism that selects a word, and promises a finite epsilon for any pair of words, decides by
-whole numbers: integer weights and `weighted_choice`, or `Draws.integers` and `Draws.bits`. Then its
+whole numbers: integer weights and `choose_weighted`, or `Draws.integers` and `Draws.bits`. Then its
 law is the one that is written down, and no word has probability 0 because of rounding. One that
 decides by floating-point values, as noise on vectors does, has `guarantee.FLOATING_POINT` among its
 claim's assumptions. A mechanism that promises nothing may draw as it likes: the radius of `rantext`
@@ -111,18 +111,18 @@ class Conditional(Protocol):
 
     @property
     def kind(self) -> Hashable:
-        """Key of laws that share the result of `near`."""
+        """Key of laws that share the result of `score_distances`."""
         ...
 
-    def near(self, rows: Ids) -> Any:
+    def score_distances(self, rows: Ids) -> Any:
         """Computes the part of private rows [m] that needs no logits.
 
         50 MB for 256 rows.
         """
         ...
 
-    def log_probs(self, near: Any, released: Ids, parameter: Values) -> Values:
-        """Returns ln P(released row [q] | private row of `near`), [q, m].
+    def log_probs(self, distance_scores: Any, released: Ids, parameter: Values) -> Values:
+        """Returns ln P(released row [q] | private row of `distance_scores`), [q, m].
 
         Under the parameter [q] of each released row.
         """
@@ -142,12 +142,12 @@ class Contextual(Mechanism, Protocol):
         """The language model's view, and the order of release."""
         ...
 
-    def conditional(self, table: EmbeddingTable, logits: Floats) -> Conditional:
+    def build_conditional(self, table: EmbeddingTable, logits: Floats) -> Conditional:
         """Returns the law for a language model's logits [V]."""
         ...
 
-    def approximation(self, table: EmbeddingTable) -> str:
-        """Describes how `conditional` estimates the law on a table.
+    def describe_approximation(self, table: EmbeddingTable) -> str:
+        """Describes how `build_conditional` estimates the law on a table.
 
         The words follow "estimated"; empty: it is exact.
         """
@@ -186,11 +186,11 @@ class Noisy(Mechanism, Protocol):
         """
         ...
 
-    def view(self, table: EmbeddingTable) -> EmbeddingTable:
+    def get_view(self, table: EmbeddingTable) -> EmbeddingTable:
         """Returns the table of the vectors and of the nearest words."""
         ...
 
-    def rate(self, table: EmbeddingTable, parameter: Values) -> Values:
+    def compute_rate(self, table: EmbeddingTable, parameter: Values) -> Values:
         """Returns epsilon [m] per unit of distance in the view.
 
         Under the parameter [m].
@@ -232,7 +232,7 @@ class Windowed(Mechanism, Protocol):
         """
         ...
 
-    def view(self, table: EmbeddingTable) -> EmbeddingTable:
+    def get_view(self, table: EmbeddingTable) -> EmbeddingTable:
         """Returns the table of the vectors and of the nearest words."""
         ...
 
@@ -244,7 +244,9 @@ class Capped(Protocol):
     The other bound holds for any two words.
     """
 
-    def most(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+    def compute_local_dp_cap(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> Values:
         """Returns the largest local DP loss of each position; infinite if unbounded.
 
         Under the parameter [n]. It includes all that the position loses, rounding too.
@@ -259,14 +261,16 @@ class Restricting(Protocol):
     All of it is public.
     """
 
-    def within(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+    def compute_restricted_epsilon(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> Values:
         """Returns the epsilon [n] of the restricted promise at each position.
 
         Under the parameter [n].
         """
         ...
 
-    def pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
+    def mark_restricted_pairs(self, table: EmbeddingTable, rows: Ids) -> Flags:
         """Says for which pairs of rows [m] the promise holds: [m, m].
 
         Symmetric.
@@ -281,7 +285,7 @@ class Published(Protocol):
     The audit compares it with the law. Statements never print it.
     """
 
-    def published(
+    def build_paper_claim(
         self, table: EmbeddingTable, layout: Layout, parameter: Values
     ) -> tuple[Claim, Values] | None:
         """Returns the paper's claim and its epsilon [n] at each position.

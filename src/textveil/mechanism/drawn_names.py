@@ -24,7 +24,7 @@ from textveil.randomness import Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 from textveil.text import load_names
 
-LABELS = {
+NAME_LABELS = {
     "PERSON": ("PERSON", ("given", "family", "both")),
     "PERSON given": ("PERSON", ("given", "both")),
     "PERSON family": ("PERSON", ("family", "both")),
@@ -36,14 +36,14 @@ LABELS = {
 None stands for all kinds.
 """
 
-FEWEST = 20
+MIN_LISTED_NAMES = 20
 """Smallest number of listed names in a table.
 
 With fewer a name would hide among too few.
 """
 
 
-class Listing(NamedTuple):
+class NameListing(NamedTuple):
     """The names of one label as a table, and their rows.
 
     The rows are those of the whole table.
@@ -54,8 +54,8 @@ class Listing(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Names:
-    """Draws names from public lists. Make one with `of`.
+class NameSampler:
+    """Draws names from public lists. Make one with `build`.
 
     A word becomes a row of its list by a public function: the name on the list that is nearest to
     the word's row. Then the mechanism draws one of the list, so that what is promised holds for any
@@ -70,11 +70,11 @@ class Names:
 
     options: NameOptions
     table: EmbeddingTable
-    lists: dict[str, Listing] = field(repr=False)
+    lists: dict[str, NameListing] = field(repr=False)
     mechanism: Select
 
     @classmethod
-    def of(cls, options: NameOptions, types: frozenset[str], table: EmbeddingTable) -> Self:
+    def build(cls, options: NameOptions, types: frozenset[str], table: EmbeddingTable) -> Self:
         """Builds the lists of these types, if the table has them.
 
         Raises:
@@ -84,7 +84,7 @@ class Names:
         rule = Staircase(sizes=(options.k,)) if options.rule == "rankcape" else Exponential()
         lists = {
             label: _build_listing(label, table)
-            for label, (type_, _) in LABELS.items()
+            for label, (type_, _) in NAME_LABELS.items()
             if type_ in types
         }
         if (
@@ -94,8 +94,8 @@ class Names:
             raise ConfigError("names.k must be smaller than the shortest list of names")
         mechanism = Select(name=options.rule, utility=Distance(), rule=rule)
         for listing in lists.values():  # refuse now what a draw would refuse later
-            asked = np.array([_convert_epsilon(options.epsilon, mechanism, listing.table)])
-            mechanism.calibrate(listing.table, Layout.of(1), asked)
+            epsilons = np.array([_convert_epsilon(options.epsilon, mechanism, listing.table)])
+            mechanism.calibrate(listing.table, Layout.build(1), epsilons)
         return cls(options=options, table=table, lists=lists, mechanism=mechanism)
 
     def draw(
@@ -114,41 +114,43 @@ class Names:
         Returns:
             int64 [N], -1 where nothing was drawn; float64 [N], 0 there.
         """
-        found, spent = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
+        name_rows, losses = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
         for label, listing in self.lists.items():
             where = np.flatnonzero(
-                protection.named & (protection.group == protection.number(label))
+                protection.named & (protection.group == protection.get_index(label))
             )
-            layout = Layout.of(*np.diff(np.searchsorted(where, documents)).tolist())
-            block = Block(layout=layout, rows=self.nearest(label, rows[where]))
-            parameter = self.parameter(label, layout)
-            drawn = self.mechanism.privatize(listing.table, block, parameter, rng=rng)
-            found[where] = listing.rows[drawn]
-            lost = self.mechanism.claim(listing.table).ldp(
+            layout = Layout.build(*np.diff(np.searchsorted(where, documents)).tolist())
+            block = Block(layout=layout, rows=self.find_nearest(label, rows[where]))
+            parameter = self.compute_parameter(label, layout)
+            listing_rows = self.mechanism.privatize(listing.table, block, parameter, rng=rng)
+            name_rows[where] = listing.rows[listing_rows]
+            local_losses = self.mechanism.claim(listing.table).compute_ldp(
                 self.mechanism.spend(listing.table, layout, parameter)
             )
-            spent[where] = np.minimum(lost, self.mechanism.most(listing.table, layout, parameter))
-        return found, np.minimum(spent, self.options.epsilon)
+            losses[where] = np.minimum(
+                local_losses, self.mechanism.compute_local_dp_cap(listing.table, layout, parameter)
+            )
+        return name_rows, np.minimum(losses, self.options.epsilon)
 
-    def nearest(self, label: str, rows: Ids) -> Ids:
+    def find_nearest(self, label: str, rows: Ids) -> Ids:
         """Maps each row of the whole table to its nearest name.
 
         Returned as a row of the list.
         """
-        own, back = np.unique(rows, return_inverse=True)
-        found = self.lists[label].table.nearest(self.table.take(own))
-        return found[back]
+        distinct_rows, inverse = np.unique(rows, return_inverse=True)
+        nearest_rows = self.lists[label].table.nearest(self.table.take(distinct_rows))
+        return nearest_rows[inverse]
 
-    def parameter(self, label: str, layout: Layout) -> Values:
+    def compute_parameter(self, label: str, layout: Layout) -> Values:
         """Returns the mechanism's parameter at every protected position of a layout.
 
         For names of one list.
         """
         table = self.lists[label].table
-        asked = np.full(
+        epsilons = np.full(
             len(layout.positions), _convert_epsilon(self.options.epsilon, self.mechanism, table)
         )
-        return self.mechanism.calibrate(table, layout, asked)
+        return self.mechanism.calibrate(table, layout, epsilons)
 
 
 def _convert_epsilon(epsilon: float, mechanism: Select, table: EmbeddingTable) -> float:
@@ -167,20 +169,21 @@ def _convert_epsilon(epsilon: float, mechanism: Select, table: EmbeddingTable) -
     return converted
 
 
-def _build_listing(label: str, table: EmbeddingTable) -> Listing:
-    type_, kinds = LABELS[label]
+def _build_listing(label: str, table: EmbeddingTable) -> NameListing:
+    type_, kinds = NAME_LABELS[label]
     names = load_names(type_)
-    listed = (
+    candidates = (
         table.row_of.get(word.lower(), table.row_of.get(word, -1))
         for word, kind in zip(names.words, names.kinds, strict=True)
         if kinds is None or kind in kinds
     )
-    rows = np.array(sorted({row for row in listed if row >= 0}), np.int64)
-    if len(rows) < FEWEST:
+    rows = np.array(sorted({row for row in candidates if row >= 0}), np.int64)
+    if len(rows) < MIN_LISTED_NAMES:
         raise ConfigError(
-            f"names.types needs a table with at least {FEWEST} names of {type_}; {table.name} has {len(rows)}"
+            f"names.types needs a table with at least {MIN_LISTED_NAMES} names of {type_}; "
+            f"{table.name} has {len(rows)}"
         )
-    return Listing(
+    return NameListing(
         EmbeddingTable.build(
             name=f"{table.name}, {label}",
             words=[table.words[row] for row in rows.tolist()],

@@ -10,19 +10,19 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options, plain
+from textveil.config import dump_options, make_options
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout
 from textveil.mechanism.context import Context
-from textveil.mechanism.rule import SCALE
-from textveil.randomness import Flags, Floats, Ids, Randomness, Values, weighted_choice
+from textveil.mechanism.rule import WEIGHT_SCALE
+from textveil.randomness import Flags, Floats, Ids, Randomness, Values, choose_weighted
 from textveil.table import EmbeddingTable
 
-CELLS = 1 << 21
+MAX_WEIGHT_CELLS = 1 << 21
 """Candidates' weights held at once: 16 MiB in float64."""
 
 
-@options()
+@make_options()
 class Fill:
     """Releases a language model's expectation at every protected position.
 
@@ -57,7 +57,7 @@ class Fill:
         self.context.check(table)
         return Claim(
             mechanism=self.name,
-            options=plain(self),
+            options=dump_options(self),
             kind="ldp",
             draws=self.temperature > 0,
             table=table.root.name,
@@ -85,17 +85,17 @@ class Fill:
         """
         block = _remove_secret(block)
         layout, released = block.layout, np.full(len(parameter), PLACEHOLDER, np.int64)
-        for wave in self.context.schedule(layout):
+        for wave in self.context.yield_waves(layout):
             if not self.temperature:
-                for part in _split(wave, table):
-                    released[part] = self.context.logits(table, block, part, released).argmax(
-                        axis=1
-                    )
+                for part in _split_wave(wave, table):
+                    released[part] = self.context.compute_logits(
+                        table, block, part, released
+                    ).argmax(axis=1)
                 continue
             sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
-            for chunk, draws in rng.open(sizes).chunks(max(1, CELLS // len(table))):
-                logits = self.context.logits(table, block, wave[chunk], released)
-                released[wave[chunk]] = weighted_choice(
+            for chunk, draws in rng.open(sizes).split_rows(max(1, MAX_WEIGHT_CELLS // len(table))):
+                logits = self.context.compute_logits(table, block, wave[chunk], released)
+                released[wave[chunk]] = choose_weighted(
                     draws, self._compute_weights(logits).astype(np.int64)
                 )
         return released
@@ -110,13 +110,15 @@ class Fill:
         block = _remove_secret(block)
         before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
         law = np.empty((len(parameter), len(table)))
-        seen = np.full(len(parameter), PLACEHOLDER, np.int64)
-        for wave in self.context.schedule(block.layout):
-            for part in _split(wave, table):
-                weights = self._compute_weights(self.context.logits(table, block, part, seen))
+        context_rows = np.full(len(parameter), PLACEHOLDER, np.int64)
+        for wave in self.context.yield_waves(block.layout):
+            for part in _split_wave(wave, table):
+                weights = self._compute_weights(
+                    self.context.compute_logits(table, block, part, context_rows)
+                )
                 with np.errstate(divide="ignore"):
                     law[part] = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
-            seen[wave] = before[wave]
+            context_rows[wave] = before[wave]
         return law
 
     def _compute_weights(self, logits: Floats) -> Values:
@@ -131,7 +133,7 @@ class Fill:
         weights -= weights.max(axis=1, keepdims=True)
         weights /= self.temperature
         np.exp(weights, out=weights)
-        weights *= SCALE
+        weights *= WEIGHT_SCALE
         floored: Values = np.maximum(np.ceil(weights, out=weights), 1.0)
         return floored
 
@@ -143,6 +145,6 @@ def _remove_secret(block: Block) -> Block:
     return Block(layout=block.layout, rows=rows)
 
 
-def _split(wave: Ids, table: EmbeddingTable) -> list[Ids]:
-    step = max(1, CELLS // len(table))
+def _split_wave(wave: Ids, table: EmbeddingTable) -> list[Ids]:
+    step = max(1, MAX_WEIGHT_CELLS // len(table))
     return [wave[start : start + step] for start in range(0, len(wave), step)]

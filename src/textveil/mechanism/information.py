@@ -3,7 +3,7 @@
 The code is released by randomised response.
 In: the shares of codes in public text, and epsilon. Out: the mutual information, exactly, and the
 bound for any rule.
-Not here: how often a word is guessed from a code (`guess`), and what a book is (`table.book`).
+Not here: how often a word is guessed from a code (`guess`), and what a book is (`table.codebook`).
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ def entropy(shares: Floats | Values) -> float:
 
     They are scaled to sum to 1.
     """
-    some = shares[shares > 0].astype(np.float64)
-    some /= some.sum()
-    return float(-(some * np.log2(some)).sum())
+    masses = shares[shares > 0].astype(np.float64)
+    masses /= masses.sum()
+    return float(-(masses * np.log2(masses)).sum())
 
 
-def kept(codes: int, epsilon: float) -> float:
+def compute_keep_rate(codes: int, epsilon: float) -> float:
     """Returns how often k-ary randomised response releases the true code.
 
     Over this number of codes.
@@ -30,7 +30,7 @@ def kept(codes: int, epsilon: float) -> float:
     return float(1 / (1 + (codes - 1) * np.exp(-epsilon)))
 
 
-def information(masses: Floats | Values, epsilon: float) -> float:
+def compute_information(masses: Floats | Values, epsilon: float) -> float:
     """Computes the information in bits of a released code about a word.
 
     I(X; Y) of a word X, drawn as in public text, and its code Y. The draw sees the code of a word
@@ -51,13 +51,13 @@ def information(masses: Floats | Values, epsilon: float) -> float:
         raise ConfigError("epsilon must be 0 or more")
     shares, codes = masses.astype(np.float64), len(masses)
     shares /= shares.sum()
-    own = kept(codes, epsilon)
-    law = np.full(codes, (1 - own) / (codes - 1))
-    law[0] = own  # as of any code: the same numbers in another order
-    return max(0.0, entropy(law[1] + (own - law[1]) * shares) - entropy(law))
+    keep_rate = compute_keep_rate(codes, epsilon)
+    law = np.full(codes, (1 - keep_rate) / (codes - 1))
+    law[0] = keep_rate  # as of any code: the same numbers in another order
+    return max(0.0, entropy(law[1] + (keep_rate - law[1]) * shares) - entropy(law))
 
 
-def limit(epsilon: float) -> float:
+def compute_information_limit(epsilon: float) -> float:
     """Computes the largest information in bits under local DP epsilon.
 
     For any rule and any prior of the word. Given an output y, the ratio P(y | x) / P(y) has the
@@ -77,10 +77,11 @@ def limit(epsilon: float) -> float:
     return float((t - 1 - np.log(t)) / np.log(2))
 
 
-def fitting(epsilon: float) -> float:
+def compute_fitting_codes(epsilon: float) -> float:
     """Computes the number of codes that fit epsilon.
 
-    If as many are equally frequent, randomised response reaches the `limit`, 1 / s. At small
+    If as many are equally frequent, randomised response reaches the `compute_information_limit`, 1
+    / s. At small
     epsilon it is 2 (no fewer are codes), and it grows as exp(epsilon) / (epsilon - 1).
     """
     return float(np.expm1(epsilon) / (epsilon / -np.expm1(-epsilon) - 1))

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.randomness import (
     Draws,
@@ -34,7 +34,7 @@ NoiseName = Literal["multivariate-laplace", "coordinate-laplace", "von-mises-fis
 class Noise(Protocol):
     """A family of noise with one parameter per row.
 
-    `rate` and `parameter` are inverse to one another.
+    `compute_rate` and `compute_parameter` are inverse to one another.
 
     Attributes:
         parameter_name: the parameter's name in the papers.
@@ -67,19 +67,19 @@ class Noise(Protocol):
         """
         ...
 
-    def metric(self, table: EmbeddingTable) -> str:
+    def get_metric(self, table: EmbeddingTable) -> str:
         """Names the distance in whose units rates are."""
         ...
 
-    def diameter(self, table: EmbeddingTable) -> float:
+    def get_diameter(self, table: EmbeddingTable) -> float:
         """Returns the largest such distance between two rows of the table."""
         ...
 
-    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:
+    def compute_rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:
         """Returns epsilon per unit of distance between two centres, [m]."""
         ...
 
-    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:
+    def compute_parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:
         """Returns the parameter that costs a rate, [m]."""
         ...
 
@@ -102,7 +102,7 @@ class Noise(Protocol):
         ...
 
 
-@options()
+@make_options()
 class NoNoise:
     """No noise at all: the centre itself.
 
@@ -117,16 +117,16 @@ class NoNoise:
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
         return
 
-    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+    def get_metric(self, table: EmbeddingTable) -> str:  # noqa: D102
         return table.metric
 
-    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+    def get_diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
         return table.diameter
 
-    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+    def compute_rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
         return np.full(len(parameter), np.inf)
 
-    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+    def compute_parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
         return np.full(len(rate), np.inf)
 
     def sample(  # noqa: D102
@@ -138,13 +138,13 @@ class NoNoise:
         self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
     ) -> Floats:
         """Returns 0 at the centre itself, minus infinity elsewhere: [m, k]."""
-        found = np.full((len(noisy), len(centres)), -np.inf, noisy.dtype)
-        for line, row in zip(found, noisy, strict=True):
+        densities = np.full((len(noisy), len(centres)), -np.inf, noisy.dtype)
+        for line, row in zip(densities, noisy, strict=True):
             line[(centres == row).all(axis=1)] = 0
-        return found
+        return densities
 
 
-@options()
+@make_options()
 class MultivariateLaplace:
     """Noise of density proportional to exp(-eta |z|).
 
@@ -167,16 +167,16 @@ class MultivariateLaplace:
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
         return
 
-    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+    def get_metric(self, table: EmbeddingTable) -> str:  # noqa: D102
         return table.metric
 
-    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+    def get_diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
         return table.diameter
 
-    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+    def compute_rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
         return parameter * table.lipschitz
 
-    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+    def compute_parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
         return rate / table.lipschitz
 
     def sample(  # noqa: D102
@@ -191,17 +191,17 @@ class MultivariateLaplace:
 
         At noisy vectors [m, d], up to a constant of the parameter.
         """
-        found: Floats = noisy @ centres.T
-        found *= -2
-        found += np.einsum("ij,ij->i", noisy, noisy)[:, None] + np.einsum(
+        densities: Floats = noisy @ centres.T
+        densities *= -2
+        densities += np.einsum("ij,ij->i", noisy, noisy)[:, None] + np.einsum(
             "ij,ij->i", centres, centres
         )
-        np.sqrt(np.maximum(found, 0, out=found), out=found)
-        found *= -parameter
-        return found
+        np.sqrt(np.maximum(densities, 0, out=densities), out=densities)
+        densities *= -parameter
+        return densities
 
 
-@options()
+@make_options()
 class CoordinateLaplace:
     """Independent Laplace noise on every coordinate.
 
@@ -226,24 +226,25 @@ class CoordinateLaplace:
         return self.nominal
 
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
-        if table.projected:
+        if table.is_projection:
             raise ConfigError(
-                "laplace works on the table's own coordinates: a projection can lengthen l1 distances; drop `project`"
+                "laplace works on the table's own coordinates: a projection can lengthen l1 "
+                "distances; drop `project`"
             )
 
-    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+    def get_metric(self, table: EmbeddingTable) -> str:  # noqa: D102
         return "l1"
 
-    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+    def get_diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
         return table.l1_diameter
 
     def _compute_range(self, table: EmbeddingTable) -> float:
         return table.l1_diameter if self.calibration == "honest" else table.coordinate_range
 
-    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+    def compute_rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
         return parameter / self._compute_range(table)
 
-    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+    def compute_parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
         return rate * self._compute_range(table)
 
     def sample(  # noqa: D102
@@ -260,14 +261,14 @@ class CoordinateLaplace:
 
         At noisy vectors [m, d], up to a constant of the parameter.
         """
-        found = np.empty((len(noisy), len(centres)), noisy.dtype)
-        for line, row in zip(found, noisy, strict=True):
+        densities = np.empty((len(noisy), len(centres)), noisy.dtype)
+        for line, row in zip(densities, noisy, strict=True):
             np.abs(centres - row).sum(axis=1, out=line)
-        found *= -parameter / self._compute_range(table)
-        return found
+        densities *= -parameter / self._compute_range(table)
+        return densities
 
 
-@options()
+@make_options()
 class VonMisesFisher:
     """A direction of density proportional to exp(kappa <direction, centre>).
 
@@ -295,31 +296,33 @@ class VonMisesFisher:
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
         if not table.unit_rows:
             raise ConfigError(
-                "the polar mechanism needs unit rows: use table.metric=chord (a projection is renormalised)"
+                "the polar mechanism needs unit rows: use table.metric=chord (a projection is "
+                "renormalised)"
             )
         if table.dimension < 2:
             raise ConfigError(
                 "the polar mechanism needs at least two dimensions: a direction in one is a sign"
             )
-        if self.radius is not None and (mixed or table.projected):
+        if self.radius is not None and (mixed or table.is_projection):
             raise ConfigError(
-                "radius is defined for a word's own row: drop the window, the projection or the radius"
+                "radius is defined for a word's own row: drop the window, the projection or the "
+                "radius"
             )
 
-    def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+    def get_metric(self, table: EmbeddingTable) -> str:  # noqa: D102
         return table.metric
 
-    def diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+    def get_diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
         return table.diameter
 
-    def rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+    def compute_rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
         if mixed:
             parameter = parameter * (1 + mean_resultant_length(table.dimension, parameter))
         return parameter * table.lipschitz
 
-    def parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
-        wanted = rate / table.lipschitz
-        return _find_largest_kappa(table.dimension, wanted) if mixed else wanted
+    def compute_parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+        target = rate / table.lipschitz
+        return _find_largest_kappa(table.dimension, target) if mixed else target
 
     def sample(  # noqa: D102
         self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
@@ -344,25 +347,25 @@ class VonMisesFisher:
         radius is left out: it cannot change the released word.
         """
         lengths = np.maximum(np.linalg.norm(noisy, axis=1, keepdims=True), 1e-12)
-        found: Floats = (noisy / lengths) @ centres.T
-        found *= parameter
-        return found
+        densities: Floats = (noisy / lengths) @ centres.T
+        densities *= parameter
+        return densities
 
 
-def _find_largest_kappa(dimension: int, wanted: Values) -> Values:
+def _find_largest_kappa(dimension: int, target: Values) -> Values:
     """Finds the kappa with kappa (1 + A_d(kappa)) = wanted, from below.
 
     Bisection, at most 1e-12 relative short.
     """
-    low, high = wanted / 2, wanted.copy()
+    low, high = target / 2, target.copy()
     for _ in range(48):
         middle = (low + high) / 2
-        fits = middle * (1 + mean_resultant_length(dimension, middle)) <= wanted
+        fits = middle * (1 + mean_resultant_length(dimension, middle)) <= target
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return low
 
 
-def lengthening(table: EmbeddingTable) -> tuple[str, ...]:
+def list_lengthening_caveats(table: EmbeddingTable) -> tuple[str, ...]:
     """Returns the caveat of a table whose distances are lengthened.
 
     That is, longer than those in which statements are made.
@@ -370,5 +373,8 @@ def lengthening(table: EmbeddingTable) -> tuple[str, ...]:
     if table.lipschitz == 1.0:
         return ()
     return (
-        f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which is charged",
+        (
+            f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which is "
+            "charged"
+        ),
     )

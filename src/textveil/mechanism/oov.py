@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from textveil.config import WordsOptions
 from textveil.randomness import Flags, Ids, Randomness
 
-STEPS = 1000
+NUMBER_STEP_LIMIT = 1000
 """Exclusive limit of the number added to a number.
 
 As in CusText's public code.
@@ -34,7 +34,7 @@ _REASONS = {
 }
 _NUMBERS = (
     f"numbers outside the table get no row but are moved up by "
-    f"at most {STEPS - 1} (words.numbers=add): supports differ"
+    f"at most {NUMBER_STEP_LIMIT - 1} (words.numbers=add): supports differ"
 )
 
 
@@ -57,32 +57,32 @@ class WordRule(IntEnum):
     DROP = 2
     """No item at all, as in InferDPT's public code."""
     ADD = 3
-    """The number plus an integer drawn evenly below `STEPS`.
+    """The number plus an integer drawn evenly below `NUMBER_STEP_LIMIT`.
 
     As in CusText's public code.
     """
 
 
-def apart(options: WordsOptions) -> bool:
+def has_bypass_rule(options: WordsOptions) -> bool:
     """Says whether a paper's rule may bypass the mechanism."""
     return options.oov in ("uniform", "drop") or options.numbers == "add"
 
 
-def draws(options: WordsOptions) -> bool:
+def has_random_rule(options: WordsOptions) -> bool:
     """Says whether such a rule may draw."""
     return options.oov == "uniform" or options.numbers == "add"
 
 
-def reasons(options: WordsOptions) -> list[str]:
+def list_reasons(options: WordsOptions) -> list[str]:
     """Returns the reasons why no finite statement holds, for any text.
 
     The text next to this one may hold such a word.
     """
-    found = [_REASONS[options.oov]] if options.oov in _REASONS else []
-    return [*found, _NUMBERS] if options.numbers == "add" else found
+    reasons = [_REASONS[options.oov]] if options.oov in _REASONS else []
+    return [*reasons, _NUMBERS] if options.numbers == "add" else reasons
 
 
-def rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArray[np.int8]:
+def assign_rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArray[np.int8]:
     """Returns the rule of every word, int8 [N].
 
     Args:
@@ -90,13 +90,15 @@ def rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArra
         unknown: bool [N], protected words outside the table; the others fall under the house rule.
         options: the requested rules.
     """
-    others = {"uniform": WordRule.UNIFORM, "drop": WordRule.DROP}.get(options.oov, WordRule.HOUSE)
-    found = np.where(unknown, others, WordRule.HOUSE).astype(np.int8)
+    unknown_rule = {"uniform": WordRule.UNIFORM, "drop": WordRule.DROP}.get(
+        options.oov, WordRule.HOUSE
+    )
+    rules = np.where(unknown, unknown_rule, WordRule.HOUSE).astype(np.int8)
     if options.numbers == "add":
-        found[[i for i in np.flatnonzero(unknown).tolist() if _INTEGER.fullmatch(words[i])]] = (
+        rules[[i for i in np.flatnonzero(unknown).tolist() if _INTEGER.fullmatch(words[i])]] = (
             WordRule.ADD
         )
-    return found
+    return rules
 
 
 def draw(rule: NDArray[np.int8], documents: Ids, rows: int, *, rng: Randomness) -> Ids:
@@ -110,10 +112,10 @@ def draw(rule: NDArray[np.int8], documents: Ids, rows: int, *, rng: Randomness) 
         rows: V, of the table.
         rng: opened once, whatever the texts hold.
     """
-    drawn = np.full(len(rule), -1, np.int64)
+    values = np.full(len(rule), -1, np.int64)
     where = np.flatnonzero((rule == WordRule.UNIFORM) | (rule == WordRule.ADD))
-    high = np.where(rule[where] == WordRule.UNIFORM, rows, STEPS).astype(np.int64)
+    high = np.where(rule[where] == WordRule.UNIFORM, rows, NUMBER_STEP_LIMIT).astype(np.int64)
     streams = rng.open(np.diff(np.searchsorted(where, documents)))
-    for part, draws in streams.chunks(_CHUNK):
-        drawn[where[part]] = draws.integers(high[part])
-    return drawn
+    for part, draws in streams.split_rows(_CHUNK):
+        values[where[part]] = draws.integers(high[part])
+    return values

@@ -8,9 +8,9 @@ import math
 from typing import Literal, get_args
 
 from textveil.errors import UnknownName
-from textveil.mechanism.buckets import Bucketized
-from textveil.mechanism.confined import Ball, Confined, NearestLists, Sensitive
-from textveil.mechanism.context import Context, Mode
+from textveil.mechanism.buckets import BucketRule
+from textveil.mechanism.confined import Ball, Confined, NearestLists, SensitiveList
+from textveil.mechanism.context import Context, ContextMode
 from textveil.mechanism.fill import Fill
 from textveil.mechanism.noise import (
     CoordinateLaplace,
@@ -32,15 +32,18 @@ def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
     """Multivariate Laplace noise on each word's vector; the nearest word is released.
 
     A word's vector gets noise of density proportional to exp(-eta |z|): a Gamma(d, 1/eta) radius times a uniform
-    direction. The nearest word of the table is released. `project` runs it in that many principal axes of the
+    direction. The nearest word of the table is released. `project` runs it in that many principal
+    axes of the
     public table, which keeps the constant and more of the meaning.
 
     Guarantee:
-        metric DP, epsilon = eta per unit of chord distance (Euclidean for raw rows), sharp for the vectors; local
+        metric DP, epsilon = eta per unit of chord distance (Euclidean for raw rows), sharp for the
+        vectors; local
         DP eta * diameter.
 
     Caveats:
-        In many dimensions the discrete output leaks less than the bound, but no closed form says how much. Equal
+        In many dimensions the discrete output leaks less than the bound, but no closed form says
+        how much. Equal
         epsilons of different metrics or tables cannot be compared.
 
     Source:
@@ -61,14 +64,18 @@ def stencil(
 ) -> Perturb:
     """Each word's vector is mixed with its neighbours' by a Gaussian window; no noise.
 
-    The nearest word to the weighted mean of L words is released. A baseline: most words survive it, and
-    `exclude_original`, the paper's rule that the word itself is never released, only hides that from a count.
+    The nearest word to the weighted mean of L words is released. A baseline: most words survive it,
+    and
+    `exclude_original`, the paper's rule that the word itself is never released, only hides that
+    from a count.
 
     Guarantee:
-        none. It is deterministic: the output tells inputs apart with certainty. --epsilon has no meaning here.
+        none. It is deterministic: the output tells inputs apart with certainty. --epsilon has no
+        meaning here.
 
     Caveats:
-        With `exclude_original` the share of kept words is 0 by construction, and an attacker who knows the rule
+        With `exclude_original` the share of kept words is 0 by construction, and an attacker who
+        knows the rule
         still recovers most words.
 
     Source:
@@ -98,19 +105,25 @@ def d_chi_stencil(
 ) -> Perturb:
     """Neighbouring words are mixed by a Gaussian window, noise is added, the nearest word is released.
 
-    Released row i is sum_j f_ij e(x_j) + noise(eta_i), decoded to the nearest word. Odd L puts the top weight on the
-    word itself; even L shares it between the word and one neighbour (`side`), which caps what can be kept.
-    `noise` takes any noise; for coordinate-laplace `eta` is its nominal, for von-mises-fisher its kappa.
+    Released row i is sum_j f_ij e(x_j) + noise(eta_i), decoded to the nearest word. Odd L puts the
+    top weight on the
+    word itself; even L shares it between the word and one neighbour (`side`), which caps what can
+    be kept.
+    `noise` takes any noise; for coordinate-laplace `eta` is its nominal, for von-mises-fisher its
+    kappa.
 
     Guarantee:
-        metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord distance, exact for the
+        metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord
+        distance, exact for the
         text at hand and sharp for the vectors. The paper's factor 2 is never reached (C_j < 2 is
         proved; a search finds at most 1.387 for odd L, 1.5 for even L in a text without holes).
         Given budgets b_j, eta_i = min b_j / C_j over its window.
 
     Caveats:
-        The paper's Theorem 1 for the cosine distance does not hold (that distance is no metric). One word shows in
-        several outputs: an attacker reads all outputs whose window holds it. `exclude_original` makes the loss
+        The paper's Theorem 1 for the cosine distance does not hold (that distance is no metric).
+        One word shows in
+        several outputs: an attacker reads all outputs whose window holds it. `exclude_original`
+        makes the loss
         infinite.
 
     Source:
@@ -119,15 +132,17 @@ def d_chi_stencil(
     window = Window(L=L, sigma=sigma, side=side, window_over=window_over, balanced=balanced)
     if noise not in get_args(NoiseName):
         raise UnknownName("noise", noise, get_args(NoiseName))
-    drawn: MultivariateLaplace | CoordinateLaplace | VonMisesFisher = MultivariateLaplace(eta=eta)
+    noise_part: MultivariateLaplace | CoordinateLaplace | VonMisesFisher = MultivariateLaplace(
+        eta=eta
+    )
     if noise == "coordinate-laplace":
-        drawn = CoordinateLaplace(nominal=eta)
+        noise_part = CoordinateLaplace(nominal=eta)
     elif noise == "von-mises-fisher":
-        drawn = VonMisesFisher(kappa=eta)
+        noise_part = VonMisesFisher(kappa=eta)
     return Perturb(
         name="d-chi-stencil",
         mix=window,
-        noise=drawn,
+        noise=noise_part,
         exclude_original=exclude_original,
         project=project,
     )
@@ -142,17 +157,24 @@ def polar(
 ) -> Perturb:
     """A von Mises-Fisher draw around each word's direction; the nearest word by cosine is released.
 
-    Only the direction of a vector is used and moved: the released direction has density proportional to
-    exp(kappa <direction, word>). With `convention` code, the number given as kappa is the epsilon of the paper's public
-    code, and kappa is that over pi. `radius` also privatizes the vector's length, as the paper's full mechanism does.
+    Only the direction of a vector is used and moved: the released direction has density
+    proportional to
+    exp(kappa <direction, word>). With `convention` code, the number given as kappa is the epsilon
+    of the paper's public
+    code, and kappa is that over pi. `radius` also privatizes the vector's length, as the paper's
+    full mechanism does.
 
     Guarantee:
-        metric DP, epsilon = kappa per unit of chord distance, sharp; local DP kappa * diameter (at most 2 kappa). With
-        `radius`, plus that epsilon over the table. With `project`, times the factor that renormalising costs.
+        metric DP, epsilon = kappa per unit of chord distance, sharp; local DP kappa * diameter (at
+        most 2 kappa). With
+        `radius`, plus that epsilon over the table. With `project`, times the factor that
+        renormalising costs.
 
     Caveats:
-        The paper's public code uses kappa = epsilon / pi, a loose convention for the whole sphere. The radius cannot
-        change a cosine decode: it is charged and useless. At equal epsilon it keeps about what `noise` keeps.
+        The paper's public code uses kappa = epsilon / pi, a loose convention for the whole sphere.
+        The radius cannot
+        change a cosine decode: it is charged and useless. At equal epsilon it keeps about what
+        `noise` keeps.
 
     Source:
         STAMP, section 4 and Theorem 3.
@@ -167,16 +189,20 @@ def laplace(
 ) -> Perturb:
     """Independent Laplace noise on every coordinate; the nearest word is released.
 
-    --epsilon is per unit of l1 distance (scale 1/epsilon). `nominal` is instead an epsilon for the whole table:
-    with `calibration` honest the scale is D_1 / nominal (D_1 the table's l1 diameter), and nominal is the local DP
+    --epsilon is per unit of l1 distance (scale 1/epsilon). `nominal` is instead an epsilon for the
+    whole table:
+    with `calibration` honest the scale is D_1 / nominal (D_1 the table's l1 diameter), and nominal
+    is the local DP
     really spent; with `paper` it is Delta_1 / nominal (Delta_1 the sum of the coordinates' ranges).
 
     Guarantee:
         metric DP in the l1 distance, epsilon = 1/scale per unit; local DP D_1 / scale.
 
     Caveats:
-        The papers' calibration spends much less than it says (on raw all-MiniLM rows 0.194 of it), which makes the
-        mechanism look worse than it is. l1 distances are large: compare local DP values, not epsilons.
+        The papers' calibration spends much less than it says (on raw all-MiniLM rows 0.194 of it),
+        which makes the
+        mechanism look worse than it is. l1 distances are large: compare local DP values, not
+        epsilons.
 
     Source:
         the Laplace baseline of STAMP, section 5.2.
@@ -191,19 +217,24 @@ def exponential(
 ) -> Select:
     """Draws each word from the whole vocabulary with probability proportional to exp(-c distance).
 
-    Weights are integers and the draw is exact, so that every word of the table can come out. `calibration` exact finds
-    the largest c whose constant on the public table is at most epsilon; paper takes c = epsilon / 2.
+    Weights are integers and the draw is exact, so that every word of the table can come out.
+    `calibration` exact finds
+    the largest c whose constant on the public table is at most epsilon; paper takes c = epsilon /
+    2.
 
     Guarantee:
-        metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x') over the table, exact or
+        metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x') over the
+        table, exact or
         certified, never more than 2c; plus 8.7e-7 for rounding.
 
     Caveats:
-        The exact calibration removes slack from the printed number; it moves along the same trade-off of privacy and
+        The exact calibration removes slack from the printed number; it moves along the same
+        trade-off of privacy and
         utility. Distances are capped where c * distance exceeds 20.
 
     Source:
-        the exponential mechanism of McSherry and Talwar 2007 with the distance utility of SanText (Yue et al. 2021).
+        the exponential mechanism of McSherry and Talwar 2007 with the distance utility of SanText
+        (Yue et al. 2021).
     """
     return Select(name="exponential", rule=Exponential(c=c, calibration=calibration))
 
@@ -211,16 +242,21 @@ def exponential(
 def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = "paper") -> Select:
     """Draws each word from the whole vocabulary with probability proportional to exp(-c distance), c = epsilon / 2.
 
-    It is `exponential` with the paper's c. The statement has the true constant of the public table, which is little
-    more than c: about half of the --epsilon that was given, for the paper's factor 2 is almost all slack.
+    It is `exponential` with the paper's c. The statement has the true constant of the public table,
+    which is little
+    more than c: about half of the --epsilon that was given, for the paper's factor 2 is almost all
+    slack.
 
     Guarantee:
-        metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x'), never more than 2c; plus
+        metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x'), never
+        more than 2c; plus
         8.7e-7 for rounding.
 
     Caveats:
-        To spend the --epsilon that you give, take `exponential`. Distances are capped where c * distance exceeds 20.
-        In the paper's public code worker processes repeat each other's draws, and far words cannot come out; here
+        To spend the --epsilon that you give, take `exponential`. Distances are capped where c *
+        distance exceeds 20.
+        In the paper's public code worker processes repeat each other's draws, and far words cannot
+        come out; here
         neither is so.
 
     Source:
@@ -232,16 +268,20 @@ def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = 
 def santext_plus(*, c: float | None = None, share: float = 0.5, p: float = 0.2) -> Confined:
     """SanText among the rare words; a frequent word stays as it is with probability 1 - p.
 
-    `share` of the table's words are sensitive: those that are rarest in public text. A sensitive word is replaced by
+    `share` of the table's words are sensitive: those that are rarest in public text. A sensitive
+    word is replaced by
     a sensitive one; any other word so with probability `p`, and else comes out as it is.
 
     Guarantee:
-        none for all words: a frequent word that comes out was there for certain. For two sensitive words metric DP with
+        none for all words: a frequent word that comes out was there for certain. For two sensitive
+        words metric DP with
         epsilon = 2c.
 
     Caveats:
-        --epsilon is the paper's, 2c. Frequent does not mean harmless: names and diagnoses can be frequent. Between a
-        frequent and a sensitive word, a sensitive output loses up to epsilon d + ln(1/p). The paper's list is made of
+        --epsilon is the paper's, 2c. Frequent does not mean harmless: names and diagnoses can be
+        frequent. Between a
+        frequent and a sensitive word, a sensitive output loses up to epsilon d + ln(1/p). The
+        paper's list is made of
         the private texts; this one follows from public text.
 
     Source:
@@ -249,7 +289,7 @@ def santext_plus(*, c: float | None = None, share: float = 0.5, p: float = 0.2) 
     """
     return Confined(
         name="santext+",
-        candidates=Sensitive(share=share, p=p, rule=Exponential(c=c, calibration="paper")),
+        candidates=SensitiveList(share=share, p=p, rule=Exponential(c=c, calibration="paper")),
     )
 
 
@@ -261,16 +301,20 @@ def custext(
 ) -> Confined:
     """Draws each word from a list of k words, nearer ones more often.
 
-    `mapping` conservative cuts the vocabulary into disjoint groups of k; aggressive takes the k nearest words of each
-    word. A word is drawn with probability proportional to exp(epsilon score / 2); scores go from 1 for the nearest to 0
+    `mapping` conservative cuts the vocabulary into disjoint groups of k; aggressive takes the k
+    nearest words of each
+    word. A word is drawn with probability proportional to exp(epsilon score / 2); scores go from 1
+    for the nearest to 0
     for the farthest of the list.
 
     Guarantee:
-        none for all words: the output shows the group, or rules out all words whose list it is not on. For two words of
+        none for all words: the output shows the group, or rules out all words whose list it is not
+        on. For two words of
         one conservative group local DP, with little more than half of the nominal epsilon.
 
     Caveats:
-        --epsilon is the nominal one and bounds nothing. At any epsilon a group of k leaves k guesses at most.
+        --epsilon is the nominal one and bounds nothing. At any epsilon a group of k leaves k
+        guesses at most.
 
     Source:
         CusText (Chen et al. 2023), section 3.
@@ -286,10 +330,12 @@ def custext_plus(
 ) -> Confined:
     """CusText that leaves stop words as they are, also where they count as private.
 
-    With words.stopwords=pass, the default, stop words never reach a mechanism, and this is `custext`.
+    With words.stopwords=pass, the default, stop words never reach a mechanism, and this is
+    `custext`.
 
     Guarantee:
-        none for all words, as `custext`; and a stop word comes out as it is. For two words of one conservative group
+        none for all words, as `custext`; and a stop word comes out as it is. For two words of one
+        conservative group
         that are no stop words local DP.
 
     Caveats:
@@ -305,15 +351,19 @@ def custext_plus(
 def rantext(*, nominal: float | None = None) -> Confined:
     """Draws each word from those nearer than a random radius, nearer ones more often (RANTEXT of InferDPT).
 
-    The radius is the length of Laplace noise on the word's vector. Its scale hardly depends on epsilon, and not at all
+    The radius is the length of Laplace noise on the word's vector. Its scale hardly depends on
+    epsilon, and not at all
     on the word.
 
     Guarantee:
-        none: the radius is much the same for all words, so an output rules out all words that are farther away.
+        none: the radius is much the same for all words, so an output rules out all words that are
+            farther away.
 
     Caveats:
-        --epsilon is the nominal one, of the weights inside the radius, and bounds nothing. The law is an integral over
-        the radius, which is drawn in floating point, and known numerically only. The public code drops words that it
+        --epsilon is the nominal one, of the weights inside the radius, and bounds nothing. The law
+        is an integral over
+        the radius, which is drawn in floating point, and known numerically only. The public code
+        drops words that it
         does not know; here they follow the option words.oov.
 
     Source:
@@ -331,7 +381,8 @@ def krr() -> Select:
         local DP, epsilon, sharp. Nothing keeps more words at the same epsilon.
 
     Caveats:
-        Of V words it keeps exp(epsilon) / (exp(epsilon) + V - 1), and nothing of the meaning of the others.
+        Of V words it keeps exp(epsilon) / (exp(epsilon) + V - 1), and nothing of the meaning of the
+        others.
 
     Source:
         Warner 1965; Kairouz et al. 2014. It is `rankcape` with k = 1.
@@ -342,19 +393,26 @@ def krr() -> Select:
 def codebook() -> Select:
     """k-ary randomised response over a few codes of words: the code of the word, or any other.
 
-    A public book maps every word to one of C codes (`table.codes`). A word's code is kept with weight exp(epsilon),
-    every other code has weight 1; released is the code, spelled by its most typical word. `textveil table codes` makes
+    A public book maps every word to one of C codes (`table.quantized`). A word's code is kept with
+    weight exp(epsilon),
+    every other code has weight 1; released is the code, spelled by its most typical word. `textveil
+    table codes` makes
     books from public texts, and `textveil table info` says what one hides.
 
     Guarantee:
-        local DP, epsilon, sharp, for any two words of different codes; 0 for two words of one code, however often they
+        local DP, epsilon, sharp, for any two words of different codes; 0 for two words of one code,
+        however often they
         are released under one book. The draw is from whole numbers.
 
     Caveats:
-        Whether the code is right is hidden by epsilon, which word of the code it was by the book alone: a code of one
-        word, or with one frequent word, hides little, and the statement says how much at most. What a book is about
-        passes: a book of a task lets the label through by design. The book must be public: one that was made from
-        private texts voids the statement, and its own texts are refused. Consistent draws are by word.
+        Whether the code is right is hidden by epsilon, which word of the code it was by the book
+        alone: a code of one
+        word, or with one frequent word, hides little, and the statement says how much at most. What
+        a book is about
+        passes: a book of a task lets the label through by design. The book must be public: one that
+            was made from
+        private texts voids the statement, and its own texts are refused. Consistent draws are by
+        word.
 
     Source:
         textveil. Randomised response is Warner 1965 and Kairouz et al. 2014.
@@ -365,7 +423,7 @@ def codebook() -> Select:
 def cape(
     *,
     nominal: float | None = None,
-    context: Mode = "none",
+    context: ContextMode = "none",
     buckets: int = 50,
     edges: Literal["scores", "public"] = "scores",
     lambda_L: float = 0.5,
@@ -378,17 +436,22 @@ def cape(
 ) -> Select:
     """Scores words by a language model's logits and by distance; draws a bucket of scores, then a word of it.
 
-    A score is L^lambda_L D^lambda_D with L = clip(logit - floor, 0, bound - floor) and D = exp(-distance / diameter).
-    `context` says what the language model sees: nothing, the original text (as the paper), what was released before, or
+    A score is L^lambda_L D^lambda_D with L = clip(logit - floor, 0, bound - floor) and D =
+    exp(-distance / diameter).
+    `context` says what the language model sees: nothing, the original text (as the paper), what was
+    released before, or
     public words.
 
     Guarantee:
-        local DP; the epsilon printed is exact without context on a small or shipped table, else a proved bound.
-        Never the nominal epsilon: at nominal 0 the true one is 9 to 10 on the shipped tables. With context original
+        local DP; the epsilon printed is exact without context on a small or shipped table, else a
+        proved bound.
+        Never the nominal epsilon: at nominal 0 the true one is 9 to 10 on the shipped tables. With
+        context original
         every word spends it at every position of its text.
 
     Caveats:
-        Nothing below the loss at nominal 0 can be promised, so a smaller --epsilon is refused. The paper's bound misses
+        Nothing below the loss at nominal 0 can be promised, so a smaller --epsilon is refused. The
+        paper's bound misses
         that words have different numbers of buckets.
 
     Source:
@@ -404,7 +467,7 @@ def cape(
         floor=floor,
     )
     return Select(
-        name="cape", utility=utility, rule=Bucketized(buckets=buckets, edges=edges, nominal=nominal)
+        name="cape", utility=utility, rule=BucketRule(buckets=buckets, edges=edges, nominal=nominal)
     )
 
 
@@ -413,7 +476,7 @@ def rankcape(
     k: int = 20,
     sizes: tuple[int, ...] | None = None,
     heights: tuple[float, ...] | None = None,
-    context: Mode = "none",
+    context: ContextMode = "none",
     lambda_L: float = 0.5,
     lambda_D: float = 1.0,
     form: Literal["product", "additive"] = "product",
@@ -424,18 +487,21 @@ def rankcape(
 ) -> Select:
     """Sorts words by any score, and draws by rank: each of the k best with weight exp(epsilon), all others with 1.
 
-    `sizes` and `heights` make more levels: a word of level i has weight exp(epsilon height_i). Without `context` words
+    `sizes` and `heights` make more levels: a word of level i has weight exp(epsilon height_i).
+    Without `context` words
     are sorted by distance; with it, by Cape's score under what the language model sees.
 
     Guarantee:
-        local DP, epsilon, whatever the scores and the context: the probabilities are always the same numbers in another
+        local DP, epsilon, whatever the scores and the context: the probabilities are always the
+        same numbers in another
         order. With context original every word spends it at every position of its text.
 
     Caveats:
         It protects which word it was, not what it means: an output among the k best is near.
 
     Source:
-        textveil. Two levels are optimal among all rules that look at ranks only; the page rankcape derives it.
+        textveil. Two levels are optimal among all rules that look at ranks only; the page rankcape
+        derives it.
     """
     utility: Distance | Hybrid = Distance()
     if context != "none":
@@ -463,15 +529,19 @@ def mask_and_fill(
 ) -> Fill:
     """A language model writes every protected word anew, from the words that pass.
 
-    Protected words are hidden from the model. `order` together asks it once for a text; in turn, it fills them in from
-    left to right and sees what it wrote. `temperature` 0 takes the likeliest word of the table; above, a word is drawn
+    Protected words are hidden from the model. `order` together asks it once for a text; in turn, it
+    fills them in from
+    left to right and sees what it wrote. `temperature` 0 takes the likeliest word of the table;
+    above, a word is drawn
     with a weight of exp(logit / temperature).
 
     Guarantee:
-        local DP with epsilon 0 for the value of every protected word: the release follows from the mask.
+        local DP with epsilon 0 for the value of every protected word: the release follows from the
+        mask.
 
     Caveats:
-        It keeps nothing of a protected word but what the words around it say of it, and those are released as they
+        It keeps nothing of a protected word but what the words around it say of it, and those are
+        released as they
         stand. The text that comes out is fluent at best, and may say anything.
 
     Source:
@@ -483,7 +553,8 @@ def mask_and_fill(
 def placeholder() -> Placeholder:
     """Replaces every protected word by a placeholder.
 
-    No word is drawn; a reader sees that a word stood there. Within a `Session` equal words get equal numbers.
+    No word is drawn; a reader sees that a word stood there. Within a `Session` equal words get
+    equal numbers.
 
     Guarantee:
         epsilon 0 for the value of every protected word.

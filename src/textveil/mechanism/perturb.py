@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options, plain
+from textveil.config import dump_options, make_options
 from textveil.errors import ConfigError
 from textveil.guarantee import FLOATING_POINT, Claim
 from textveil.mechanism.block import Block, Layout
@@ -21,20 +21,20 @@ from textveil.mechanism.noise import (
     NoiseName,
     NoNoise,
     VonMisesFisher,
-    lengthening,
+    list_lengthening_caveats,
 )
 from textveil.mechanism.window import Mixing, Window
 from textveil.randomness import Draws, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
-CHUNK = 4096
+CHUNK_POSITIONS = 4096
 """Positions that are mixed, noised and decoded together.
 
 About 50 MB at d = 384.
 """
 
 
-@options()
+@make_options()
 class Perturb:
     """Mechanism that mixes vectors, adds noise and releases the nearest word.
 
@@ -61,7 +61,7 @@ class Perturb:
     exclude_original: bool = False
     caveats: tuple[str, ...] = ()
 
-    def view(self, table: EmbeddingTable) -> EmbeddingTable:
+    def get_view(self, table: EmbeddingTable) -> EmbeddingTable:
         """Returns the table of vectors and of decoding.
 
         Raises:
@@ -73,11 +73,11 @@ class Perturb:
                     "laplace has no projected variant: a projection can lengthen l1 distances"
                 )
             table = table.project(self.project, renormalize=isinstance(self.noise, VonMisesFisher))
-        self.noise.check(table, mixed=self._mixed)
+        self.noise.check(table, mixed=self._is_mixing)
         return table
 
     @property
-    def _mixed(self) -> bool:
+    def _is_mixing(self) -> bool:
         return self.mix.L > 1
 
     def claim(self, table: EmbeddingTable) -> Claim:
@@ -85,7 +85,7 @@ class Perturb:
 
         No claim without noise or with `exclude_original`.
         """
-        view = self.view(table)
+        view = self.get_view(table)
         reason = ""
         if isinstance(self.noise, NoNoise):
             reason = "it adds no noise, so its output tells inputs apart with certainty"
@@ -94,17 +94,18 @@ class Perturb:
         caveats = list(self.caveats)
         if self.radius is not None:
             caveats.append(
-                f"the radius costs epsilon {self.radius:g} over the table and cannot change the released word"
+                f"the radius costs epsilon {self.radius:g} over the table and cannot change the "
+                "released word"
             )
-        caveats.extend(lengthening(view))
+        caveats.extend(list_lengthening_caveats(view))
         return Claim(
             mechanism=self.name,
-            options=plain(self),
+            options=dump_options(self),
             kind="none" if reason else "metric",
-            metric=self.noise.metric(view),
+            metric=self.noise.get_metric(view),
             table=view.root.name,
-            diameter=self.noise.diameter(view),
-            view=view.seen,
+            diameter=self.noise.get_diameter(view),
+            view=view.axes_note,
             draws=not isinstance(self.noise, NoNoise),
             additive=self.radius or 0.0,
             parameter=self.noise.parameter_name,
@@ -119,8 +120,10 @@ class Perturb:
 
         All words in its window stay within their epsilon.
         """
-        return self.noise.parameter(
-            self.view(table), self.mix.matrix(layout).rate(epsilon), mixed=self._mixed
+        return self.noise.compute_parameter(
+            self.get_view(table),
+            self.mix.get_matrix(layout).compute_rates(epsilon),
+            mixed=self._is_mixing,
         )
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
@@ -136,15 +139,15 @@ class Perturb:
         """
         if self.exclude_original:
             return np.full(len(parameter), np.inf)
-        return self.mix.matrix(layout).spend(
-            self.noise.rate(self.view(table), parameter, mixed=self._mixed)
+        return self.mix.get_matrix(layout).spend(
+            self.noise.compute_rate(self.get_view(table), parameter, mixed=self._is_mixing)
         )
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
         """Returns the released rows [n], each drawn from its text's stream."""
-        view = self.view(table)
+        view = self.get_view(table)
         secret = block.secret
         released = np.empty(len(secret), np.int64)
         for chunk, noisy in self._add_noise(view, block, parameter, rng):
@@ -156,9 +159,9 @@ class Perturb:
     def _add_noise(
         self, view: EmbeddingTable, block: Block, parameter: Values, rng: Randomness
     ) -> Iterator[tuple[slice, Values]]:
-        mixing = self.mix.matrix(block.layout)
+        mixing = self.mix.get_matrix(block.layout)
         draws: Draws
-        for chunk, draws in rng.open(block.layout.sizes).chunks(CHUNK):
+        for chunk, draws in rng.open(block.layout.sizes).split_rows(CHUNK_POSITIONS):
             centres = _compute_centres(view, block, mixing, chunk)
             noisy = self.noise.sample(draws, view, centres, block.secret[chunk], parameter[chunk])
             yield chunk, noisy
@@ -178,16 +181,16 @@ class Perturb:
         """
         return self.noise.radius
 
-    def rate(self, table: EmbeddingTable, parameter: Values) -> Values:
+    def compute_rate(self, table: EmbeddingTable, parameter: Values) -> Values:
         """Returns epsilon per unit of distance between two centres [m].
 
         Under the parameter [m] of each.
         """
-        return self.noise.rate(self.view(table), parameter, mixed=self._mixed)
+        return self.noise.compute_rate(self.get_view(table), parameter, mixed=self._is_mixing)
 
     def sample(self, draws: Draws, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values:
         """Draws noisy vectors [m, d] around words [m], without mixing."""
-        view = self.view(table)
+        view = self.get_view(table)
         return self.noise.sample(draws, view, view.take(rows).astype(np.float64), rows, parameter)
 
     def log_density(self, table: EmbeddingTable, noisy: Floats, parameter: float) -> Floats:
@@ -195,7 +198,7 @@ class Perturb:
 
         At noisy vectors [m, d], up to a constant.
         """
-        view = self.view(table)
+        view = self.get_view(table)
         return self.noise.log_density(view, noisy, view.take(slice(None)), parameter)
 
     def log_probs(
@@ -207,9 +210,9 @@ class Perturb:
         """
         if not isinstance(self.noise, NoNoise):
             return None
-        view = self.view(table)
+        view = self.get_view(table)
         n = len(block.secret)
-        centres = _compute_centres(view, block, self.mix.matrix(block.layout), slice(0, n))
+        centres = _compute_centres(view, block, self.mix.get_matrix(block.layout), slice(0, n))
         law = np.full((n, len(view)), -np.inf)
         nearest = view.nearest(centres, exclude=block.secret if self.exclude_original else None)
         law[np.arange(n), nearest] = 0.0

@@ -9,20 +9,20 @@ import numpy as np
 
 from textveil.randomness import Values
 
-BINS = 1 << 15
-FINER = 64
+GRID_BINS = 1 << 15
+GRID_REFINEMENT = 64
 """Factor by which a finer grid refines the lowest part."""
 
 DAMPING = 15.0
-RAREST = 1e-12
-CUTS = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 277)))
-"""Probabilities at which lengths are cut into parts, down to `RAREST`.
+MIN_PROBABILITY = 1e-12
+CUT_PROBABILITIES = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 277)))
+"""Probabilities at which lengths are cut into parts, down to `MIN_PROBABILITY`.
 
 Odds in steps of 20 per cent, so that rare lengths have separate parts.
 """
 
 
-def lengths(scales: Values) -> tuple[Values, Values, Values]:
+def compute_length_law(scales: Values) -> tuple[Values, Values, Values]:
     """Computes quadrature nodes over the length of independent Laplace noise.
 
     The length is Euclidean. The squared length is a sum of b_k^2 E^2, E standard exponential, whose
@@ -40,56 +40,63 @@ def lengths(scales: Values) -> tuple[Values, Values, Values]:
     largest = float(scales.max())
     # the sum is beyond this with probability below 1e-13:
     # its mean, far deviations, and one large coordinate
-    reach = (
+    max_square = (
         float((2 * scales**2).sum())
         + 9 * float(np.sqrt((20 * scales**4).sum()))
         + (34 * largest) ** 2
     )
-    law = _compute_law(scales, reach, 0.0)
+    law = _compute_law(scales, max_square, 0.0)
     law /= law.sum()
-    reached = np.sqrt(np.arange(BINS) * (reach / BINS))
-    while (low := law[: BINS // FINER].sum()) > RAREST:
-        reach /= FINER
-        fine = _compute_law(scales, reach, DAMPING)
-        law = np.concatenate((fine * (low / fine.sum()), law[BINS // FINER :]))
-        reached = np.concatenate(
-            (np.sqrt(np.arange(BINS) * (reach / BINS)), reached[BINS // FINER :])
+    grid_lengths = np.sqrt(np.arange(GRID_BINS) * (max_square / GRID_BINS))
+    while (low_mass := law[: GRID_BINS // GRID_REFINEMENT].sum()) > MIN_PROBABILITY:
+        max_square /= GRID_REFINEMENT
+        fine_law = _compute_law(scales, max_square, DAMPING)
+        law = np.concatenate(
+            (fine_law * (low_mass / fine_law.sum()), law[GRID_BINS // GRID_REFINEMENT :])
         )
-    part = np.searchsorted(CUTS, np.cumsum(law))
+        grid_lengths = np.concatenate(
+            (
+                np.sqrt(np.arange(GRID_BINS) * (max_square / GRID_BINS)),
+                grid_lengths[GRID_BINS // GRID_REFINEMENT :],
+            )
+        )
+    part = np.searchsorted(CUT_PROBABILITIES, np.cumsum(law))
     starts = np.flatnonzero(np.diff(part, prepend=-1))
     masses = np.add.reduceat(law, starts)
-    means: Values = np.add.reduceat(law * reached, starts) / masses
+    means: Values = np.add.reduceat(law * grid_lengths, starts) / masses
     ends = np.concatenate(
-        ([0.0], (reached[starts[1:] - 1] + reached[starts[1:]]) / 2, reached[-1:])
+        ([0.0], (grid_lengths[starts[1:] - 1] + grid_lengths[starts[1:]]) / 2, grid_lengths[-1:])
     )
     return means, masses, ends
 
 
-def _compute_law(scales: Values, reach: float, damping: float) -> Values:
-    """Computes the probabilities of the squared length below `reach`.
+def _compute_law(scales: Values, max_square: float, damping: float) -> Values:
+    """Computes the probabilities of the squared length below `max_square`.
 
     float64 [BINS]. Where sums reach beyond the end, they would wrap round to the beginning:
     probabilities are damped before the transform, and raised again after it.
     """
-    step = reach / BINS
-    ends = np.sqrt(np.arange(BINS + 1) * step)
-    damped = np.exp(-damping / BINS * np.arange(BINS))
+    step = max_square / GRID_BINS
+    ends = np.sqrt(np.arange(GRID_BINS + 1) * step)
+    damping_weights = np.exp(-damping / GRID_BINS * np.arange(GRID_BINS))
     distinct, counts = np.unique(scales, return_counts=True)
-    total = np.zeros(BINS + 1, np.complex128)
+    total = np.zeros(GRID_BINS + 1, np.complex128)
     for scale, count in zip(distinct, counts, strict=True):
         inside = np.diff(-np.expm1(-ends / scale))
         means = np.divide(
             np.diff(2 * scale**2 * _compute_gamma_cdf(ends / scale)),
             inside,
-            out=np.zeros(BINS),
+            out=np.zeros(GRID_BINS),
             where=inside > 0,
         )
         # mass between two points keeps its mean
-        share = np.clip(means / step - np.arange(BINS), 0, 1)
+        share = np.clip(means / step - np.arange(GRID_BINS), 0, 1)
         mass = inside * (1 - share)
         mass[1:] += (inside * share)[:-1]
-        total += count * np.log(np.fft.rfft(mass * damped, 2 * BINS))
-    law: Values = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0) / damped
+        total += count * np.log(np.fft.rfft(mass * damping_weights, 2 * GRID_BINS))
+    law: Values = (
+        np.fft.irfft(np.exp(total), 2 * GRID_BINS)[:GRID_BINS].clip(min=0) / damping_weights
+    )
     return law
 
 

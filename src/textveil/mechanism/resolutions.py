@@ -1,7 +1,7 @@
 """A mechanism over more than one book, by a position's group.
 
 In: a mechanism, a view of a table by books. Out: the same mechanism, run over each book separately.
-Not here: which group a word is in (`protect`), and the books (`table.book`).
+Not here: which group a word is in (`protect`), and the books (`table.codebook`).
 
 The rows of such a view are the codes of one book after the other, so that a row says which book it
 is of. That is no secret: it follows from the group of the word, which is in the mask. Between rows
@@ -21,7 +21,7 @@ from textveil.table import EmbeddingTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resolved:
+class BookMechanism:
     """A mechanism that draws each word alone, run over each book.
 
     The promise is for any two words of one group: their codes are of one book.
@@ -37,22 +37,22 @@ class Resolved:
 
         Of the same kind, with the largest of their numbers.
         """
-        found = [self.mechanism.claim(view) for view in table.views]
+        claims = [self.mechanism.claim(view) for view in table.views]
         return replace(
-            found[0],
+            claims[0],
             table=table.name,
-            diameter=max(each.diameter for each in found),
-            additive=max(each.additive for each in found),
-            most=max(each.most for each in found),
+            diameter=max(claim.diameter for claim in claims),
+            additive=max(claim.additive for claim in claims),
+            most=max(claim.most for claim in claims),
             restricted=None,
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """Returns the smallest parameter that any book requires."""
-        found: Values = np.min(
+        parameters: Values = np.min(
             [self.mechanism.calibrate(view, layout, epsilon) for view in table.views], axis=0
         )
-        return found
+        return parameters
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """Returns the parameter that was set by name, for any book."""
@@ -60,19 +60,19 @@ class Resolved:
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
         """Returns the largest loss over the books."""
-        found: Values = np.max(
+        losses: Values = np.max(
             [self.mechanism.spend(view, layout, parameter) for view in table.views], axis=0
         )
-        return found
+        return losses
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
         """Returns the released rows [n], each of its position's book."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
-        for view, start, own, part in self._split_by_book(table, block):
-            drawn = self.mechanism.privatize(view, part, parameter[own], rng=rng)
-            released[own] = np.where(drawn == PLACEHOLDER, drawn, drawn + start)
+        for view, start, members, part in self._split_by_book(table, block):
+            rows = self.mechanism.privatize(view, part, parameter[members], rng=rng)
+            released[members] = np.where(rows == PLACEHOLDER, rows, rows + start)
         return released
 
     def log_probs(
@@ -83,13 +83,13 @@ class Resolved:
         Rows of another book are impossible.
         """
         law = np.full((len(parameter), len(table)), -np.inf)
-        for view, start, own, part in self._split_by_book(table, block):
-            found = None
+        for view, start, members, part in self._split_by_book(table, block):
+            part_law = None
             if isinstance(self.mechanism, Law):
-                found = self.mechanism.log_probs(view, part, parameter[own])
-            if found is None:
+                part_law = self.mechanism.log_probs(view, part, parameter[members])
+            if part_law is None:
                 return None
-            law[own, start : start + len(view)] = found
+            law[members, start : start + len(view)] = part_law
         return law
 
     def log_likelihoods(self, table: EmbeddingTable, rows: Ids, parameter: float) -> Floats | None:
@@ -101,11 +101,11 @@ class Resolved:
             return None
         law, start = np.full((len(rows), len(table)), -np.inf, np.float32), 0
         for view in table.views:
-            own = np.flatnonzero((rows >= start) & (rows < start + len(view)))
-            found = self.mechanism.log_likelihoods(view, rows[own] - start, parameter)
-            if found is None:
+            lines = np.flatnonzero((rows >= start) & (rows < start + len(view)))
+            part_law = self.mechanism.log_likelihoods(view, rows[lines] - start, parameter)
+            if part_law is None:
                 return None
-            law[own, start : start + len(view)] = found
+            law[lines, start : start + len(view)] = part_law
             start += len(view)
         return law
 
@@ -136,14 +136,14 @@ class Resolved:
             start += len(view)
 
 
-def resolved(mechanism: Mechanism, table: EmbeddingTable) -> Mechanism:
+def wrap_books(mechanism: Mechanism, table: EmbeddingTable) -> Mechanism:
     """Returns the mechanism, or one run over each of the table's books."""
-    return Resolved(mechanism=mechanism) if len(table.views) > 1 else mechanism
+    return BookMechanism(mechanism=mechanism) if len(table.views) > 1 else mechanism
 
 
-def single(mechanism: Mechanism) -> Mechanism:
+def unwrap_books(mechanism: Mechanism) -> Mechanism:
     """Returns the mechanism that runs over one book.
 
-    It is the mechanism itself, or the one inside a `Resolved`.
+    It is the mechanism itself, or the one inside a `BookMechanism`.
     """
-    return mechanism.mechanism if isinstance(mechanism, Resolved) else mechanism
+    return mechanism.mechanism if isinstance(mechanism, BookMechanism) else mechanism

@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
-from textveil.randomness import Draws, Flags, Floats, Ids, Ints, Values, weighted_choice
+from textveil.randomness import Draws, Flags, Floats, Ids, Ints, Values, choose_weighted
 from textveil.table import EmbeddingTable
 
 EXPONENT_CAP = 20.0
@@ -23,27 +23,27 @@ EXPONENT_CAP = 20.0
 So every candidate keeps a weight of at least 2^21.
 """
 
-SCALE = 2.0**50
+WEIGHT_SCALE = 2.0**50
 
-ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / SCALE)
+LOG_RATIO_ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / WEIGHT_SCALE)
 """Largest error of a log-ratio from rounding weights up."""
 
-CELLS = 1 << 25
+MAX_UPPER_WEIGHTS = 1 << 25
 """Upper weights held at once: 128 MiB."""
 
-BATCH = 256
+MAX_HELD_PAIRS = 256
 """Largest number of (row, parameter) pairs whose upper weights are held."""
 
-BLOCK = 64
+BLOCK_CANDIDATES = 64
 """Candidates whose upper weights are summed first."""
 
-SMALL = 1 << 15
+MAX_COARSE_CANDIDATES = 1 << 15
 """Largest number of candidates with coarse upper weights.
 
 float32 adds up a block of them exactly.
 """
 
-AT_ONCE = 1 << 13
+ROWS_AT_ONCE = 1 << 13
 """Rows whose proposals are looked up at once.
 
 A block for each: 16 MiB in float64.
@@ -55,12 +55,12 @@ PROPOSALS = 8
 With three in four accepted, one row in 65,000 refuses all of them.
 """
 
-BITS = 53
-MOST = 1 << BITS
+PROPOSAL_BITS = 53
+PROPOSAL_RANGE = 1 << PROPOSAL_BITS
 """Exclusive limit of the random numbers for proposals."""
 
 
-@options()
+@make_options()
 class Exponential:
     """The rule P(y | x) ~ exp(-c min(d(x, y), cap)).
 
@@ -79,7 +79,7 @@ class Exponential:
     c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     calibration: Literal["exact", "paper"] = "exact"
 
-    def constant(self, table: EmbeddingTable, c: Values) -> Values:
+    def compute_constant(self, table: EmbeddingTable, c: Values) -> Values:
         """Returns a certified bound [m] on the loss per unit of distance.
 
         Under c [m].
@@ -87,7 +87,7 @@ class Exponential:
         curve = table.curve
         return 2 * c if curve is None else np.minimum(curve.constant(c), 2 * c)
 
-    def most(self, table: EmbeddingTable, c: Values) -> Values:
+    def compute_local_dp_cap(self, table: EmbeddingTable, c: Values) -> Values:
         """Returns a certified bound [m] on the loss for any two words.
 
         Under c [m], whatever their distance. ln P(y | x) / P(y | x') is at most c times the longest
@@ -96,17 +96,17 @@ class Exponential:
         too; and at most ln V, for all weights are at most 1 and one is 1.
         """
         reach = np.minimum(c * table.diameter * table.lipschitz, EXPONENT_CAP)
-        excess = (self.constant(table, c) / c - 1) * reach
+        excess = (self.compute_constant(table, c) / c - 1) * reach
         return np.asarray(reach + np.minimum(excess, math.log(len(table))) + self.rounding)
 
-    def parameter(self, table: EmbeddingTable, epsilon: Values) -> Values:
+    def find_parameter(self, table: EmbeddingTable, epsilon: Values) -> Values:
         """Returns the c [m] that epsilon [m] allows."""
         if self.calibration == "paper":
             return epsilon / 2
         curve = table.curve
         return epsilon / 2 if curve is None else np.maximum(curve.solve(epsilon), epsilon / 2)
 
-    def weights(self, distances: Values, c: Values) -> Ints:
+    def compute_weights(self, distances: Values, c: Values) -> Ints:
         """Returns ceil(2^50 exp(-c min(d, cap))) for every candidate.
 
         int64 [m, V].
@@ -118,7 +118,8 @@ class Exponential:
     ) -> Ids:
         """Draws a candidate for every row, exactly by its weight.
 
-        The probability is proportional to `weights` of the distances of pairs. Candidates are
+        The probability is proportional to `compute_weights` of the distances of pairs. Candidates
+        are
         proposed by whole numbers that are nowhere below their weights, made once for equal rows
         from bounds of their distances, and accepted with the probability weight / (upper weight).
         So the law is that of the weights whatever the bounds are, and the weight of a candidate is
@@ -139,33 +140,39 @@ class Exponential:
         """
         if among is not None and not among.any():
             raise ConfigError(
-                "at least one row of the table must be a candidate, and none is: check the candidates"
+                "at least one row of the table must be a candidate, and none is: check the "
+                "candidates"
             )
         values = draws.bits(2 * PROPOSALS)
-        order, starts = _group(rows, c)
-        chosen = np.full(len(rows), -1)
-        size = min(BATCH, max(1, CELLS // len(table)))
+        order, starts = _group_pairs(rows, c)
+        candidates = np.full(len(rows), -1)
+        size = min(MAX_HELD_PAIRS, max(1, MAX_UPPER_WEIGHTS // len(table)))
         for first in range(0, len(starts) - 1, size):
             bounds = starts[first : first + size + 1]
             part = order[bounds[0] : bounds[-1]]
             which = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-            one = order[bounds[:-1]]
-            upper, sums = _bound_weights(table, rows[one], c[one], among)
-            for start in range(0, len(part), AT_ONCE):
-                run, lines = part[start : start + AT_ONCE], which[start : start + AT_ONCE]
-                chosen[run] = self._accept(
-                    table, rows[run], c[run], values[run], lines, upper, sums
+            representatives = order[bounds[:-1]]
+            upper, sums = _compute_upper_weights(
+                table, rows[representatives], c[representatives], among
+            )
+            for start in range(0, len(part), ROWS_AT_ONCE):
+                chunk, lines = (
+                    part[start : start + ROWS_AT_ONCE],
+                    which[start : start + ROWS_AT_ONCE],
                 )
-        everything = np.arange(len(table))
-        for i in np.flatnonzero(chosen < 0).tolist():
-            distances = table.pairs.distances(np.full(len(table), rows[i]), everything)
-            weights = self.weights(distances[None], c[[i]])
+                candidates[chunk] = self._find_accepted(
+                    table, rows[chunk], c[chunk], values[chunk], lines, upper, sums
+                )
+        all_rows = np.arange(len(table))
+        for i in np.flatnonzero(candidates < 0).tolist():
+            distances = table.pairs.compute_distances(np.full(len(table), rows[i]), all_rows)
+            weights = self.compute_weights(distances[None], c[[i]])
             if among is not None:
                 weights *= among
-            chosen[i] = weighted_choice(draws.at(np.arange(len(rows)) == i), weights)[0]
-        return chosen
+            candidates[i] = choose_weighted(draws.select(np.arange(len(rows)) == i), weights)[0]
+        return candidates
 
-    def _accept(
+    def _find_accepted(
         self,
         table: EmbeddingTable,
         rows: Ids,
@@ -183,42 +190,44 @@ class Exponential:
             c: their parameters [m].
             values: uniform in [0, 2^53), [m, 2 * PROPOSALS].
             which: the line of `upper` for each row [m].
-            upper: whole numbers, float32 [p, blocks, `BLOCK`], filled up with zeros.
+            upper: whole numbers, float32 [p, blocks, `BLOCK_CANDIDATES`], filled up with zeros.
             sums: of its blocks, one line after another.
         """
-        blocks = upper.reshape(-1, BLOCK)
-        ends = np.cumsum(sums)  # below 2^63: `BATCH` lines of at most 2^52
+        blocks = upper.reshape(-1, BLOCK_CANDIDATES)
+        ends = np.cumsum(sums)  # below 2^63: `MAX_HELD_PAIRS` lines of at most 2^52
         width = upper.shape[1]
         before = np.concatenate(([0], ends[width - 1 :: width]))[which]
         total = ends[width - 1 :: width][which] - before
         shift = 50 - _find_bits(table)
-        chosen = np.full(len(rows), -1)
-        left = np.arange(len(rows))
+        candidates = np.full(len(rows), -1)
+        open_rows = np.arange(len(rows))
         for proposal in range(PROPOSALS):
-            target = values[left, 2 * proposal]
+            target = values[open_rows, 2 * proposal]
             # the last, incomplete run of remainders is refused
-            whole = target < MOST - MOST % total[left]
-            target = before[left] + target % total[left]
+            is_complete = target < PROPOSAL_RANGE - PROPOSAL_RANGE % total[open_rows]
+            target = before[open_rows] + target % total[open_rows]
             block = np.searchsorted(ends, target, side="right")
-            rest = target - (ends[block] - sums[block])
+            remainder = target - (ends[block] - sums[block])
             inside = np.cumsum(blocks[block], axis=1, dtype=np.float64).astype(np.int64)
-            place = (inside <= rest[:, None]).sum(axis=1)
-            lines = np.arange(len(left))
-            most = blocks[block, place].astype(np.int64)
-            rest -= inside[lines, place] - most
-            candidate = (block % width) * BLOCK + place
-            weight = self.weights(table.pairs.distances(rows[left], candidate)[:, None], c[left])[
-                :, 0
-            ]
-            if (weight > most << shift).any():
+            place = (inside <= remainder[:, None]).sum(axis=1)
+            lines = np.arange(len(open_rows))
+            upper_weight = blocks[block, place].astype(np.int64)
+            remainder -= inside[lines, place] - upper_weight
+            candidate = (block % width) * BLOCK_CANDIDATES + place
+            weight = self.compute_weights(
+                table.pairs.compute_distances(rows[open_rows], candidate)[:, None], c[open_rows]
+            )[:, 0]
+            if (weight > upper_weight << shift).any():
                 raise ArithmeticError("a bound of the exact draw does not hold")
-            fine = (rest << shift) + (values[left, 2 * proposal + 1] >> (BITS - shift))
-            accepted = whole & (fine < weight)
-            chosen[left[accepted]] = candidate[accepted]
-            left = left[~accepted]
-            if not len(left):
+            fine_target = (remainder << shift) + (
+                values[open_rows, 2 * proposal + 1] >> (PROPOSAL_BITS - shift)
+            )
+            is_accepted = is_complete & (fine_target < weight)
+            candidates[open_rows[is_accepted]] = candidate[is_accepted]
+            open_rows = open_rows[~is_accepted]
+            if not len(open_rows):
                 break
-        return chosen
+        return candidates
 
     def log_probs(self, distances: Values, c: Values) -> Values:
         """Returns ln P(y | x) of the integer weights, float64 [m, V]."""
@@ -236,7 +245,7 @@ class Exponential:
         weights: Values = distances * -c[:, None]
         np.maximum(weights, -EXPONENT_CAP, out=weights)
         np.exp(weights, out=weights)
-        weights *= SCALE
+        weights *= WEIGHT_SCALE
         return np.ceil(weights, out=weights)
 
     @property
@@ -245,10 +254,10 @@ class Exponential:
 
         Twice ln(1 + 2^-50 e^20).
         """
-        return ROUNDING
+        return LOG_RATIO_ROUNDING
 
 
-def _group(rows: Ids, c: Values) -> tuple[Ids, Ids]:
+def _group_pairs(rows: Ids, c: Values) -> tuple[Ids, Ids]:
     """Groups equal pairs of a row and its parameter.
 
     Returns an order in which they are adjacent, and where each group begins and ends.
@@ -267,10 +276,10 @@ def _find_bits(table: EmbeddingTable) -> int:
     of the largest in all of a small table. And one is never less than what the cap leaves of the
     largest.
     """
-    return 17 if len(table) <= SMALL else min(28, 51 - len(table).bit_length())
+    return 17 if len(table) <= MAX_COARSE_CANDIDATES else min(28, 51 - len(table).bit_length())
 
 
-def _bound_weights(
+def _compute_upper_weights(
     table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None
 ) -> tuple[Floats, Ints]:
     """Bounds the weights of all candidates by whole numbers U.
@@ -280,16 +289,18 @@ def _bound_weights(
     are added.
 
     Returns:
-        float32 [p, blocks, `BLOCK`], filled up with zeros; int64 [p * blocks].
+        float32 [p, blocks, `BLOCK_CANDIDATES`], filled up with zeros; int64 [p * blocks].
     """
     largest = np.float32(_find_bits(table) + math.log2(1 + 2.0**-14))
     # sums of blocks of whole numbers, below 2^24 or 2^53
-    exact = np.float32 if len(table) <= SMALL else np.float64
-    width = -(-len(table) // BLOCK)
-    upper = np.zeros((len(rows), width * BLOCK), np.float32)
+    exact = np.float32 if len(table) <= MAX_COARSE_CANDIDATES else np.float64
+    width = -(-len(table) // BLOCK_CANDIDATES)
+    upper = np.zeros((len(rows), width * BLOCK_CANDIDATES), np.float32)
     sums = np.empty((len(rows), width), np.int64)
-    slope = np.maximum(-c * (table.pairs.reach / math.log(2)), -1e30).astype(np.float32)[:, None]
-    for lines, start, bounds in table.pairs.shorter(rows):
+    slope = np.maximum(-c * (table.pairs.length_scale / math.log(2)), -1e30).astype(np.float32)[
+        :, None
+    ]
+    for lines, start, bounds in table.pairs.bound_distances(rows):
         stop = start + bounds.shape[1]
         bounds *= slope[lines]
         bounds += largest
@@ -297,9 +308,9 @@ def _bound_weights(
         weights += 1
         if among is not None:
             weights *= among[start:stop]
-        part = slice(start // BLOCK, -(-stop // BLOCK))
-        blocks = upper[lines, part.start * BLOCK : part.stop * BLOCK].reshape(
-            len(bounds), -1, BLOCK
+        part = slice(start // BLOCK_CANDIDATES, -(-stop // BLOCK_CANDIDATES))
+        blocks = upper[lines, part.start * BLOCK_CANDIDATES : part.stop * BLOCK_CANDIDATES].reshape(
+            len(bounds), -1, BLOCK_CANDIDATES
         )
-        sums[lines, part] = blocks.astype(exact, copy=False) @ np.ones(BLOCK, exact)
-    return upper.reshape(len(rows), width, BLOCK), sums.ravel()
+        sums[lines, part] = blocks.astype(exact, copy=False) @ np.ones(BLOCK_CANDIDATES, exact)
+    return upper.reshape(len(rows), width, BLOCK_CANDIDATES), sums.ravel()

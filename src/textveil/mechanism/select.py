@@ -7,31 +7,33 @@ depend on the word (`confined`), and the names in the papers (`papers`).
 
 import numpy as np
 
-from textveil.config import options, plain
+from textveil.config import dump_options, make_options
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout
-from textveil.mechanism.buckets import Bucketized, KnownCuts, losses
-from textveil.mechanism.conditional import BucketsGiven, RanksGiven
+from textveil.mechanism.buckets import BucketCache, BucketRule, compute_losses
+from textveil.mechanism.conditional import ConditionalBuckets, ConditionalRanks
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import Mechanism
-from textveil.mechanism.noise import lengthening
-from textveil.mechanism.rule import ROUNDING, Exponential
+from textveil.mechanism.noise import list_lengthening_caveats
+from textveil.mechanism.rule import LOG_RATIO_ROUNDING, Exponential
 from textveil.mechanism.staircase import Staircase
-from textveil.mechanism.utility import Blend, Distance, Hybrid, Scores
+from textveil.mechanism.utility import BlendedScores, Distance, Hybrid, Scores
 from textveil.randomness import Draws, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
-CELLS = 1 << 21
+MAX_SCORE_CELLS = 1 << 21
 """Candidate scores held at once: 16 MiB in float64."""
 
-MANY = 1 << 16
+MAX_POSITIONS = 1 << 16
 """Largest number of positions drawn at once."""
 
-PRECISION = "scores are computed in double precision; the draw from the integer weights is exact"
+PRECISION_NOTE = (
+    "scores are computed in double precision; the draw from the integer weights is exact"
+)
 
 
-@options()
+@make_options()
 class Select:
     """Mechanism that scores the whole vocabulary and draws one candidate.
 
@@ -46,7 +48,7 @@ class Select:
 
     name: str
     utility: Distance | Hybrid = Distance()
-    rule: Exponential | Staircase | Bucketized
+    rule: Exponential | Staircase | BucketRule
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -54,7 +56,7 @@ class Select:
             raise ConfigError(
                 "the exponential rule draws by the table's distance: utility must be Distance()"
             )
-        if isinstance(self.rule, Bucketized) and not isinstance(self.utility, Hybrid):
+        if isinstance(self.rule, BucketRule) and not isinstance(self.utility, Hybrid):
             raise ConfigError(
                 "buckets need scores whose range is known: utility must be Hybrid(...)"
             )
@@ -71,48 +73,50 @@ class Select:
         """
         self.context.check(table)
         metric = isinstance(self.rule, Exponential)
-        caveats, assumptions = list(self.caveats), [PRECISION]
+        caveats, assumptions = list(self.caveats), [PRECISION_NOTE]
         if self.context.mode == "original":
             assumptions.append(
-                "the language model says the same of a text whatever texts it is asked about together"
+                "the language model says the same of a text whatever texts it is asked about "
+                "together"
             )
             caveats.append(
-                "every word is looked at when any word of its text is drawn, so it spends the sum of all positions"
+                "every word is looked at when any word of its text is drawn, so it spends the sum "
+                "of all positions"
             )
-        if isinstance(self.rule, Bucketized):
+        if isinstance(self.rule, BucketRule):
             # fails at once if an option is missing
-            self.rule.constant(table, self._hybrid, np.zeros(1))
+            self.rule.compute_loss(table, self._hybrid, np.zeros(1))
             caveats.append("the nominal epsilon is the paper's; it is no bound")
         return Claim(
             mechanism=self.name,
-            options=plain(self),
+            options=dump_options(self),
             kind="metric" if metric else "ldp",
             metric=table.metric if metric else None,
             table=table.root.name,
-            view=table.seen if metric else "",
+            view=table.axes_note if metric else "",
             diameter=table.diameter if metric else np.inf,
             additive=self.rule.rounding if isinstance(self.rule, Exponential) else 0.0,
             parameter=self.rule.parameter_name,
             assumptions=tuple(assumptions),
-            caveats=(*caveats, *(lengthening(table) if metric else ())),
+            caveats=(*caveats, *(list_lengthening_caveats(table) if metric else ())),
             alone=self.context.mode == "none",
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """Computes every position's parameter: c, nominal epsilon or epsilon."""
-        own = self.context.share(layout, epsilon)
+        epsilons = self.context.divide_epsilon(layout, epsilon)
         if isinstance(self.rule, Exponential):
-            return self.rule.parameter(table, own / table.lipschitz)
-        if isinstance(self.rule, Bucketized):
-            return self.rule.parameter(table, self._hybrid, own)
-        return own
+            return self.rule.find_parameter(table, epsilons / table.lipschitz)
+        if isinstance(self.rule, BucketRule):
+            return self.rule.find_parameter(table, self._hybrid, epsilons)
+        return epsilons
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """Returns the rule's parameter of every position, where set by name."""
         if isinstance(self.rule, Staircase):
             return None
-        given = self.rule.c if isinstance(self.rule, Exponential) else self.rule.nominal
-        return None if given is None else np.full(len(layout.positions), given)
+        setting = self.rule.c if isinstance(self.rule, Exponential) else self.rule.nominal
+        return None if setting is None else np.full(len(layout.positions), setting)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
         """Computes the loss of every word.
@@ -120,23 +124,25 @@ class Select:
         At its position, and at all positions that look at it.
         """
         if isinstance(self.rule, Exponential):
-            own = self.rule.constant(table, parameter) * table.lipschitz
+            losses = self.rule.compute_constant(table, parameter) * table.lipschitz
         elif isinstance(self.rule, Staircase):
-            own = self.rule.constant(parameter)
+            losses = self.rule.compute_loss(parameter)
         else:
-            own = self.rule.constant(table, self._hybrid, parameter)
-        return self.context.spread(layout, own)
+            losses = self.rule.compute_loss(table, self._hybrid, parameter)
+        return self.context.sum_losses(layout, losses)
 
-    def most(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+    def compute_local_dp_cap(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> Values:
         """Bounds the loss of the exponential rule by the distance cap.
 
         Other rules have local DP already: infinite.
         """
         if isinstance(self.rule, Exponential):
-            return self.rule.most(table, parameter)
+            return self.rule.compute_local_dp_cap(table, parameter)
         return np.full(len(parameter), np.inf)
 
-    def published(
+    def build_paper_claim(
         self, table: EmbeddingTable, layout: Layout, parameter: Values
     ) -> tuple[Claim, Values] | None:
         """Returns the paper's claim, and its epsilon.
@@ -148,8 +154,8 @@ class Select:
             return (claim, 2 * parameter) if self.rule.calibration == "paper" else None
         if isinstance(self.rule, Staircase):
             return None
-        said = self.rule.published(table, self._hybrid, parameter)
-        return None if said is None else (claim, said)
+        paper_bound = self.rule.compute_paper_bound(table, self._hybrid, parameter)
+        return None if paper_bound is None else (claim, paper_bound)
 
     @property
     def _hybrid(self) -> Hybrid:
@@ -166,33 +172,35 @@ class Select:
         """Draws the released rows [n], wave after wave."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
         layout = block.layout
-        held = 1 if isinstance(self.rule, Exponential) else len(table)
+        row_cells = 1 if isinstance(self.rule, Exponential) else len(table)
         if isinstance(self.rule, Staircase) and isinstance(self.utility, Distance):
-            held = int(self.rule.ends(table)[-2])
-        limit = max(1, min(MANY, CELLS // held))
-        cuts = self._known_cuts(table)
-        for wave in self.context.schedule(layout):
+            row_cells = int(self.rule.compute_level_ends(table)[-2])
+        limit = max(1, min(MAX_POSITIONS, MAX_SCORE_CELLS // row_cells))
+        bucket_cache = self._build_bucket_cache(table)
+        for wave in self.context.yield_waves(layout):
             sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
-            for chunk, draws in rng.open(sizes).chunks(limit):
+            for chunk, draws in rng.open(sizes).split_rows(limit):
                 part = wave[chunk]
-                if cuts is not None:
-                    cut = cuts.of(block.secret[part])
-                    released[part] = cuts.rule.draw(
-                        draws, cut, cuts.rule.rate(table, self._hybrid, parameter[part])
+                if bucket_cache is not None:
+                    buckets = bucket_cache.get(block.secret[part])
+                    released[part] = bucket_cache.rule.draw(
+                        draws,
+                        buckets,
+                        bucket_cache.rule.compute_rate(table, self._hybrid, parameter[part]),
                     )
                     continue
-                scores = self.utility.scores(table, block, part, released)
+                scores = self.utility.compute_scores(table, block, part, released)
                 released[part] = self._draw_part(draws, table, scores, parameter[part])
         return released
 
-    def _known_cuts(self, table: EmbeddingTable) -> KnownCuts | None:
+    def _build_bucket_cache(self, table: EmbeddingTable) -> BucketCache | None:
         """Returns the cache of buckets for repeated rows.
 
         None where the buckets do not follow from the row alone.
         """
-        if not isinstance(self.rule, Bucketized) or not self._hybrid.static:
+        if not isinstance(self.rule, BucketRule) or not self._hybrid.static:
             return None
-        return KnownCuts(self.rule, table, self._hybrid)
+        return BucketCache(self.rule, table, self._hybrid)
 
     def _draw_part(
         self, draws: Draws, table: EmbeddingTable, scores: Scores, parameter: Values
@@ -201,9 +209,13 @@ class Select:
             return self.rule.draw(draws, table, scores.rows, parameter)
         if isinstance(self.rule, Staircase):
             return self.rule.draw(draws, table, scores, parameter)
-        assert isinstance(scores, Blend)
-        cut = self.rule.cut(table, self._hybrid, scores.held).take(scores.line)
-        return self.rule.draw(draws, cut, self.rule.rate(table, self._hybrid, parameter))
+        assert isinstance(scores, BlendedScores)
+        buckets = self.rule.assign_buckets(table, self._hybrid, scores.distinct_scores).take(
+            scores.line
+        )
+        return self.rule.draw(
+            draws, buckets, self.rule.compute_rate(table, self._hybrid, parameter)
+        )
 
     # ---- the law ---------------------------------------------------------------------------------
 
@@ -216,15 +228,17 @@ class Select:
         """
         before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
         law = np.empty((len(parameter), len(table)))
-        seen = np.full(len(parameter), PLACEHOLDER, np.int64)
-        limit = max(1, CELLS // len(table))
-        for wave in self.context.schedule(block.layout):
+        context_rows = np.full(len(parameter), PLACEHOLDER, np.int64)
+        limit = max(1, MAX_SCORE_CELLS // len(table))
+        for wave in self.context.yield_waves(block.layout):
             for start in range(0, len(wave), limit):
                 part = wave[start : start + limit]
                 law[part] = self._compute_law(
-                    table, self.utility.scores(table, block, part, seen), parameter[part]
+                    table,
+                    self.utility.compute_scores(table, block, part, context_rows),
+                    parameter[part],
                 )
-            seen[wave] = before[wave]
+            context_rows[wave] = before[wave]
         return law
 
     def log_likelihoods(self, table: EmbeddingTable, rows: Ids, parameter: float) -> Floats | None:
@@ -236,55 +250,64 @@ class Select:
             return self.rule.log_likelihoods(table, rows, parameter)
         return None
 
-    def log_probs_given(
+    def compute_given_law(
         self, table: EmbeddingTable, rows: Ids, parameter: Values, logits: Floats | None = None
     ) -> Values:
         """Returns ln Pr[row y | private row] [m, V], given logits.
 
         `logits` of the context are [1, V] or [m, V].
         """
-        return self._compute_law(table, self.utility.given(table, rows, logits), parameter)
+        return self._compute_law(table, self.utility.score_rows(table, rows, logits), parameter)
 
-    def conditional(self, table: EmbeddingTable, logits: Floats) -> RanksGiven | BucketsGiven:
+    def build_conditional(
+        self, table: EmbeddingTable, logits: Floats
+    ) -> ConditionalRanks | ConditionalBuckets:
         """Returns the law for the context's logits [V].
 
         For rules that can use a context.
         """
         assert not isinstance(self.rule, Exponential), "it is drawn by the distance alone"
-        if isinstance(self.rule, Bucketized):
-            return BucketsGiven.of(self.rule, self._hybrid, table, logits)
-        return RanksGiven.of(self.rule, self._hybrid, table, logits)
+        if isinstance(self.rule, BucketRule):
+            return ConditionalBuckets.build(self.rule, self._hybrid, table, logits)
+        return ConditionalRanks.build(self.rule, self._hybrid, table, logits)
 
-    def approximation(self, table: EmbeddingTable) -> str:
-        """Describes how `conditional` estimates the law.
+    def describe_approximation(self, table: EmbeddingTable) -> str:
+        """Describes how `build_conditional` estimates the law.
 
         Buckets are counted from some of the candidates of a large table.
         """
-        return BucketsGiven.approximation(table) if isinstance(self.rule, Bucketized) else ""
+        return (
+            ConditionalBuckets.describe_approximation(table)
+            if isinstance(self.rule, BucketRule)
+            else ""
+        )
 
     def _compute_law(self, table: EmbeddingTable, scores: Scores, parameter: Values) -> Values:
         if isinstance(self.rule, Exponential):
-            return self.rule.log_probs(-scores.values(), parameter)
+            return self.rule.log_probs(-scores.get_values(), parameter)
         if isinstance(self.rule, Staircase):
             return self.rule.log_probs(table, scores, parameter)
-        cut = self.rule.cut(table, self._hybrid, scores.values())
-        return self.rule.log_probs(cut, self.rule.rate(table, self._hybrid, parameter))
+        buckets = self.rule.assign_buckets(table, self._hybrid, scores.get_values())
+        return self.rule.log_probs(buckets, self.rule.compute_rate(table, self._hybrid, parameter))
 
 
-def exact_loss(mechanism: Mechanism, table: EmbeddingTable) -> float | None:
+def compute_exact_loss(mechanism: Mechanism, table: EmbeddingTable) -> float | None:
     """Computes the exact loss of Cape's buckets without a context.
 
     Under the nominal epsilon of all words, with V^2 work. None for any other mechanism.
     """
-    if not isinstance(mechanism, Select) or not isinstance(mechanism.rule, Bucketized):
+    if not isinstance(mechanism, Select) or not isinstance(mechanism.rule, BucketRule):
         return None
     if mechanism.rule.nominal is None or mechanism.context.mode != "none":
         return None
     nominal = np.array([mechanism.rule.nominal])
-    return float(losses(table, mechanism._hybrid, mechanism.rule, nominal)[0]) + ROUNDING
+    return (
+        float(compute_losses(table, mechanism._hybrid, mechanism.rule, nominal)[0])
+        + LOG_RATIO_ROUNDING
+    )
 
 
-@options()
+@make_options()
 class Placeholder:
     """Releases a placeholder for every protected word.
 
@@ -297,7 +320,7 @@ class Placeholder:
         """Returns local DP with epsilon 0; what remains is in the mask."""
         return Claim(
             mechanism=self.name,
-            options=plain(self),
+            options=dump_options(self),
             kind="ldp",
             draws=False,
             table=table.root.name,

@@ -15,35 +15,35 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
-from textveil.mechanism.rule import SCALE
+from textveil.mechanism.rule import WEIGHT_SCALE
 from textveil.mechanism.utility import Scores
-from textveil.randomness import Draws, Flags, Floats, Ids, Ints, Values, weighted_choice
-from textveil.table import LISTED, EmbeddingTable
+from textveil.randomness import Draws, Flags, Floats, Ids, Ints, Values, choose_weighted
+from textveil.table import MAX_CACHED_NEIGHBOURS, EmbeddingTable
 
-MOST_LEVELS = 1000
+MAX_LEVELS = 1000
 
-PART = 64
+ROWS_AT_ONCE = 64
 """Released rows whose distances to all others are held at once.
 
 11 MB for 21,719 rows.
 """
 
-MANY = 1 / 4
+LISTING_SHARE = 1 / 4
 """Share of all rows from which all nearest rows are listed.
 
 From there listing costs less, and the lists are kept.
 """
 
-CLOSE = 1e-5
+TIE_TOLERANCE = 1e-5
 """Largest difference of distances that are computed again.
 
 They are then computed as exactly as ranks are decided.
 """
 
 
-@options()
+@make_options()
 class Staircase:
     """Levels of ranks with fixed weights, for drawing candidates.
 
@@ -65,45 +65,48 @@ class Staircase:
     heights: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
 
     def __post_init__(self) -> None:
-        given = self.heights
-        if not 1 <= len(self.sizes) <= MOST_LEVELS:
+        heights = self.heights
+        if not 1 <= len(self.sizes) <= MAX_LEVELS:
             raise ConfigError(
-                f"a staircase needs the sizes of 1 to {MOST_LEVELS} levels, got {len(self.sizes)}"
+                f"a staircase needs the sizes of 1 to {MAX_LEVELS} levels, got {len(self.sizes)}"
             )
-        if given is not None and not (
-            len(given) == len(self.sizes) + 1
-            and given[0] == 1
-            and given[-1] == 0
-            and all(a >= b for a, b in pairwise(given))
+        if heights is not None and not (
+            len(heights) == len(self.sizes) + 1
+            and heights[0] == 1
+            and heights[-1] == 0
+            and all(a >= b for a, b in pairwise(heights))
         ):
             raise ConfigError(
-                f"heights must fall from 1 to 0, one for each of the {len(self.sizes) + 1} levels (sizes and the rest)"
+                f"heights must fall from 1 to 0, one for each of the {len(self.sizes) + 1} levels "
+                "(sizes and the rest)"
             )
 
-    def weights(self, epsilon: Values) -> Ints:
+    def compute_weights(self, epsilon: Values) -> Ints:
         """Returns W_k as multiples of 2^-50, int64 [m, K]."""
         heights = (
             np.linspace(1, 0, len(self.sizes) + 1)
             if self.heights is None
             else np.array(self.heights)
         )
-        return np.maximum(np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1).astype(
-            np.int64
-        )
+        return np.maximum(
+            np.ceil(WEIGHT_SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1
+        ).astype(np.int64)
 
-    def ends(self, table: EmbeddingTable) -> Ids:
+    def compute_level_ends(self, table: EmbeddingTable) -> Ids:
         """Returns the rank after the last of each level, int64 [K].
 
         A small table has no more ranks than words.
         """
         return np.append(np.minimum(np.cumsum(self.sizes), len(table)), len(table))
 
-    def constant(self, epsilon: Values) -> Values:
+    def compute_loss(self, epsilon: Values) -> Values:
         """Returns ln(W_1 / W_K) [m], the loss.
 
         A hair below epsilon, for weights were rounded up.
         """
-        return np.minimum(epsilon, math.log(SCALE) - np.log(self.weights(epsilon)[:, -1]))
+        return np.minimum(
+            epsilon, math.log(WEIGHT_SCALE) - np.log(self.compute_weights(epsilon)[:, -1])
+        )
 
     def draw(self, draws: Draws, table: EmbeddingTable, scores: Scores, epsilon: Values) -> Ids:
         """Draws one candidate for each row, int64 [m].
@@ -111,23 +114,28 @@ class Staircase:
         The law is a mixture of uniform draws from the best of the first level, of the first two,
         ..., of all.
         """
-        ends, weights = self.ends(table), self.weights(epsilon)
+        ends, weights = self.compute_level_ends(table), self.compute_weights(epsilon)
         steps = weights - np.append(weights[:, 1:], np.zeros((len(weights), 1), np.int64), axis=1)
-        level = weighted_choice(draws, steps, counts=ends)
+        level = choose_weighted(draws, steps, counts=ends)
         rank: Ids = draws.integers(ends[level])
         # for all rows, drawn from or not: time must not reveal the draw
-        best = scores.best(int(ends[-2]))
-        ranked = level < len(ends) - 1
-        found: Ids = np.where(ranked, best[np.arange(len(rank)), np.where(ranked, rank, 0)], rank)
-        return found
+        best = scores.find_best(int(ends[-2]))
+        is_ranked = level < len(ends) - 1
+        candidates: Ids = np.where(
+            is_ranked, best[np.arange(len(rank)), np.where(is_ranked, rank, 0)], rank
+        )
+        return candidates
 
     def log_probs(self, table: EmbeddingTable, scores: Scores, epsilon: Values) -> Values:
         """Returns ln P(candidate) [m, V]."""
-        ends, weights = self.ends(table), self.weights(epsilon).astype(np.float64)
+        ends, weights = (
+            self.compute_level_ends(table),
+            self.compute_weights(epsilon).astype(np.float64),
+        )
         sizes = np.diff(ends, prepend=0)
         logs = np.log(weights) - np.log(weights @ sizes)[:, None]
         law = np.repeat(logs[:, -1:], len(table), axis=1)
-        best = scores.best(int(ends[-2]))
+        best = scores.find_best(int(ends[-2]))
         np.put_along_axis(law, best, np.repeat(logs[:, :-1], sizes[:-1], axis=1), axis=1)
         return law
 
@@ -143,28 +151,33 @@ class Staircase:
             rows: int64 [m], distinct.
             epsilon: the loss.
         """
-        ends, weights = self.ends(table), self.weights(np.array([epsilon]))[0].astype(np.float64)
+        ends, weights = (
+            self.compute_level_ends(table),
+            self.compute_weights(np.array([epsilon]))[0].astype(np.float64),
+        )
         logs = (np.log(weights) - math.log(weights @ np.diff(ends, prepend=0))).astype(np.float32)
-        everyone, most = np.arange(len(table)), int(ends[-2])
-        if len(table) * most <= LISTED and (len(rows) > MANY * len(table) or table.lists(most)):
-            near, line = table.neighbours(everyone, most), np.full(len(table), -1)
+        all_rows, last_rank = np.arange(len(table)), int(ends[-2])
+        if len(table) * last_rank <= MAX_CACHED_NEIGHBOURS and (
+            len(rows) > LISTING_SHARE * len(table) or table.has_lists(last_rank)
+        ):
+            near, line = table.neighbours(all_rows, last_rank), np.full(len(table), -1)
             line[rows] = np.arange(len(rows))
             private, rank = np.nonzero(line[near] >= 0)
-            found = np.full((len(rows), len(table)), logs[-1])
+            law = np.full((len(rows), len(table)), logs[-1])
             level = np.repeat(np.arange(len(ends) - 1), np.diff(ends[:-1], prepend=0))
-            found[line[near[private, rank]], private] = logs[level[rank]]
-            return found
-        found = np.empty((len(rows), len(table)), np.float32)
-        lasts = [(int(end), table.kth(int(end))) for end in ends[:-1]]
-        reaches = [table.pairs.distances(everyone, last) for _, last in lasts]
-        for start in range(0, len(rows), PART):
-            part = rows[start : start + PART]
+            law[line[near[private, rank]], private] = logs[level[rank]]
+            return law
+        law = np.empty((len(rows), len(table)), np.float32)
+        lasts = [(int(end), table.find_kth(int(end))) for end in ends[:-1]]
+        reaches = [table.pairs.compute_distances(all_rows, last) for _, last in lasts]
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            part = rows[start : start + ROWS_AT_ONCE]
             level = np.zeros((len(part), len(table)), np.int64)
             distances = table.distances(part)
             for (end, last), reach in zip(lasts, reaches, strict=True):
                 level += _is_beyond(table, part, distances, end, last, reach)
-            found[start : start + PART] = logs[level]
-        return found
+            law[start : start + ROWS_AT_ONCE] = logs[level]
+        return law
 
 
 def _is_beyond(
@@ -182,11 +195,13 @@ def _is_beyond(
         last: int64 [V], the last of them for each private row.
         reach: float64 [V], the distance of that one.
     """
-    beyond: Flags = distances > reach
-    which, private = np.nonzero(np.abs(distances - reach) < CLOSE)
+    is_outside: Flags = distances > reach
+    which, private = np.nonzero(np.abs(distances - reach) < TIE_TOLERANCE)
     # the rule for ranks: ties go to the lowest row
-    exact = table.pairs.distances(private, rows[which])
-    behind = (exact > reach[private]) | ((exact == reach[private]) & (rows[which] > last[private]))
-    beyond[which, private] = True if end == 1 else behind
-    beyond[np.arange(len(rows)), rows] = False  # a row is the nearest to itself
-    return beyond
+    exact = table.pairs.compute_distances(private, rows[which])
+    is_tied_outside = (exact > reach[private]) | (
+        (exact == reach[private]) & (rows[which] > last[private])
+    )
+    is_outside[which, private] = True if end == 1 else is_tied_outside
+    is_outside[np.arange(len(rows)), rows] = False  # a row is the nearest to itself
+    return is_outside

@@ -13,18 +13,18 @@ from typing import Annotated, Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block
 from textveil.mechanism.context import Context
-from textveil.models import bundled_range
+from textveil.models import load_range
 from textveil.randomness import Floats, Ids, Values
-from textveil.table import EmbeddingTable, Metric, largest, load_table, ships
+from textveil.table import EmbeddingTable, Metric, find_largest, is_shipped, load_table
 
-GRAIN = 2.0**44
+SCORE_GRAIN = 2.0**44
 """Inverse of the unit of distance scores."""
 
-LINES = 2
+LINES_AT_ONCE = 2
 """Rows scored at once, so that they stay in a processor's cache."""
 
 
@@ -36,11 +36,11 @@ class Scores(Protocol):
         """The private rows [m]."""
         ...
 
-    def values(self) -> Values:
+    def get_values(self) -> Values:
         """Returns the scores [m, V] of all candidates, larger is better."""
         ...
 
-    def best(self, k: int) -> Ids:
+    def find_best(self, k: int) -> Ids:
         """Finds each row's k best candidates, [m, k], the best first."""
         ...
 
@@ -50,14 +50,16 @@ class Utility(Protocol):
 
     context: Context
 
-    def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Scores:
+    def compute_scores(
+        self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids
+    ) -> Scores:
         """Computes scores at a wave of protected positions.
 
         Positions are numbers in 0..n-1; `released` [n] are the rows released so far.
         """
         ...
 
-    def given(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Scores:
+    def score_rows(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Scores:
         """Computes scores for private rows [m], given the context's logits.
 
         float32 [m, V] or the same [1, V].
@@ -72,14 +74,14 @@ class Nearness:
     table: EmbeddingTable
     rows: Ids = field(repr=False)
 
-    def values(self) -> Values:  # noqa: D102
+    def get_values(self) -> Values:  # noqa: D102
         return -self.table.distances(self.rows)
 
-    def best(self, k: int) -> Ids:  # noqa: D102
+    def find_best(self, k: int) -> Ids:  # noqa: D102
         return self.table.neighbours(self.rows, k)
 
 
-@options()
+@make_options()
 class Distance:
     """Utility of nearness alone.
 
@@ -88,35 +90,37 @@ class Distance:
 
     context: Context = Context()
 
-    def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Nearness:  # noqa: D102
+    def compute_scores(  # noqa: D102
+        self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids
+    ) -> Nearness:
         return Nearness(table=table, rows=block.secret[wave])
 
-    def given(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Nearness:  # noqa: D102
+    def score_rows(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Nearness:  # noqa: D102
         return Nearness(table=table, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Blend:
+class BlendedScores:
     """Scores computed once for all rows that have the same ones.
 
     Attributes:
         rows: int64 [m].
-        held: float64 [u, V].
-        line: int64 [m], the line of `held` for each row.
+        distinct_scores: float64 [u, V].
+        line: int64 [m], the line of `distinct_scores` for each row.
     """
 
     rows: Ids = field(repr=False)
-    held: Values = field(repr=False)
+    distinct_scores: Values = field(repr=False)
     line: Ids = field(repr=False)
 
-    def values(self) -> Values:  # noqa: D102
-        return self.held[self.line]
+    def get_values(self) -> Values:  # noqa: D102
+        return self.distinct_scores[self.line]
 
-    def best(self, k: int) -> Ids:  # noqa: D102
-        return largest(self.held, k)[self.line]
+    def find_best(self, k: int) -> Ids:  # noqa: D102
+        return find_largest(self.distinct_scores, k)[self.line]
 
 
-@options()
+@make_options()
 class Hybrid:
     """Cape's utility: a language model's logit and a candidate's nearness.
 
@@ -157,7 +161,7 @@ class Hybrid:
         """True if nothing but the distance counts."""
         return self.context.mode == "none" or self.lambda_L == 0
 
-    def ends(self, table: EmbeddingTable) -> tuple[float, float]:
+    def get_score_range(self, table: EmbeddingTable) -> tuple[float, float]:
         """Returns the smallest and the largest possible score.
 
         For any word and context.
@@ -166,10 +170,10 @@ class Hybrid:
             return 0.0, self.lambda_D + (0.0 if self.static else self.lambda_L)
         if self.static:
             return math.exp(-self.lambda_D), 1.0
-        floor, bound = self.logit_range(table)
+        floor, bound = self.get_logit_range(table)
         return 0.0, (bound - floor) ** self.lambda_L
 
-    def logit_range(self, table: EmbeddingTable) -> tuple[float, float]:
+    def get_logit_range(self, table: EmbeddingTable) -> tuple[float, float]:
         """Returns A and B.
 
         Raises:
@@ -180,7 +184,8 @@ class Hybrid:
         bound = high if self.bound is None else self.bound
         if bound is None:
             raise ConfigError(
-                "with a model of your own mechanism.bound must be given; textveil table calibrate measures it on "
+                "with a model of your own mechanism.bound must be given; textveil table calibrate "
+                "measures it on "
                 "public text"
             )
         if bound <= floor:
@@ -189,68 +194,70 @@ class Hybrid:
             )
         return floor, bound
 
-    def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Blend:  # noqa: D102
-        logits = None if self.static else self.context.logits(table, block, wave, released)
-        return self.given(table, block.secret[wave], logits)
+    def compute_scores(  # noqa: D102
+        self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids
+    ) -> BlendedScores:
+        logits = None if self.static else self.context.compute_logits(table, block, wave, released)
+        return self.score_rows(table, block.secret[wave], logits)
 
-    def given(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> Blend:  # noqa: D102
+    def score_rows(self, table: EmbeddingTable, rows: Ids, logits: Floats | None) -> BlendedScores:  # noqa: D102
         distinct, line = np.unique(rows, return_inverse=True)
-        near = self.near(table, distinct)
+        distance_scores = self.score_distances(table, distinct)
         if self.static:
-            return Blend(rows=rows, held=near, line=line)
+            return BlendedScores(rows=rows, distinct_scores=distance_scores, line=line)
         assert logits is not None
-        held = near[line]
-        self.join(held, self.liked(table, logits), out=held)
-        return Blend(rows=rows, held=held, line=np.arange(len(rows)))
+        scores = distance_scores[line]
+        self.join(scores, self.score_logits(table, logits), out=scores)
+        return BlendedScores(rows=rows, distinct_scores=scores, line=np.arange(len(rows)))
 
-    def near(self, table: EmbeddingTable, rows: Ids) -> Values:
+    def score_distances(self, table: EmbeddingTable, rows: Ids) -> Values:
         """Computes the distance part of a score, [m, V]."""
-        seen = in_metric(table, self.distance)
-        found = seen.distances(rows)
-        for first in range(0, len(rows), LINES):
-            scores = found[first : first + LINES]
-            scores *= -self.lambda_D / seen.diameter
+        view = convert_metric(table, self.distance)
+        result = view.distances(rows)
+        for first in range(0, len(rows), LINES_AT_ONCE):
+            scores = result[first : first + LINES_AT_ONCE]
+            scores *= -self.lambda_D / view.diameter
             if self.form == "additive":
                 scores += self.lambda_D
             else:
                 np.exp(scores, out=scores)
             # the last bits of a distance depend on the rest of the batch;
             # equal scores must be equal
-            scores *= GRAIN
+            scores *= SCORE_GRAIN
             np.rint(scores, out=scores)
-            scores /= GRAIN
-        return found
+            scores /= SCORE_GRAIN
+        return result
 
-    def liked(self, table: EmbeddingTable, logits: Floats) -> Values:
+    def score_logits(self, table: EmbeddingTable, logits: Floats) -> Values:
         """Computes the logits' part of a score, [m, V].
 
         Neutral where the utility is static.
         """
         if self.static:
             return np.full(logits.shape, 0.0 if self.form == "additive" else 1.0)
-        floor, bound = self.logit_range(table)
-        liked: Values = np.clip(logits, floor, bound, dtype=np.float64)
-        liked -= floor
+        floor, bound = self.get_logit_range(table)
+        scores: Values = np.clip(logits, floor, bound, dtype=np.float64)
+        scores -= floor
         if self.form == "additive":
-            liked *= self.lambda_L / (bound - floor)
-            return liked
-        return np.power(liked, self.lambda_L, out=liked)
+            scores *= self.lambda_L / (bound - floor)
+            return scores
+        return np.power(scores, self.lambda_L, out=scores)
 
     @property
     def join(self) -> np.ufunc:
-        """Function that joins `near` and `liked` to a score."""
+        """Function that joins `score_distances` and `score_logits` to a score."""
         return np.add if self.form == "additive" else np.multiply
 
 
 @lru_cache(maxsize=8)
-def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
+def convert_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
     """Returns the same words with raw or unit rows for a metric.
 
     A projection is returned unchanged.
     """
     if table.metric == metric or table.parent is not None:
         return table
-    if ships(table):
+    if is_shipped(table):
         return load_table(table.name, metric=metric, device=table.device)
     rows = table.take(slice(None))
     if metric == "euclidean":
@@ -271,5 +278,5 @@ def _load_logit_range(table: EmbeddingTable) -> tuple[float, float]:
 
     Measured on public text.
     """
-    measured = bundled_range(table)
-    return measured.quantiles()["candidates"][0.5], measured.largest
+    logit_range = load_range(table)
+    return logit_range.compute_quantiles()["candidates"][0.5], logit_range.largest

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Layout, Role
 from textveil.randomness import Ids, Values
@@ -41,7 +41,7 @@ class Mixing:
         """True if every released row is one word's row."""
         return bool(self.columns.shape[1] == 1)
 
-    def column_sums(self, rate: Values | None = None) -> Values:
+    def sum_columns(self, rate: Values | None = None) -> Values:
         """Returns C_j for every position: float64 [T].
 
         The sum over released rows i of f_ij, or of rate_i f_ij.
@@ -58,23 +58,23 @@ class Mixing:
 
         The sum over released rows i of rate_i f_ij.
         """
-        return self.column_sums(rate)[self.positions]
+        return self.sum_columns(rate)[self.positions]
 
-    def rate(self, epsilon: Values) -> Values:
+    def compute_rates(self, epsilon: Values) -> Values:
         """Returns rates [n] that keep all positions within their epsilon.
 
         No protected position j spends more than epsilon_j: min of epsilon_j / C_j over a row. Safe
         because sum_i rate_i f_ij <= (epsilon_j / C_j) C_j. Exact for the identity.
         """
         quotient = np.full(self.size, np.inf)
-        quotient[self.positions] = epsilon / self.column_sums()[self.positions]
+        quotient[self.positions] = epsilon / self.sum_columns()[self.positions]
         rate: Values = np.where(self.weights > 0, quotient[self.columns], np.inf).min(
             axis=1, initial=np.inf
         )
         return rate
 
 
-@options()
+@make_options()
 class Window:
     """A Gaussian window of L words.
 
@@ -109,16 +109,16 @@ class Window:
                 "balanced needs window_over=protected: words that pass would be weighted away"
             )
 
-    def matrix(self, layout: Layout) -> Mixing:
+    def get_matrix(self, layout: Layout) -> Mixing:
         """Returns F for the protected positions of a layout.
 
         It depends on nothing secret.
         """
         if self not in layout.memo:
             layout.memo[self] = self._build_matrix(layout)
-        made = layout.memo[self]
-        assert isinstance(made, Mixing)
-        return made
+        matrix = layout.memo[self]
+        assert isinstance(matrix, Mixing)
+        return matrix
 
     def _build_matrix(self, layout: Layout) -> Mixing:
         positions = layout.positions
@@ -137,10 +137,10 @@ class Window:
         reach = rank[:, None] + offsets
         inside = (reach >= first) & (reach < end)
         columns = members[np.where(inside, reach, rank[:, None])]
-        mixed = np.where(inside, weights, 0.0)
+        entries = np.where(inside, weights, 0.0)
         if self.balanced:
-            mixed = _balance(columns, mixed, layout)
-        return Mixing(layout, columns, mixed / mixed.sum(axis=1, keepdims=True))
+            entries = _balance_weights(columns, entries, layout)
+        return Mixing(layout, columns, entries / entries.sum(axis=1, keepdims=True))
 
     def _compute_gaussian(self) -> tuple[Ids, Values]:
         """Returns offsets and weights, with the word's weight 1.
@@ -156,7 +156,7 @@ class Window:
         return offsets.astype(np.int64), np.exp(-exponent)
 
 
-def _balance(columns: Ids, weights: Values, layout: Layout) -> Values:
+def _balance_weights(columns: Ids, weights: Values, layout: Layout) -> Values:
     """Runs Sinkhorn's iteration on the entries.
 
     The caller makes the rows sum to 1 once more.

@@ -9,16 +9,16 @@ Not here: anything random, and what is done with the answers.
 
 from textveil.models.calibration import (
     LogitRange,
-    bundled_range,
+    load_range,
+    load_stored_bound,
+    load_stored_range,
     measure_logits,
-    stored_bound,
-    stored_range,
 )
 from textveil.models.context import ContextKind, ContextModel, LanguageModel, load_context
 from textveil.models.endpoint import NO_KEY, Address, Endpoint, Key
 from textveil.models.entities import (
-    DETAILS,
-    TOLD,
+    DETAIL_TYPES,
+    EVIDENCE_SIZE,
     Entity,
     Evidence,
     Tagger,
@@ -26,19 +26,19 @@ from textveil.models.entities import (
     load_tagger,
 )
 from textveil.models.labels import SequenceClassifier, load_labels
-from textveil.models.networks import Model, untrained
-from textveil.models.ragged import LISTENER, Ragged
+from textveil.models.networks import Model, load_untrained
+from textveil.models.ragged import PROGRESS_LISTENER, Ragged
 from textveil.models.reading import ExtractedAnswer, Reader, SpanReader, load_reader
 from textveil.models.repair import EXTRACTION_TEMPERATURE, extract, repair
 from textveil.models.saliency import Classifier, load_classifier
-from textveil.models.sentences import SentenceEncoder, Sentences, load_sentences
+from textveil.models.sentences import SentenceEncoder, SentenceModel, load_sentences
 
 __all__ = [
-    "DETAILS",
+    "DETAIL_TYPES",
+    "EVIDENCE_SIZE",
     "EXTRACTION_TEMPERATURE",
-    "LISTENER",
     "NO_KEY",
-    "TOLD",
+    "PROGRESS_LISTENER",
     "Address",
     "Classifier",
     "ContextKind",
@@ -54,22 +54,22 @@ __all__ = [
     "Ragged",
     "Reader",
     "SentenceEncoder",
-    "Sentences",
+    "SentenceModel",
     "SequenceClassifier",
     "SpanReader",
     "Tagger",
     "TokenClassifier",
-    "bundled_range",
     "extract",
     "load_classifier",
     "load_context",
     "load_labels",
+    "load_range",
     "load_reader",
     "load_sentences",
+    "load_stored_bound",
+    "load_stored_range",
     "load_tagger",
+    "load_untrained",
     "measure_logits",
     "repair",
-    "stored_bound",
-    "stored_range",
-    "untrained",
 ]

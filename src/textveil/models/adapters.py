@@ -30,22 +30,22 @@ from textveil.models import e5
 from textveil.randomness import Floats
 from textveil.table import minilm
 
-FOLDER = "data/adapters"
+ADAPTERS_FOLDER = "data/adapters"
 
 BASES = {"tagger": e5.SHA256["words.safetensors"]}
 """Checksums of base models other than `minilm`, by adapter."""
 
 
-def manifest(name: str) -> dict[str, Any]:
+def read_manifest(name: str) -> dict[str, Any]:
     """Reads an adapter's manifest, and checks its base.
 
     It has the adapter's configuration, the checksum of its base, and its files with theirs.
     """
     try:
-        found: dict[str, Any] = json.loads(
+        manifest: dict[str, Any] = json.loads(
             _locate_folder().joinpath(f"{name}.json").read_text(encoding="utf-8")
         )
-        base, _, _ = (found[key] for key in ("base", "config", "files"))
+        base, _, _ = (manifest[key] for key in ("base", "config", "files"))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ModelError(
             f"cannot read the manifest of the adapter {name!r}; reinstall textveil"
@@ -54,10 +54,10 @@ def manifest(name: str) -> dict[str, Any]:
         raise ModelError(
             f"the adapter {name!r} needs the base model with sha256 {needed}; reinstall textveil"
         )
-    return found
+    return manifest
 
 
-def tensors(name: str) -> dict[str, Any]:
+def read_tensors(name: str) -> dict[str, Any]:
     """Reads and verifies the tensors of an adapter.
 
     float32, or int8 where they are stored so.
@@ -65,29 +65,29 @@ def tensors(name: str) -> dict[str, Any]:
     Raises:
         ModelError: a file is missing, or does not match the manifest.
     """
-    found: dict[str, Any] = {}
-    for file, sha256 in manifest(name)["files"].items():
+    tensors: dict[str, Any] = {}
+    for file, sha256 in read_manifest(name)["files"].items():
         try:
             data = _locate_folder().joinpath(file).read_bytes()
         except OSError as error:
             raise ModelError(
                 f"the file {file} of the adapter {name!r} is missing; reinstall textveil"
             ) from error
-        if (seen := hashlib.sha256(data).hexdigest()) != sha256:
-            raise ModelError(f"{file} must have sha256 {sha256}, got {seen}; reinstall textveil")
+        if (digest := hashlib.sha256(data).hexdigest()) != sha256:
+            raise ModelError(f"{file} must have sha256 {sha256}, got {digest}; reinstall textveil")
         try:
-            found |= {
-                key: each if each.dtype == np.int8 else each.astype(np.float32)
-                for key, each in load(data).items()
+            tensors |= {
+                key: tensor if tensor.dtype == np.int8 else tensor.astype(np.float32)
+                for key, tensor in load(data).items()
             }
         except SafetensorError as error:
             raise ModelError(
                 f"{file} is not a valid safetensors file; reinstall textveil"
             ) from error
-    return found
+    return tensors
 
 
-class Merged(Mapping[str, Floats]):
+class MergedWeights(Mapping[str, Floats]):
     """The base's weights with an adapter's changes.
 
     They are merged one by one as they are requested, and not kept.
@@ -112,8 +112,8 @@ class Merged(Mapping[str, Floats]):
     def _check(self, key: str) -> None:
         """Refuses an incomplete change, or one of a missing tensor."""
         changes, (name, _, factor) = self._changes, key.rpartition(".")
-        whole = changes[key].dtype != np.int8 or f"{key}.scale" in changes
-        if not whole or (factor == "scale" and name not in changes):
+        is_complete = changes[key].dtype != np.int8 or f"{key}.scale" in changes
+        if not is_complete or (factor == "scale" and name not in changes):
             raise ModelError(f"an adapter has {key} without its other part; reinstall textveil")
         if factor not in ("up", "down"):
             return
@@ -125,17 +125,17 @@ class Merged(Mapping[str, Floats]):
             raise ModelError(f"an adapter has {key} without {other}; reinstall textveil")
 
     def __getitem__(self, name: str) -> Floats:
-        held = self._changes if name in self._changes else self._base
-        found: Floats = held[name]
-        if f"{name}.scale" in held:
-            scale = held[f"{name}.scale"]  # for each block of numbers, or for each row
-            blocks = found.reshape(scale.size, -1) * scale.astype(np.float32).reshape(-1, 1)
-            found = blocks.reshape(found.shape)
+        source = self._changes if name in self._changes else self._base
+        weight: Floats = source[name]
+        if f"{name}.scale" in source:
+            scale = source[f"{name}.scale"]  # for each block of numbers, or for each row
+            blocks = weight.reshape(scale.size, -1) * scale.astype(np.float32).reshape(-1, 1)
+            weight = blocks.reshape(weight.shape)
         if f"{name}.up" in self._changes:
-            found = found + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
-        return found
+            weight = weight + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
+        return weight
 
-    def integers(self, name: str) -> tuple[NDArray[np.int8], Floats] | None:
+    def get_integers(self, name: str) -> tuple[NDArray[np.int8], Floats] | None:
         """Returns a trained weight stored in int8, with its row scales.
 
         None for any other weight.
@@ -152,4 +152,4 @@ class Merged(Mapping[str, Floats]):
 
 
 def _locate_folder() -> Traversable:
-    return resources.files("textveil").joinpath(FOLDER)
+    return resources.files("textveil").joinpath(ADAPTERS_FOLDER)

@@ -28,7 +28,7 @@ from textveil.table import minilm
 
 BundledJob = Literal["masked-lm", "tagger", "reader", "sentences"]
 
-HEADS, WIDTH, INNER, PLACES = 12, 384, 1536, 512
+HEADS, WIDTH, INNER, MAX_PIECES = 12, 384, 1536, 512
 """Sizes of both encoders, all-MiniLM-L6-v2 and multilingual-e5-small.
 
 Attention heads, width, inner width, and the most pieces.
@@ -40,10 +40,10 @@ LAYERS: dict[BundledJob, int] = {"masked-lm": 6, "tagger": 8, "reader": 6, "sent
 The tagger has the first layers of multilingual-e5-small.
 """
 
-EPSILON = 1e-12
+NORM_EPSILON = 1e-12
 """The constant added to variances in norms, as in the encoder's configuration."""
 
-OUTPUTS: dict[BundledJob, tuple[str, ...]] = {
+HEAD_WEIGHTS: dict[BundledJob, tuple[str, ...]] = {
     "masked-lm": (
         "cls.predictions.transform.dense.weight",
         "cls.predictions.transform.dense.bias",
@@ -58,7 +58,7 @@ OUTPUTS: dict[BundledJob, tuple[str, ...]] = {
 """Names of the head's weights, which an adapter brings."""
 
 EMBEDDINGS = "bert.embeddings"
-WORDS = f"{EMBEDDINGS}.word_embeddings.weight"
+WORD_EMBEDDINGS = f"{EMBEDDINGS}.word_embeddings.weight"
 
 Precision = Literal["float32", "int8"]
 
@@ -68,36 +68,36 @@ PRECISIONS: dict[BundledJob, Precision] = {
     "reader": "float32",
     "sentences": "int8",
 }
-"""The precision of each job; see `precision`."""
+"""The precision of each job; see `get_precision`."""
 
-LARGEST = 63
+MAX_INT8_WEIGHT = 63
 """The largest magnitude of an int8 weight.
 
 Processors without VNNI add two products in 16 bits, and 2 x 255 x 63 fits there.
 """
 
-SMALLEST = np.float32(1e-20)
+MIN_SCALE = np.float32(1e-20)
 """The smallest scale: rows of zeros stay zeros."""
 
 
-def bundled_folder() -> Path:
+def find_encoder_folder() -> Path:
     """Returns the small encoder's folder, with its weights verified.
 
     It holds the tokenizer and the settings.
     """
     folder = minilm.locate()
-    minilm.weights(folder)
+    minilm.load_weights(folder)
     return folder
 
 
-def stored(job: BundledJob | Literal["classifier"]) -> dict[str, Any]:
+def read_stored_weights(job: BundledJob | Literal["classifier"]) -> dict[str, Any]:
     """Returns the untrained weights of a job's encoder, as stored.
 
-    `adapters.Merged` reads them.
+    `adapters.MergedWeights` reads them.
     """
     if job == "tagger":
-        return {WORDS: e5.words()}
-    return {f"bert.{name}": array for name, array in minilm.weights(minilm.locate()).items()}
+        return {WORD_EMBEDDINGS: e5.load_embeddings()}
+    return {f"bert.{name}": array for name, array in minilm.load_weights(minilm.locate()).items()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,15 +120,15 @@ class Encoder:
     labels: tuple[str, ...] = ()
     device: str = "cpu"
 
-    alike = True
+    needs_equal_lengths = True
     """A flag: a batch must hold sequences of one length.
 
     Padding would change the last bits of the other sequences.
     """
 
-    filler = 0
-    first = None
-    places = PLACES
+    padding_piece = 0
+    start_piece = None
+    max_pieces = MAX_PIECES
 
     @property
     def vocabulary(self) -> int:
@@ -136,7 +136,7 @@ class Encoder:
         return len(self._words)
 
     @property
-    def segments(self) -> int:
+    def type_count(self) -> int:
         """Number of token types."""
         return len(self._types)
 
@@ -150,8 +150,8 @@ class Encoder:
             lengths: int64 [n], all L.
             types: token types [n, L]; None for zeros.
         """
-        found: Floats = self._session.run(embedded=self._embed(ids, lengths, types))[0]
-        return found
+        logits: Floats = self._session.run(embedded=self._embed(ids, lengths, types))[0]
+        return logits
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Floats:
         """Returns the output layer's inputs [m, d] at given places.
@@ -163,14 +163,14 @@ class Encoder:
             column: int64 [m], the piece of each place.
         """
         at = row * ids.shape[1] + column
-        found: Floats = self._session.run(embedded=self._embed(ids, lengths), at=at)[0]
-        return found
+        states: Floats = self._session.run(embedded=self._embed(ids, lengths), at=at)[0]
+        return states
 
-    def output(self) -> tuple[Floats, Floats]:
+    def take_output(self) -> tuple[Floats, Floats]:
         """Returns the output layer for pieces: rows [P, d], bias [P]."""
         return np.asarray(self._words, np.float32), self.weights["cls.predictions.bias"]
 
-    def head(self, rows: Floats, bias: Floats) -> "BundledHead":
+    def build_head(self, rows: Floats, bias: Floats) -> "BundledHead":
         """Builds an output layer of other rows [V, d] and bias [V]."""
         return BundledHead(network=self, rows=rows, bias=bias)
 
@@ -184,7 +184,7 @@ class Encoder:
 
     @cached_property
     def _words(self) -> Any:  # rows in float16, or in 4 bits
-        return self.weights[WORDS]
+        return self.weights[WORD_EMBEDDINGS]
 
     @cached_property
     def _positions(self) -> Floats:
@@ -199,7 +199,7 @@ class Encoder:
         return Runner(self._build_graph)
 
     def _build_graph(self) -> Graph:
-        return graph(self.job, self.layers, self.weights, self.precision)
+        return build_graph(self.job, self.layers, self.weights, self.precision)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -220,15 +220,17 @@ class BundledHead:
         """Returns the output layer's inputs; see `Encoder.read`."""
         return self.network.read(ids, lengths, row, column)
 
-    def logits(self, states: Floats) -> Floats:
+    def compute_logits(self, states: Floats) -> Floats:
         """Computes logits [m, V] of states [m, d]."""
-        alone = len(states) == 1  # a product with a single row is computed in another order
-        given = np.repeat(states, 2, axis=0) if alone else states
-        found: Floats = _build_products().run(states=given, rows=self.rows, bias=self.bias)[0]
-        return found[:1] if alone else found
+        is_single = len(states) == 1  # a product with a single row is computed in another order
+        batch_states = np.repeat(states, 2, axis=0) if is_single else states
+        logits: Floats = _build_products().run(states=batch_states, rows=self.rows, bias=self.bias)[
+            0
+        ]
+        return logits[:1] if is_single else logits
 
 
-def precision(job: BundledJob) -> Precision:
+def get_precision(job: BundledJob) -> Precision:
     """Returns the precision of a job's products, on every processor.
 
     int8 where it changes nothing that users see, in the rows of benchmarks/rows/precision.jsonl: a
@@ -254,14 +256,16 @@ def load(job: BundledJob, layers: int | None = None) -> Encoder:
     """
     if layers is not None and layers > LAYERS[job]:
         raise ConfigError(f"the bundled encoder has {LAYERS[job]} layers, got bundled:{layers}")
-    base = stored(job)
-    weights = adapters.Merged(base, {} if job == "sentences" else adapters.tensors(job))
-    needed = {*OUTPUTS[job], *_list_weights(LAYERS[job])}
-    if wrong := (needed - {*weights}) | ({*weights} - needed - {*base}):
+    base = read_stored_weights(job)
+    weights = adapters.MergedWeights(base, {} if job == "sentences" else adapters.read_tensors(job))
+    needed = {*HEAD_WEIGHTS[job], *_list_weights(LAYERS[job])}
+    if misfits := (needed - {*weights}) | ({*weights} - needed - {*base}):
         raise ModelError(
-            f"the adapter {job!r} does not fit the encoder at {min(wrong)}; reinstall textveil"
+            f"the adapter {job!r} does not fit the encoder at {min(misfits)}; reinstall textveil"
         )
-    return Encoder(job=job, layers=layers or LAYERS[job], weights=weights, precision=precision(job))
+    return Encoder(
+        job=job, layers=layers or LAYERS[job], weights=weights, precision=get_precision(job)
+    )
 
 
 def _list_weights(layers: int) -> Iterator[str]:
@@ -298,70 +302,84 @@ def _build_products() -> Runner:
     The rows are no part of the graph, so that they are in memory once.
     """
 
-    def make() -> Graph:
+    def build() -> Graph:
         graph = Graph()
-        states = graph.input("states", np.float32, "m", "d")
-        rows = graph.input("rows", np.float32, "v", "d")
-        bias = graph.input("bias", np.float32, "v")
-        graph.output(graph.apply("Gemm", states, rows, bias, transB=1), np.float32, "m", "v")
+        states = graph.add_input("states", np.float32, "m", "d")
+        rows = graph.add_input("rows", np.float32, "v", "d")
+        bias = graph.add_input("bias", np.float32, "v")
+        graph.add_output(graph.apply("Gemm", states, rows, bias, transB=1), np.float32, "m", "v")
         return graph
 
-    return Runner(make)
+    return Runner(build)
 
 
-def graph(
+def build_graph(
     job: BundledJob, layers: int, weights: Mapping[str, Floats], precision: Precision = "float32"
 ) -> Graph:
     """Builds the network of a job as a graph.
 
     From `embedded` [n, L, d] to logits; for the masked LM, states only at the places `at` [m].
     """
-    made = Layers(weights, precision)
-    states = made.norm(made.embedded, EMBEDDINGS)
-    at = made.graph.input("at", np.int64, "m") if job == "masked-lm" else None
+    builder = LayerBuilder(weights, precision)
+    states = builder.add_norm(builder.embedded, EMBEDDINGS)
+    at = builder.graph.add_input("at", np.int64, "m") if job == "masked-lm" else None
     for layer in range(layers):
-        states = made.layer(
+        states = builder.add_layer(
             states, f"bert.encoder.layer.{layer}", at if layer == layers - 1 else None
         )
     if job == "sentences":
-        made.graph.output(made.apart(states), np.float32, "n", "l", WIDTH)
+        builder.graph.add_output(builder.split_sequences(states), np.float32, "n", "l", WIDTH)
     elif job == "masked-lm":
-        states = made.gelu(states, "cls.predictions.transform.dense")
-        made.graph.output(made.norm(states, "cls.predictions.transform"), np.float32, "m", WIDTH)
-    else:
-        name = OUTPUTS[job][0].removesuffix(".weight")
-        labels = len(weights[f"{name}.bias"])
-        made.graph.output(
-            made.apart(made.linear(states, name), labels), np.float32, "n", "l", labels
+        states = builder.add_gelu(states, "cls.predictions.transform.dense")
+        builder.graph.add_output(
+            builder.add_norm(states, "cls.predictions.transform"), np.float32, "m", WIDTH
         )
-    return made.graph
+    else:
+        name = HEAD_WEIGHTS[job][0].removesuffix(".weight")
+        labels = len(weights[f"{name}.bias"])
+        builder.graph.add_output(
+            builder.split_sequences(builder.add_linear(states, name), labels),
+            np.float32,
+            "n",
+            "l",
+            labels,
+        )
+    return builder.graph
 
 
-def integers(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
+def quantize_weight(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
     """Quantizes a weight [out, in] to int8, with output scales.
 
     float32 [out]. Quantizing int8 times a scale gives the same int8 again.
     """
-    scale: Floats = np.maximum(np.abs(weight).max(axis=1) / np.float32(LARGEST), SMALLEST)
+    scale: Floats = np.maximum(np.abs(weight).max(axis=1) / np.float32(MAX_INT8_WEIGHT), MIN_SCALE)
     return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
-def held(weights: Mapping[str, Floats], name: str) -> tuple[NDArray[np.int8], Floats]:
+def get_quantized(weights: Mapping[str, Floats], name: str) -> tuple[NDArray[np.int8], Floats]:
     """Returns a weight in int8 with its scales, by name.
 
     A weight stored in int8 is used as it is, without going through floats.
     """
-    kept = weights.integers(name) if isinstance(weights, adapters.Merged) else None
-    if kept is not None:
-        whole, scale = kept
-        largest = np.maximum(whole.max(axis=1), -whole.min(axis=1).astype(np.int16))
-        if (largest == LARGEST).all() and (scale > SMALLEST).all():  # they would come out again
-            # rounded as `integers` rounds, for the same bits
-            return whole, scale * np.float32(LARGEST) / np.float32(LARGEST)
-    return integers(weights[name])
+    int8_weight = (
+        weights.get_integers(name) if isinstance(weights, adapters.MergedWeights) else None
+    )
+    if int8_weight is not None:
+        weight_integers, scale = int8_weight
+        largest = np.maximum(
+            weight_integers.max(axis=1), -weight_integers.min(axis=1).astype(np.int16)
+        )
+        if (largest == MAX_INT8_WEIGHT).all() and (
+            scale > MIN_SCALE
+        ).all():  # they would come out again
+            # rounded as `quantize_weight` rounds, for the same bits
+            return weight_integers, scale * np.float32(MAX_INT8_WEIGHT) / np.float32(
+                MAX_INT8_WEIGHT
+            )
+    return quantize_weight(weights[name])
 
 
-class Layers:
+class LayerBuilder:
     """The parts of BERT, which add themselves to a graph.
 
     States are the pieces of all sequences, [n L, d].
@@ -381,85 +399,91 @@ class Layers:
     def __init__(self, weights: Mapping[str, Floats], precision: Precision = "float32") -> None:
         self.graph = Graph()
         self._weights, self._precision = weights, precision
-        given = self.graph.input("embedded", np.float32, "n", "l", WIDTH)
-        self._shape = self.graph.apply("Shape", given, start=0, end=2)
+        embeddings = self.graph.add_input("embedded", np.float32, "n", "l", WIDTH)
+        self._shape = self.graph.apply("Shape", embeddings, start=0, end=2)
         self.embedded = self.graph.apply(
-            "Reshape", given, self.graph.constant(np.array([-1, WIDTH]))
+            "Reshape", embeddings, self.graph.add_constant(np.array([-1, WIDTH]))
         )
         self._quantized: dict[str, tuple[str, str]] = {}
 
-    def apart(self, states: str, width: int = WIDTH) -> str:
+    def split_sequences(self, states: str, width: int = WIDTH) -> str:
         """Reshapes states to sequences and pieces, [n, L, d]."""
         shape = self.graph.apply(
-            "Concat", self._shape, self.graph.constant(np.array([width])), axis=0
+            "Concat", self._shape, self.graph.add_constant(np.array([width])), axis=0
         )
         return self.graph.apply("Reshape", states, shape)
 
-    def layer(self, states: str, name: str, at: str | None = None) -> str:
+    def add_layer(self, states: str, name: str, at: str | None = None) -> str:
         """Adds a layer of the encoder.
 
         With `at`, the part behind attention is computed at these places only [m, d].
         """
-        seen = self.attention(states, f"{name}.attention.self")
+        attention_states = self.add_attention(states, f"{name}.attention.self")
         if at is not None:
-            seen, states = (self.graph.apply("Gather", each, at) for each in (seen, states))
+            attention_states, states = (
+                self.graph.apply("Gather", tensor, at) for tensor in (attention_states, states)
+            )
         summed = self.graph.apply(
-            "Add", self.linear(seen, f"{name}.attention.output.dense"), states
+            "Add", self.add_linear(attention_states, f"{name}.attention.output.dense"), states
         )
-        states = self.norm(summed, f"{name}.attention.output")
-        inner = self.gelu(states, f"{name}.intermediate.dense")
-        return self.norm(
-            self.graph.apply("Add", self.linear(inner, f"{name}.output.dense"), states),
+        states = self.add_norm(summed, f"{name}.attention.output")
+        inner = self.add_gelu(states, f"{name}.intermediate.dense")
+        return self.add_norm(
+            self.graph.apply("Add", self.add_linear(inner, f"{name}.output.dense"), states),
             f"{name}.output",
         )
 
-    def attention(self, states: str, name: str) -> str:
+    def add_attention(self, states: str, name: str) -> str:
         """Adds multi-head self-attention, without its output layer."""
         parts = [
-            self.apart(self._multiply(states, f"{name}.{part}.weight"))
+            self.split_sequences(self._add_product(states, f"{name}.{part}.weight"))
             for part in ("query", "key", "value")
         ]
         bias = np.concatenate(
             [self._weights[f"{name}.{part}.bias"] for part in ("query", "key", "value")]
         )
-        weight = self.graph.weight(f"{name}.bias", bias)
-        seen = self.graph.apply("MultiHeadAttention", *parts, weight, own=True, num_heads=HEADS)
-        return self.graph.apply("Reshape", seen, self.graph.constant(np.array([-1, WIDTH])))
-
-    def linear(self, states: str, name: str) -> str:
-        """Adds a linear layer."""
+        weight = self.graph.add_weight(f"{name}.bias", bias)
+        attention_states = self.graph.apply(
+            "MultiHeadAttention", *parts, weight, contrib=True, num_heads=HEADS
+        )
         return self.graph.apply(
-            "Add", self._multiply(states, f"{name}.weight"), self._add_weight(f"{name}.bias")
+            "Reshape", attention_states, self.graph.add_constant(np.array([-1, WIDTH]))
         )
 
-    def gelu(self, states: str, name: str) -> str:
+    def add_linear(self, states: str, name: str) -> str:
+        """Adds a linear layer."""
+        return self.graph.apply(
+            "Add", self._add_product(states, f"{name}.weight"), self._add_weight(f"{name}.bias")
+        )
+
+    def add_gelu(self, states: str, name: str) -> str:
         """Adds a linear layer and GELU, with the error function."""
         bias = self._add_weight(f"{name}.bias")
         return self.graph.apply(
-            "BiasGelu", self._multiply(states, f"{name}.weight"), bias, own=True
+            "BiasGelu", self._add_product(states, f"{name}.weight"), bias, contrib=True
         )
 
-    def norm(self, states: str, name: str) -> str:
+    def add_norm(self, states: str, name: str) -> str:
         """Adds a layer norm."""
         scale, shift = (self._add_weight(f"{name}.LayerNorm.{part}") for part in ("weight", "bias"))
-        return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=EPSILON)
+        return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=NORM_EPSILON)
 
-    def _multiply(self, states: str, name: str) -> str:
+    def _add_product(self, states: str, name: str) -> str:
         if self._precision == "float32":
             return self.graph.apply(
-                "MatMul", states, self.graph.weight(name, self._weights[name].T)
+                "MatMul", states, self.graph.add_weight(name, self._weights[name].T)
             )
-        whole, scale = held(self._weights, name)
-        given, scales = self._quantize_rows(states)
-        numbers = self.graph.weight(name, whole.T)
-        zero = self.graph.constant(np.array(128, np.uint8))
+        weight_integers, scale = get_quantized(self._weights, name)
+        state_integers, scales = self._quantize_rows(states)
+        numbers = self.graph.add_weight(name, weight_integers.T)
+        zero = self.graph.add_constant(np.array(128, np.uint8))
         product = self.graph.apply(
-            "Cast", self.graph.apply("MatMulInteger", given, numbers, zero), to=1
+            "Cast", self.graph.apply("MatMulInteger", state_integers, numbers, zero), to=1
         )
         return self.graph.apply(
             "Mul",
             self.graph.apply("Mul", product, scales),
-            self.graph.weight(f"{name} scale", scale),
+            self.graph.add_weight(f"{name} scale", scale),
         )
 
     def _quantize_rows(self, states: str) -> tuple[str, str]:
@@ -468,16 +492,16 @@ class Layers:
         The zero is 128: integers [n L, d], and scales [n L, 1].
         """
         if states not in self._quantized:
-            last = self.graph.constant(np.array([1]))
+            last = self.graph.add_constant(np.array([1]))
             largest = self.graph.apply(
                 "ReduceMax", self.graph.apply("Abs", states), last, keepdims=1
             )
-            scales = self.graph.apply("Mul", largest, self.graph.constant(1 / 127))
-            scales = self.graph.apply("Max", scales, self.graph.constant(float(SMALLEST)))
+            scales = self.graph.apply("Mul", largest, self.graph.add_constant(1 / 127))
+            scales = self.graph.apply("Max", scales, self.graph.add_constant(float(MIN_SCALE)))
             flat = self.graph.apply("Squeeze", scales, last)
             zeros = self.graph.apply(
                 "Expand",
-                self.graph.constant(np.array([128], np.uint8)),
+                self.graph.add_constant(np.array([128], np.uint8)),
                 self.graph.apply("Shape", flat),
             )
             integers = self.graph.apply("QuantizeLinear", states, flat, zeros, axis=0)
@@ -485,4 +509,4 @@ class Layers:
         return self._quantized[states]
 
     def _add_weight(self, name: str) -> str:
-        return self.graph.weight(name, self._weights[name])
+        return self.graph.add_weight(name, self._weights[name])

@@ -22,13 +22,13 @@ from textveil.randomness import Ints
 from textveil.table import EmbeddingTable
 from textveil.text import is_public
 
-REACH = 1024
+MAX_LOGIT_MAGNITUDE = 1024
 """The magnitude to which logits are clipped.
 
 Those of the models we know stay far below.
 """
 
-SHARES = (0.5, 0.9, 0.99, 0.999)
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
 """The quantiles reported."""
 
 
@@ -59,7 +59,7 @@ class LogitRange:
     candidates: tuple[int, ...] = field(repr=False)
     best: tuple[int, ...] = field(repr=False)
 
-    def quantiles(self) -> dict[str, dict[float, float]]:
+    def compute_quantiles(self) -> dict[str, dict[float, float]]:
         """Returns quantiles of all logits and of each position's best.
 
         At .5, .9, .99 and .999.
@@ -73,9 +73,9 @@ class LogitRange:
 
     def _compute_quantiles(self, counts: tuple[int, ...]) -> dict[float, float]:
         below = np.fromiter(accumulate(counts), np.int64, len(counts))
-        cells = [int(np.searchsorted(below, share * below[-1])) for share in SHARES]
+        cells = [int(np.searchsorted(below, share * below[-1])) for share in QUANTILES]
         ends = (min(self.largest, self.lowest + (cell + 1) * self.width) for cell in cells)
-        return dict(zip(SHARES, ends, strict=True))
+        return dict(zip(QUANTILES, ends, strict=True))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the range as plain data, with its quantiles."""
@@ -84,7 +84,7 @@ class LogitRange:
             "table": self.table,
             "positions": self.positions,
             "largest": self.largest,
-            "quantiles": self.quantiles(),
+            "quantiles": self.compute_quantiles(),
             "width": self.width,
             "lowest": self.lowest,
             "candidates": list(self.candidates),
@@ -92,19 +92,19 @@ class LogitRange:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Reads a range from the output of `to_json`.
 
         Raises:
             InputError: the data has another form.
         """
         try:
-            if found["width"] == cls.width:
+            if data["width"] == cls.width:
                 fields: dict[str, Any] = {
-                    name: found[name]
+                    name: data[name]
                     for name in ("model", "table", "positions", "largest", "lowest")
                 }
-                fields |= {name: tuple(map(int, found[name])) for name in ("candidates", "best")}
+                fields |= {name: tuple(map(int, data[name])) for name in ("candidates", "best")}
                 return cls(**fields)
         except (LookupError, TypeError, ValueError):
             pass
@@ -144,15 +144,17 @@ def measure_logits(
         raise InputError(
             "the texts have no word outside the public list; give texts with such words"
         )
-    half = int(REACH / LogitRange.width)
+    half = int(MAX_LOGIT_MAGNITUDE / LogitRange.width)
     candidates, best = np.zeros(2 * half, np.int64), np.zeros(2 * half, np.int64)
     largest, done = -np.inf, 0
-    for which, logits in context.batches(texts, positions):
-        most = logits.max(axis=1)
-        for counts, values in ((candidates, logits), (best, most)):
-            cells = np.floor(values.ravel().clip(-REACH, REACH) / LogitRange.width).astype(np.int64)
+    for which, logits in context.yield_batches(texts, positions):
+        maxima = logits.max(axis=1)
+        for counts, values in ((candidates, logits), (best, maxima)):
+            cells = np.floor(
+                values.ravel().clip(-MAX_LOGIT_MAGNITUDE, MAX_LOGIT_MAGNITUDE) / LogitRange.width
+            ).astype(np.int64)
             counts += np.bincount(cells.clip(-half, half - 1) + half, minlength=2 * half)
-        largest = max(largest, float(most.max()))
+        largest = max(largest, float(maxima.max()))
         done += len(which)
         report("hidden words", done, len(positions))
     first, last = np.flatnonzero(candidates)[[0, -1]]
@@ -167,7 +169,7 @@ def measure_logits(
     )
 
 
-def stored_range(table: EmbeddingTable) -> LogitRange | None:
+def load_stored_range(table: EmbeddingTable) -> LogitRange | None:
     """Returns the stored range of the bundled masked LM.
 
     For a packaged table, or the table it is a projection of.
@@ -178,11 +180,11 @@ def stored_range(table: EmbeddingTable) -> LogitRange | None:
     return None if root.stored is None else _read_packaged(root.name)
 
 
-def bundled_range(table: EmbeddingTable) -> LogitRange:
+def load_range(table: EmbeddingTable) -> LogitRange:
     """Returns the table's stored range, or else that of `minilm`."""
-    found = stored_range(table) or _read_packaged("minilm")
-    assert found is not None, "part of the package"
-    return found
+    logit_range = load_stored_range(table) or _read_packaged("minilm")
+    assert logit_range is not None, "part of the package"
+    return logit_range
 
 
 @cache
@@ -193,7 +195,7 @@ def _read_packaged(name: str) -> LogitRange | None:
     return None
 
 
-def stored_bound(table: EmbeddingTable, source: object = None) -> float | None:
+def load_stored_bound(table: EmbeddingTable, source: object = None) -> float | None:
     """Returns Cape's stored clipping bound B, if there is one.
 
     For a packaged table and the bundled masked LM; None for any other.
@@ -202,5 +204,5 @@ def stored_bound(table: EmbeddingTable, source: object = None) -> float | None:
         table: its words are the candidates.
         source: the model, as `load_context` takes it; None is the bundled one.
     """
-    found = stored_range(table) if source is None else None
-    return None if found is None else found.largest
+    logit_range = load_stored_range(table) if source is None else None
+    return None if logit_range is None else logit_range.largest

@@ -18,16 +18,23 @@ import numpy as np
 
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.models.networks import Job, Model, OutputHead, load
-from textveil.models.ragged import Cut, Ragged, Windows, batches, cut, distinct
+from textveil.models.ragged import (
+    PieceSequence,
+    PieceWindows,
+    Ragged,
+    cut_words,
+    find_distinct,
+    yield_batches,
+)
 from textveil.randomness import Flags, Floats, Ints
 from textveil.table import EmbeddingTable, NoModelError
 
 ContextKind = Literal["masked-lm", "causal-lm"]
 
-SLAB = 1 << 21
+PIECES_AT_ONCE = 1 << 21
 """Pieces that are prepared at once: 16 MB."""
 
-CELLS = 1 << 24
+MAX_LOGITS = 1 << 24
 """Logits that are in memory at once: 64 MB."""
 
 
@@ -36,7 +43,7 @@ class ContextModel(Protocol):
 
     name: str
 
-    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
+    def compute_logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
         """Returns logits float32 [n, V] of the table's words.
 
         At each position: an index of a word over all texts.
@@ -78,7 +85,7 @@ class LanguageModel:
         """The model's name in rows and statements."""
         return self.model.name
 
-    def logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
+    def compute_logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
         """Returns logits float32 [n, V] at each position.
 
         The word at the position is never read.
@@ -95,19 +102,19 @@ class LanguageModel:
         Raises:
             InputError: a position is out of range, or `hidden` is not bool [T].
         """
-        found = np.empty((len(positions), self.size), np.float32)
-        for which, logits in self.batches(texts, positions, hidden):
-            found[which] = logits
-        return found
+        result = np.empty((len(positions), self.size), np.float32)
+        for which, logits in self.yield_batches(texts, positions, hidden):
+            result[which] = logits
+        return result
 
-    def batches(
+    def yield_batches(
         self, texts: Ragged, positions: Ints, hidden: Flags | None = None
     ) -> Iterator[tuple[Ints, Floats]]:
         """Yields indices into `positions`, and their logits [m, V].
 
         In batches, as they are computed.
         """
-        pieces = Cut.of(self.model, texts, hidden)
+        pieces = PieceSequence.build(self.model, texts, hidden)
         positions = np.asarray(positions)
         if positions.ndim != 1 or (
             len(positions) and not np.issubdtype(positions.dtype, np.integer)
@@ -120,24 +127,30 @@ class LanguageModel:
             )
         positions = positions.astype(np.int64)
         left, right = self._measure_reach(pieces, texts.documents, positions, hidden)
-        step, most = max(1, SLAB // self.window), max(1, CELLS // self.size)
+        step, max_rows = max(1, PIECES_AT_ONCE // self.window), max(1, MAX_LOGITS // self.size)
         for start in range(0, len(positions), step):
             part = slice(start, start + step)
-            rows, lengths, at = self._sequences(pieces, positions[part], left[part], right[part])
-            first, like = distinct(rows, lengths)
-            for which in batches(lengths[first], self.batch, alike=self.model.network.alike):
+            rows, lengths, at = self._build_sequences(
+                pieces, positions[part], left[part], right[part]
+            )
+            first, row_numbers = find_distinct(rows, lengths)
+            for which in yield_batches(
+                lengths[first], self.batch, equal_lengths=self.model.network.needs_equal_lengths
+            ):
                 run = first[which]
                 place = np.full(len(first), -1)
                 place[which] = np.arange(len(which))
-                asked = np.flatnonzero(place[like] >= 0)
-                shown = rows[run, : lengths[run].max()]
-                states = self.head.read(shown, lengths[run], place[like[asked]], at[asked])
-                for done in range(0, len(asked), most):
-                    own = slice(done, done + most)
-                    yield start + asked[own], self.head.logits(states[own])
+                queries = np.flatnonzero(place[row_numbers] >= 0)
+                inputs = rows[run, : lengths[run].max()]
+                states = self.head.read(
+                    inputs, lengths[run], place[row_numbers[queries]], at[queries]
+                )
+                for done in range(0, len(queries), max_rows):
+                    chunk = slice(done, done + max_rows)
+                    yield start + queries[chunk], self.head.compute_logits(states[chunk])
 
     def _measure_reach(
-        self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None
+        self, pieces: PieceSequence, documents: Ints, positions: Ints, hidden: Flags | None
     ) -> tuple[Ints, Ints]:
         """Returns the number of visible pieces left and right [n].
 
@@ -157,16 +170,16 @@ class LanguageModel:
         rights = np.minimum(right, room - lefts)
         if hidden is None or not len(positions):
             return lefts, rights
-        windows = Windows.over(pieces.documents, room + 1, (room + 1) // 2)
-        own = windows.owner[pieces.words[positions]]
-        before = pieces.words[positions] - windows.begins[own]
+        windows = PieceWindows.build(pieces.documents, room + 1, (room + 1) // 2)
+        owners = windows.owner[pieces.words[positions]]
+        before = pieces.words[positions] - windows.begins[owners]
         return (
             np.where(hidden[positions], before, lefts),
-            np.where(hidden[positions], windows.lengths[own] - before - 1, rights),
+            np.where(hidden[positions], windows.lengths[owners] - before - 1, rights),
         )
 
-    def _sequences(
-        self, pieces: Cut, positions: Ints, left: Ints, right: Ints
+    def _build_sequences(
+        self, pieces: PieceSequence, positions: Ints, left: Ints, right: Ints
     ) -> tuple[Ints, Ints, Ints]:
         """Builds sequences int64 [n, L], their lengths and answer columns.
 
@@ -231,20 +244,20 @@ def load_context(
         )
     if kind is not None and kind not in get_args(ContextKind):
         raise ConfigError(f"kind must be one of {', '.join(get_args(ContextKind))}")
-    model = _load(source, kind, device)
-    model = replace(model, before=model.before or _find_first(model))
-    rows, bias = _restrict(model, table, *model.network.output())
+    model = _load_model(source, kind, device)
+    model = replace(model, before=model.before or _find_start_piece(model))
+    rows, bias = _restrict_output(model, table, *model.network.take_output())
     return LanguageModel(
         model=model,
         table=table.name,
-        head=model.network.head(rows, bias),
+        head=model.network.build_head(rows, bias),
         size=len(rows),
         window=min(window, model.longest),
         batch=batch,
     )
 
 
-def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> Model:
+def _load_model(source: str | Path | None, kind: ContextKind | None, device: str) -> Model:
     jobs: list[Job] = (
         [kind] if kind else ["masked-lm"] if source is None else ["masked-lm", "causal-lm"]
     )
@@ -274,20 +287,20 @@ def _check_causal(model: Model) -> Model:
     # a meaningless text
     ids = np.stack([np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2)
     ids[1, -1] = ids[0, -2]
-    one, other = model.network.run(ids, np.array([8, 8]))[:, :-1]
-    if not np.allclose(one, other, rtol=1e-3, atol=1e-3):
+    first_logits, second_logits = model.network.run(ids, np.array([8, 8]))[:, :-1]
+    if not np.allclose(first_logits, second_logits, rtol=1e-3, atol=1e-3):
         raise ModelError(
             f"{model.name} looks at what follows a position; choose a causal language model"
         )
     return replace(model, mask=None, after=())
 
 
-def _find_first(model: Model) -> tuple[int, ...]:
+def _find_start_piece(model: Model) -> tuple[int, ...]:
     """Returns the piece that a causal model needs before a text.
 
     Where its tokenizer adds none.
     """
-    if (piece := model.network.first) is not None:
+    if (piece := model.network.start_piece) is not None:
         return (piece,)
     if model.mask is not None:
         return ()
@@ -296,30 +309,32 @@ def _find_first(model: Model) -> tuple[int, ...]:
     )
 
 
-def _restrict(
+def _restrict_output(
     model: Model, table: EmbeddingTable, rows: Floats, bias: Floats | None
 ) -> tuple[Floats, Floats]:
     """Restricts the output layer to a table's words.
 
     A word has the row of its piece, or the mean of the rows of its pieces.
     """
-    pieces = cut(model, [(word, True) for word in table.words])
+    pieces = cut_words(model, [(word, True) for word in table.words])
     vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
-    own = [
+    word_pieces = [
         [vocabulary[word]] if word in vocabulary else ids
         for word, ids in zip(table.words, pieces, strict=True)
     ]
-    lengths = np.fromiter(map(len, own), np.int64, len(own))
-    flat = np.fromiter((piece for ids in own for piece in ids), np.int64, int(lengths.sum()))
+    lengths = np.fromiter(map(len, word_pieces), np.int64, len(word_pieces))
+    flat = np.fromiter(
+        (piece for ids in word_pieces for piece in ids), np.int64, int(lengths.sum())
+    )
     begins = np.cumsum(lengths) - lengths
-    given = np.zeros(len(rows), np.float32) if bias is None else bias
-    found, values = rows[flat[begins]], given[flat[begins]]
+    piece_bias = np.zeros(len(rows), np.float32) if bias is None else bias
+    word_rows, word_bias = rows[flat[begins]], piece_bias[flat[begins]]
     for extra in range(1, int(lengths.max(initial=1))):
-        more = np.flatnonzero(lengths > extra)
-        piece = flat[begins[more] + extra]
-        found[more] += rows[piece]
-        values[more] += given[piece]
+        longer = np.flatnonzero(lengths > extra)
+        piece = flat[begins[longer] + extra]
+        word_rows[longer] += rows[piece]
+        word_bias[longer] += piece_bias[piece]
     several = np.flatnonzero(lengths > 1)
-    found[several] /= lengths[several, None]
-    values[several] /= lengths[several]
-    return found, values
+    word_rows[several] /= lengths[several, None]
+    word_bias[several] /= lengths[several]
+    return word_rows, word_bias

@@ -23,9 +23,9 @@ from tokenizers import Tokenizer
 from textveil.errors import ModelError
 from textveil.models.unigram import Unigram
 from textveil.randomness import Floats, Ints
-from textveil.table.inputs import mapped
+from textveil.table.input_embeddings import map_tensors
 
-MODEL = "multilingual-e5-small"
+MODEL_NAME = "multilingual-e5-small"
 """The model's name in errors and rows."""
 
 SHA256 = {
@@ -34,29 +34,29 @@ SHA256 = {
 }
 """The SHA-256 checksums of the files."""
 
-START, FILLER, END, UNKNOWN = range(4)
+START, PADDING, END, UNKNOWN = range(4)
 """The special pieces, which stand for no text."""
 
-LEAST = -100.0
+MIN_LOG_PROBABILITY = -100.0
 """The log probability of the special pieces, the lowest of all."""
 
-SPACE = "\u2581"
+SPACE_MARK = "\u2581"
 """The character that marks whitespace before a piece."""
 
-LONGEST = 100
+MAX_WORD_CHARACTERS = 100
 """The characters of a word that are read.
 
 With the space before it. A blob of letters would fill whole windows.
 """
 
-BLOCK, BYTES, MIDDLE = 32, 18, 8
+BLOCK_NUMBERS, BLOCK_BYTES, ZERO_CODE = 32, 18, 8
 """The numbers of a block, its bytes, and the code of 0.
 
 The bytes are a scale in half precision, and then two numbers a byte.
 """
 
 
-class Packed:
+class PackedEmbeddings:
     """Embeddings of pieces [P, d], stored in 4 bits.
 
     They are unpacked to float32 as they are requested.
@@ -72,7 +72,7 @@ class Packed:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of pieces and of dimensions."""
-        return len(self._packed), self._packed.shape[1] // BYTES * BLOCK
+        return len(self._packed), self._packed.shape[1] // BLOCK_BYTES * BLOCK_NUMBERS
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -83,25 +83,25 @@ class Packed:
         Each is unpacked once.
         """
         which, place = np.unique(ids, return_inverse=True)
-        return unpacked(self._packed[which]).reshape(len(which), self.shape[1])[
+        return unpack_blocks(self._packed[which]).reshape(len(which), self.shape[1])[
             place.reshape(np.shape(ids))
         ]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
-        found: Floats = unpacked(self._packed).reshape(self.shape)
-        return found if dtype is None else found.astype(dtype)
+        embeddings: Floats = unpack_blocks(self._packed).reshape(self.shape)
+        return embeddings if dtype is None else embeddings.astype(dtype)
 
 
-def unpacked(blocks: NDArray[np.uint8]) -> Floats:
+def unpack_blocks(blocks: NDArray[np.uint8]) -> Floats:
     """Unpacks blocks of 4 bits to float32 [n, 32].
 
     Whatever the shape of the bytes.
     """
-    each = np.ascontiguousarray(blocks).reshape(-1, BYTES)
-    scale = each[:, :2].copy().view("<f2").astype(np.float32)
-    halves = np.concatenate([each[:, 2:] & 15, each[:, 2:] >> 4], axis=1)
-    found: Floats = (halves.astype(np.float32) - MIDDLE) * scale
-    return found
+    block_bytes = np.ascontiguousarray(blocks).reshape(-1, BLOCK_BYTES)
+    scale = block_bytes[:, :2].copy().view("<f2").astype(np.float32)
+    halves = np.concatenate([block_bytes[:, 2:] & 15, block_bytes[:, 2:] >> 4], axis=1)
+    numbers: Floats = (halves.astype(np.float32) - ZERO_CODE) * scale
+    return numbers
 
 
 def locate() -> Path:
@@ -115,14 +115,16 @@ def read_tokenizer() -> Tokenizer:
     Raises:
         ModelError: its file is missing or broken.
     """
-    content = _verify("tokenizer.json").read_text("utf-8")
+    content = _verify_file("tokenizer.json").read_text("utf-8")
     try:
         return Tokenizer.from_str(content)
     except Exception as error:  # the Rust side raises bare Exception
-        raise ModelError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
+        raise ModelError(
+            f"cannot read the tokenizer of {MODEL_NAME}; reinstall textveil"
+        ) from error
 
 
-def pieces() -> Unigram:
+def build_splitter() -> Unigram:
     """Returns a splitter of words into pieces.
 
     It splits as the tokenizer does, but is made in a fraction of the time and memory.
@@ -130,34 +132,37 @@ def pieces() -> Unigram:
     Raises:
         ModelError: its file is missing or broken.
     """
-    return Unigram(_read_content, read_tokenizer, unknown=UNKNOWN, least=LEAST)
+    return Unigram(
+        _read_content, read_tokenizer, unknown=UNKNOWN, min_log_probability=MIN_LOG_PROBABILITY
+    )
 
 
 def _read_content() -> bytes:
-    return _verify("tokenizer.json").read_bytes()
+    return _verify_file("tokenizer.json").read_bytes()
 
 
-def words() -> Packed:
+def load_embeddings() -> PackedEmbeddings:
     """Returns the embeddings of the pieces, memory-mapped.
 
     Raises:
         ModelError: their file is missing or broken.
     """
-    return Packed(mapped(_verify("words.safetensors"))["words"])
+    return PackedEmbeddings(map_tensors(_verify_file("words.safetensors"))["words"])
 
 
 @lru_cache(maxsize=2)
-def _verify(name: str) -> Path:
+def _verify_file(name: str) -> Path:
     file = locate() / name
     try:
-        with file.open("rb") as held:
-            found = hashlib.file_digest(held, "sha256").hexdigest()
+        with file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise ModelError(
-            f"cannot read {name} of {MODEL} ({error.strerror}); reinstall textveil"
+            f"cannot read {name} of {MODEL_NAME} ({error.strerror}); reinstall textveil"
         ) from error
-    if found != SHA256[name]:
+    if digest != SHA256[name]:
         raise ModelError(
-            f"{name} of {MODEL} must have sha256 {SHA256[name]}, got {found}; reinstall textveil"
+            f"{name} of {MODEL_NAME} must have sha256 {SHA256[name]}, got {digest}; reinstall "
+            "textveil"
         )
     return file

@@ -21,14 +21,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from textveil.config import options
-from textveil.config.extras import needed
-from textveil.errors import ConfigError, EndpointError, shown
+from textveil.config import make_options
+from textveil.config.extras import explain_missing
+from textveil.errors import ConfigError, EndpointError, quote_short
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
-KEY = "TEXTVEIL_LLM_KEY"
+KEY_VARIABLE = "TEXTVEIL_LLM_KEY"
 """Environment variable for the key."""
 
 NO_KEY = "none"
@@ -37,16 +37,16 @@ NO_KEY = "none"
 Local servers want none, but the client insists on one.
 """
 
-HEADERS = frozenset(
+ALLOWED_HEADERS = frozenset(
     {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
 )
 """The request headers that are kept; key and user agent are added."""
 
 NO_COMPLETION = "did not answer with a chat completion in JSON; check the url"
 NO_TEXT = "answered without text"
-BROKEN_OFF = "broke off in the middle of its answer"
+BREAK_OFF = "broke off in the middle of its answer"
 
-LIBRARIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2"})
+SILENCED_LIBRARIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2"})
 
 
 def _check_address(url: str) -> str:
@@ -56,19 +56,22 @@ def _check_address(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        whole = bool(parts.hostname) and parts.port != 0
+        is_complete = bool(parts.hostname) and parts.port != 0
     except ValueError:  # an invalid port, or half an IPv6 address
-        whole = False
+        is_complete = False
         parts = urlsplit("")
     if "@" in parts.netloc:
-        raise ConfigError(f"endpoint.url must not hold a name or password; put the key in {KEY}")
+        raise ConfigError(
+            f"endpoint.url must not hold a name or password; put the key in {KEY_VARIABLE}"
+        )
     if not (
-        whole
+        is_complete
         and re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE)
         and not re.search(r"[?#\\]", url)
     ):
         raise ConfigError(
-            "endpoint.url must have the form http://HOST:PORT/PATH or https://HOST/PATH, such as .../v1"
+            "endpoint.url must have the form http://HOST:PORT/PATH or https://HOST/PATH, such as "
+            ".../v1"
         )
     return url
 
@@ -79,7 +82,7 @@ def _check_key(key: object) -> object:
     Messages do not repeat it.
     """
     if key is not None and not (isinstance(key, str) and re.fullmatch(r"[!-~]+", key)):
-        raise ConfigError(f"the key (endpoint.key or {KEY}) must be ASCII without spaces")
+        raise ConfigError(f"the key (endpoint.key or {KEY_VARIABLE}) must be ASCII without spaces")
     return key
 
 
@@ -93,7 +96,7 @@ Key = Annotated[str | None, BeforeValidator(_check_key)]
 """A key, or None; give its field `repr=False`."""
 
 
-@options("endpoint.")
+@make_options("endpoint.")
 class Endpoint:
     """A language model reached over HTTP.
 
@@ -171,10 +174,10 @@ class Endpoint:
             EndpointError: as in `ask`, or the answer broke off.
             ConfigError: the key in the environment is not valid.
         """
-        with needed():
+        with explain_missing():
             from openai import omit
 
-        begun = ended = False
+        has_text = has_ended = False
         with self._connect() as client:
             try:
                 with _silence_logs():
@@ -189,30 +192,30 @@ class Endpoint:
                 with chunks:
                     for chunk in chunks:
                         piece, last = _read_piece(chunk)
-                        ended |= last
+                        has_ended |= last
                         if piece:
-                            begun = True
+                            has_text = True
                             yield piece
-                failure = BROKEN_OFF if begun else NO_TEXT
+                failure = BREAK_OFF if has_text else NO_TEXT
             except Exception as error:
-                failure = BROKEN_OFF if begun else self._explain(error)
-        if not (begun and ended):
+                failure = BREAK_OFF if has_text else self._explain(error)
+        if not (has_text and has_ended):
             # out here as in `_answer`
             raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")
 
     def _connect(self) -> "OpenAI":
-        with needed():
+        with explain_missing():
             import openai
 
-        key = self.key or os.environ.get(KEY) or NO_KEY
+        key = self.key or os.environ.get(KEY_VARIABLE) or NO_KEY
         _check_key(key)
 
-        def strip(request: Any) -> None:
+        def remove_headers(request: Any) -> None:
             """Removes headers that the client adds by itself.
 
             It takes some from OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and others.
             """
-            for name in set(request.headers) - HEADERS:
+            for name in set(request.headers) - ALLOWED_HEADERS:
                 del request.headers[name]
             request.headers.update({"Authorization": f"Bearer {key}", "User-Agent": "textveil"})
 
@@ -224,10 +227,10 @@ class Endpoint:
             http_client=openai.DefaultHttpxClient(
                 follow_redirects=False,
                 trust_env=self.url.lower().startswith("https:"),
-                event_hooks={"request": [strip]},
+                event_hooks={"request": [remove_headers]},
             ),
         )
-        _mute()
+        _add_log_filter()
         return client
 
     def _answer(self, client: "OpenAI", max_tokens: int | None, prompt: tuple[str, str]) -> str:
@@ -268,9 +271,12 @@ class Endpoint:
             case openai.APIConnectionError():
                 return "cannot be reached; check the url and that the server runs"
             case openai.APIStatusError(status_code=401 | 403 as status):
-                return f"refused the key (status {status}); put the right one in {KEY}"
+                return f"refused the key (status {status}); put the right one in {KEY_VARIABLE}"
             case openai.APIStatusError(status_code=404):
-                return f"has no model {shown(self.model)} (status 404); check the model's name and the url"
+                return (
+                    f"has no model {quote_short(self.model)} (status 404); check the model's name "
+                    "and the url"
+                )
             case openai.APIStatusError(status_code=429):
                 return "has too many requests (status 429); use fewer workers, or try later"
             case openai.APIStatusError(status_code=status):
@@ -307,14 +313,14 @@ def _read_piece(chunk: Any) -> tuple[str, bool]:
     return text if isinstance(text, str) else "", last
 
 
-def _mute() -> None:
+def _add_log_filter() -> None:
     """Keeps the client's libraries from logging within `_silence_logs`."""
     for name in list(logging.Logger.manager.loggerDict):
-        if name.partition(".")[0] in LIBRARIES:
-            logging.getLogger(name).addFilter(_is_logged_elsewhere)
+        if name.partition(".")[0] in SILENCED_LIBRARIES:
+            logging.getLogger(name).addFilter(_is_log_allowed)
 
 
-_asking = threading.local()
+_request_state = threading.local()
 
 
 @contextmanager
@@ -323,12 +329,12 @@ def _silence_logs() -> Iterator[None]:
 
     At level debug, some of them log the prompt.
     """
-    _asking.now = True
+    _request_state.now = True
     try:
         yield
     finally:
-        _asking.now = False
+        _request_state.now = False
 
 
-def _is_logged_elsewhere(record: logging.LogRecord) -> bool:
-    return not getattr(_asking, "now", False)
+def _is_log_allowed(record: logging.LogRecord) -> bool:
+    return not getattr(_request_state, "now", False)

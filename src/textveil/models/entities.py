@@ -15,47 +15,47 @@ from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.networks import Model, load
-from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
+from textveil.models.ragged import PieceSequence, PieceWindows, Ragged, expand_ranges, yield_batches
 from textveil.randomness import Flags, Floats, Ints
 from textveil.text import lexicon
 
-STANDINGS = ("private", "public")
+VISIBILITIES = ("private", "public")
 """The standings of a named entity, for the bundled tagger.
 
 A private one is somebody private; a public one is somebody or something publicly known.
 """
 
-DETAILS = ("DATE", "AGE", "ID", "ACCOUNT", "PHONE", "HANDLE", "SECRET")
+DETAIL_TYPES = ("DATE", "AGE", "ID", "ACCOUNT", "PHONE", "HANDLE", "SECRET")
 """Private details that the bundled tagger finds, apart from names."""
 
-LABELS = (
+TAGGER_LABELS = (
     "O",
     *(
         f"{prefix}-{type_} {standing}"
-        for standing in STANDINGS
+        for standing in VISIBILITIES
         for type_ in ("PERSON", "LOCATION", "ORGANIZATION")
         for prefix in "BI"
     ),
-    *(f"{prefix}-{type_} {STANDINGS[0]}" for type_ in DETAILS for prefix in "BI"),
+    *(f"{prefix}-{type_} {VISIBILITIES[0]}" for type_ in DETAIL_TYPES for prefix in "BI"),
 )
 """The labels of the bundled tagger, in output order."""
 
-CASINGS = 5
+CASING_COUNT = 5
 """The number of casings that the bundled tagger distinguishes."""
 
-CUT = 0.45
+PRIVATE_CUT = 0.45
 """The private share from which the tagger's entities count as private.
 
 It is the share of private labels, for the bundled tagger.
 """
 
-LOOKS = ("capital", "small", "uncased", "none")
+LOOK_CLASSES = ("capital", "small", "uncased", "none")
 """Classes of a word's look.
 
 With a capital letter, in small letters, in a script without capitals, or without letters.
 """
 
-SURE: Mapping[str, tuple[float, float, float, float]] = {
+WORD_THRESHOLDS: Mapping[str, tuple[float, float, float, float]] = {
     "capital": (0.71, 0.85, 0.71, 0.87),
     "small": (0.97, 0.85, 0.95, 0.59),
     "uncased": (0.85, 0.71, 0.85, 0.35),
@@ -66,34 +66,37 @@ SURE: Mapping[str, tuple[float, float, float, float]] = {
 By its look: of a word on no list, on the list of names, on that of ordinary words, and on both.
 """
 
-BESIDE: Mapping[str, tuple[float, float, float, float]] = {
+NEIGHBOUR_THRESHOLDS: Mapping[str, tuple[float, float, float, float]] = {
     "capital": (0.15, 0.3, 0.15, 0.3),
     "small": (0.3, 0.15, 0.3, 0.8),
     "uncased": (0.6, 0.3, 0.3, 0.3),
     "none": (0.6, 0.3, 0.3, 0.3),
 }
-"""Thresholds for a word next to a found one, as in `SURE`."""
+"""Thresholds for a word next to a found one, as in `WORD_THRESHOLDS`."""
 
-DETAIL, BESIDE_DETAIL = (0.85, 0.92), (0.6, 0.45)
+DETAIL_THRESHOLDS, NEIGHBOUR_DETAIL_THRESHOLDS = (0.85, 0.92), (0.6, 0.45)
 """Thresholds for a word that is rather part of a detail.
 
-One of `DETAILS` rather than a name: of a word that is no ordinary word, and of one that is; found
+One of `DETAIL_TYPES` rather than a name: of a word that is no ordinary word, and of one that is;
+found
 by itself, and next to a found word.
 
-All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back
-from .5 to .45, and the log odds of `SURE` and `DETAIL` were lowered by .5 (`training/README.md`).
+All follow the choice on texts held out of training (`training/cuts.py`); then `PRIVATE_CUT` was set
+back
+from .5 to .45, and the log odds of `WORD_THRESHOLDS` and `DETAIL_THRESHOLDS` were lowered by .5
+(`training/README.md`).
 """
 
-DEFAULT = 0.6
+DEFAULT_THRESHOLD = 0.6
 """The threshold of other taggers."""
 
-SHAPES = CASINGS * lexicon.MARKS
+SHAPE_COUNT = CASING_COUNT * lexicon.MARK_COUNT
 """The number of combinations of a casing and a lexicon mark.
 
 The bundled tagger reads them as token types.
 """
 
-ALIASES = {
+TYPE_ALIASES = {
     **dict.fromkeys(("PER", "PERSON"), "PERSON"),
     **dict.fromkeys(("LOC", "LOCATION", "GPE"), "LOCATION"),
     **dict.fromkeys(
@@ -106,21 +109,21 @@ Any other type keeps its name.
 """
 
 
-NEAR = 100
+EVIDENCE_WORDS = 100
 """The words before and behind an entity that its evidence covers."""
 
-KINDS = tuple(dict.fromkeys(label[label.find("-") + 1 :] for label in LABELS))
+TAGGER_KINDS = tuple(dict.fromkeys(label[label.find("-") + 1 :] for label in TAGGER_LABELS))
 """The bundled tagger's labels without `B-` and `I-`.
 
 In the order of `Evidence`.
 """
 
-LISTS = lexicon.NAME, lexicon.PUBLIC, lexicon.ORDINARY, lexicon.PLACE
+LEXICON_LISTS = lexicon.NAME_MARK, lexicon.PUBLIC_MARK, lexicon.ORDINARY_MARK, lexicon.PLACE_MARK
 
-TOLD = 2 * len(KINDS) + len(LISTS) + 2
-"""The number of values in `Evidence.told`."""
+EVIDENCE_SIZE = 2 * len(TAGGER_KINDS) + len(LEXICON_LISTS) + 2
+"""The number of values in `Evidence.summary`."""
 
-FAINT = 1e-5
+MIN_PROBABILITY = 1e-5
 """The lowest probability that evidence distinguishes from 0."""
 
 
@@ -131,16 +134,18 @@ class Evidence:
     Not shown.
 
     Attributes:
-        told: for each of `KINDS` the mean of the words' log probabilities, then for each the
-            largest; the shares of words on each of `LISTS`; the logarithms of 1 and the number of
+        summary: for each of `TAGGER_KINDS` the mean of the words' log probabilities, then for each
+            the
+            largest; the shares of words on each of `LEXICON_LISTS`; the logarithms of 1 and the
+            number of
             words around, and of the entity's.
-        over: the mean of the first half of the readings, over the entity's words.
-        around: the mean of the second half, over the words around.
+        entity_reading: the mean of the first half of the readings, over the entity's words.
+        context_reading: the mean of the second half, over the words around.
     """
 
-    told: tuple[float, ...]
-    over: tuple[float, ...]
-    around: tuple[float, ...]
+    summary: tuple[float, ...]
+    entity_reading: tuple[float, ...]
+    context_reading: tuple[float, ...]
 
 
 class Entity(NamedTuple):
@@ -183,7 +188,7 @@ class Tagger(Protocol):
         ...
 
 
-def casing(word: str) -> int:
+def classify_casing(word: str) -> int:
     """Returns a word's casing as a number from 0 to 4.
 
     0 no capital, 1 first letter only, 2 a single capital, 3 all capitals, 4 some inside.
@@ -198,9 +203,9 @@ def casing(word: str) -> int:
     return 1 if letters and letters[0].isupper() and word[1:] == word[1:].lower() else 4
 
 
-def look(word: str) -> int:
-    """Returns the index in `LOOKS` of a word's look."""
-    if casing(word) > 0:
+def classify_look(word: str) -> int:
+    """Returns the index in `LOOK_CLASSES` of a word's look."""
+    if classify_casing(word) > 0:
         return 0
     if word != word.upper():
         return 1
@@ -224,7 +229,7 @@ class TokenClassifier:
         private: for each label, whether what it names is private; None if the labels do not say.
         cut: the share of private labels among those of its type from which on an entity is private.
         doubt: how much lower, in log odds, than the thresholds of the bundled tagger the odds of a
-            word may be; of one that is rather a part of one of `DETAILS`, half as much.
+            word may be; of one that is rather a part of one of `DETAIL_TYPES`, half as much.
         window: pieces per sequence, special tokens included.
         batch: pieces per forward pass.
     """
@@ -245,43 +250,45 @@ class TokenClassifier:
         return self.model.name
 
     @cached_property
-    def _labels_of(self) -> dict[str, Flags]:
+    def _type_labels(self) -> dict[str, Flags]:
         """The labels of each type, as flags: bool [labels]."""
         types = dict.fromkeys(type_ for type_ in self.types if type_ is not None)
         return {name: np.array([type_ == name for type_ in self.types], bool) for name in types}
 
-    def probabilities(self, texts: Ragged) -> Floats:
+    def compute_label_probabilities(self, texts: Ragged) -> Floats:
         """Returns each label's probability for each word: float32 [T, labels]."""
-        return self._compute_probabilities(self.outputs(texts))
+        return self._compute_probabilities(self.compute_outputs(texts))
 
-    def outputs(self, texts: Ragged) -> Floats:
+    def compute_outputs(self, texts: Ragged) -> Floats:
         """Returns the network's outputs for each word: float32.
 
         Logits of labels, then readings if it has any.
         """
-        pieces = Cut.of(self.model, texts)
+        pieces = PieceSequence.build(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
-        windows = Windows.over(pieces.documents, room, room // 8)
+        windows = PieceWindows.build(pieces.documents, room, room // 8)
         firsts = pieces.words[:-1]
         owners = windows.owner[firsts]
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
         shapes = self._compute_shapes(texts, pieces.words)
-        found: Floats = np.zeros((len(texts.words), len(self.types)), np.float32)
-        for which in batches(windows.lengths, self.batch, alike=self.model.network.alike):
-            rows, lengths = windows.rows(self.model, pieces.ids, which)
+        outputs: Floats = np.zeros((len(texts.words), len(self.types)), np.float32)
+        for which in yield_batches(
+            windows.lengths, self.batch, equal_lengths=self.model.network.needs_equal_lengths
+        ):
+            rows, lengths = windows.build_rows(self.model, pieces.ids, which)
             types = (
                 None if shapes is None else self._frame_shapes(shapes, windows, which, rows.shape)
             )
             output = self.model.network.run(rows, lengths, types)
-            if found.shape[1] != output.shape[-1]:  # there are readings behind the labels
-                found = np.zeros((len(texts.words), output.shape[-1]), np.float32)
+            if outputs.shape[1] != output.shape[-1]:  # there are readings behind the labels
+                outputs = np.zeros((len(texts.words), output.shape[-1]), np.float32)
             sizes = bounds[which + 1] - bounds[which]
-            words = order[spread(bounds[which], sizes)]
+            words = order[expand_ranges(bounds[which], sizes)]
             row = np.repeat(np.arange(len(which)), sizes)
             column = firsts[words] - windows.begins[which][row] + len(self.model.before)
-            found[words] = output[row, column]
-        return found
+            outputs[words] = output[row, column]
+        return outputs
 
     def find(self, texts: Ragged) -> list[Entity]:
         """Returns the entities of all texts, in order.
@@ -290,12 +297,12 @@ class TokenClassifier:
         """
         if not texts.words:
             return []
-        outputs = self.outputs(texts)
-        return self.spans(
+        outputs = self.compute_outputs(texts)
+        return self.build_entities(
             texts, self._compute_probabilities(outputs), outputs[:, len(self.types) :]
         )
 
-    def spans(
+    def build_entities(
         self, texts: Ragged, probabilities: Floats, readings: Floats | None = None
     ) -> list[Entity]:
         """Builds the entities of all texts from label probabilities.
@@ -311,40 +318,42 @@ class TokenClassifier:
             readings: float32 [T, R], the network's other outputs; without them entities have no
                 evidence.
         """
-        names = list(self._labels_of)
+        names = list(self._type_labels)
         by_type = np.stack(
-            [probabilities[:, own].sum(axis=1) for own in self._labels_of.values()], axis=1
+            [probabilities[:, item].sum(axis=1) for item in self._type_labels.values()], axis=1
         )
         inside = by_type.sum(axis=1)
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
-        details = by_type[:, [name in DETAILS for name in names]].sum(axis=1)
+        details = by_type[:, [name in DETAIL_TYPES for name in names]].sum(axis=1)
         marks = np.zeros(0, np.int64) if self.threshold is not None else texts.marks
-        tagged = self._mark_tagged(texts, inside, 2 * details > inside, text, marks)
-        new = np.ones(len(tagged), bool)
+        is_tagged = self._mark_tagged(texts, inside, 2 * details > inside, text, marks)
+        new = np.ones(len(is_tagged), bool)
         new[1:] = (
-            (tagged[1:] != tagged[:-1])
+            (is_tagged[1:] != is_tagged[:-1])
             | (text[1:] != text[:-1])
-            | (tagged & self._mark_beginnings(probabilities, by_type))[1:]
+            | (is_tagged & self._mark_beginnings(probabilities, by_type))[1:]
         )
         starts = np.flatnonzero(new)
-        ends = np.append(starts[1:], len(tagged))
+        ends = np.append(starts[1:], len(is_tagged))
         masses = np.add.reduceat(by_type, starts)
         kinds = masses.argmax(axis=1)
         scores = np.minimum.reduceat(inside, starts)
-        standing = self._score_privacy(probabilities, starts, names, kinds, masses)
+        privacy = self._score_privacy(probabilities, starts, names, kinds, masses)
         first = texts.documents[text[starts]]
-        named = tagged[starts]
-        columns = text[starts], starts - first, ends - first, kinds, scores, standing
-        found = zip(*(column[named].tolist() for column in columns), strict=True)
+        is_entity = is_tagged[starts]
+        columns = text[starts], starts - first, ends - first, kinds, scores, privacy
+        entity_rows = zip(*(column[is_entity].tolist() for column in columns), strict=True)
         entities = [
-            Entity(b, start, end, names[kind], score, own)
-            for b, start, end, kind, score, own in found
+            Entity(b, start, end, names[kind], score, item)
+            for b, start, end, kind, score, item in entity_rows
         ]
         if readings is None or not readings.size or not marks.size or not entities:
             return entities
-        places = starts[named], ends[named], text[starts[named]]
+        places = starts[is_entity], ends[is_entity], text[starts[is_entity]]
         evidence = _collect_evidence(texts.documents, probabilities, marks, readings, *places)
-        return [each._replace(evidence=own) for each, own in zip(entities, evidence, strict=True)]
+        return [
+            entity._replace(evidence=item) for entity, item in zip(entities, evidence, strict=True)
+        ]
 
     def _compute_probabilities(self, outputs: Floats) -> Floats:
         logits = outputs[:, : len(self.types)]
@@ -360,34 +369,41 @@ class TokenClassifier:
         Args:
             texts: the T words.
             inside: how likely each is to be part of one.
-            detail: whether it is rather part of one of `DETAILS` than of a name.
+            detail: whether it is rather part of one of `DETAIL_TYPES` than of a name.
             text: whose word each is.
             marks: of the lexicon, for the bundled tagger's own thresholds.
         """
         if self.threshold is not None:
             result: Flags = inside >= self.threshold
             return result
-        known = {word: look(word) for word in set(texts.words)}
-        looks = np.fromiter((known[word] for word in texts.words), np.int64, len(texts.words))
-        ordinary = (marks & lexicon.ORDINARY > 0).astype(np.int64)
-        place = looks, (marks & lexicon.NAME > 0) + 2 * ordinary
+        look_of_word = {word: classify_look(word) for word in set(texts.words)}
+        looks = np.fromiter(
+            (look_of_word[word] for word in texts.words), np.int64, len(texts.words)
+        )
+        ordinary = (marks & lexicon.ORDINARY_MARK > 0).astype(np.int64)
+        place = looks, (marks & lexicon.NAME_MARK > 0) + 2 * ordinary
 
-        def least(names: Mapping[str, tuple[float, ...]], details: tuple[float, float]) -> Floats:
-            table = np.array([names[look] for look in LOOKS])
+        def choose_thresholds(
+            names: Mapping[str, tuple[float, ...]], details: tuple[float, float]
+        ) -> Floats:
+            table = np.array([names[look] for look in LOOK_CLASSES])
             result: Floats = np.where(detail, np.array(details)[ordinary], table[place])
             return result
 
-        sure = inside >= _lower_thresholds(
-            least(SURE, DETAIL), np.where(detail, self.doubt / 2, self.doubt)
+        is_sure = inside >= _lower_thresholds(
+            choose_thresholds(WORD_THRESHOLDS, DETAIL_THRESHOLDS),
+            np.where(detail, self.doubt / 2, self.doubt),
         )
-        near = sure | (inside >= least(BESIDE, BESIDE_DETAIL))
-        goes_on = near.copy()
-        goes_on[1:] &= near[:-1] & (text[1:] == text[:-1])
-        goes_on[0] = False
-        run = np.cumsum(~goes_on) - 1
-        holds = np.bincount(run, weights=sure) > 0
-        whole: Flags = near & holds[run]
-        return whole
+        is_near = is_sure | (
+            inside >= choose_thresholds(NEIGHBOUR_THRESHOLDS, NEIGHBOUR_DETAIL_THRESHOLDS)
+        )
+        is_continued = is_near.copy()
+        is_continued[1:] &= is_near[:-1] & (text[1:] == text[:-1])
+        is_continued[0] = False
+        run = np.cumsum(~is_continued) - 1
+        has_sure_word = np.bincount(run, weights=is_sure) > 0
+        is_tagged: Flags = is_near & has_sure_word[run]
+        return is_tagged
 
     def _score_privacy(
         self, probabilities: Floats, starts: Ints, names: Sequence[str], kinds: Ints, masses: Floats
@@ -398,12 +414,18 @@ class TokenClassifier:
         """
         if self.private is None:
             return np.ones(len(starts))
-        own = np.stack(
-            [probabilities[:, self.private & self._labels_of[name]].sum(axis=1) for name in names],
+        private_masses = np.stack(
+            [
+                probabilities[:, self.private & self._type_labels[name]].sum(axis=1)
+                for name in names
+            ],
             axis=1,
         )
         place = np.arange(len(starts))
-        share = np.add.reduceat(own, starts)[place, kinds].astype(float) / masses[place, kinds]
+        share = (
+            np.add.reduceat(private_masses, starts)[place, kinds].astype(float)
+            / masses[place, kinds]
+        )
         # a cut of c moves to .5, and 0 and 1 stay: the odds are multiplied by those of 1 - c
         private: NDArray[np.float64] = (
             share * (1 - self.cut) / (share * (1 - self.cut) + (1 - share) * self.cut)
@@ -416,8 +438,8 @@ class TokenClassifier:
         If they are part of one.
         """
         if self.begins.any():
-            begun: Floats = probabilities[:, self.begins].sum(axis=1)
-            first: Flags = begun > by_type.sum(axis=1) - begun
+            begin_mass: Floats = probabilities[:, self.begins].sum(axis=1)
+            first: Flags = begin_mass > by_type.sum(axis=1) - begin_mass
             return first
         best = by_type.argmax(axis=1)
         return np.append(True, best[1:] != best[:-1])
@@ -429,20 +451,22 @@ class TokenClassifier:
         """
         if not self.model.bundled:
             return None
-        own = {word: casing(word) for word in set(texts.words)}
-        casings = np.fromiter((own[word] for word in texts.words), np.int64, len(texts.words))
-        return np.repeat(casings + CASINGS * texts.marks, np.diff(bounds))
+        casing_of_word = {word: classify_casing(word) for word in set(texts.words)}
+        casings = np.fromiter(
+            (casing_of_word[word] for word in texts.words), np.int64, len(texts.words)
+        )
+        return np.repeat(casings + CASING_COUNT * texts.marks, np.diff(bounds))
 
     def _frame_shapes(
-        self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]
+        self, shapes: Ints, windows: PieceWindows, which: Ints, shape: tuple[int, ...]
     ) -> Ints:
-        framed = np.zeros(shape, np.int64)
+        rows = np.zeros(shape, np.int64)
         lengths = windows.lengths[which]
         row = np.repeat(np.arange(len(which)), lengths)
-        framed[row, spread(np.full(len(which), len(self.model.before)), lengths)] = shapes[
-            spread(windows.begins[which], lengths)
+        rows[row, expand_ranges(np.full(len(which), len(self.model.before)), lengths)] = shapes[
+            expand_ranges(windows.begins[which], lengths)
         ]
-        return framed
+        return rows
 
 
 def _collect_evidence(
@@ -465,46 +489,47 @@ def _collect_evidence(
         ends: one past the last.
         text: the text of each.
     """
-    each = np.zeros((len(probabilities), len(KINDS)), np.float32)
-    for label, column in zip(LABELS, probabilities.T, strict=True):
-        each[:, KINDS.index(label[label.find("-") + 1 :])] += column
-    logs = np.log(np.maximum(each, FAINT))
-    listed = np.stack([marks & mark > 0 for mark in LISTS], axis=1)
-    first = np.maximum(documents[text], starts - NEAR)
-    last = np.minimum(documents[text + 1], ends + NEAR)
-    size, around = (ends - starts)[:, None], (last - first)[:, None]
+    values = np.zeros((len(probabilities), len(TAGGER_KINDS)), np.float32)
+    for label, column in zip(TAGGER_LABELS, probabilities.T, strict=True):
+        values[:, TAGGER_KINDS.index(label[label.find("-") + 1 :])] += column
+    logs = np.log(np.maximum(values, MIN_PROBABILITY))
+    list_marks = np.stack([marks & mark > 0 for mark in LEXICON_LISTS], axis=1)
+    first = np.maximum(documents[text], starts - EVIDENCE_WORDS)
+    last = np.minimum(documents[text + 1], ends + EVIDENCE_WORDS)
+    size, context_sizes = (ends - starts)[:, None], (last - first)[:, None]
     half = readings.shape[1] // 2
-    over = _reduce_ranges(np.add, readings[:, :half], starts, ends) / size
-    rest = _reduce_ranges(np.add, readings[:, half:], first, starts) + _reduce_ranges(
+    entity_means = _reduce_ranges(np.add, readings[:, :half], starts, ends) / size
+    context_sums = _reduce_ranges(np.add, readings[:, half:], first, starts) + _reduce_ranges(
         np.add, readings[:, half:], ends, last
     )
-    told = np.concatenate(
+    summaries = np.concatenate(
         (
             _reduce_ranges(np.add, logs, starts, ends) / size,
             _reduce_ranges(np.maximum, logs, starts, ends),
-            _reduce_ranges(np.add, listed, starts, ends) / size,
-            np.log1p(around),
+            _reduce_ranges(np.add, list_marks, starts, ends) / size,
+            np.log1p(context_sizes),
             np.log1p(size),
         ),
         axis=1,
     )
-    parts = (told, over, rest / np.maximum(around - size, 1))
+    parts = (summaries, entity_means, context_sums / np.maximum(context_sizes - size, 1))
     return [
-        Evidence(*map(tuple, each)) for each in zip(*(part.tolist() for part in parts), strict=True)
+        Evidence(*map(tuple, values))
+        for values in zip(*(part.tolist() for part in parts), strict=True)
     ]
 
 
 def _reduce_ranges(
-    what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints
+    reducer: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints
 ) -> NDArray[np.float64]:
     """Reduces the rows from each start to its end.
 
     Zeros where there are none.
     """
     padded = np.concatenate([rows, np.zeros_like(rows[:1])]).astype(np.float64)
-    result: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[
-        ::2
-    ]
+    result: NDArray[np.float64] = reducer.reduceat(
+        padded, np.stack([starts, ends], axis=1).ravel()
+    )[::2]
     result[starts == ends] = 0
     return result
 
@@ -515,7 +540,7 @@ def _lower_thresholds(thresholds: Floats, doubt: Floats) -> Floats:
     return result
 
 
-def _check(threshold: float | None, window: int, batch: int) -> None:
+def _check_options(threshold: float | None, window: int, batch: int) -> None:
     if threshold is not None and not 0 < threshold < 1:
         raise ConfigError(f"threshold must be between 0 and 1, got {threshold}")
     if window < 8 or batch < 1:
@@ -551,11 +576,13 @@ def load_tagger(
         ModelError: there is no such model, or its labels have no names.
     """
     if source is not None and threshold is None:
-        threshold = DEFAULT
-    _check(threshold, window, batch)
+        threshold = DEFAULT_THRESHOLD
+    _check_options(threshold, window, batch)
     model = load("tagger", source, device=device)
     labels = (
-        [label.partition(" ")[0] for label in LABELS] if source is None else _read_labels(model)
+        [label.partition(" ")[0] for label in TAGGER_LABELS]
+        if source is None
+        else _read_labels(model)
     )
     parts = [_split_label(label, labels) for label in labels]
     return TokenClassifier(
@@ -565,10 +592,10 @@ def load_tagger(
         threshold=threshold,
         window=min(window, model.longest),
         batch=batch,
-        private=np.array([label.endswith(f" {STANDINGS[0]}") for label in LABELS])
+        private=np.array([label.endswith(f" {VISIBILITIES[0]}") for label in TAGGER_LABELS])
         if source is None
         else None,
-        cut=CUT,
+        cut=PRIVATE_CUT,
     )
 
 
@@ -596,4 +623,4 @@ def _split_label(label: str, labels: Sequence[str]) -> tuple[str, str | None]:
     paired = prefix in ("E-", "L-", "S-", "U-") and {f"B-{bare}", f"I-{bare}"} & {*labels}
     if prefix not in ("B-", "I-") and not paired:
         prefix, bare = "", label
-    return prefix, ALIASES.get(bare.upper(), bare.upper())
+    return prefix, TYPE_ALIASES.get(bare.upper(), bare.upper())

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from textveil.errors import ConfigError, InputError
-from textveil.models.joint import Frame, Sequences, cut, sequences
 from textveil.models.networks import Model, load
+from textveil.models.sequences import PairFrame, Sequences, build_sequences, cut_texts
 from textveil.randomness import Floats
 
 
@@ -45,10 +45,10 @@ class SequenceClassifier:
 
         "LABEL_0" and so on if it names none.
         """
-        found: tuple[str, ...] = self.model.network.labels
-        return found
+        names: tuple[str, ...] = self.model.network.labels
+        return names
 
-    def sequences(self, texts: Sequence[Sequence[str]]) -> Sequences:
+    def build_sequences(self, texts: Sequence[Sequence[str]]) -> Sequences:
         """Builds network sequences of the examples, at least one each.
 
         Args:
@@ -58,36 +58,41 @@ class SequenceClassifier:
             InputError: an example has neither one nor two texts, or not as many as the others; a
                 text is not valid Unicode; the first of two takes more than half of the window.
         """
-        sizes = {len(each) for each in texts}
+        sizes = {len(example) for example in texts}
         if len(sizes) > 1 or not sizes <= {1, 2}:
             raise InputError(
                 "a classifier takes one text per example, or two per example, the same for all"
             )
         pairs = sizes == {2}
-        read = [
-            ids or [self.model.unknown] for ids, _ in cut(self.model, [each[-1] for each in texts])
+        text_pieces = [
+            ids or [self.model.unknown]
+            for ids, _ in cut_texts(self.model, [example[-1] for example in texts])
         ]
         if not pairs:
-            return sequences(self.model, read, self.window)
-        firsts = [ids for ids, _ in cut(self.model, [each[0] for each in texts])]
-        return sequences(self.model, read, self.window, firsts=firsts, frame=Frame.of(self.model))
+            return build_sequences(self.model, text_pieces, self.window)
+        firsts = [ids for ids, _ in cut_texts(self.model, [example[0] for example in texts])]
+        return build_sequences(
+            self.model, text_pieces, self.window, firsts=firsts, frame=PairFrame.read(self.model)
+        )
 
-    def logits(self, texts: Sequence[Sequence[str]]) -> Floats:
+    def compute_logits(self, texts: Sequence[Sequence[str]]) -> Floats:
         """Computes the logit of each label: float32 [B, C].
 
         Args:
             texts: examples of one text each, or of two each.
 
         Raises:
-            InputError: as in `sequences`.
+            InputError: as in `build_sequences`.
         """
-        shown = self.sequences(texts)
-        sizes = (shown.lengths - shown.leads - len(self.model.after)).astype(np.float64)
+        windows = self.build_sequences(texts)
+        sizes = (windows.lengths - windows.leads - len(self.model.after)).astype(np.float64)
         sums = np.zeros((len(texts), len(self.labels)))
-        for which in shown.batches(self.model, self.batch):
-            found = self.model.network.run(*shown.inputs(self.model, which)).astype(np.float64)
-            np.add.at(sums, shown.owners[which], found * sizes[which, None])
-        weights = np.bincount(shown.owners, sizes, minlength=len(texts))
+        for which in windows.yield_batches(self.model, self.batch):
+            logits = self.model.network.run(*windows.build_inputs(self.model, which)).astype(
+                np.float64
+            )
+            np.add.at(sums, windows.owners[which], logits * sizes[which, None])
+        weights = np.bincount(windows.owners, sizes, minlength=len(texts))
         means: Floats = (sums / weights[:, None]).astype(np.float32)
         return means
 

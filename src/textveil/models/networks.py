@@ -23,7 +23,7 @@ from textveil.table import minilm
 
 Job = Literal["masked-lm", "causal-lm", "tagger", "reader", "classifier"]
 
-SHORTEST: dict[Job, int] = {
+MIN_PIECES: dict[Job, int] = {
     "masked-lm": 8,
     "causal-lm": 8,
     "tagger": 8,
@@ -35,13 +35,13 @@ SHORTEST: dict[Job, int] = {
 FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
 """The source name of the bundled encoder's first n layers."""
 
-ENCODER = "all-MiniLM-L6-v2"
+ENCODER_NAME = "all-MiniLM-L6-v2"
 """The small encoder's name in rows and statements.
 
 It does all jobs but the tagger's.
 """
 
-SPACES = "\u2581", "\u0120"
+SPACE_MARKS = "\u2581", "\u0120"
 """The characters by which tokenizers mark a space before a word."""
 
 
@@ -55,7 +55,7 @@ class OutputHead(Protocol):
         """
         ...
 
-    def logits(self, states: Any) -> Floats:
+    def compute_logits(self, states: Any) -> Floats:
         """Computes logits float32 [m, V] from the output of `read`.
 
         Or from a part of it.
@@ -69,12 +69,13 @@ class Network(Protocol):
     Attributes:
         device: where it runs.
         vocabulary: number of pieces it has embeddings for.
-        places: most pieces per sequence.
-        segments: number of token types (1: none).
-        filler: the padding piece; None if the network cannot tell where a padded sequence ends.
-        alike: whether all sequences of a batch must have one length.
+        max_pieces: most pieces per sequence.
+        type_count: number of token types (1: none).
+        padding_piece: the padding piece; None if the network cannot tell where a padded sequence
+            ends.
+        needs_equal_lengths: whether all sequences of a batch must have one length.
         labels: names of the labels, if it stores any.
-        first: what begins a text where the tokenizer adds nothing, if there is such a piece.
+        start_piece: what begins a text where the tokenizer adds nothing, if there is such a piece.
     """
 
     @property
@@ -82,17 +83,17 @@ class Network(Protocol):
     @property
     def vocabulary(self) -> int: ...  # noqa: D102
     @property
-    def places(self) -> int: ...  # noqa: D102
+    def max_pieces(self) -> int: ...  # noqa: D102
     @property
-    def segments(self) -> int: ...  # noqa: D102
+    def type_count(self) -> int: ...  # noqa: D102
     @property
-    def filler(self) -> int | None: ...  # noqa: D102
+    def padding_piece(self) -> int | None: ...  # noqa: D102
     @property
-    def alike(self) -> bool: ...  # noqa: D102
+    def needs_equal_lengths(self) -> bool: ...  # noqa: D102
     @property
     def labels(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
-    def first(self) -> int | None: ...  # noqa: D102
+    def start_piece(self) -> int | None: ...  # noqa: D102
 
     def run(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         """Computes float32 logits of pieces or of sequences.
@@ -106,7 +107,7 @@ class Network(Protocol):
         """
         ...
 
-    def output(self) -> tuple[Floats, Floats | None]:
+    def take_output(self) -> tuple[Floats, Floats | None]:
         """Returns the output layer: rows [P, d], and bias [P].
 
         Of a language model: a row for each piece; the bias is None if there is none.
@@ -116,10 +117,10 @@ class Network(Protocol):
         """
         ...
 
-    def head(self, rows: Floats, bias: Floats) -> OutputHead:
+    def build_head(self, rows: Floats, bias: Floats) -> OutputHead:
         """Builds an output layer of other rows and bias.
 
-        Rows [V, d] and bias [V]; call `output` before.
+        Rows [V, d] and bias [V]; call `take_output` before.
         """
         ...
 
@@ -142,7 +143,7 @@ class Model:
             they show it if it is there; "added", the tokenizer puts one before everything it
             splits.
         bundled: whether it is one of the package's small encoders.
-        most: characters of a word that are read; None for all.
+        max_characters: characters of a word that are read; None for all.
     """
 
     name: str
@@ -155,7 +156,7 @@ class Model:
     longest: int
     spaces: Literal["none", "given", "added"]
     bundled: bool
-    most: int | None = None
+    max_characters: int | None = None
 
 
 def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> Model:
@@ -179,14 +180,14 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
         model = _build_bundled(job, int(first[1]) if first else None, device)
     else:
         model = _load_foreign(job, str(source), device)
-    if model.longest < SHORTEST[job]:
+    if model.longest < MIN_PIECES[job]:
         raise ModelError(
-            f"{model.name} takes {model.longest} pieces at once; {job} needs {SHORTEST[job]}"
+            f"{model.name} takes {model.longest} pieces at once; {job} needs {MIN_PIECES[job]}"
         )
     return model
 
 
-def untrained(
+def load_untrained(
     source: str | Path | None, labels: int, *, device: str = "cpu"
 ) -> tuple[Model, tuple[str, ...]]:
     """Loads a sequence classifier that is not yet trained.
@@ -208,14 +209,16 @@ def untrained(
     """
     check_device(device)
     if source is None:
-        network = _import_torch().bundled_classifier(labels, device)
+        network = _import_torch().build_bundled_classifier(labels, device)
         network.module.requires_grad_(True)
-        return _build_minilm(ENCODER, network), ("classifier.bias", "classifier.weight")
-    found = _import_torch().load(
+        return _build_minilm(ENCODER_NAME, network), ("classifier.bias", "classifier.weight")
+    source_model = _import_torch().load(
         "classifier", str(source), device, num_labels=labels, ignore_mismatched_sizes=True
     )
-    found.network.module.requires_grad_(True)
-    return _build_model(found.name, found.network, found.tokenizer, **found.special), found.missing
+    source_model.network.module.requires_grad_(True)
+    return _build_model(
+        source_model.name, source_model.network, source_model.tokenizer, **source_model.special
+    ), source_model.missing
 
 
 def check_device(device: str) -> None:
@@ -232,9 +235,9 @@ def check_device(device: str) -> None:
 def _import_torch() -> Any:
     """Imports the networks on torch, which need an extra."""
     require("torch", "transformers")
-    from textveil.models import foreign
+    from textveil.models import torch_networks
 
-    return foreign
+    return torch_networks
 
 
 def load_bundled(job: bundled.BundledJob, layers: int | None, device: str) -> Network:
@@ -244,7 +247,7 @@ def load_bundled(job: bundled.BundledJob, layers: int | None, device: str) -> Ne
     """
     if device == "cpu":
         return bundled.load(job, layers)
-    network: Network = _import_torch().bundled_network(job, layers, device)
+    network: Network = _import_torch().load_bundled_network(job, layers, device)
     return network
 
 
@@ -263,36 +266,40 @@ def _build_bundled(job: Job, layers: int | None, device: str) -> Model:
     )
     if job == "tagger":
         return Model(
-            name=f"{e5.MODEL}{part} + {job}",
+            name=f"{e5.MODEL_NAME}{part} + {job}",
             network=network,
-            tokenizer=e5.pieces(),
+            tokenizer=e5.build_splitter(),
             before=(e5.START,),
             after=(e5.END,),
             mask=None,
             unknown=e5.UNKNOWN,
-            longest=network.places,
+            longest=network.max_pieces,
             spaces="given",
             bundled=True,
-            most=e5.LONGEST,
+            max_characters=e5.MAX_WORD_CHARACTERS,
         )
-    return _build_minilm(f"{ENCODER}{part} + {job}", network, bundled=True)
+    return _build_minilm(f"{ENCODER_NAME}{part} + {job}", network, bundled=True)
 
 
 def _build_minilm(name: str, network: Network, **options: Any) -> Model:
     """Builds a model that reads the small encoder's pieces."""
-    tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
+    tokenizer = minilm.read_tokenizer(bundled.find_encoder_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
     return _build_model(name, network, tokenizer, mask=mask, unknown=unknown, **options)
 
 
 def _load_foreign(job: Job, source: str, device: str) -> Model:
-    found = _import_torch().load(job, source, device)
-    lost = [key for key in found.missing if "pooler" not in key and "position_ids" not in key]
-    if lost:
+    source_model = _import_torch().load(job, source, device)
+    missing = [
+        key for key in source_model.missing if "pooler" not in key and "position_ids" not in key
+    ]
+    if missing:
         raise ModelError(
-            f"{found.name!r} is not trained for {job}: it has no weights for {lost[0]}"
+            f"{source_model.name!r} is not trained for {job}: it has no weights for {missing[0]}"
         )
-    return _build_model(found.name, found.network, found.tokenizer, **found.special)
+    return _build_model(
+        source_model.name, source_model.network, source_model.tokenizer, **source_model.special
+    )
 
 
 def _find_place(part: list[int], whole: list[int]) -> int:
@@ -309,13 +316,15 @@ def _build_model(
     unknown: int | None,
     limit: int | None = None,
     bundled: bool = False,
-    most: int | None = None,
+    max_characters: int | None = None,
 ) -> Model:
     tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
     try:
-        bare, spaced = (tokenizer.encode(text, add_special_tokens=False) for text in ("a", " a"))
-        framed = tokenizer.encode("a").ids
-        at = _find_place(bare.ids, framed)
+        bare_encoding, spaced_encoding = (
+            tokenizer.encode(text, add_special_tokens=False) for text in ("a", " a")
+        )
+        framed_ids = tokenizer.encode("a").ids
+        at = _find_place(bare_encoding.ids, framed_ids)
     except Exception as error:  # the Rust side raises bare Exception
         raise ModelError(
             f"the tokenizer of {name} failed on a word; give it an unknown token"
@@ -323,19 +332,24 @@ def _build_model(
     # the bundled ones belong together, and asking for a whole vocabulary takes 50 ms
     if not bundled and (largest := max(tokenizer.get_vocab().values())) >= network.vocabulary:
         raise ModelError(
-            f"{name} has no embedding for piece {largest} of its tokenizer; they do not belong together"
+            f"{name} has no embedding for piece {largest} of its tokenizer; they do not belong "
+            "together"
         )
-    added = bare.tokens[0].startswith(SPACES)
+    is_added = bare_encoding.tokens[0].startswith(SPACE_MARKS)
     return Model(
         name=name,
         network=network,
         tokenizer=tokenizer,
-        before=tuple(framed[:at]),
-        after=tuple(framed[at + len(bare.ids) :]),
+        before=tuple(framed_ids[:at]),
+        after=tuple(framed_ids[at + len(bare_encoding.ids) :]),
         mask=mask,
-        unknown=bare.ids[0] if unknown is None else unknown,
-        longest=min(network.places, network.places if limit is None else limit),
-        spaces="added" if added else "given" if bare.ids != spaced.ids else "none",
+        unknown=bare_encoding.ids[0] if unknown is None else unknown,
+        longest=min(network.max_pieces, network.max_pieces if limit is None else limit),
+        spaces="added"
+        if is_added
+        else "given"
+        if bare_encoding.ids != spaced_encoding.ids
+        else "none",
         bundled=bundled,
-        most=most,
+        max_characters=max_characters,
     )

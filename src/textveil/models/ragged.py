@@ -18,14 +18,16 @@ from typing import Self
 import numpy as np
 
 from textveil.errors import InputError, ModelError
-from textveil.models.networks import SPACES, Model
+from textveil.models.networks import SPACE_MARKS, Model
 from textveil.randomness import Flags, Ints
 from textveil.text import Kind, Released, Tokens, check_texts, lexicon
 
-Key = tuple[str, bool]
+WordKey = tuple[str, bool]
 """A word, and whether whitespace precedes it."""
 
-LISTENER: ContextVar[Callable[[int, int], None] | None] = ContextVar("listener", default=None)
+PROGRESS_LISTENER: ContextVar[Callable[[int, int], None] | None] = ContextVar(
+    "listener", default=None
+)
 """The callback for progress: the pieces read, and their total."""
 
 
@@ -47,22 +49,23 @@ class Ragged:
 
     def __post_init__(self) -> None:
         ends = self.documents
-        sound = ends.ndim == 1 and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.words)
-        if not (sound and (np.diff(ends) >= 0).all() and len(self.spaced) == len(self.words)):
+        is_valid = ends.ndim == 1 and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.words)
+        if not (is_valid and (np.diff(ends) >= 0).all() and len(self.spaced) == len(self.words)):
             raise InputError(
-                "documents must rise from 0 to the number of words, and spaced have one entry a word"
+                "documents must rise from 0 to the number of words, and spaced have one entry a "
+                "word"
             )
 
     @cached_property
     def marks(self) -> Ints:
         """The lexicon's marks of each word: int64 [T]."""
-        return lexicon.marks(self.words, self.documents)
+        return lexicon.mark_words(self.words, self.documents)
 
     def __repr__(self) -> str:
         return f"Ragged(texts={len(self.documents) - 1}, words={len(self.words)})"
 
     @classmethod
-    def of(cls, tokens: Tokens) -> Self:
+    def build(cls, tokens: Tokens) -> Self:
         """Collects the words of tokenized texts.
 
         Raises:
@@ -70,10 +73,10 @@ class Ragged:
         """
         if not isinstance(tokens, Tokens):
             raise InputError(f"tokens must be Tokens (tokenize), got {type(tokens).__name__}")
-        return cls(words=tokens.words, documents=tokens.documents, spaced=tokens.spaced)
+        return cls(words=tokens.words, documents=tokens.documents, spaced=tokens.space_flags)
 
     @classmethod
-    def released(cls, texts: Sequence[Released]) -> Self:
+    def build_released(cls, texts: Sequence[Released]) -> Self:
         """Collects the words of releases.
 
         A placeholder becomes an empty word, as models have no word for it.
@@ -96,7 +99,7 @@ class Ragged:
             InputError: a text is not a list of valid Unicode strings.
         """
         for text in texts:
-            check_texts(text, what="word")
+            check_texts(text, noun="word")
         words = [word for text in texts for word in text]
         documents = np.concatenate(
             [[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]
@@ -105,7 +108,7 @@ class Ragged:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Cut:
+class PieceSequence:
     """Words split into pieces, at least one each except for hidden words.
 
     Attributes:
@@ -119,7 +122,7 @@ class Cut:
     documents: Ints = field(repr=False)
 
     @classmethod
-    def of(cls, model: Model, texts: Ragged, hidden: Flags | None = None) -> Self:
+    def build(cls, model: Model, texts: Ragged, hidden: Flags | None = None) -> Self:
         """Splits each word by itself; equal words once.
 
         Args:
@@ -134,100 +137,110 @@ class Cut:
         """
         if not isinstance(texts, Ragged):
             raise InputError(
-                f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), got {type(texts).__name__}"
+                "texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), got "
+                f"{type(texts).__name__}"
             )
-        keys: list[Key | None] = [*zip(texts.words, texts.spaced.tolist(), strict=True)]
+        keys: list[WordKey | None] = [*zip(texts.words, texts.spaced.tolist(), strict=True)]
         if hidden is not None:
             keys = _hide_words(keys, hidden)
         distinct = [key for key in dict.fromkeys(keys) if key is not None]
-        place: dict[Key | None, int] = {key: i for i, key in enumerate((None, *distinct))}
-        pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
+        place: dict[WordKey | None, int] = {key: i for i, key in enumerate((None, *distinct))}
+        pieces = [[] if model.mask is None else [model.mask], *cut_words(model, distinct)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
         words = np.concatenate([[0], np.cumsum(lengths[which])]).astype(np.int64)
-        flat = np.fromiter((piece for own in pieces for piece in own), np.int64, int(lengths.sum()))
+        flat = np.fromiter(
+            (piece for word_ids in pieces for piece in word_ids), np.int64, int(lengths.sum())
+        )
         begins = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-        ids = flat[spread(begins[which], lengths[which])]
+        ids = flat[expand_ranges(begins[which], lengths[which])]
         return cls(ids=ids, words=words, documents=words[texts.documents])
 
 
-def _hide_words(keys: Sequence[Key | None], hidden: Flags) -> list[Key | None]:
+def _hide_words(keys: Sequence[WordKey | None], hidden: Flags) -> list[WordKey | None]:
     """Replaces hidden words by None."""
     if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
         raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
-    return [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
+    return [
+        None if is_hidden else key for key, is_hidden in zip(keys, hidden.tolist(), strict=True)
+    ]
 
 
-def cut(model: Model, words: Iterable[Key]) -> list[list[int]]:
+def cut_words(model: Model, words: Iterable[WordKey]) -> list[list[int]]:
     """Splits each word into pieces, at least one.
 
     Words come with whether whitespace precedes them.
     """
     words = list(words)
-    given = model.spaces == "given"
-    spelled = [(" " * (given and spaced) + word)[: model.most] for word, spaced in words]
+    keeps_space = model.spaces == "given"
+    spellings = [
+        (" " * (keeps_space and spaced) + word)[: model.max_characters] for word, spaced in words
+    ]
     encodings = None
     with suppress(Exception):  # the Rust side raises bare Exception, which may quote the word
-        encodings = model.tokenizer.encode_batch_fast(spelled, add_special_tokens=False)
+        encodings = model.tokenizer.encode_batch_fast(spellings, add_special_tokens=False)
     if encodings is None:
         raise ModelError(
             f"the tokenizer of {model.name} failed on a word; give it an unknown token"
         )
-    found = [encoding.ids or [model.unknown] for encoding in encodings]
+    pieces = [encoding.ids or [model.unknown] for encoding in encodings]
     if model.spaces != "added":
-        return found
-    lone = {model.tokenizer.token_to_id(space) for space in SPACES}
-    bare = [not spaced and len(ids) > 1 for ids, (_, spaced) in zip(found, words, strict=True)]
-    return [ids[own and ids[0] in lone :] for ids, own in zip(found, bare, strict=True)]
+        return pieces
+    space_pieces = {model.tokenizer.token_to_id(space) for space in SPACE_MARKS}
+    is_bare = [not spaced and len(ids) > 1 for ids, (_, spaced) in zip(pieces, words, strict=True)]
+    return [
+        ids[is_cut and ids[0] in space_pieces :]
+        for ids, is_cut in zip(pieces, is_bare, strict=True)
+    ]
 
 
-def spread(begins: Ints, lengths: Ints) -> Ints:
+def expand_ranges(begins: Ints, lengths: Ints) -> Ints:
     """Concatenates ranges of lengths[i] numbers from begins[i] on."""
     total = int(lengths.sum())
     shift = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths)
-    found: Ints = shift + np.arange(total)
-    return found
+    numbers: Ints = shift + np.arange(total)
+    return numbers
 
 
-def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+def find_distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     """Finds the distinct rows among sequences [n, L].
 
     Returns their first indices int64 [m] in order, and each row's number [n].
     """
-    bare = np.where(np.arange(rows.shape[1]) < lengths[:, None], rows, -1)
-    _, first, like = np.unique(bare, axis=0, return_index=True, return_inverse=True)
+    bare_rows = np.where(np.arange(rows.shape[1]) < lengths[:, None], rows, -1)
+    _, first, numbers = np.unique(bare_rows, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return first[order], np.argsort(order)[like.reshape(-1)]
+    return first[order], np.argsort(order)[numbers.reshape(-1)]
 
 
-def batches(lengths: Ints, pieces: int, *, alike: bool = False) -> Iterator[Ints]:
+def yield_batches(lengths: Ints, pieces: int, *, equal_lengths: bool = False) -> Iterator[Ints]:
     """Yields indices of sequences in batches of similar length.
 
     Of about `pieces` pieces, including padding.
 
-    `LISTENER` is told of each batch when the next one is asked for.
+    `PROGRESS_LISTENER` is told of each batch when the next one is asked for.
 
     Args:
         lengths: int64 [n], pieces of each sequence.
         pieces: of a batch, at least one sequence.
-        alike: whether all sequences of a batch must have one length.
+        equal_lengths: whether all sequences of a batch must have one length.
     """
     order = np.argsort(-lengths, kind="stable")
-    listener, read = LISTENER.get(), np.cumsum(lengths[order])
+    listener, piece_counts = PROGRESS_LISTENER.get(), np.cumsum(lengths[order])
     start = 0
     while start < len(order):
         longest = int(lengths[order[start]])
         step = max(1, pieces // max(1, longest))
-        if alike:
+        if equal_lengths:
             step = min(step, int(np.searchsorted(-lengths[order[start:]], -longest, side="right")))
         yield order[start : start + step]
         start += step
         if listener is not None:
-            listener(int(read[start - 1]), int(read[-1]))
+            listener(int(piece_counts[start - 1]), int(piece_counts[-1]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Windows:
+class PieceWindows:
     """Overlapping windows over texts.
 
     Attributes:
@@ -244,7 +257,7 @@ class Windows:
     documents: Ints
 
     @classmethod
-    def over(cls, documents: Ints, longest: int, overlap: int) -> Self:
+    def build(cls, documents: Ints, longest: int, overlap: int) -> Self:
         """Covers all pieces with windows of at most `longest` pieces.
 
         Neighbours share `overlap` of them.
@@ -253,17 +266,17 @@ class Windows:
         stride = longest - overlap
         counts = np.where(sizes > 0, np.maximum(1, -(-(sizes - overlap) // stride)), 0)
         text = np.repeat(np.arange(len(sizes)), counts)
-        number = spread(np.zeros(len(sizes), np.int64), counts)
+        number = expand_ranges(np.zeros(len(sizes), np.int64), counts)
         begins = documents[:-1][text] + number * stride
         lengths = np.minimum(longest, documents[1:][text] - begins)
         piece = np.arange(int(documents[-1]))
         home = np.repeat(np.arange(len(sizes)), sizes)
         inside = piece - documents[:-1][home]
-        own = np.clip((inside - overlap // 2) // stride, 0, counts[home] - 1)
-        owner = (np.cumsum(counts) - counts)[home] + own
+        window_number = np.clip((inside - overlap // 2) // stride, 0, counts[home] - 1)
+        owner = (np.cumsum(counts) - counts)[home] + window_number
         return cls(begins=begins, lengths=lengths, owner=owner, documents=text)
 
-    def rows(self, model: Model, ids: Ints, which: Ints) -> tuple[Ints, Ints]:
+    def build_rows(self, model: Model, ids: Ints, which: Ints) -> tuple[Ints, Ints]:
         """Returns selected windows with special tokens.
 
         Pieces int64 [m, L] (padded with 0) and lengths int64 [m].
@@ -273,8 +286,8 @@ class Windows:
         whole = lengths + lead + tail
         rows = np.zeros((len(which), int(whole.max(initial=0))), np.int64)
         place = np.repeat(np.arange(len(which)), lengths)
-        rows[place, spread(np.full(len(which), lead), lengths)] = ids[
-            spread(self.begins[which], lengths)
+        rows[place, expand_ranges(np.full(len(which), lead), lengths)] = ids[
+            expand_ranges(self.begins[which], lengths)
         ]
         rows[:, :lead] = model.before
         for i, piece in enumerate(model.after):

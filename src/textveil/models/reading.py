@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from textveil.errors import ConfigError, InputError
-from textveil.models.joint import Frame, Sequences, cut, sequences
 from textveil.models.networks import Model, load
+from textveil.models.sequences import PairFrame, Sequences, build_sequences, cut_texts
 from textveil.randomness import Ints
 
 
@@ -59,7 +59,7 @@ class SpanReader:
     """
 
     model: Model
-    frame: Frame
+    frame: PairFrame
     window: int
     longest: int
     batch: int
@@ -79,46 +79,52 @@ class SpanReader:
             InputError: the lists differ in length, a string is not valid Unicode, or a question
                 takes more than half of the window.
         """
-        asked, read = cut(self.model, questions), cut(self.model, texts)
+        question_pieces, text_pieces = (
+            cut_texts(self.model, questions),
+            cut_texts(self.model, texts),
+        )
         if len(questions) != len(texts):
             raise InputError(
                 f"give one text per question, got {len(questions)} questions and {len(texts)} texts"
             )
-        shown = sequences(
+        windows = build_sequences(
             self.model,
-            [pieces for pieces, _ in read],
+            [pieces for pieces, _ in text_pieces],
             self.window,
-            firsts=[pieces for pieces, _ in asked],
+            firsts=[pieces for pieces, _ in question_pieces],
             frame=self.frame,
         )
         best: list[ExtractedAnswer] = [ExtractedAnswer("", 0, 0, -np.inf)] * len(texts)
-        for which in shown.batches(self.model, self.batch):
+        for which in windows.yield_batches(self.model, self.batch):
             for row, (score, first, last) in zip(
-                which.tolist(), self._find_spans(shown, which), strict=True
+                which.tolist(), self._find_spans(windows, which), strict=True
             ):
-                b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
-                places = read[b][1]
+                b, shift = int(windows.owners[row]), int(windows.begins[row] - windows.leads[row])
+                places = text_pieces[b][1]
                 start, end = places[shift + first][0], places[shift + last][1]
                 if score > best[b].score:
                     # in some families a piece includes the space before it
-                    found = texts[b][start:end].lstrip()
-                    start, found = end - len(found), found.rstrip()
-                    best[b] = ExtractedAnswer(found, start, start + len(found), score)
+                    span_text = texts[b][start:end].lstrip()
+                    start, span_text = end - len(span_text), span_text.rstrip()
+                    best[b] = ExtractedAnswer(span_text, start, start + len(span_text), score)
         return [
             ExtractedAnswer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best
         ]
 
-    def _find_spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
+    def _find_spans(self, windows: Sequences, which: Ints) -> list[tuple[float, int, int]]:
         """Finds the best span of each window.
 
         Its score, first and last piece, counted from the start of the sequence.
         """
-        lengths, leads = shown.lengths[which, None], shown.leads[which, None]
+        lengths, leads = windows.lengths[which, None], windows.leads[which, None]
         size = int(lengths.max())
         column = np.arange(size)
         inside = (column >= leads) & (column < lengths - len(self.model.after))
-        logits = self.model.network.run(*shown.inputs(self.model, which))
-        start, end = (np.where(inside, each, -np.inf) for each in (logits[..., 0], logits[..., 1]))
+        logits = self.model.network.run(*windows.build_inputs(self.model, which))
+        start, end = (
+            np.where(inside, edge_logits, -np.inf)
+            for edge_logits in (logits[..., 0], logits[..., 1])
+        )
         # The best end at most `longest` pieces from each start: a maximum over shifted copies.
         scores, extras = np.full_like(start, -np.inf), np.zeros(start.shape, np.int64)
         for extra in range(min(self.longest, size)):
@@ -155,12 +161,13 @@ def load_reader(
     """
     if window < 32 or longest < 1 or batch < 1:
         raise ConfigError(
-            f"window must be at least 32, longest and batch at least 1, got {window}, {longest} and {batch}"
+            f"window must be at least 32, longest and batch at least 1, got {window}, {longest} "
+            f"and {batch}"
         )
     model = load("reader", source, device=device)
     return SpanReader(
         model=model,
-        frame=Frame.of(model),
+        frame=PairFrame.read(model),
         window=min(window, model.longest),
         longest=longest,
         batch=batch,

@@ -22,28 +22,28 @@ REPAIR_TEMPERATURE = 0.2
 EXTRACTION_TEMPERATURE = 0.5
 """The temperature of extraction: InferDPT, as Cape's section 5 uses it."""
 
-COHERENCE = """\
+COHERENCE_PROMPT = """\
 A privacy program has exchanged words of the text that the user sends for others, so that it reads badly. Edit it into \
 fluent, correct sentences of the same language. Change as little as that takes: endings, word order, and small words \
 such as articles and prepositions. Its statements, its tone and its paragraphs stay. Nothing may be added that the \
 text does not say: no facts, no names, no places, no dates; abbreviations are not spelled out. {placeholders}Your \
 answer is the edited text alone."""
 
-EXTRACTION = """\
+EXTRACTION_PROMPT = """\
 The user sends two texts. REQUEST is something that a person wrote, in which a privacy program exchanged words for \
 others. DRAFT is what was written in reply, and may have followed the exchanged words astray. Write the reply that \
 suits the REQUEST: build it from the material of the DRAFT, keep what is coherent and belongs to the matter, and let \
 go of what contradicts the REQUEST or itself. Do not bring in facts of your own. {placeholders}Your answer is the \
 reply alone."""
 
-PLACEHOLDERS = """\
+PLACEHOLDER_REMINDER = """\
 What stands in angle brackets is a placeholder and is copied character by character, brackets included. Each of these \
 must occur exactly as often as said, and no other may occur: {counts}. """
 
 _PLACEHOLDER = re.compile(f"{OPENING}[A-Z][A-Z0-9_]*{CLOSING}")
 
 
-Report = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: the step's name, the amount done, the total."""
 
 
@@ -53,7 +53,7 @@ def repair(
     *,
     attempts: int = 2,
     temperature: float = REPAIR_TEMPERATURE,
-    report: Report | None = None,
+    report: ProgressCallback | None = None,
 ) -> list[str]:
     """Asks a language model to correct the grammar of releases.
 
@@ -79,12 +79,16 @@ def repair(
 
     Source: STAMP, appendix C (coherence repair), reworded.
     """
-    texts = [_read_text(each) for each in releases]
-    asked = [i for i, text in enumerate(texts) if text.strip()]
-    found = _ask(
-        [(COHERENCE, texts[i], texts[i]) for i in asked], endpoint, attempts, temperature, report
+    texts = [_read_text(release) for release in releases]
+    numbers = [i for i, text in enumerate(texts) if text.strip()]
+    answers = _ask(
+        [(COHERENCE_PROMPT, texts[i], texts[i]) for i in numbers],
+        endpoint,
+        attempts,
+        temperature,
+        report,
     )
-    return _merge(texts, asked, found)
+    return _merge_answers(texts, numbers, answers)
 
 
 def extract(
@@ -94,7 +98,7 @@ def extract(
     *,
     attempts: int = 2,
     temperature: float = EXTRACTION_TEMPERATURE,
-    report: Report | None = None,
+    report: ProgressCallback | None = None,
 ) -> list[str]:
     """Asks a language model to adapt answers to their prompts.
 
@@ -125,15 +129,21 @@ def extract(
         raise InputError(
             f"give one answer per prompt, got {len(prompts)} prompts and {len(answers)} answers"
         )
-    asked = [i for i, answer in enumerate(answers) if answer.strip()]
+    numbers = [i for i, answer in enumerate(answers) if answer.strip()]
     questions = [
-        (EXTRACTION, f"REQUEST:\n{_read_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i])
-        for i in asked
+        (
+            EXTRACTION_PROMPT,
+            f"REQUEST:\n{_read_text(prompts[i])}\n\nDRAFT:\n{answers[i]}",
+            answers[i],
+        )
+        for i in numbers
     ]
-    return _merge(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
+    return _merge_answers(
+        answers, numbers, _ask(questions, endpoint, attempts, temperature, report)
+    )
 
 
-def placeholders(text: str) -> Counter[str]:
+def count_placeholders(text: str) -> Counter[str]:
     """Counts the placeholders of a text."""
     return Counter(_PLACEHOLDER.findall(text))
 
@@ -147,7 +157,7 @@ def _ask(
     endpoint: Endpoint,
     attempts: int,
     temperature: float,
-    report: Report | None,
+    report: ProgressCallback | None,
 ) -> list[str | None]:
     """Asks until answers keep their placeholders; else None.
 
@@ -156,18 +166,18 @@ def _ask(
     if attempts < 1:
         raise ConfigError("attempts must be 1 or more")
     calm = replace(endpoint, temperature=temperature)
-    wanted = [placeholders(text) for _, _, text in questions]
+    wanted = [count_placeholders(text) for _, _, text in questions]
     result: list[str | None] = [None] * len(questions)
     for _ in range(attempts):
-        left = [i for i, text in enumerate(result) if text is None]
+        open_questions = [i for i, text in enumerate(result) if text is None]
         prompts = [
             (questions[i][0].format(placeholders=_spell_reminder(wanted[i])), questions[i][1])
-            for i in left
+            for i in open_questions
         ]
         for i, answer in zip(
-            left, calm.ask(prompts, report=report) if prompts else [], strict=True
+            open_questions, calm.ask(prompts, report=report) if prompts else [], strict=True
         ):
-            if placeholders(answer) == wanted[i]:
+            if count_placeholders(answer) == wanted[i]:
                 result[i] = answer.encode(
                     errors="replace"
                 ).decode()  # JSON may hold lone surrogates
@@ -176,17 +186,22 @@ def _ask(
 
 def _spell_reminder(wanted: Counter[str]) -> str:
     counts = ", ".join(f"{placeholder} {count}x" for placeholder, count in wanted.items())
-    return PLACEHOLDERS.format(counts=counts) if wanted else ""
+    return PLACEHOLDER_REMINDER.format(counts=counts) if wanted else ""
 
 
-def _merge(texts: Sequence[str], asked: Sequence[int], found: Sequence[str | None]) -> list[str]:
+def _merge_answers(
+    texts: Sequence[str], numbers: Sequence[int], answers: Sequence[str | None]
+) -> list[str]:
     merged = list(texts)
-    for i, text in zip(asked, found, strict=True):
+    for i, text in zip(numbers, answers, strict=True):
         merged[i] = text if text is not None else merged[i]
-    lost = sum(text is None for text in found)
-    if lost:
+    failures = sum(text is None for text in answers)
+    if failures:
         warnings.warn(
-            f"{lost} of {len(texts)} texts stay as they were: the model changed their placeholders at every attempt",
+            (
+                f"{failures} of {len(texts)} texts stay as they were: the model changed their "
+                "placeholders at every attempt"
+            ),
             TextveilWarning,
             stacklevel=3,
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models.networks import Model, load
-from textveil.models.ragged import Cut, Ragged, Windows, batches, spread
+from textveil.models.ragged import PieceSequence, PieceWindows, Ragged, expand_ranges, yield_batches
 from textveil.randomness import Floats, Ints
 
 
@@ -47,7 +47,7 @@ class Classifier:
         """The classifier's name in rows and statements."""
         return self.model.name
 
-    def saliency(self, texts: Ragged) -> Floats:
+    def compute_saliency(self, texts: Ragged) -> Floats:
         """Computes the saliency of each word: float32 [T], 0 to 1.
 
         Scaled to 1 for the most salient word of each text; all 0 if no word affects the score.
@@ -55,44 +55,46 @@ class Classifier:
         Raises:
             ModelError: a gradient is not finite.
         """
-        pieces = Cut.of(self.model, texts)
+        pieces = PieceSequence.build(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
-        windows = Windows.over(pieces.documents, room, room // 4)
+        windows = PieceWindows.build(pieces.documents, room, room // 4)
         classes = self._predict_classes(windows, pieces.ids, len(texts.documents) - 1)
-        moved = np.zeros(len(pieces.ids), np.float64)
+        piece_saliency = np.zeros(len(pieces.ids), np.float64)
         for which in self._yield_batches(windows.lengths):
-            rows, lengths = windows.rows(self.model, pieces.ids, which)
-            norms = self.model.network.saliency(rows, lengths, classes[windows.documents[which]])
-            seen = windows.lengths[which]
-            row = np.repeat(np.arange(len(which)), seen)
-            column = spread(np.full(len(which), len(self.model.before)), seen)
-            piece = spread(windows.begins[which], seen)
-            mine = windows.owner[piece] == which[row]
-            moved[piece[mine]] = norms[row[mine], column[mine]]
-        if not np.isfinite(moved).all():
+            rows, lengths = windows.build_rows(self.model, pieces.ids, which)
+            norms = self.model.network.compute_saliency(
+                rows, lengths, classes[windows.documents[which]]
+            )
+            sizes = windows.lengths[which]
+            row = np.repeat(np.arange(len(which)), sizes)
+            column = expand_ranges(np.full(len(which), len(self.model.before)), sizes)
+            piece = expand_ranges(windows.begins[which], sizes)
+            is_owner = windows.owner[piece] == which[row]
+            piece_saliency[piece[is_owner]] = norms[row[is_owner], column[is_owner]]
+        if not np.isfinite(piece_saliency).all():
             raise ModelError(
                 f"the gradients of {self.name} are not finite; choose another classifier"
             )
         words = (
-            np.add.reduceat(np.append(moved, 0), pieces.words[:-1])
+            np.add.reduceat(np.append(piece_saliency, 0), pieces.words[:-1])
             if len(texts.words)
             else np.zeros(0)
         )
-        most = np.zeros(len(texts.documents) - 1)
-        home = np.repeat(np.arange(len(most)), np.diff(texts.documents))
-        np.maximum.at(most, home, words)
-        found: Floats = np.divide(
-            words, most[home], out=np.zeros_like(words), where=most[home] > 0
+        peaks = np.zeros(len(texts.documents) - 1)
+        home = np.repeat(np.arange(len(peaks)), np.diff(texts.documents))
+        np.maximum.at(peaks, home, words)
+        saliency: Floats = np.divide(
+            words, peaks[home], out=np.zeros_like(words), where=peaks[home] > 0
         ).astype(np.float32)
-        return found
+        return saliency
 
-    def _predict_classes(self, windows: Windows, ids: Ints, count: int) -> Ints:
+    def _predict_classes(self, windows: PieceWindows, ids: Ints, count: int) -> Ints:
         """Predicts the class of each text: int64 [B]."""
         scores = np.zeros((count, len(self.model.network.labels)))
         for which in self._yield_batches(windows.lengths):
-            rows, lengths = windows.rows(self.model, ids, which)
-            found = self.model.network.run(rows, lengths).astype(np.float64)
-            np.add.at(scores, windows.documents[which], found * windows.lengths[which][:, None])
+            rows, lengths = windows.build_rows(self.model, ids, which)
+            logits = self.model.network.run(rows, lengths).astype(np.float64)
+            np.add.at(scores, windows.documents[which], logits * windows.lengths[which][:, None])
         best: Ints = scores.argmax(axis=1)
         return best
 
@@ -101,7 +103,7 @@ class Classifier:
 
         A network without one cannot tell where a padded sequence ends.
         """
-        return batches(lengths, 1 if self.model.network.filler is None else self.batch)
+        return yield_batches(lengths, 1 if self.model.network.padding_piece is None else self.batch)
 
 
 def load_classifier(

@@ -13,16 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 from tokenizers import Tokenizer
 
-from textveil.config.extras import library, require
+from textveil.config.extras import import_library, require
 from textveil.errors import ConfigError, ModelError
 from textveil.models import bundled
-from textveil.models.networks import ENCODER, check_device, load_bundled
-from textveil.models.ragged import batches
+from textveil.models.networks import ENCODER_NAME, check_device, load_bundled
+from textveil.models.ragged import yield_batches
 from textveil.randomness import Floats
-from textveil.table import fast, fetch, minilm
+from textveil.table import fetch, get_fast_tokenizer, minilm
 from textveil.text import check_texts
 
-LONGEST = 256
+MAX_PIECES = 256
 """The pieces per sequence of the bundled encoder.
 
 It was trained on no more.
@@ -44,7 +44,7 @@ class SentenceEncoder(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sentences:
+class SentenceModel:
     """A sentence encoder: the bundled one, or one of sentence-transformers.
 
     Load one with `load_sentences`.
@@ -54,7 +54,7 @@ class Sentences:
         dimension: d.
         network: what runs: the bundled encoder, or a `SentenceTransformer`.
         tokenizer: no truncation, no padding.
-        vectors: encodes short texts as vectors of about unit length [n, d].
+        encode_parts: encodes short texts as vectors of about unit length [n, d].
         window: pieces it reads at once, without special tokens; a longer text is the
             length-weighted mean of its parts.
     """
@@ -63,7 +63,7 @@ class Sentences:
     dimension: int
     network: Any = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
-    vectors: Callable[[list[str]], Floats] = field(repr=False)
+    encode_parts: Callable[[list[str]], Floats] = field(repr=False)
     window: int
 
     def encode(self, texts: Sequence[str]) -> Floats:
@@ -77,20 +77,20 @@ class Sentences:
         check_texts(texts)
         parts, sizes, owners = [], [], []
         for b, text in enumerate(texts):
-            for part, size in self._parts(text):
+            for part, size in self._split_text(text):
                 parts.append(part)
                 sizes.append(size)
                 owners.append(b)
-        found = np.zeros((len(texts), self.dimension), np.float32)
+        sums = np.zeros((len(texts), self.dimension), np.float32)
         if parts:
             np.add.at(
-                found,
+                sums,
                 owners,
-                _scale_to_unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None],
+                _scale_to_unit(self.encode_parts(parts)) * np.array(sizes, np.float32)[:, None],
             )
-        return _scale_to_unit(found)
+        return _scale_to_unit(sums)
 
-    def _parts(self, text: str) -> Iterator[tuple[str, int]]:
+    def _split_text(self, text: str) -> Iterator[tuple[str, int]]:
         """Yields a text, or parts of it that fit a window.
 
         With their piece counts; it is split before words.
@@ -112,12 +112,12 @@ class Sentences:
                 yield text, len(starts)
             return
         for start, end in pairwise(sorted(bounds)):
-            yield from self._parts(text[start:end])
+            yield from self._split_text(text[start:end])
 
 
 def load_sentences(
     source: str | Path | None = None, *, batch: int = 32, device: str = "cpu"
-) -> Sentences:
+) -> SentenceModel:
     """Loads a sentence encoder.
 
     Args:
@@ -138,73 +138,74 @@ def load_sentences(
     return _load_bundled(batch, device) if source is None else _load_foreign(source, batch, device)
 
 
-def _load_bundled(batch: int, device: str) -> Sentences:
+def _load_bundled(batch: int, device: str) -> SentenceModel:
     network = load_bundled("sentences", None, device)
-    tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
+    tokenizer = minilm.read_tokenizer(bundled.find_encoder_folder())
     tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
 
-    def vectors(parts: list[str]) -> Floats:
+    def encode_parts(parts: list[str]) -> Floats:
         pieces = [encoding.ids for encoding in tokenizer.encode_batch_fast(parts)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         result = np.empty((len(parts), bundled.WIDTH), np.float32)
-        for which in batches(lengths, batch * LONGEST, alike=True):
+        for which in yield_batches(lengths, batch * MAX_PIECES, equal_lengths=True):
             result[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(
                 axis=1
             )
         return result
 
-    return Sentences(
-        name=ENCODER,
+    return SentenceModel(
+        name=ENCODER_NAME,
         dimension=bundled.WIDTH,
         network=network,
         tokenizer=tokenizer,
-        vectors=vectors,
-        window=LONGEST - 2,
+        encode_parts=encode_parts,
+        window=MAX_PIECES - 2,
     )
 
 
-def _load_foreign(source: str | Path, batch: int, device: str) -> Sentences:
+def _load_foreign(source: str | Path, batch: int, device: str) -> SentenceModel:
     require("torch", "transformers", "sentence_transformers")
-    from textveil.models import foreign
+    from textveil.models import torch_networks
 
     def load(where: str, local: bool) -> tuple[Any, int]:
-        model: Any = library("sentence_transformers").SentenceTransformer(
+        model: Any = import_library("sentence_transformers").SentenceTransformer(
             where,
             device=device,
             local_files_only=local,
             trust_remote_code=False,
             model_kwargs={"dtype": "float32"},
         )
-        return model, foreign.places(model[0].auto_model)
+        return model, torch_networks.count_positions(model[0].auto_model)
 
-    name, (model, most) = fetch(source, "sentence encoder", load)
+    name, (model, max_pieces) = fetch(source, "sentence encoder", load)
     if not getattr(model.tokenizer, "is_fast", False) or model.tokenizer.pad_token_id is None:
         raise ModelError(f"{name!r} needs a fast tokenizer (tokenizer.json) with a padding piece")
     model.tokenizer.split_special_tokens = True  # "[SEP]" in a text is just these letters
-    model.max_seq_length = limit = min(model.max_seq_length, most)
+    model.max_seq_length = limit = min(model.max_seq_length, max_pieces)
     window = limit - model.tokenizer.num_special_tokens_to_add()
     if window < 8:
         raise ModelError(
-            f"{name!r} takes {window} pieces at once besides special tokens, and must take at least 8"
+            f"{name!r} takes {window} pieces at once besides special tokens, and must take at "
+            "least 8"
         )
     # the model truncates with its own
-    tokenizer = Tokenizer.from_str(fast(name, model.tokenizer).to_str())
+    tokenizer = Tokenizer.from_str(get_fast_tokenizer(name, model.tokenizer).to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True
 
-    def vectors(parts: list[str]) -> Floats:
-        found = model.encode(
+    def encode_parts(parts: list[str]) -> Floats:
+        vectors = model.encode(
             parts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True
         )
-        return np.asarray(found, np.float32)
+        return np.asarray(vectors, np.float32)
 
-    return Sentences(
+    return SentenceModel(
         name=name,
         dimension=model.get_embedding_dimension() or 0,
         network=model,
         tokenizer=tokenizer,
-        vectors=vectors,
+        encode_parts=encode_parts,
         window=window,
     )
 

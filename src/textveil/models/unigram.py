@@ -24,29 +24,29 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-SPACE = "\u2581".encode()
+SPACE_MARK = "\u2581".encode()
 """The character that marks a space in pieces, as bytes."""
 
-PENALTY = 10.0
+UNKNOWN_PENALTY = 10.0
 """The log-probability penalty of unknown characters.
 
 They are less likely than the least likely piece by this much.
 """
 
-FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
+HASH_FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
 """The factor of the hash, mod 2^64.
 
 Hashes only find pieces; bytes are compared.
 """
 
-_PLAIN = bytes.maketrans(b'"\\\0\1\2', b"\1\2\0\0\0")
+_ESCAPES = bytes.maketrans(b'"\\\0\1\2', b"\1\2\0\0\0")
 """The translation of a word's bytes to those in the file.
 
 Quotes and backslashes are escaped there; 0 stands for bytes that no piece has.
 """
 
 
-Hit = tuple[int, int, int, float]
+PieceHit = tuple[int, int, int, float]
 """A piece in a text: place, bytes, number, log probability."""
 
 
@@ -76,10 +76,14 @@ class Unigram:
         make: Callable[[], Tokenizer],
         *,
         unknown: int,
-        least: float,
+        min_log_probability: float,
     ) -> None:
-        self._given = read, make, unknown, least
-        self._make, self._unknown, self._unlikely = make, unknown, least - PENALTY
+        self._arguments = read, make, unknown, min_log_probability
+        self._make, self._unknown, self._unlikely = (
+            make,
+            unknown,
+            min_log_probability - UNKNOWN_PENALTY,
+        )
         content = read()
         begin = content.index(b'"vocab":[') + len(b'"vocab":[')
         self._text = (
@@ -97,7 +101,7 @@ class Unigram:
         self._scores = np.full(len(hashes), np.nan)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, self._given
+        return _rebuild, self._arguments
 
     def encode_batch_fast(
         self, words: Sequence[str], add_special_tokens: bool = False
@@ -111,12 +115,16 @@ class Unigram:
         if add_special_tokens:
             raise ValueError("no pieces are added to words")
         plain = [_normalize(word) for word in words]
-        found = iter(self._cut([each for each in plain if each is not None]))
-        late = [word for word, each in zip(words, plain, strict=True) if each is None]
-        others = iter(
-            self._library.encode_batch_fast(late, add_special_tokens=False) if late else ()
+        cut_words = iter(self._cut_words([text for text in plain if text is not None]))
+        library_words = [word for word, text in zip(words, plain, strict=True) if text is None]
+        library_pieces = iter(
+            self._library.encode_batch_fast(library_words, add_special_tokens=False)
+            if library_words
+            else ()
         )
-        return [CutWord(next(others).ids if each is None else next(found)) for each in plain]
+        return [
+            CutWord(next(library_pieces).ids if text is None else next(cut_words)) for text in plain
+        ]
 
     @cached_property
     def _library(self) -> Tokenizer:
@@ -124,18 +132,18 @@ class Unigram:
         result.encode_special_tokens = True  # "</s>" in a text is just these letters
         return result
 
-    def _cut(self, words: Sequence[bytes]) -> Iterator[list[int]]:
+    def _cut_words(self, words: Sequence[bytes]) -> Iterator[list[int]]:
         """Cuts words that are spelled in the bytes of pieces."""
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         ends = np.cumsum(lengths)
         hits = self._find_pieces(b"".join(words), np.repeat(ends, lengths))
         at, begin = 0, 0
         for word in words:
-            found, at = self._find_likeliest(word, begin, hits, at)
-            yield found
+            pieces, at = self._find_likeliest(word, begin, hits, at)
+            yield pieces
             begin += len(word)
 
-    def _find_pieces(self, text: bytes, ends: NDArray[np.int64]) -> list[Hit]:
+    def _find_pieces(self, text: bytes, ends: NDArray[np.int64]) -> list[PieceHit]:
         """Finds the pieces in a text, by place and size.
 
         One hit that is no piece comes last.
@@ -144,27 +152,27 @@ class Unigram:
             text: words.
             ends: of each byte the end of its word.
         """
-        given = np.frombuffer(text, np.uint8)
-        first = np.append(given & 0xC0 != 0x80, True)  # where a character begins, or the text ends
+        codes = np.frombuffer(text, np.uint8)
+        first = np.append(codes & 0xC0 != 0x80, True)  # where a character begins, or the text ends
         at = np.flatnonzero(first[:-1])
         hashed = np.zeros(len(at), np.uint64)
-        found = [np.zeros((0, 3), np.int64)]
+        matches = [np.zeros((0, 3), np.int64)]
         for size in range(1, self._longest + 1):
-            within = at + size <= ends[at]
-            at, hashed = at[within], hashed[within]
-            hashed = hashed * FACTOR + given[at + (size - 1)]
+            fits = at + size <= ends[at]
+            at, hashed = at[fits], hashed[fits]
+            hashed = hashed * HASH_FACTOR + codes[at + (size - 1)]
             whole = np.flatnonzero(first[at + size])
             place = np.searchsorted(self._hashes, hashed[whole])
             place[place == len(self._hashes)] = 0
             same = np.flatnonzero(self._hashes[place] == hashed[whole])
             begins = at[whole[same]]
-            found.append(
+            matches.append(
                 np.stack([begins, np.full(len(same), size), self._order[place[same]]], axis=1)
             )
-        starts, sizes, pieces = np.concatenate(found).T
+        starts, sizes, pieces = np.concatenate(matches).T
         order = np.lexsort((sizes, starts))
         starts, sizes, pieces = starts[order], sizes[order], pieces[order]
-        columns = starts, sizes, pieces, self._begins[pieces], self._score(pieces)
+        columns = starts, sizes, pieces, self._begins[pieces], self._read_scores(pieces)
         hits = zip(*(column.tolist() for column in columns), strict=True)
         return [
             (start, size, piece, score)
@@ -173,7 +181,7 @@ class Unigram:
         ] + [(-1, 0, 0, 0.0)]
 
     def _find_likeliest(
-        self, word: bytes, begin: int, hits: Sequence[Hit], at: int
+        self, word: bytes, begin: int, hits: Sequence[PieceHit], at: int
     ) -> tuple[list[int], int]:
         """Finds the likeliest cut of a word, and the next hit.
 
@@ -208,14 +216,14 @@ class Unigram:
                     scores[start + character] = score
                     steps[start + character] = start, self._unknown
             start += character
-        found: list[int] = []
+        pieces: list[int] = []
         while end > 0:
             end, piece = steps[end]
-            if not (piece == self._unknown and found and found[-1] == piece):
-                found.append(piece)  # unknown ones beside each other are one
-        return found[::-1], at
+            if not (piece == self._unknown and pieces and pieces[-1] == piece):
+                pieces.append(piece)  # unknown ones beside each other are one
+        return pieces[::-1], at
 
-    def _score(self, pieces: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _read_scores(self, pieces: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns the log probabilities of pieces.
 
         Each is read when it is first met.
@@ -227,10 +235,13 @@ class Unigram:
         return self._scores[pieces]
 
 
-def _again(
-    read: Callable[[], bytes], make: Callable[[], Tokenizer], unknown: int, least: float
+def _rebuild(
+    read: Callable[[], bytes],
+    make: Callable[[], Tokenizer],
+    unknown: int,
+    min_log_probability: float,
 ) -> Unigram:
-    return Unigram(read, make, unknown=unknown, least=least)
+    return Unigram(read, make, unknown=unknown, min_log_probability=min_log_probability)
 
 
 def _count_bytes(first: int) -> int:
@@ -247,8 +258,8 @@ def _hash_parts(
     by_size = np.argsort(-sizes, kind="stable")
     longer = np.searchsorted(-sizes[by_size], -np.arange(1, int(sizes.max(initial=0)) + 1), "right")
     for i, count in enumerate(longer.tolist()):  # so many have a byte i
-        own = by_size[:count]
-        result[own] = result[own] * FACTOR + text[begins[own] + i]
+        longer_parts = by_size[:count]
+        result[longer_parts] = result[longer_parts] * HASH_FACTOR + text[begins[longer_parts] + i]
     return result
 
 
@@ -261,7 +272,7 @@ def _normalize(word: str) -> bytes | None:
         if not all(map(_is_settled, word)):
             return None
         word = unicodedata.normalize("NFKC", word)
-    return word.encode().translate(_PLAIN).replace(b" ", SPACE)
+    return word.encode().translate(_ESCAPES).replace(b" ", SPACE_MARK)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -6,20 +6,20 @@ In: texts and options. Out: one `Result` per text, from `Privatizer` or, for pro
 Not here: what any of the steps does; each has a separate room.
 """
 
-from textveil.pipeline.found import with_budget
+from textveil.pipeline.budget_search import resolve_budget
 from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
 from textveil.pipeline.protector import Protector
-from textveil.pipeline.results import Rehearsal, Result
-from textveil.pipeline.sweep import SWEPT, sweep
+from textveil.pipeline.results import EvaluationRun, Result
+from textveil.pipeline.sweep import SWEEP_WORDS, sweep
 
 __all__ = [
     "BATCH_CHARACTERS",
     "BATCH_TEXTS",
-    "SWEPT",
+    "SWEEP_WORDS",
+    "EvaluationRun",
     "Privatizer",
     "Protector",
-    "Rehearsal",
     "Result",
+    "resolve_budget",
     "sweep",
-    "with_budget",
 ]

@@ -12,17 +12,30 @@ import numpy as np
 
 from textveil.detect import DATES
 from textveil.mechanism import Role, WordRule
-from textveil.pipeline.draw import Release
-from textveil.pipeline.parts import Parts
-from textveil.pipeline.plan import Plan, drawn_as
+from textveil.pipeline.components import Parts
+from textveil.pipeline.draw import DrawResult
+from textveil.pipeline.plan import Plan, get_draw_key
 from textveil.protect import Protection
 from textveil.randomness import Flags, Ids
-from textveil.session import AGAIN, LASTING, Notes, Session, Snapshot, digest, fold
+from textveil.session import (
+    LASTING_PREFIX,
+    REPEAT_PREFIX,
+    Changes,
+    Session,
+    Snapshot,
+    fold,
+    hash_text,
+)
 from textveil.text import Tokens
 
 
-def alike(
-    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, notes: Notes | None
+def replace_equal_rows(
+    parts: Parts,
+    tokens: Tokens,
+    protection: Protection,
+    plan: Plan,
+    rows: Ids,
+    notes: Changes | None,
 ) -> Ids:
     """Replaces rows of equal words by the first in text or session.
 
@@ -38,13 +51,15 @@ def alike(
     equal = rows.copy()
     equal[places] = rows[plan.classes[places]]
     if notes is not None:
-        keys = [(tokens.words[i], drawn_as(i, protection, plan.epsilon)) for i in places.tolist()]
-        equal[places] = notes.consistent(_law(parts), keys, equal[places].tolist())
+        keys = [
+            (tokens.words[i], get_draw_key(i, protection, plan.epsilon)) for i in places.tolist()
+        ]
+        equal[places] = notes.reuse_rows(_describe_law(parts), keys, equal[places].tolist())
     return equal
 
 
-def drawn_before(
-    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes
+def find_drawn_before(
+    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Changes
 ) -> Flags:
     """Says for which words an earlier draw is used, bool [N].
 
@@ -65,22 +80,34 @@ def drawn_before(
     places: dict[str, list[tuple[int, tuple[str, str]]]] = {}
     for i in np.flatnonzero(plan.classes >= 0).tolist():
         if not protection.moved[i]:
-            places.setdefault(_law(parts), []).append(
-                (i, (tokens.words[i], drawn_as(i, protection, plan.epsilon)))
+            places.setdefault(_describe_law(parts), []).append(
+                (i, (tokens.words[i], get_draw_key(i, protection, plan.epsilon)))
             )
-        elif parts.figures is not None and i in plan.figures and protection.kind(i) not in DATES:
-            law = parts.figures.law(protection.kind(i), seeded=parts.randomness.seeded)
-            places.setdefault(law, []).append((i, (plan.figures[i].key, protection.kind(i))))
+        elif (
+            parts.figures is not None and i in plan.figures and protection.get_group(i) not in DATES
+        ):
+            law = parts.figures.describe_law(
+                protection.get_group(i), seeded=parts.randomness.is_seeded
+            )
+            places.setdefault(law, []).append((i, (plan.figures[i].key, protection.get_group(i))))
     for law, entries in places.items():
-        drawn, seen = notes.were_drawn(law, [key for _, key in entries]), set[tuple[str, str]]()
-        for (i, (word, group)), was in zip(entries, drawn, strict=True):
-            repeated[i] = was or (fold(word), group) in seen
-            seen.add((fold(word), group))
+        draw_flags, keys_in_batch = (
+            notes.has_rows(law, [key for _, key in entries]),
+            set[tuple[str, str]](),
+        )
+        for (i, (word, group)), is_drawn in zip(entries, draw_flags, strict=True):
+            repeated[i] = is_drawn or (fold(word), group) in keys_in_batch
+            keys_in_batch.add((fold(word), group))
     return repeated
 
 
-def recall(
-    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes, session: Session
+def load_lasting_draws(
+    parts: Parts,
+    tokens: Tokens,
+    protection: Protection,
+    plan: Plan,
+    notes: Changes,
+    session: Session,
 ) -> None:
     """Loads draws of the batch's words from the subject's sessions (`words.lasting`).
 
@@ -96,17 +123,19 @@ def recall(
         ConfigError: the session is not in a database.
     """
     places = np.flatnonzero((plan.classes >= 0) & ~protection.moved).tolist()
-    keys = {(tokens.words[i], drawn_as(i, protection, plan.epsilon)): None for i in places}
-    notes.learn(session.lasting([(_law(parts), fold(word), group) for word, group in keys]))
+    keys = {(tokens.words[i], get_draw_key(i, protection, plan.epsilon)): None for i in places}
+    notes.learn(
+        session.lasting([(_describe_law(parts), fold(word), group) for word, group in keys])
+    )
 
 
-def moved_alike(
+def replace_equal_steps(
     parts: Parts,
     tokens: Tokens,
     protection: Protection,
     plan: Plan,
     steps: Ids,
-    notes: Notes | None,
+    notes: Changes | None,
 ) -> Ids:
     """Moves all dates by one step, and equal figures alike.
 
@@ -123,17 +152,17 @@ def moved_alike(
     if parts.figures is None:
         return steps
     equal = steps.copy()
-    notes_of = [notes or Notes(Snapshot()) for _ in tokens.texts]
+    notes_by_text = [notes or Changes(Snapshot()) for _ in tokens.texts]
     owner = tokens.owners
     for i, figure in plan.figures.items():
-        type_ = protection.kind(i)
+        type_ = protection.get_group(i)
         key = ("", DATES[0]) if type_ in DATES else (figure.key, type_)
-        law = parts.figures.law(type_, seeded=parts.randomness.seeded)
-        equal[i] = notes_of[owner[i]].consistent(law, [key], [int(steps[i])])[0]
+        law = parts.figures.describe_law(type_, seeded=parts.randomness.is_seeded)
+        equal[i] = notes_by_text[owner[i]].reuse_rows(law, [key], [int(steps[i])])[0]
     return equal
 
 
-class Repeats:
+class Replay:
     """Replay of earlier draws for the words of the same texts.
 
     A word is the same if its text is, and it is the same occurrence of it. So equality of texts
@@ -148,7 +177,7 @@ class Repeats:
         repeats: see `Session.repeats`.
 
     Attributes:
-        words: bool [N], words for which an earlier draw is used.
+        replayed: bool [N], words for which an earlier draw is used.
     """
 
     def __init__(
@@ -157,27 +186,27 @@ class Repeats:
         tokens: Tokens,
         protection: Protection,
         plan: Plan,
-        notes: Notes,
-        repeats: str,
+        notes: Changes,
+        replay_key: str,
     ) -> None:
-        self._law, self._notes = AGAIN + _law(parts), notes
-        drawn = (
+        self._law, self._notes = REPEAT_PREFIX + _describe_law(parts), notes
+        draw_flags = (
             (plan.roles == Role.PROTECT)
             | protection.named
             | protection.moved
             | (plan.rules != WordRule.HOUSE)
         )
-        self._words = np.flatnonzero(drawn)
-        self._units = np.flatnonzero(drawn[plan.block.layout.unit_of])
-        owner, seen = tokens.owners.tolist(), Counter[tuple[int, str]]()
-        digests = [digest(repeats, text) for text in tokens.texts]
+        self._words = np.flatnonzero(draw_flags)
+        self._units = np.flatnonzero(draw_flags[plan.block.layout.unit_of])
+        owner, occurrences = tokens.owners.tolist(), Counter[tuple[int, str]]()
+        digests = [hash_text(replay_key, text) for text in tokens.texts]
         names: dict[int, tuple[str, str]] = {}
         for i, word in enumerate(tokens.words):
             place = owner[i], fold(word)
-            seen[place] += 1
-            if drawn[i]:
-                group = drawn_as(i, protection, plan.epsilon)
-                names[i] = f"{digests[owner[i]]} {seen[place]} {place[1]}", group
+            occurrences[place] += 1
+            if draw_flags[i]:
+                group = get_draw_key(i, protection, plan.epsilon)
+                names[i] = f"{digests[owner[i]]} {occurrences[place]} {place[1]}", group
         unit_of = plan.block.layout.unit_of
         firsts = np.searchsorted(unit_of, np.arange(len(tokens.words)))
         self._keys = [
@@ -185,16 +214,18 @@ class Repeats:
             for at, i in zip(self._units.tolist(), unit_of[self._units].tolist(), strict=True)
         ]
         self._figures = [(f"{name} step", group) for name, group in names.values()]
-        self.words = np.zeros(len(tokens.words), np.bool_)
-        self.words[self._words] = notes.were_drawn(self._law, self._figures)
-        drawn_units = np.array(notes.were_drawn(self._law, self._keys), np.bool_)
-        self.words[unit_of[self._units[~drawn_units]]] = False
+        self.replayed = np.zeros(len(tokens.words), np.bool_)
+        self.replayed[self._words] = notes.has_rows(self._law, self._figures)
+        drawn_units = np.array(notes.has_rows(self._law, self._keys), np.bool_)
+        self.replayed[unit_of[self._units[~drawn_units]]] = False
 
-    def applied(self, release: Release) -> Release:
+    def apply(self, release: DrawResult) -> DrawResult:
         """Replaces the draw by earlier draws where these are known."""
         rows, steps = release.rows.copy(), release.steps.copy()
-        rows[self._units] = self._notes.recalled(self._law, self._keys, rows[self._units].tolist())
-        steps[self._words] = self._notes.recalled(
+        rows[self._units] = self._notes.lookup_rows(
+            self._law, self._keys, rows[self._units].tolist()
+        )
+        steps[self._words] = self._notes.lookup_rows(
             self._law, self._figures, steps[self._words].tolist()
         )
         return replace(release, rows=rows, steps=steps)
@@ -204,13 +235,16 @@ class Repeats:
 
         Draws that were replaced by that of an equal word are not stored.
         """
-        self._notes.consistent(self._law, self._keys, rows[self._units].tolist())
-        self._notes.consistent(self._law, self._figures, steps[self._words].tolist())
+        self._notes.reuse_rows(self._law, self._keys, rows[self._units].tolist())
+        self._notes.reuse_rows(self._law, self._figures, steps[self._words].tolist())
 
 
-def _law(parts: Parts) -> str:
+def _describe_law(parts: Parts) -> str:
     """Describes what a draw depends on except word, group and budget."""
     claim, table = parts.claim, parts.table
-    drawn = "seeded" if parts.randomness.seeded else "drawn"
-    drawn = LASTING + drawn if parts.words.lasting else drawn
-    return f"{drawn} {claim.mechanism} {sorted(claim.options.items())} {claim.table} {table.metric} {table.digest}"
+    kind = "seeded" if parts.randomness.is_seeded else "drawn"
+    kind = LASTING_PREFIX + kind if parts.words.lasting else kind
+    return (
+        f"{kind} {claim.mechanism} {sorted(claim.options.items())} {claim.table} {table.metric} "
+        f"{table.digest}"
+    )

@@ -1,6 +1,6 @@
 """Draw: the one random step, with each word's spending.
 
-In: the parts of a privatizer, a `Protection`, a `Plan`. Out: a `Release`.
+In: the parts of a privatizer, a `Protection`, a `Plan`. Out: a `DrawResult`.
 Not here: how a row is drawn (`mechanism`), and how rows become text again (`release`).
 """
 
@@ -13,18 +13,18 @@ import numpy as np
 from textveil.errors import BudgetError, MechanismError
 from textveil.guarantee import Claim
 from textveil.mechanism import PLACEHOLDER, Capped, Restricting, Role, WordRule, oov
-from textveil.pipeline.parts import Parts
+from textveil.pipeline.components import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import Grouped, Protection
 from textveil.randomness import Flags, Ids, Values
-from textveil.session import Spend, micro
+from textveil.session import Spend, convert_to_micros
 
-ROUNDING = 1e-12
+SPENDING_TOLERANCE = 1e-12
 """Relative rounding error of spending that does not count as overspending."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Release:
+class DrawResult:
     """Outcome of the draw.
 
     Attributes:
@@ -32,9 +32,10 @@ class Release:
         steps: int64 [N], amount that is added to a number that a rule raises, or to a figure.
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
-        within: float64 [N], epsilon of each word under the mechanism's restricted claim; infinite
+        restricted_epsilon: float64 [N], epsilon of each word under the mechanism's restricted
+            claim; infinite
             without one.
-        most: float64 [n], the largest local DP loss of every protected unit.
+        local_dp_cap: float64 [n], the largest local DP loss of every protected unit.
         capped: bool [n], whether that is less than its epsilon and the diameter imply.
     """
 
@@ -42,12 +43,12 @@ class Release:
     steps: Ids
     spent: Values
     parameter: Values
-    within: Values
-    most: Values
+    restricted_epsilon: Values
+    local_dp_cap: Values
     capped: Flags
 
 
-def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
+def draw(parts: Parts, protection: Protection, plan: Plan) -> DrawResult:
     """Draws rows for the protected words of a batch, and their spending.
 
     Raises:
@@ -55,49 +56,51 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> Release:
             BudgetError: neither a budget nor a parameter is set.
     """
     layout, mechanism, table = plan.block.layout, parts.mechanism, parts.table
-    budgets, parameter = parameters(parts, plan)
+    budgets, parameter = compute_parameters(parts, plan)
     # Names first: the mechanism may open as many streams as the longest text of the batch has
     # words.
-    names, lost = _draw_names(parts, protection, plan)
-    steps, lost_by_moving = _draw_steps(parts, protection, plan)
+    names, name_losses = _draw_names(parts, protection, plan)
+    steps, step_losses = _draw_steps(parts, protection, plan)
     rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
-    drawn, spent = _check_output(
+    mechanism_rows, spent = _check_output(
         rows, mechanism.spend(table, layout, parameter), len(budgets), len(table)
     )
-    within = np.full(len(budgets), np.inf)
+    restricted = np.full(len(budgets), np.inf)
     if parts.claim.restricted is not None:
-        within = _check_bounds(
-            cast(Restricting, mechanism).within(table, layout, parameter), len(budgets)
+        restricted = _check_bounds(
+            cast(Restricting, mechanism).compute_restricted_epsilon(table, layout, parameter),
+            len(budgets),
         )
-    spent = np.where(spent <= budgets * (1 + ROUNDING), np.minimum(spent, budgets), spent)
-    bound = most = parts.claim.ldp(spent)
+    spent = np.where(spent <= budgets * (1 + SPENDING_TOLERANCE), np.minimum(spent, budgets), spent)
+    bound = caps = parts.claim.compute_ldp(spent)
     if parts.claim.kind == "metric" and isinstance(mechanism, Capped):
-        most = np.minimum(
-            bound, _check_bounds(mechanism.most(table, layout, parameter), len(budgets))
+        caps = np.minimum(
+            bound,
+            _check_bounds(mechanism.compute_local_dp_cap(table, layout, parameter), len(budgets)),
         )
-    whole = np.full(len(layout.roles), PLACEHOLDER, np.int64)
-    whole[layout.positions] = drawn
-    if oov.draws(parts.words):
+    all_rows = np.full(len(layout.roles), PLACEHOLDER, np.int64)
+    all_rows[layout.positions] = mechanism_rows
+    if oov.has_random_rule(parts.words):
         rule = plan.rules[layout.unit_of]
-        apart = oov.draw(rule, layout.documents, len(table), rng=parts.randomness)
-        whole[rule == WordRule.UNIFORM] = apart[rule == WordRule.UNIFORM]
-        steps[layout.unit_of[rule == WordRule.ADD]] = apart[rule == WordRule.ADD]
+        rule_draws = oov.draw(rule, layout.documents, len(table), rng=parts.randomness)
+        all_rows[rule == WordRule.UNIFORM] = rule_draws[rule == WordRule.UNIFORM]
+        steps[layout.unit_of[rule == WordRule.ADD]] = rule_draws[rule == WordRule.ADD]
     total = _sum_per_word(plan, spent)
-    named = np.flatnonzero(protection.named)
-    whole[named], total[named] = names[named], lost[named]
-    total[protection.moved] = lost_by_moving[protection.moved]
-    return Release(
-        rows=whole,
+    name_places = np.flatnonzero(protection.named)
+    all_rows[name_places], total[name_places] = names[name_places], name_losses[name_places]
+    total[protection.moved] = step_losses[protection.moved]
+    return DrawResult(
+        rows=all_rows,
         steps=steps,
         spent=total,
         parameter=parameter,
-        within=_sum_per_word(plan, within),
-        most=most,
-        capped=most < bound * (1 - ROUNDING),
+        restricted_epsilon=_sum_per_word(plan, restricted),
+        local_dp_cap=caps,
+        capped=caps < bound * (1 - SPENDING_TOLERANCE),
     )
 
 
-def parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
+def compute_parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
     """Returns budget and mechanism parameter of each protected unit, float64 [n].
 
     Raises:
@@ -114,7 +117,7 @@ def parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
     return budgets, parameter
 
 
-def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> list[Spend]:
+def plan_spending(parts: Parts, protection: Protection, plan: Plan, replayed: Flags) -> list[Spend]:
     """Bounds the spending of a draw before it, for words, names, figures.
 
     Equal words that are replaced alike count once in each text. Words that pass because nothing was
@@ -124,10 +127,10 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> l
         parts: parts of the privatizer.
         protection: the groups of words.
         plan: decisions about them.
-        again: bool [N], words that are released as they were drawn before, and spend nothing.
+        replayed: bool [N], words that are released as they were drawn before, and spend nothing.
     """
-    new = ~again & plan.once
-    seed = "the draws follow from a seed" if parts.randomness.seeded else ""
+    new = ~replayed & plan.is_first
+    seed = "the draws follow from a seed" if parts.randomness.is_seeded else ""
     return [
         *_plan_words(parts, protection, plan, new, seed),
         *_plan_names(parts, protection, new, seed),
@@ -139,53 +142,57 @@ def _plan_words(
     parts: Parts, protection: Protection, plan: Plan, new: Flags, seed: str
 ) -> Iterator[Spend]:
     """Yields the spending of table words, and of labels if drawn."""
-    claim, table, layout = parts.claim, _name_account(parts), plan.block.layout
+    claim, table, layout = parts.claim, _find_account_table(parts), plan.block.layout
     ruled = (new & (plan.rules != WordRule.HOUSE)).any()
-    reasons = oov.reasons(parts.words) if ruled else []
-    why = [*reasons, claim.reason, seed]
+    reasons = oov.list_reasons(parts.words) if ruled else []
+    all_reasons = [*reasons, claim.reason, seed]
     if parts.drawn_groups:
         covered = int((~protection.public).sum())
-        cost = covered * labels_cost(parts, claim, covered)  # at least the sum over the texts
-        yield _spend("ldp", table, cost, cost, covered, why)
+        cost = covered * compute_label_cost(
+            parts, claim, covered
+        )  # at least the sum over the texts
+        yield _build_spend("ldp", table, cost, cost, covered, all_reasons)
         return
-    drawn = np.unique(layout.words)
-    drawn = drawn[new[drawn]]
-    if not reasons and not (len(drawn) and (claim.draws or claim.kind == "none")):
+    word_places = np.unique(layout.words)
+    word_places = word_places[new[word_places]]
+    if not reasons and not (len(word_places) and (claim.draws or claim.kind == "none")):
         return
-    bounds = parts.mechanism.spend(parts.table, layout, parameters(parts, plan)[1])
-    spent = np.bincount(layout.words, bounds, minlength=len(plan.roles))[drawn].astype(np.float64)
+    bounds = parts.mechanism.spend(parts.table, layout, compute_parameters(parts, plan)[1])
+    spent = np.bincount(layout.words, bounds, minlength=len(plan.roles))[word_places].astype(
+        np.float64
+    )
     if parts.words.unit == "wordpiece":
-        claim = claim.times(int(plan.counts.max(initial=1)))
-    epsilon, ldp = float(spent.sum()), float(claim.ldp(spent).sum())
-    yield _spend(claim.metric or "ldp", table, epsilon, ldp, len(drawn), why)
+        claim = claim.scale_pieces(int(plan.counts.max(initial=1)))
+    epsilon, ldp = float(spent.sum()), float(claim.compute_ldp(spent).sum())
+    yield _build_spend(claim.metric or "ldp", table, epsilon, ldp, len(word_places), all_reasons)
 
 
 def _plan_names(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
     if parts.names is not None and (names := int((protection.named & new).sum())):
         epsilon = names * parts.names.options.epsilon
-        yield _spend("ldp", "names", epsilon, epsilon, names, [seed])
+        yield _build_spend("ldp", "names", epsilon, epsilon, names, [seed])
 
 
 def _plan_figures(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
     places = np.flatnonzero(protection.moved & new).tolist()
     if parts.figures is not None and places:
-        moved = [parts.figures.bound(protection.kind(i)) for i in places]
-        reason = "" if np.isfinite(moved).all() else "dates and amounts have no largest distance"
-        yield _spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed])
+        bounds = [parts.figures.compute_local_dp(protection.get_group(i)) for i in places]
+        reason = "" if np.isfinite(bounds).all() else "dates and amounts have no largest distance"
+        yield _build_spend("ldp", "figures", sum(bounds), sum(bounds), len(bounds), [reason, seed])
 
 
-def _name_account(parts: Parts) -> str:
+def _find_account_table(parts: Parts) -> str:
     """Returns the table name of the account.
 
     For local DP, all levels of a nested book share one account, so that a limit holds.
     """
     table, book = parts.table, parts.table.root.book
-    if book is None or book.nested is None or parts.claim.kind != "ldp":
+    if book is None or book.nested_book is None or parts.claim.kind != "ldp":
         return table.name
-    return f"{table.origin.name} in levels of book {book.nested.digest[:8]}"
+    return f"{table.origin.name} in levels of book {book.nested_book.digest[:8]}"
 
 
-def _spend(
+def _build_spend(
     metric: str, table: str, epsilon: float, ldp: float, words: int, reasons: Sequence[str]
 ) -> Spend:
     infinite = next(
@@ -193,10 +200,16 @@ def _spend(
     )
     if infinite:
         return Spend(metric=metric, table=table, epsilon=0, ldp=0, words=words, infinite=infinite)
-    return Spend(metric=metric, table=table, epsilon=micro(epsilon), ldp=micro(ldp), words=words)
+    return Spend(
+        metric=metric,
+        table=table,
+        epsilon=convert_to_micros(epsilon),
+        ldp=convert_to_micros(ldp),
+        words=words,
+    )
 
 
-def labels_cost(parts: Parts, claim: Claim, words: int) -> float:
+def compute_label_cost(parts: Parts, claim: Claim, words: int) -> float:
     """Returns the local DP of a word where groups are drawn.
 
     It is the largest of a group, plus the word's label and all labels that it can change.
@@ -204,8 +217,8 @@ def labels_cost(parts: Parts, claim: Claim, words: int) -> float:
     assert isinstance(parts.budget, Grouped), "options are checked"
     assert parts.grouping is not None, "or no group would be drawn"
     label = parts.grouping.options.label_epsilon or 0.0
-    places = 1 if parts.grouping.context_free else max(1, words)
-    return float(claim.ldp(np.array(parts.budget.budgets)).max()) + places * label
+    places = 1 if parts.grouping.is_context_free else max(1, words)
+    return float(claim.compute_ldp(np.array(parts.budget.budgets)).max()) + places * label
 
 
 def _draw_names(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
@@ -238,7 +251,8 @@ def _check_output(rows: object, spent: object, n: int, words: int) -> tuple[Ids,
     """Returns a mechanism's output if it fits the number of positions."""
     if not (isinstance(rows, np.ndarray) and rows.shape == (n,) and rows.dtype.kind == "i"):
         raise MechanismError(
-            f"a mechanism must release an array of {n} rows, one per protected word; nothing was released"
+            f"a mechanism must release an array of {n} rows, one per protected word; nothing was "
+            "released"
         )
     if ((rows < PLACEHOLDER) | (rows >= words)).any():
         raise MechanismError("a mechanism must release rows of the table; nothing was released")

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from textveil.detect import Detections, Figure, PrivateValue, Span, read_figure
 from textveil.errors import BudgetError, InputError, VocabularyError
 from textveil.mechanism import Block, Layout, Role, WordRule, oov
-from textveil.pipeline.parts import Parts
-from textveil.pipeline.source import source
+from textveil.pipeline.components import Parts
+from textveil.pipeline.rng import derive_randomness
 from textveil.protect import (
     LITERAL,
     Protection,
+    build_ungrouped,
+    check_range,
+    draw_groups,
+    find_public_words,
     group_numbers,
-    in_range,
     join,
-    listed,
-    randomised,
-    ungrouped,
 )
 from textveil.randomness import Flags, Ids, Values
 from textveil.session import Snapshot, fold
@@ -62,14 +62,14 @@ class Plan:
     figures: Mapping[int, Figure] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def once(self) -> Flags:
+    def is_first(self) -> Flags:
         """Words that do not repeat an equal word, bool [N]."""
-        once: Flags = (self.classes < 0) | (self.classes == np.arange(len(self.classes)))
-        return once
+        first_flags: Flags = (self.classes < 0) | (self.classes == np.arange(len(self.classes)))
+        return first_flags
 
 
 def detect(
-    parts: Parts, tokens: Tokens, queries: Sequence[str] | None, *, once: bool = False
+    parts: Parts, tokens: Tokens, queries: Sequence[str] | None, *, deduplicate: bool = False
 ) -> Detections | None:
     """Detects sensitive parts in texts; None where nothing makes groups.
 
@@ -77,16 +77,17 @@ def detect(
         parts: parts of the privatizer.
         tokens: the words of a batch.
         queries: the purpose of each text; None where the options set it or nothing needs it.
-        once: True to search equal texts once, so that `Detections.whole` has those of the batch;
+        deduplicate: True to search equal texts once, so that `Detections.whole` has those of the
+            batch;
             not in a session, where a text's values may have been found in earlier texts.
 
     Raises:
         InputError: queries are given and nothing needs them, or the other way.
         DetectorError: a detector failed.
     """
-    if parts.grouping is not None and once and queries is None:
-        distinct, which = tokens.distinct()
-        return replace(parts.grouping.detect(distinct, None), repeats=which)
+    if parts.grouping is not None and deduplicate and queries is None:
+        distinct, text_indices = tokens.remove_repeats()
+        return replace(parts.grouping.detect(distinct, None), repeats=text_indices)
     if parts.grouping is not None:
         return parts.grouping.detect(tokens, queries)
     if queries is not None:
@@ -97,8 +98,8 @@ def detect(
 def protect(
     parts: Parts,
     tokens: Tokens,
-    found: Detections | None,
-    known: Snapshot | None,
+    detections: Detections | None,
+    snapshot: Snapshot | None,
     *,
     first: int = 0,
 ) -> tuple[Tokens, Protection, Values | None, tuple[tuple[PrivateValue, ...], ...]]:
@@ -107,8 +108,8 @@ def protect(
     Args:
         parts: parts of the privatizer.
         tokens: the words of a batch.
-        found: detections in their texts.
-        known: the session's snapshot; None without one.
+        detections: detections in their texts.
+        snapshot: the session's snapshot; None without one.
         first: the number of the first text in its run.
 
     Returns:
@@ -118,39 +119,42 @@ def protect(
     Raises:
         BudgetError: a budget does not give one epsilon per word.
     """
-    if parts.grouping is None or found is None:
-        protection = ungrouped(listed(tokens.words, parts.words))
+    if parts.grouping is None or detections is None:
+        protection = build_ungrouped(find_public_words(tokens.words, parts.words))
         return tokens, protection, _assign_epsilon(parts, protection), ()
-    if known is None:
-        found = parts.grouping.propagate(found, None)
+    if snapshot is None:
+        detections = parts.grouping.propagate(detections, None)
     else:
         literals = [
             Span(b, start, end, LITERAL, 1.0, "session")
             for b, text in enumerate(tokens.texts)
-            for start, end in known.literals(text)
+            for start, end in snapshot.find_literals(text)
         ]
-        found = parts.grouping.propagate(
-            found, known.sought_in(found.tokens.texts, found.spans), literals
+        detections = parts.grouping.propagate(
+            detections, snapshot.build_matcher(detections.tokens.texts, detections.spans), literals
         )
-    found = found.whole()
-    tokens, public = found.tokens, listed(found.tokens.words, parts.words)
-    protection = parts.grouping.assign(found, public)
+    detections = detections.expand()
+    tokens, public = detections.tokens, find_public_words(detections.tokens.words, parts.words)
+    protection = parts.grouping.assign(detections, public)
     if parts.drawn_groups:
         assert parts.grouping.options.label_epsilon is not None, "options are checked"
-        rng = source(parts, tokens, protection, None, first=first, step="labels")
-        protection = randomised(
+        rng = derive_randomness(parts, tokens, protection, None, first=first, step="labels")
+        protection = draw_groups(
             protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng
         )
-    return *join(tokens, protection, _assign_epsilon(parts, protection), public), found.new_values
+    return *join(
+        tokens, protection, _assign_epsilon(parts, protection), public
+    ), detections.new_values
 
 
 def _assign_epsilon(parts: Parts, protection: Protection) -> Values | None:
     if parts.budget is None:
         return None
-    epsilon = in_range(np.asarray(parts.budget.assign(protection), np.float64), "epsilon")
+    epsilon = check_range(np.asarray(parts.budget.assign(protection), np.float64), "epsilon")
     if epsilon.shape != protection.public.shape:
         raise BudgetError(
-            f"a budget must give one epsilon per word: {len(protection.public)}, got shape {epsilon.shape}"
+            f"a budget must give one epsilon per word: {len(protection.public)}, got shape "
+            f"{epsilon.shape}"
         )
     return epsilon
 
@@ -162,7 +166,7 @@ def make_plan(
     epsilon: Values | None,
     *,
     memo: dict[object, object] | None,
-    whole: bool,
+    look_up_all: bool,
 ) -> Plan:
     """Decides rows, roles and classes of a batch's words before the draw.
 
@@ -172,31 +176,34 @@ def make_plan(
         protection: their groups.
         epsilon: their budgets [N]; None where the mechanism's parameter sets them.
         memo: cache of results that do not depend on the budget; secret.
-        whole: True to look up rows also for words whose row the mechanism does not use.
+        look_up_all: True to look up rows also for words whose row the mechanism does not use.
 
     Raises:
         VocabularyError: a word is outside the table, and `words.oov` is `error`.
     """
-    apart = protection.hidden | protection.named | protection.moved
-    idle = protection.hidden | protection.moved  # words whose row is not used
+    is_replaced = protection.hidden | protection.named | protection.moved
+    is_idle = protection.hidden | protection.moved  # words whose row is not used
     if epsilon is not None:
-        idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
-    rows, counts, known = _look_up_rows(
-        parts, tokens.words, np.zeros_like(idle) if whole or not parts.claim.alone else idle
+        is_idle = is_idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
+    rows, counts, is_known = _lookup_rows(
+        parts,
+        tokens.words,
+        np.zeros_like(is_idle) if look_up_all or not parts.claim.alone else is_idle,
     )
-    unknown = ~known & ~protection.public & ~apart
-    rules = oov.rules(tokens.words, unknown, parts.words)
-    left = unknown & (rules == WordRule.HOUSE)
-    if parts.words.oov == "error" and left.any():
+    unknown = ~is_known & ~protection.public & ~is_replaced
+    rules = oov.assign_rules(tokens.words, unknown, parts.words)
+    unruled = unknown & (rules == WordRule.HOUSE)
+    if parts.words.oov == "error" and unruled.any():
         raise VocabularyError(
-            f"{int(left.sum())} of {len(tokens.words)} words are outside the table {parts.table.name}; "
+            f"{int(unruled.sum())} of {len(tokens.words)} words are outside the table "
+            f"{parts.table.name}; "
             "words.oov=surrogate, placeholder or keep says what to do with them"
         )
     roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
     if parts.words.oov in ("keep", "placeholder"):
-        roles[left] = Role.PASS if parts.words.oov == "keep" else Role.HOLE
+        roles[unruled] = Role.PASS if parts.words.oov == "keep" else Role.HOLE
     roles[rules != WordRule.HOUSE] = Role.HOLE  # the mechanism does not see them
-    roles[apart] = Role.HOLE
+    roles[is_replaced] = Role.HOLE
     if epsilon is not None:
         protected = roles == Role.PROTECT
         roles[protected & (epsilon == 0)] = Role.HOLE
@@ -209,16 +216,16 @@ def make_plan(
         documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
         unit_of=unit_of,
         verbatim=tuple(_select_passing(parts, tokens.words, roles)[unit_of]),
-        spaced=_apart(tokens, roles)[unit_of],
+        spaced=_find_spaced(tokens, roles)[unit_of],
     )
     return Plan(
-        block=Block(layout=layout, rows=parts.table.coded(rows, group), memo=memo),
+        block=Block(layout=layout, rows=parts.table.map_rows(rows, group), memo=memo),
         originals=rows,
         roles=roles,
         counts=counts,
         unknown=unknown,
         rules=rules,
-        classes=_number_classes(parts, tokens, protection, roles, epsilon, figures),
+        classes=_assign_classes(parts, tokens, protection, roles, epsilon, figures),
         epsilon=epsilon,
         figures=figures,
     )
@@ -227,11 +234,11 @@ def make_plan(
 def _parse_figures(tokens: Tokens, protection: Protection) -> dict[int, Figure]:
     """Parses the figures that are moved, by word."""
     places = np.flatnonzero(protection.moved).tolist()
-    read = [(i, read_figure(protection.kind(i), tokens.words[i])) for i in places]
-    return {i: figure for i, figure in read if figure is not None}
+    parsed = [(i, read_figure(protection.get_group(i), tokens.words[i])) for i in places]
+    return {i: figure for i, figure in parsed if figure is not None}
 
 
-def _number_classes(
+def _assign_classes(
     parts: Parts,
     tokens: Tokens,
     protection: Protection,
@@ -246,17 +253,17 @@ def _number_classes(
     classes = np.full(len(roles), -1, np.int64)
     if not parts.words.consistent:
         return classes
-    seen: dict[tuple[int, str, str], int] = {}
+    firsts: dict[tuple[int, str, str], int] = {}
     owner = tokens.owners.tolist()
     for i in np.flatnonzero((roles == Role.PROTECT) | protection.named | protection.moved).tolist():
         word = figures[i].key if i in figures else fold(tokens.words[i])
-        classes[i] = seen.setdefault((owner[i], word, drawn_as(i, protection, epsilon)), i)
+        classes[i] = firsts.setdefault((owner[i], word, get_draw_key(i, protection, epsilon)), i)
     return classes
 
 
-def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
+def get_draw_key(word: int, protection: Protection, epsilon: Values | None) -> str:
     """Returns a word's group and budget, by which equal words share draws."""
-    kind = protection.kind(word)
+    kind = protection.get_group(word)
     if epsilon is None or protection.named[word] or protection.moved[word]:
         return kind
     return f"{kind} {epsilon[word]!r}"
@@ -268,12 +275,12 @@ def _select_passing(
     """Returns passing words as released, "" for all others, [N]."""
     lowered = parts.words.casing == "lower"
     passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
-    shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
+    texts = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
     # one extra, so that an empty list is an array of strings, too
-    return np.array([*shown, ""], object)[:-1]
+    return np.array([*texts, ""], object)[:-1]
 
 
-def _look_up_rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
+def _lookup_rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
     """Looks up the rows of all units.
 
     A word outside the table that is idle everywhere is not given a surrogate; its row is 0.
@@ -284,24 +291,30 @@ def _look_up_rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids,
     """
     distinct = list(dict.fromkeys(words))
     number = {word: i for i, word in enumerate(distinct)}
-    which = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+    indices = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
     if parts.pieces is None:
         origin = parts.table.origin
         rows = origin.find(distinct)
-        known = rows >= 0
-        missing = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
+        is_known = rows >= 0
+        missing = ~is_known & (np.bincount(indices, ~idle, minlength=len(distinct)) > 0)
         rows[missing], _ = origin.lookup([distinct[i] for i in np.flatnonzero(missing).tolist()])
-        return np.maximum(rows, 0)[which], np.ones(len(words), np.int64), known[which]
-    cut, known = parts.pieces.cut(distinct)
-    rows = np.concatenate([cut[i] for i in which]) if len(which) else np.empty(0, np.int64)
-    return rows, np.fromiter(map(len, cut), np.int64, len(cut))[which], known[which]
+        return np.maximum(rows, 0)[indices], np.ones(len(words), np.int64), is_known[indices]
+    piece_rows, is_known = parts.pieces.split(distinct)
+    rows = (
+        np.concatenate([piece_rows[i] for i in indices]) if len(indices) else np.empty(0, np.int64)
+    )
+    return (
+        rows,
+        np.fromiter(map(len, piece_rows), np.int64, len(piece_rows))[indices],
+        is_known[indices],
+    )
 
 
-def _apart(tokens: Tokens, roles: NDArray[np.int8]) -> Flags:
+def _find_spaced(tokens: Tokens, roles: NDArray[np.int8]) -> Flags:
     """Says before which words the release has whitespace, bool [N].
 
     Between two replaced words it always has.
     """
-    spaced = tokens.spaced
+    spaced = tokens.space_flags
     spaced[1:] |= (roles[1:] != Role.PASS) & (roles[:-1] != Role.PASS)
     return spaced

@@ -26,35 +26,41 @@ from textveil.config import (
     ProtectOptions,
     Rerank,
     WordsOptions,
-    keywords,
+    convert_keywords,
     resolve,
 )
 from textveil.detect import Detections, PrivateValue
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
 from textveil.guarantee import Guarantee, Loss
 from textveil.mechanism import PLACEHOLDER, Mechanism
-from textveil.pipeline.consistent import Repeats, alike, drawn_before, moved_alike, recall
-from textveil.pipeline.draw import Release, draw, planned
-from textveil.pipeline.found import said, with_budget
-from textveil.pipeline.papers import warn_of_budget
-from textveil.pipeline.parts import Parts, build
+from textveil.pipeline.budget_search import describe_search, resolve_budget
+from textveil.pipeline.components import Parts, build_parts
+from textveil.pipeline.consistent import (
+    Replay,
+    find_drawn_before,
+    load_lasting_draws,
+    replace_equal_rows,
+    replace_equal_steps,
+)
+from textveil.pipeline.draw import DrawResult, draw, plan_spending
+from textveil.pipeline.paper_warnings import warn_of_budget
 from textveil.pipeline.plan import Plan, detect, make_plan, protect
 from textveil.pipeline.release import spell
 from textveil.pipeline.rerank import rerank
-from textveil.pipeline.results import Private, Rehearsal, Result
+from textveil.pipeline.results import EvaluationRun, Private, Result
+from textveil.pipeline.rng import derive_randomness
 from textveil.pipeline.rules import Setup
-from textveil.pipeline.source import source
-from textveil.pipeline.statement import note_losses, state
-from textveil.protect import Budget, Finding, Grouped, Protection, findings
+from textveil.pipeline.statement import build_guarantee, note_losses
+from textveil.protect import Budget, Finding, Grouped, Protection, list_findings
 from textveil.randomness import Flags, Ids
-from textveil.session import Notes, Session, SessionDelta, Snapshot
+from textveil.session import Changes, Session, SessionDelta, Snapshot
 from textveil.table import EmbeddingTable, load_table
 from textveil.text import Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
 
-Made = TypeVar("Made")
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -110,30 +116,32 @@ class Privatizer(Parts):
             options=options,
             epsilon=epsilon,
             table=table,
-            words=_section("words", WordsOptions, words),
+            words=_build_section("words", WordsOptions, words),
             budget=budget,
-            rerank=_section("rerank", Rerank, rerank),
-            protect=_section("protect", ProtectOptions, protect),
-            groups=_section("groups", GroupOptions, groups),
-            names=_section("names", NameOptions, names),
-            figures=_section("figures", FigureOptions, figures),
+            rerank=_build_section("rerank", Rerank, rerank),
+            protect=_build_section("protect", ProtectOptions, protect),
+            groups=_build_section("groups", GroupOptions, groups),
+            names=_build_section("names", NameOptions, names),
+            figures=_build_section("figures", FigureOptions, figures),
             seed=seed,
         )
-        super().__init__(**vars(build(setup)))
+        super().__init__(**vars(build_parts(setup)))
 
     @classmethod
     def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
         """Builds a privatizer from resolved options; `table` replaces the configured one.
 
-        Where they have a risk instead of a budget, the budget is found first (`with_budget`). Warns
+        Where they have a risk instead of a budget, the budget is found first (`resolve_budget`).
+
+        Warns:
         when a paper's parameters are used on a table that the paper did not have.
         """
-        config = with_budget(config, table=table)
-        chosen = config.table
+        config = resolve_budget(config, table=table)
+        table_options = config.table
         privatizer = cls(
             config.mechanism.name,
             epsilon=config.epsilon,
-            table=table or load_table(**asdict(chosen)),
+            table=table or load_table(**asdict(table_options)),
             words=config.words,
             rerank=config.rerank,
             protect=config.protect,
@@ -144,7 +152,7 @@ class Privatizer(Parts):
             **config.mechanism.options,
         )
         warn_of_budget(privatizer, config, stacklevel=2)
-        if sentence := said(config):
+        if sentence := describe_search(config):
             return privatizer.with_parts(claim=replace(privatizer.claim, found=sentence))
         return privatizer
 
@@ -161,7 +169,9 @@ class Privatizer(Parts):
         """
         if isinstance(table, str):
             overrides["table"], table = table, None
-        return cls.from_config(resolve(profile=name, overrides=keywords(**overrides)), table=table)
+        return cls.from_config(
+            resolve(profile=name, overrides=convert_keywords(**overrides)), table=table
+        )
 
     # ---- the sentence ----------------------------------------------------------------------------
 
@@ -181,7 +191,9 @@ class Privatizer(Parts):
                 `error`.
             DetectorError: a detector failed.
         """
-        return self._batch([text], session, first=0, queries=None if query is None else [query])[0]
+        return self._release_batch(
+            [text], session, first=0, queries=None if query is None else [query]
+        )[0]
 
     async def aprivatize(
         self, text: str, session: Session | None = None, *, query: str | None = None
@@ -218,32 +230,32 @@ class Privatizer(Parts):
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError("privatize_many takes several texts; for one text use privatize")
         if first is not None:
-            part = self.with_parts(randomness=self.randomness.part(first))
-            yield from part._stream(texts, session, first, queries)
+            part = self.with_parts(randomness=self.randomness.derive_part(first))
+            yield from part._yield_results(texts, session, first, queries)
         else:
-            yield from self._stream(texts, session, 0, queries)
+            yield from self._yield_results(texts, session, 0, queries)
 
-    def _stream(
+    def _yield_results(
         self,
         texts: Iterable[str],
         session: Session | None,
-        done: int,
+        first: int,
         queries: Iterable[str] | None,
     ) -> Iterator[Result]:
-        remembering = self.remembering()
-        for batch in _batches(texts, repeat(None) if queries is None else queries):
-            yield from remembering._queried(batch, session, done)
-            done += len(batch)
+        privatizer = self.remembering()
+        for batch in _split_batches(texts, repeat(None) if queries is None else queries):
+            yield from privatizer._release_with_queries(batch, session, first)
+            first += len(batch)
 
-    def _queried(
+    def _release_with_queries(
         self, batch: Sequence[tuple[str, str | None]], session: Session | None, first: int
     ) -> list[Result]:
         queries = [query for _, query in batch if query is not None]
-        return self._batch(
+        return self._release_batch(
             [text for text, _ in batch], session, first=first, queries=queries or None
         )
 
-    def _batch(
+    def _release_batch(
         self,
         texts: Sequence[str],
         session: Session | None,
@@ -254,7 +266,9 @@ class Privatizer(Parts):
         if session is not None and not isinstance(session, Session):
             raise ConfigError(f"session must be a Session, got {type(session).__name__}")
         return list(
-            self._guarded(self._sentence, texts, session, first, None, queries, False).results
+            self._call_safely(
+                self._release_texts, texts, session, first, None, queries, False
+            ).results
         )
 
     def found_in(self, texts: Iterable[str]) -> Iterator[list[Finding]]:
@@ -263,14 +277,14 @@ class Privatizer(Parts):
         Raises:
             InputError: a text is not a string of valid Unicode. DetectorError: a detector failed.
         """
-        for batch in _batches(texts, repeat(None)):
-            yield from self._guarded(self._found, [text for text, _ in batch])
+        for batch in _split_batches(texts, repeat(None)):
+            yield from self._call_safely(self._find_batch, [text for text, _ in batch])
 
-    def _found(self, texts: Sequence[str]) -> list[list[Finding]]:
+    def _find_batch(self, texts: Sequence[str]) -> list[list[Finding]]:
         detections = detect(self, tokenize(texts), None)
         if detections is None or self.grouping is None:
             return [[] for _ in texts]
-        return findings(self.grouping, self.grouping.propagate(detections, None))
+        return list_findings(self.grouping, self.grouping.propagate(detections, None))
 
     def private_in(self, text: str) -> tuple[PrivateValue, ...]:
         """Returns the private values of a text that is not released.
@@ -296,7 +310,7 @@ class Privatizer(Parts):
         *,
         memo: dict[object, object] | None = None,
         queries: Sequence[str] | None = None,
-    ) -> Rehearsal:
+    ) -> EvaluationRun:
         """Privatizes a batch and keeps its secrets for attacks and measures.
 
         Nothing of the result may leave the process.
@@ -312,100 +326,106 @@ class Privatizer(Parts):
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is
                 `error`.
         """
-        return self._guarded(self._sentence, texts, session, 0, memo, queries, True)
+        return self._call_safely(self._release_texts, texts, session, 0, memo, queries, True)
 
-    def _guarded(self, step: Callable[..., Made], *given: Any) -> Made:
+    def _call_safely(self, step: Callable[..., Outcome], *arguments: Any) -> Outcome:
         try:
-            return step(*given)
+            return step(*arguments)
         except TextveilError:
             raise
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
+            frame = traceback.extract_tb(error.__traceback__)[-1]
             failure = (
                 f"{self.claim.mechanism} failed with {type(error).__name__} "
-                f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
+                f"({Path(frame.filename).name}, line {frame.lineno}); nothing was released"
             )
         # raised out here, because the error's message and chain may hold words
         raise MechanismError(failure)
 
-    def _sentence(
+    def _release_texts(
         self,
         texts: Sequence[str],
         session: Session | None,
         first: int,
         memo: dict[object, object] | None,
         queries: Sequence[str] | None,
-        whole: bool,
-    ) -> Rehearsal:
+        look_up_all: bool,
+    ) -> EvaluationRun:
         start = time.perf_counter()
         if self.words.lasting:
             (session or Session()).lasting([])  # raises where the session does not last
         tokens = tokenize(texts, first=first)
         if (book := self.table.root.book) is not None:
             book.refuse(texts)
-        detections = detect(self, tokens, queries, once=session is None)
-        release = partial(self._release, start, first, tokens, detections, memo, whole, session)
+        detections = detect(self, tokens, queries, deduplicate=session is None)
+        release = partial(
+            self._release_once, start, first, tokens, detections, memo, look_up_all, session
+        )
         return release(None)[0] if session is None else session.transaction(release)
 
-    def _release(
+    def _release_once(
         self,
         start: float,
         first: int,
         tokens: Tokens,
-        found: Detections | None,
+        detections: Detections | None,
         memo: dict[object, object] | None,
-        whole: bool,
+        look_up_all: bool,
         session: Session | None,
-        known: Snapshot | None,
-    ) -> tuple[Rehearsal, SessionDelta]:
+        snapshot: Snapshot | None,
+    ) -> tuple[EvaluationRun, SessionDelta]:
         """Releases texts once; returns the results and the session's delta."""
-        tokens, protection, epsilon, new_values = protect(self, tokens, found, known, first=first)
-        plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
-        notes = None if known is None else Notes(known)
-        again, here, repeats = self._known(tokens, protection, plan, notes, session)
+        tokens, protection, epsilon, new_values = protect(
+            self, tokens, detections, snapshot, first=first
+        )
+        plan = make_plan(self, tokens, protection, epsilon, memo=memo, look_up_all=look_up_all)
+        notes = None if snapshot is None else Changes(snapshot)
+        replayed, replayed_here, replay = self._find_replayed(
+            tokens, protection, plan, notes, session
+        )
         if session is not None and session.counts_spending:
-            session.reserve(planned(self, protection, plan, again))
-        rng = source(self, tokens, protection, epsilon, first=first, step="words")
+            session.reserve(plan_spending(self, protection, plan, replayed))
+        rng = derive_randomness(self, tokens, protection, epsilon, first=first, step="words")
         release = self.with_parts(randomness=rng)._draw(protection, plan)
-        if repeats is not None:
-            release = repeats.applied(release)
-        shown = release.rows
+        if replay is not None:
+            release = replay.apply(release)
+        shown_rows = release.rows
         if self.rerank.m > 1:
             as_drawn = spell(
                 self,
                 tokens,
                 protection,
                 plan,
-                shown,
+                shown_rows,
                 words=self.table.words,
                 steps=release.steps,
                 notes=None,
-                done=first,
+                first=first,
             )[0]
-            shown = self._reranked(as_drawn, protection, shown)
-        return self._finish(
+            shown_rows = self._rerank_rows(as_drawn, protection, shown_rows)
+        return self._build_results(
             start,
             tokens,
             protection,
             plan,
             release,
-            shown,
+            shown_rows,
             notes,
             new_values,
-            again,
-            here,
-            repeats,
+            replayed,
+            replayed_here,
+            replay,
             first,
         )
 
-    def _known(
+    def _find_replayed(
         self,
         tokens: Tokens,
         protection: Protection,
         plan: Plan,
-        notes: Notes | None,
+        notes: Changes | None,
         session: Session | None,
-    ) -> tuple[Flags, Flags, Repeats | None]:
+    ) -> tuple[Flags, Flags, Replay | None]:
         """Finds words that are released as they were drawn before.
 
         Returns:
@@ -415,32 +435,32 @@ class Privatizer(Parts):
         if notes is None or session is None:
             nothing = np.zeros(len(tokens.words), np.bool_)
             return nothing, nothing, None
-        again = here = drawn_before(self, tokens, protection, plan, notes)
+        replayed = replayed_here = find_drawn_before(self, tokens, protection, plan, notes)
         if self.words.lasting:
-            recall(self, tokens, protection, plan, notes, session)
-            again = drawn_before(self, tokens, protection, plan, notes)
+            load_lasting_draws(self, tokens, protection, plan, notes, session)
+            replayed = find_drawn_before(self, tokens, protection, plan, notes)
         if not session.repeats:
-            return again, here, None
-        repeats = Repeats(self, tokens, protection, plan, notes, session.repeats)
-        return again | (repeats.words & (not self.drawn_groups)), here, repeats
+            return replayed, replayed_here, None
+        replay = Replay(self, tokens, protection, plan, notes, session.repeats)
+        return replayed | (replay.replayed & (not self.drawn_groups)), replayed_here, replay
 
-    def _draw(self, protection: Protection, plan: Plan) -> Release:
+    def _draw(self, protection: Protection, plan: Plan) -> DrawResult:
         """Draws the release: the one random step."""
         return draw(self, protection, plan)
 
-    def _reranked(self, releases: Sequence[Released], protection: Protection, rows: Ids) -> Ids:
+    def _rerank_rows(self, releases: Sequence[Released], protection: Protection, rows: Ids) -> Ids:
         """Re-ranks drawn rows from the releases alone, so it costs nothing.
 
         They become rows of the table's origin: a code is shown as any of its words.
         """
-        shown = rows.copy()
-        drawn = rows != PLACEHOLDER
-        free = drawn.copy()
+        shown_rows = rows.copy()
+        is_drawn = rows != PLACEHOLDER
+        free = is_drawn.copy()
         free[protection.named] = False  # re-ranking would replace names by ordinary words
-        shown[free] = self.table.originals(rows[free])
-        shown[drawn] = rerank(self.rerank, self.table, releases, shown[drawn])
-        shown[protection.named] = rows[protection.named]
-        return shown
+        shown_rows[free] = self.table.map_to_origin(rows[free])
+        shown_rows[is_drawn] = rerank(self.rerank, self.table, releases, shown_rows[is_drawn])
+        shown_rows[protection.named] = rows[protection.named]
+        return shown_rows
 
     def unmeasured_in(self, texts: Sequence[str]) -> Sequence[tuple[str, ...]]:
         """Names each text's scripts and languages without measured detection.
@@ -451,30 +471,32 @@ class Privatizer(Parts):
             isinstance(self.budget, Grouped) and math.isinf(self.budget.budgets[-1])
         ):
             return [()] * len(texts)
-        return self.grouping.detection.unmeasured(texts)
+        return self.grouping.detection.list_unmeasured(texts)
 
-    def _finish(
+    def _build_results(
         self,
         start: float,
         tokens: Tokens,
         protection: Protection,
         plan: Plan,
-        release: Release,
-        shown: Ids,
-        notes: Notes | None,
-        news: Sequence[Sequence[PrivateValue]],
-        again: Flags,
-        here: Flags,
-        repeats: Repeats | None,
+        release: DrawResult,
+        shown_rows: Ids,
+        notes: Changes | None,
+        new_values: Sequence[Sequence[PrivateValue]],
+        replayed: Flags,
+        replayed_here: Flags,
+        replay: Replay | None,
         first: int,
-    ) -> tuple[Rehearsal, SessionDelta]:
+    ) -> tuple[EvaluationRun, SessionDelta]:
         """Spells the draw as results with statements; returns the session's delta."""
-        drawn = release.rows
+        drawn_rows = release.rows
         if self.words.consistent:  # re-ranking is excluded then
-            drawn = shown = alike(self, tokens, protection, plan, drawn, notes)
-        steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
-        if repeats is not None:
-            repeats.keep(drawn, steps)
+            drawn_rows = shown_rows = replace_equal_rows(
+                self, tokens, protection, plan, drawn_rows, notes
+            )
+        steps = replace_equal_steps(self, tokens, protection, plan, release.steps, notes)
+        if replay is not None:
+            replay.keep(drawn_rows, steps)
         reranked, table = self.rerank.m > 1, self.table
         words = table.origin.words if reranked else table.words
         releases, earlier = spell(
@@ -482,31 +504,37 @@ class Privatizer(Parts):
             tokens,
             protection,
             plan,
-            shown,
+            shown_rows,
             words=words,
             steps=steps,
             notes=notes,
-            news=news,
-            done=first,
+            new_values=new_values,
+            first=first,
         )
         positions = plan.block.layout.positions
-        foreign = self.unmeasured_in(tokens.texts)
-        same = self.words.consistent or repeats is not None
+        unmeasured = self.unmeasured_in(tokens.texts)
+        is_consistent = self.words.consistent or replay is not None
 
-        def stated(span: slice, released: Released) -> tuple[Released, Guarantee]:
+        def build_statement(span: slice, released: Released) -> tuple[Released, Guarantee]:
             """Returns a text with its statement and the session's losses so far."""
-            lost: tuple[Loss, ...] = ()
+            losses: tuple[Loss, ...] = ()
             if notes is not None:
-                lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
-            if any(loss.alike for loss in lost):
-                released = released.showing_equality()
-            return released, state(self, released, span, protection, plan, release, again, lost)
+                losses = note_losses(
+                    self, span, protection, plan, release, replayed_here, notes, alike=is_consistent
+                )
+            if any(loss.alike for loss in losses):
+                released = released.mark_equality()
+            return released, build_guarantee(
+                self, released, span, protection, plan, release, replayed, losses
+            )
 
-        statements = [stated(*each) for each in zip(tokens.spans, releases, strict=True)]
+        statements = [
+            build_statement(*fields) for fields in zip(tokens.spans, releases, strict=True)
+        ]
         # finer digits would reveal something about the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
-        each = zip(tokens.texts, tokens.spans, statements, earlier, foreign, strict=True)
-        rehearsal = Rehearsal(
+        fields = zip(tokens.texts, tokens.spans, statements, earlier, unmeasured, strict=True)
+        evaluation_run = EvaluationRun(
             results=tuple(
                 Result(
                     released=released,
@@ -516,17 +544,19 @@ class Privatizer(Parts):
                     sent_earlier=passed,
                     unmeasured=names,
                 )
-                for text, span, (released, guarantee), passed, names in each
+                for text, span, (released, guarantee), passed, names in fields
             ),
             words=tuple(tokens.words),
             protection=protection,
             plan=plan,
-            drawn=drawn[positions],
-            shown=shown[positions] if reranked else table.originals(shown[positions]),
+            drawn_rows=drawn_rows[positions],
+            shown_rows=shown_rows[positions]
+            if reranked
+            else table.map_to_origin(shown_rows[positions]),
             parameter=release.parameter,
-            named=drawn[protection.named.nonzero()[0]],
+            name_rows=drawn_rows[protection.named.nonzero()[0]],
         )
-        return rehearsal, SessionDelta(since=0) if notes is None else notes.delta()
+        return evaluation_run, SessionDelta(since=0) if notes is None else notes.build_delta()
 
     def __repr__(self) -> str:
         """Shows mechanism and table, no words."""
@@ -536,7 +566,7 @@ class Privatizer(Parts):
         return f"{type(self).__name__}({self.claim.mechanism!r}, table={self.table.name!r})"
 
 
-def _batches(
+def _split_batches(
     texts: Iterable[str], queries: Iterable[str | None]
 ) -> Iterator[list[tuple[str, str | None]]]:
     """Groups texts with their queries into batches."""
@@ -552,14 +582,15 @@ def _batches(
         yield batch
 
 
-def _section(name: str, section: Any, given: Any) -> Any:
+def _build_section(name: str, section: Any, options: Any) -> Any:
     """Returns the options of a section, from a mapping or by default."""
-    if given is None:
+    if options is None:
         return section()
-    if isinstance(given, Mapping):
-        return section(**given)
-    if not isinstance(given, section):
+    if isinstance(options, Mapping):
+        return section(**options)
+    if not isinstance(options, section):
         raise ConfigError(
-            f"{name} must be {section.__name__} or a mapping of its fields, got {type(given).__name__}"
+            f"{name} must be {section.__name__} or a mapping of its fields, got "
+            f"{type(options).__name__}"
         )
-    return given
+    return options

@@ -82,7 +82,7 @@ class Protector:
             InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
             ConfigError: there is no such source.
         """
-        return self._of(source).privatize(text, session)
+        return self._get_privatizer(source).privatize(text, session)
 
     async def aprotect(
         self, text: str, session: Session | None = None, *, source: Source = "user"
@@ -91,7 +91,7 @@ class Protector:
 
         See `Privatizer.aprivatize` for what cancelling means.
         """
-        return await self._of(source).aprivatize(text, session)
+        return await self._get_privatizer(source).aprivatize(text, session)
 
     def protect_many(
         self, texts: Iterable[str], session: Session | None = None, *, source: Source = "user"
@@ -106,7 +106,7 @@ class Protector:
         Raises:
             InputError: it is one text. Then, as the texts come, the errors of `protect`.
         """
-        privatizer = self._of(source)
+        privatizer = self._get_privatizer(source)
         return privatizer.privatize_many(_require_texts(texts, "protect"), session)
 
     def find(self, text: str) -> list[Finding]:
@@ -133,7 +133,7 @@ class Protector:
         """Names the scripts and languages of a text without measured detection."""
         return tuple(self.privatizer.unmeasured_in([text])[0])
 
-    def _of(self, source: Source) -> Privatizer:
+    def _get_privatizer(self, source: Source) -> Privatizer:
         if source not in get_args(Source):
             raise ConfigError(f"source must be one of {', '.join(get_args(Source))}")
         return self.privatizer.with_parts(source=source)
@@ -159,7 +159,9 @@ def _require_hiding(privatizer: Privatizer) -> Privatizer:
         if grouping.hidden is None or none_left:
             return privatizer
     raise ConfigError(
-        "a Protector must find something and hide all of it, and with these options it does not: set "
-        "protect.detectors or protect.always, and protect.placeholders=all or groups.budgets whose first two "
+        "a Protector must find something and hide all of it, and with these options it does not: "
+        "set "
+        "protect.detectors or protect.always, and protect.placeholders=all or groups.budgets "
+        "whose first two "
         "numbers are 0; with other budgets use Privatizer"
     )

@@ -16,17 +16,17 @@ from operator import itemgetter
 
 import numpy as np
 
-from textveil.detect import DATES, PrivateValue, ranges_without_entities
+from textveil.detect import DATES, PrivateValue, find_opaque_ranges
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
-from textveil.pipeline.parts import Parts
+from textveil.pipeline.components import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import Protection
 from textveil.randomness import Flags, Ids
-from textveil.session import Notes, Original, Replaced, Snapshot, Source
-from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
+from textveil.session import Changes, Original, Replacement, Snapshot, Source
+from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, get_casing
 
 PLACEHOLDER_TYPE = "WORD"
-_KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER)
+_ITEM_KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER)
 _PASSES, _DRAWN, _HOLE, _NUMBER, _DROPPED = range(5)
 """Treatment of a word: one of the item kinds, or dropped."""
 
@@ -35,12 +35,12 @@ _PASSES, _DRAWN, _HOLE, _NUMBER, _DROPPED = range(5)
 class Draft:
     """Words of a batch as shown, with dropped ones still marked.
 
-    `text` cuts one text out of it.
+    `build_text` cuts one text out of it.
     """
 
     tokens: Tokens = field(repr=False)
     protection: Protection
-    shown: list[str] = field(repr=False)
+    output_words: list[str] = field(repr=False)
     kinds: Ids
     casing: list[Casing] | None
     pieces: Ids | None
@@ -49,14 +49,14 @@ class Draft:
     consistent: bool
     drawn_groups: bool
 
-    def text(self, b: int, span: slice) -> Released:
+    def build_text(self, b: int, span: slice) -> Released:
         """Builds text b, whose words are at `span` of the batch."""
         all_kinds = self.kinds[span]
         shown_kinds = all_kinds[all_kinds != _DROPPED]
         places = np.flatnonzero(all_kinds != _DROPPED).tolist()
         words = [span.start + i for i in places]
-        texts = list(map(self.shown.__getitem__, words))
-        kinds = list(map(_KINDS.__getitem__, shown_kinds.tolist()))
+        texts = list(map(self.output_words.__getitem__, words))
+        kinds = list(map(_ITEM_KINDS.__getitem__, shown_kinds.tolist()))
         names, groups = self.protection.labels, self.protection.group[words].tolist()
         labels = [names[group] for group in groups]
         casing, pieces, public = self.casing, self.pieces, self.protection.public[span]
@@ -64,7 +64,8 @@ class Draft:
             words=len(all_kinds),
             verbatim=_find_kind(shown_kinds, _PASSES),
             placeholders=tuple(
-                (i, type_of(self.protection, words[i])) for i in _find_kind(shown_kinds, _HOLE)
+                (i, get_placeholder_type(self.protection, words[i]))
+                for i in _find_kind(shown_kinds, _HOLE)
             ),
             numbers=_find_kind(shown_kinds, _NUMBER),
             dropped=_find_kind(all_kinds, _DROPPED),
@@ -77,7 +78,9 @@ class Draft:
             casing=None if casing is None else tuple(casing[i] for i in words),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
-        gaps = _space_out(_close_gaps(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
+        gaps = _add_spaces(
+            _close_gaps(self.tokens.get_gaps(b), places), kinds, numbered=self.numbered
+        )
         return Released(items=items, gaps=gaps, mask=mask)
 
 
@@ -85,7 +88,7 @@ def _find_kind(kinds: Ids, kind: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(kinds == kind).tolist())
 
 
-def type_of(protection: Protection, word: int) -> str:
+def get_placeholder_type(protection: Protection, word: int) -> str:
     """Returns a placeholder's type: that of the sensitive part, or `WORD`."""
     entity = int(protection.entity[word])
     return PLACEHOLDER_TYPE if entity < 0 else protection.types[entity]
@@ -100,9 +103,9 @@ def spell(
     *,
     words: Sequence[str],
     steps: Ids,
-    notes: Notes | None,
-    news: Sequence[Sequence[PrivateValue]] = (),
-    done: int = 0,
+    notes: Changes | None,
+    new_values: Sequence[Sequence[PrivateValue]] = (),
+    first: int = 0,
 ) -> tuple[list[Released], list[int]]:
     """Spells the B texts: words, numbers and placeholders in place of rows.
 
@@ -124,32 +127,32 @@ def spell(
         words: vocabulary of the rows, except those of names.
         steps: int64 [N], amounts that are added to numbers that a rule raises, and to figures.
         notes: for the session; None without one.
-        news: for each text the values that were found for the first time.
-        done: number of texts of the run that came before.
+        new_values: for each text the values that were found for the first time.
+        first: number of texts of the run that came before.
 
     Returns:
         The releases, and for each text how many of those values have passed in earlier texts.
     """
     kinds = _classify(plan, protection, rows)
-    shown = list(tokens.words)
-    drawn = np.flatnonzero(kinds == _DRAWN).tolist()
+    output_words = list(tokens.words)
+    draw_places = np.flatnonzero(kinds == _DRAWN).tolist()
     for i, word in zip(
-        drawn, _look_up_words(parts, protection, plan, rows, drawn, words), strict=True
+        draw_places, _lookup_words(parts, protection, plan, rows, draw_places, words), strict=True
     ):
-        shown[i] = word
-    _move(tokens, plan, shown, kinds, steps)
-    casing = _case(tokens, shown, kinds) if parts.words.casing == "copy" else None
+        output_words[i] = word
+    _move_figures(tokens, plan, output_words, kinds, steps)
+    casing = _copy_casing(tokens, output_words, kinds) if parts.words.casing == "copy" else None
     if casing is None:
-        shown = [word.lower() for word in shown]
+        output_words = [word.lower() for word in output_words]
     consistent, earlier = parts.words.consistent, [0] * len(tokens.texts)
     if notes is not None:
-        earlier = _remember(tokens, shown, kinds, notes, news)
-        _lead_back(tokens, protection, plan, shown, kinds, notes, consistent=consistent)
-    hidden = _hide(parts, tokens, protection, shown, kinds, notes, done)
+        earlier = _note_passing(tokens, output_words, kinds, notes, new_values)
+        _note_replaced(tokens, protection, plan, output_words, kinds, notes, consistent=consistent)
+    originals = _hide_words(parts, tokens, protection, output_words, kinds, notes, first)
     draft = Draft(
         tokens=tokens,
         protection=protection,
-        shown=shown,
+        output_words=output_words,
         kinds=kinds,
         casing=casing,
         pieces=None if parts.pieces is None else np.where(kinds >= _HOLE, 0, plan.counts),
@@ -158,34 +161,34 @@ def spell(
         consistent=consistent,
         drawn_groups=parts.drawn_groups,
     )
-    releases = [draft.text(b, span) for b, span in enumerate(tokens.spans)]
+    releases = [draft.build_text(b, span) for b, span in enumerate(tokens.spans)]
     if notes is not None:
         names = protection.named & (kinds == _DRAWN)
-        _keep(notes, releases, hidden, tokens, shown, names, parts.source)
+        _note_releases(notes, releases, originals, tokens, output_words, names, parts.source)
     return releases, earlier
 
 
-def _keep(
-    notes: Notes,
+def _note_releases(
+    notes: Changes,
     releases: Sequence[Released],
-    hidden: Sequence[Sequence[Original]],
+    originals: Sequence[Sequence[Original]],
     tokens: Tokens,
-    shown: Sequence[str],
+    output_words: Sequence[str],
     names: Flags,
     source: Source,
 ) -> None:
     """Notes the released texts, with the originals of placeholders and names."""
-    for released, values, span in zip(releases, hidden, tokens.spans, strict=True):
+    for released, values, span in zip(releases, originals, tokens.spans, strict=True):
         places = (span.start + np.flatnonzero(names[span])).tolist()
-        replaced = [Replaced(shown[i], tokens.words[i]) for i in places]
-        notes.put(released.text, values, replaced, source)
+        replaced = [Replacement(output_words[i], tokens.words[i]) for i in places]
+        notes.add_release(released.text, values, replaced, source)
 
 
 def _classify(plan: Plan, protection: Protection, rows: Ids) -> Ids:
     """Classifies each word by decision and draw, int64 [N]."""
-    drawn = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
-    drawn[drawn] = rows[_find_firsts(plan)[drawn]] != PLACEHOLDER
-    kinds = np.where(plan.roles == Role.PASS, _PASSES, np.where(drawn, _DRAWN, _HOLE))
+    is_drawn = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
+    is_drawn[is_drawn] = rows[_find_firsts(plan)[is_drawn]] != PLACEHOLDER
+    kinds = np.where(plan.roles == Role.PASS, _PASSES, np.where(is_drawn, _DRAWN, _HOLE))
     kinds[plan.rules == WordRule.ADD] = _NUMBER
     kinds[plan.rules == WordRule.DROP] = _DROPPED
     return kinds
@@ -197,12 +200,12 @@ def _find_firsts(plan: Plan) -> Ids:
     return firsts
 
 
-def _look_up_words(
+def _lookup_words(
     parts: Parts,
     protection: Protection,
     plan: Plan,
     rows: Ids,
-    drawn: Sequence[int],
+    places: Sequence[int],
     words: Sequence[str],
 ) -> list[str]:
     """Looks up the drawn words of these positions.
@@ -211,38 +214,40 @@ def _look_up_words(
     """
     first = _find_firsts(plan)
     if parts.pieces is not None:
-        return parts.pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in drawn])
+        return parts.pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in places])
     named, names = protection.named.tolist(), parts.table.origin.words
-    drawn_rows = zip(drawn, rows[first[drawn]].tolist(), strict=True)
+    drawn_rows = zip(places, rows[first[places]].tolist(), strict=True)
     return [names[row] if named[i] else words[row] for i, row in drawn_rows]
 
 
-def _move(tokens: Tokens, plan: Plan, shown: list[str], kinds: Ids, steps: Ids) -> None:
+def _move_figures(
+    tokens: Tokens, plan: Plan, output_words: list[str], kinds: Ids, steps: Ids
+) -> None:
     """Moves figures that stay writable, and numbers that a paper's rule raises."""
     for i, figure in plan.figures.items():
-        if (moved := figure.write(figure.value + int(steps[i]))) is not None:
-            kinds[i], shown[i] = _NUMBER, moved
+        if (figure_text := figure.write(figure.value + int(steps[i]))) is not None:
+            kinds[i], output_words[i] = _NUMBER, figure_text
     for i in np.flatnonzero(plan.rules == WordRule.ADD).tolist():
-        shown[i] = str(int(tokens.words[i]) + int(steps[i]))
+        output_words[i] = str(int(tokens.words[i]) + int(steps[i]))
 
 
-def _case(tokens: Tokens, shown: list[str], kinds: Ids) -> list[Casing]:
+def _copy_casing(tokens: Tokens, output_words: list[str], kinds: Ids) -> list[Casing]:
     """Copies the casing of originals to drawn words; returns all casings."""
     kinds_of = zip(tokens.words, kinds.tolist(), strict=True)
     casing: list[Casing] = [
-        "lower" if kind == _HOLE else casing_of(word) for word, kind in kinds_of
+        "lower" if kind == _HOLE else get_casing(word) for word, kind in kinds_of
     ]
     for i in np.flatnonzero(kinds == _DRAWN).tolist():
-        shown[i] = apply_casing(shown[i], casing[i])
+        output_words[i] = apply_casing(output_words[i], casing[i])
     return casing
 
 
-def _remember(
+def _note_passing(
     tokens: Tokens,
-    shown: Sequence[str],
+    output_words: Sequence[str],
     kinds: Ids,
-    notes: Notes,
-    news: Sequence[Sequence[PrivateValue]],
+    notes: Changes,
+    new_values: Sequence[Sequence[PrivateValue]],
 ) -> list[int]:
     """Notes passing words and findings.
 
@@ -250,23 +255,23 @@ def _remember(
         For each text how many of its new values have passed in earlier texts.
     """
     earlier = [0] * len(tokens.texts)
-    notes.spelled(_join_passing(tokens, shown, kinds, slice(None)))
+    notes.reserve_names(_join_passing(tokens, output_words, kinds, slice(None)))
     for b, span in enumerate(tokens.spans):
-        if news:
-            earlier[b] = sum(map(notes.was_said, news[b]))
-            notes.found(news[b])
+        if new_values:
+            earlier[b] = sum(map(notes.is_revealed, new_values[b]))
+            notes.add_private(new_values[b])
         places = np.flatnonzero(kinds[span] == _PASSES)
-        notes.said(shown[i] for i in (span.start + places).tolist())
+        notes.add_plain_words(output_words[i] for i in (span.start + places).tolist())
     return earlier
 
 
-def _lead_back(
+def _note_replaced(
     tokens: Tokens,
     protection: Protection,
     plan: Plan,
-    shown: Sequence[str],
+    output_words: Sequence[str],
     kinds: Ids,
-    notes: Notes,
+    notes: Changes,
     *,
     consistent: bool,
 ) -> None:
@@ -275,46 +280,48 @@ def _lead_back(
     Those that could not be restored become placeholders.
     """
     names = np.flatnonzero(protection.named & (kinds == _DRAWN)).tolist()
-    dates = [i for i in plan.figures if kinds[i] == _NUMBER and protection.kind(i) in DATES]
+    dates = [i for i in plan.figures if kinds[i] == _NUMBER and protection.get_group(i) in DATES]
     for i in [*names, *dates]:
         unchecked = protection.named[i] and not consistent
-        if unchecked or notes.stands(tokens.words[i], shown[i]):
-            notes.replaced(tokens.words[i], shown[i])
+        if unchecked or notes.claim_name(tokens.words[i], output_words[i]):
+            notes.add_replacement(tokens.words[i], output_words[i])
         else:
             kinds[i] = _HOLE
 
 
-def _hide(
+def _hide_words(
     parts: Parts,
     tokens: Tokens,
     protection: Protection,
-    shown: list[str],
+    output_words: list[str],
     kinds: Ids,
-    notes: Notes | None,
-    done: int,
+    notes: Changes | None,
+    first: int,
 ) -> list[list[Original]]:
     """Puts placeholders in place of hidden words; returns their originals by text."""
-    hidden = []
+    originals = []
     for b, span in enumerate(tokens.spans):
         places = (span.start + np.flatnonzero(kinds[span] == _HOLE)).tolist()
         values = [
-            Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i))
+            Original(
+                get_placeholder_type(protection, i), tokens.words[i], _needs_quotes(tokens, b, i)
+            )
             for i in places
         ]
-        passing = partial(_join_passing, tokens, shown, kinds, span)
-        placeholders = _make_placeholders(parts, values, notes, passing, done + b)
-        opaque = ranges_without_entities(tokens.texts[b]) if places else None
+        passing = partial(_join_passing, tokens, output_words, kinds, span)
+        placeholders = _make_placeholders(parts, values, notes, passing, first + b)
+        opaque = find_opaque_ranges(tokens.texts[b]) if places else None
         for i, placeholder in zip(places, placeholders, strict=True):
-            in_markup = _reads_entities(opaque, int(tokens.starts[i]))
-            shown[i] = html.escape(placeholder) if in_markup else placeholder
-        hidden.append(values)
-    return hidden
+            in_markup = _is_in_markup(opaque, int(tokens.starts[i]))
+            output_words[i] = html.escape(placeholder) if in_markup else placeholder
+        originals.append(values)
+    return originals
 
 
 def _make_placeholders(
     parts: Parts,
     values: Sequence[Original],
-    notes: Notes | None,
+    notes: Changes | None,
     passing: Callable[[], str],
     number: int,
 ) -> Sequence[str]:
@@ -322,22 +329,22 @@ def _make_placeholders(
     if not values:
         return ()
     if notes is not None:
-        return notes.placeholders(values)
+        return notes.assign_placeholders(values)
     if not parts.words.consistent:
         return [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values]
     if parts.naming is not None:
-        return [parts.naming[number].given(value).shown for value in values]
-    notes_of_text = Notes(Snapshot())
-    notes_of_text.spelled(passing())
-    return notes_of_text.placeholders(values)
+        return [parts.naming[number].build_placeholder(value).text for value in values]
+    notes_of_text = Changes(Snapshot())
+    notes_of_text.reserve_names(passing())
+    return notes_of_text.assign_placeholders(values)
 
 
-def _reads_entities(opaque: Sequence[tuple[int, int]] | None, at: int) -> bool:
+def _is_in_markup(opaque: Sequence[tuple[int, int]] | None, offset: int) -> bool:
     """Says whether an offset is in markup, where a placeholder needs entities."""
     if opaque is None:
         return False
-    before = bisect_right(opaque, at, key=itemgetter(0))
-    return not before or at >= opaque[before - 1][1]
+    index = bisect_right(opaque, offset, key=itemgetter(0))
+    return not index or offset >= opaque[index - 1][1]
 
 
 def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
@@ -348,36 +355,38 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     text, start, end = tokens.texts[b], int(tokens.starts[word]), int(tokens.ends[word])
     if not _FIGURE.fullmatch(tokens.words[word]):
         return False
-    if _ENDED.match(text, end) is None:
+    if _VALUE_END.match(text, end) is None:
         return False
-    before = max(0, start - 200)
-    if value := _VALUE.search(text, before, start):
+    search_start = max(0, start - 200)
+    if value := _VALUE.search(text, search_start, start):
         return not _is_open(text, value.start() + 1, start, text[value.start()])
-    opening = _ARGUMENT.search(text, before, start) or _find_row(text, before, start, end)
+    opening = _ARGUMENT.search(text, search_start, start) or _find_row(
+        text, search_start, start, end
+    )
     return opening is not None and not _is_in_string(text, opening.start() + 1, start)
 
 
-def _is_open(text: str, begin: int, at: int, mark: str) -> bool:
+def _is_open(text: str, begin: int, offset: int, mark: str) -> bool:
     """Says whether a quotation mark is open between key and value."""
     marks = (mark,) if mark in "\"'" else ('"', "'")
-    since = _ESCAPED.sub("", text[begin:at])
+    since = _ESCAPED.sub("", text[begin:offset])
     return any(since.count(quote) % 2 for quote in marks)
 
 
-def _find_row(text: str, before: int, start: int, end: int) -> re.Match[str] | None:
+def _find_row(text: str, search_start: int, start: int, end: int) -> re.Match[str] | None:
     """Finds the opening bracket of a row of values, as in SQL."""
-    row = _ROW.search(text, before, start)
+    row = _ROW.search(text, search_start, start)
     has_more = row is not None and "," in row[0].rpartition("(")[2]
     return row if has_more or text[end : end + 9].lstrip().startswith(",") else None
 
 
-def _is_in_string(text: str, opened: int, at: int) -> bool:
+def _is_in_string(text: str, opened: int, offset: int) -> bool:
     """Says whether a quotation mark is open; True in too long lines."""
-    begin = text.rfind("\n", max(0, at - LONGEST_LINE), at) + 1
-    if not begin and at > LONGEST_LINE:
+    begin = text.rfind("\n", max(0, offset - MAX_LINE_CHARACTERS), offset) + 1
+    if not begin and offset > MAX_LINE_CHARACTERS:
         return True
     begin = min(begin, opened)
-    return any(len(marks.findall(text, begin, at)) % 2 for marks in _MARKS)
+    return any(len(marks.findall(text, begin, offset)) % 2 for marks in _QUOTE_MARKS)
 
 
 _FIGURE = re.compile(
@@ -391,21 +400,21 @@ _ARGUMENT = re.compile(r"\{(?:[^{}]*,)?\s*\w+\s*:\s*\Z|\w\((?:[^()]*,)?\s*\w+=\Z
 _ROW = re.compile(r"(?i)(?:\A|\n|[,:=(\[]|\bvalues)\s*\((?:[^()]*,)?\s*\Z")
 """Rows of values, (..., ...): on a line, behind code or VALUES."""
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
-_MARKS = re.compile(r'(?<!\\)"'), re.compile(r"(?<!\\)(?<!\w)'|(?<!\\)'(?!\w)")
-LONGEST_LINE = 2000
+_QUOTE_MARKS = re.compile(r'(?<!\\)"'), re.compile(r"(?<!\\)(?<!\w)'|(?<!\\)'(?!\w)")
+MAX_LINE_CHARACTERS = 2000
 """Characters before a number that are searched for an open quotation mark."""
-_ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
+_VALUE_END = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 
-def _join_passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> str:
+def _join_passing(tokens: Tokens, output_words: Sequence[str], kinds: Ids, span: slice) -> str:
     """Joins passing words with their spaces; a break replaces all others."""
     words = (
         word if kind == _PASSES else "\0"
-        for word, kind in zip(shown[which], kinds[which].tolist(), strict=True)
+        for word, kind in zip(output_words[span], kinds[span].tolist(), strict=True)
     )
     spaced = (
         (" " if space else "") + word
-        for word, space in zip(words, tokens.spaced[which].tolist(), strict=True)
+        for word, space in zip(words, tokens.space_flags[span].tolist(), strict=True)
     )
     return "".join(spaced)
 
@@ -418,26 +427,27 @@ def _close_gaps(gaps: list[str], places: Sequence[int]) -> list[str]:
     if len(places) == len(gaps) - 1:
         return gaps
     if not places:
-        return [_widest(gaps)]
+        return [_find_widest(gaps)]
     between = [
-        gaps[j] if j == i + 1 else _widest([*gaps[i + 1 : j + 1], " "]) for i, j in pairwise(places)
+        gaps[j] if j == i + 1 else _find_widest([*gaps[i + 1 : j + 1], " "])
+        for i, j in pairwise(places)
     ]
     return [gaps[0], *between, gaps[-1]]
 
 
-def _widest(gaps: Sequence[str]) -> str:
+def _find_widest(gaps: Sequence[str]) -> str:
     return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)))
 
 
-def _space_out(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[str, ...]:
+def _add_spaces(gaps: list[str], kinds: Sequence[Kind], *, numbered: bool) -> tuple[str, ...]:
     """Adds a space between two replaced words without one (Chinese characters, emoji).
 
     Placeholders with a session's numbers need none: they have brackets, and restoring must give the
     original text.
     """
-    apart = (Kind.VERBATIM, Kind.PLACEHOLDER) if numbered else (Kind.VERBATIM,)
+    exempt = (Kind.VERBATIM, Kind.PLACEHOLDER) if numbered else (Kind.VERBATIM,)
     for i in range(1, len(kinds)):
-        if not gaps[i] and kinds[i - 1] not in apart and kinds[i] not in apart:
+        if not gaps[i] and kinds[i - 1] not in exempt and kinds[i] not in exempt:
             gaps[i] = " "
     return tuple(gaps)
 

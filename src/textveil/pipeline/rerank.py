@@ -17,15 +17,19 @@ import numpy as np
 from textveil.config import Rerank
 from textveil.models import LanguageModel, Ragged, load_context
 from textveil.randomness import Ids
-from textveil.table import Book, EmbeddingTable, shares
+from textveil.table import Book, EmbeddingTable, compute_shares
 from textveil.text import Kind, Released, is_public
 
-CELLS = 1 << 25
+MAX_LOGIT_CELLS = 1 << 25
 """Logits or distances in memory together: 128 or 256 MiB."""
 
-NOTE = "released words are re-ranked by a masked language model that sees the release only: post-processing"
-SPELLED = (
-    "a released code is spelled by the one of its frequent words that a masked language model expects, which sees the "
+RERANK_NOTE = (
+    "released words are re-ranked by a masked language model that sees the release only: "
+    "post-processing"
+)
+CODE_SPELLING_NOTE = (
+    "a released code is spelled by the one of its frequent words that a masked language model "
+    "expects, which sees the "
     "release only: post-processing; the book leads from the word back to the code"
 )
 
@@ -56,27 +60,27 @@ def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released],
     """
     if options.m < 2 or not len(rows):
         return rows
-    texts = Ragged.released(releases)
+    texts = Ragged.build_released(releases)
     items = np.flatnonzero(
         [item.kind is Kind.WORD for released in releases for item in released.items]
     )
     book, origin = table.root.book, table.origin
     if book is None:
-        near = table.neighbours(rows, min(options.m, len(table)))
+        nearest = table.neighbours(rows, min(options.m, len(table)))
     else:
         assert isinstance(book, Book), "options are checked"
-        near = _frequent(table.root, options.m)[book.codes[rows]]
-    hidden = np.array([not word for word in texts.words], bool)
-    chosen = np.empty_like(rows)
-    for places, logits in _model(origin, options.model).batches(texts, items, hidden):
-        candidates = near[places]
+        nearest = _find_frequent(table.root, options.m)[book.codes[rows]]
+    is_masked = np.array([not word for word in texts.words], bool)
+    best_rows = np.empty_like(rows)
+    for places, logits in _load_model(origin, options.model).yield_batches(texts, items, is_masked):
+        candidates = nearest[places]
         fit = np.take_along_axis(logits, candidates, axis=1)
-        chosen[places] = candidates[np.arange(len(places)), fit.argmax(axis=1)]
-    return chosen
+        best_rows[places] = candidates[np.arange(len(places)), fit.argmax(axis=1)]
+    return best_rows
 
 
 @lru_cache(maxsize=8)
-def _frequent(table: EmbeddingTable, m: int) -> Ids:
+def _find_frequent(table: EmbeddingTable, m: int) -> Ids:
     """Returns each code's m most frequent words, spelling first, int64 [C, m].
 
     Words of the public list are left out, so that a word for a code is not mistaken for one that
@@ -87,7 +91,7 @@ def _frequent(table: EmbeddingTable, m: int) -> Ids:
     first = np.zeros(len(origin), np.bool_)
     first[book.spelling] = True
     rows = np.flatnonzero(first | ~np.fromiter(map(is_public, origin.words), np.bool_, len(origin)))
-    rows = rows[np.lexsort((-shares(origin)[rows], ~first[rows], book.codes[rows]))]
+    rows = rows[np.lexsort((-compute_shares(origin)[rows], ~first[rows], book.codes[rows]))]
     sizes = np.bincount(book.codes[rows])
     rank = np.arange(min(m, int(sizes.max())))
     frequent: Ids = rows[
@@ -97,6 +101,6 @@ def _frequent(table: EmbeddingTable, m: int) -> Ids:
 
 
 @lru_cache(maxsize=2)
-def _model(table: EmbeddingTable, source: str | None) -> LanguageModel:
+def _load_model(table: EmbeddingTable, source: str | None) -> LanguageModel:
     context = load_context(table, source, kind="masked-lm", device=table.device)
-    return replace(context, batch=max(1, min(context.batch, CELLS // len(table))))
+    return replace(context, batch=max(1, min(context.batch, MAX_LOGIT_CELLS // len(table))))

@@ -1,6 +1,6 @@
 """Results: one privatized text with its statement, and secrets for evaluation.
 
-In: outputs of the pipeline. Out: `Result`, `Private`, `Rehearsal`.
+In: outputs of the pipeline. Out: `Result`, `Private`, `EvaluationRun`.
 Not here: how they are computed (`pipeline`).
 """
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Self
 
 from textveil.errors import InputError
-from textveil.guarantee import Guarantee, hidden_counts
+from textveil.guarantee import Guarantee, count_hidden
 from textveil.pipeline.plan import Plan
 from textveil.protect import Protection
 from textveil.randomness import Ids, Values
@@ -78,7 +78,7 @@ class Result:
         out: dict[str, object] = {
             "text": self.text,
             "items": [item._asdict() for item in self.released.items],
-            "hidden": dict(hidden_counts([self.released])),
+            "hidden": dict(count_hidden([self.released])),
             "guarantee": self.guarantee.to_json(),
             "oov_share": self.oov_share,
             "seconds": self.seconds,
@@ -88,14 +88,15 @@ class Result:
         if with_original:
             if not self.private.kept:
                 raise InputError(
-                    "a pickled result leaves the originals behind; ask for them in the process that made it"
+                    "a pickled result leaves the originals behind; ask for them in the process "
+                    "that made it"
                 )
             out["original"] = {"text": self.private.text, "words": list(self.private.words)}
         return out
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rehearsal:
+class EvaluationRun:
     """Evaluation run of one batch, with originals and rows. Secret.
 
     Attributes:
@@ -103,11 +104,11 @@ class Rehearsal:
         words: the N words of all texts, unchanged.
         protection: their groups, and which of them are public, [N].
         plan: their roles and budgets, and the block with its secret rows.
-        drawn: the rows that the mechanism drew for the n protected positions, int64 [n].
-        shown: the rows of the words that are shown there, in the table's origin, int64 [n]:
-            different from those of `drawn` only where words were re-ranked.
+        drawn_rows: the rows that the mechanism drew for the n protected positions, int64 [n].
+        shown_rows: the rows of the words that are shown there, in the table's origin, int64 [n]:
+            different from those of `drawn_rows` only where words were re-ranked.
         parameter: the mechanism's parameter there, float64 [n].
-        named: the rows that were drawn for words that are replaced by names, int64 [m], in the
+        name_rows: the rows that were drawn for words that are replaced by names, int64 [m], in the
             order of the words.
     """
 
@@ -115,7 +116,7 @@ class Rehearsal:
     words: tuple[str, ...] = field(repr=False)
     protection: Protection = field(repr=False)
     plan: Plan = field(repr=False)
-    drawn: Ids = field(repr=False)
-    shown: Ids = field(repr=False)
+    drawn_rows: Ids = field(repr=False)
+    shown_rows: Ids = field(repr=False)
     parameter: Values = field(repr=False)
-    named: Ids = field(repr=False)
+    name_rows: Ids = field(repr=False)

@@ -23,10 +23,10 @@ from textveil.config import (
 from textveil.detect import AGE, DATES
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.guarantee import Claim
-from textveil.mechanism import Layout, Mechanism, Restricting, oov, resolved
+from textveil.mechanism import Layout, Mechanism, Restricting, oov, wrap_books
 from textveil.protect import Budget, Grouped, Grouping, Uniform
 from textveil.randomness import Values
-from textveil.table import Books, EmbeddingTable, load_table, shipped
+from textveil.table import Books, EmbeddingTable, list_shipped, load_table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,64 +55,68 @@ class Setup:
     seed: int | None
 
     @cached_property
-    def loaded(self) -> EmbeddingTable:
+    def loaded_table(self) -> EmbeddingTable:
         """The table."""
         return load_table(self.table) if isinstance(self.table, str) else self.table
 
     @cached_property
-    def built(self) -> Mechanism:
+    def resolved_mechanism(self) -> Mechanism:
         """The mechanism, resolved for the table's book or books.
 
         Raises:
             UnknownName: there is no mechanism of this name, or it has no such option.
         """
-        return resolved(self._alone, self.loaded) if _is_mechanism(self._alone) else self._alone
+        return (
+            wrap_books(self._base_mechanism, self.loaded_table)
+            if _is_mechanism(self._base_mechanism)
+            else self._base_mechanism
+        )
 
     @cached_property
-    def _alone(self) -> Mechanism:
+    def _base_mechanism(self) -> Mechanism:
         """The mechanism for a single book."""
         if not isinstance(self.mechanism, str):
             return self.mechanism
         target = registry.load("mechanism", self.mechanism)
-        signature = registry.signature(target)
+        signature = registry.read_options(target)
         for option in self.options:
-            if option not in signature.known and not signature.open:
-                raise UnknownName(f"option of {self.mechanism}", option, signature.known)
+            if option not in signature.keywords and not signature.is_open:
+                raise UnknownName(f"option of {self.mechanism}", option, signature.keywords)
         mechanism: Mechanism = target(**self.options)
         return mechanism
 
     @cached_property
     def claim(self) -> Claim:
         """The claim of the mechanism alone."""
-        return self.built.claim(self.loaded)
+        return self.resolved_mechanism.claim(self.loaded_table)
 
     @cached_property
     def grouping(self) -> Grouping | None:
         """Rule that groups the words; None for no groups."""
-        return Grouping.of(self.protect, self.names, self.figures)
+        return Grouping.build(self.protect, self.names, self.figures)
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """True if groups have separate budgets."""
         return self.groups != GroupOptions()
 
     @cached_property
-    def spending(self) -> Budget | None:
+    def budget_rule(self) -> Budget | None:
         """Rule for the budget of a word.
 
         None where the mechanism's parameter decides, or nothing does.
         """
-        if self.grouped:
-            return Grouped.of(self.groups, self.epsilon)
+        if self.has_groups:
+            return Grouped.build(self.groups, self.epsilon)
         return self.budget if self.epsilon is None else Uniform(self.epsilon)
 
     @cached_property
     def parameter(self) -> Values | None:
         """The mechanism's parameter, where it is set."""
-        return self.built.parameters(self.loaded, Layout.of(1))
+        return self.resolved_mechanism.parameters(self.loaded_table, Layout.build(1))
 
     @property
-    def randomised(self) -> bool:
+    def has_drawn_groups(self) -> bool:
         """True if groups are drawn at random."""
         return self.grouping is not None and self.protect.labels == "randomised"
 
@@ -136,8 +140,8 @@ class Exclusion:
     error: type[TextveilError] = ConfigError
 
 
-def _is_mechanism(made: object) -> bool:
-    return isinstance(made, Mechanism) and not isinstance(made, type)
+def _is_mechanism(candidate: object) -> bool:
+    return isinstance(candidate, Mechanism) and not isinstance(candidate, type)
 
 
 EXCLUSIONS: tuple[Exclusion, ...] = (
@@ -147,14 +151,15 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.options,
         must=lambda s: isinstance(s.mechanism, str),
         say=lambda s: (
-            f"{', '.join(sorted(s.options))} can be given only with the name of a mechanism, and the mechanism given "
+            f"{', '.join(sorted(s.options))} can be given only with the name of a mechanism, and "
+            "the mechanism given "
             f"is a {type(s.mechanism).__name__}: set the option where it is made"
         ),
     ),
     Exclusion(
         name="a table is a table",
         when=lambda s: True,
-        must=lambda s: isinstance(s.loaded, EmbeddingTable),
+        must=lambda s: isinstance(s.loaded_table, EmbeddingTable),
         say=lambda s: (
             f"table must be the name of a table or an EmbeddingTable, got {type(s.table).__name__}"
         ),
@@ -162,27 +167,30 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     Exclusion(
         name="a mechanism is a mechanism",
         when=lambda s: True,
-        must=lambda s: _is_mechanism(s.built),
+        must=lambda s: _is_mechanism(s.resolved_mechanism),
         say=lambda s: (
-            f"mechanism must be the name of a mechanism or a Mechanism, got {type(s.mechanism).__name__}"
+            "mechanism must be the name of a mechanism or a Mechanism, got "
+            f"{type(s.mechanism).__name__}"
         ),
     ),
     Exclusion(
         name="a restricted claim has its methods",
         when=lambda s: s.claim.restricted is not None,
-        must=lambda s: isinstance(s.built, Restricting),
+        must=lambda s: isinstance(s.resolved_mechanism, Restricting),
         say=lambda s: (
-            "a mechanism with a restricted claim must have the methods within and pairs, and "
+            "a mechanism with a restricted claim must have the methods compute_restricted_epsilon "
+            "and mark_restricted_pairs, and "
             f"{s.claim.mechanism} lacks one: add it, or leave the restricted part out of its claim"
         ),
     ),
     # ---- words
     Exclusion(
         name="a table of pieces takes pieces",
-        when=lambda s: s.loaded.holds_pieces,
+        when=lambda s: s.loaded_table.holds_pieces,
         must=lambda s: s.words.unit == "wordpiece",
         say=lambda s: (
-            f"the table {s.loaded.name} holds word pieces and needs words.unit=wordpiece, but words.unit is "
+            f"the table {s.loaded_table.name} holds word pieces and needs words.unit=wordpiece, "
+            "but words.unit is "
             f"{s.words.unit}: set it, or take a table of whole words"
         ),
     ),
@@ -191,7 +199,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.rerank.m > 1,
         must=lambda s: s.words.unit == "word",
         say=lambda s: (
-            "rerank.m needs words.unit=word, because its language model is asked for whole words, but words.unit is "
+            "rerank.m needs words.unit=word, because its language model is asked for whole words, "
+            "but words.unit is "
             f"{s.words.unit}: set words.unit=word, or leave rerank.m out"
         ),
     ),
@@ -200,7 +209,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.rerank.m > 1,
         must=lambda s: not s.words.consistent,
         say=lambda s: (
-            "rerank.m cannot go with words.consistent=true, because equal words have unlike neighbours and would be "
+            "rerank.m cannot go with words.consistent=true, because equal words have unlike "
+            "neighbours and would be "
             "shown unlike: set words.consistent=false, or leave rerank.m out"
         ),
     ),
@@ -208,89 +218,100 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     Exclusion(
         name="codebook needs codes",
         when=lambda s: s.claim.mechanism == "codebook",
-        must=lambda s: s.loaded.root.book is not None,
+        must=lambda s: s.loaded_table.root.book is not None,
         say=lambda s: (
-            "codebook draws among the codes of a table, and table.codes (--codes) is not set: set it to "
-            f"{', '.join(map(str, shipped()))} for a general book, or to the path of one made with "
+            "codebook draws among the codes of a table, and table.codes (--codes) is not set: set "
+            "it to "
+            f"{', '.join(map(str, list_shipped()))} for a general book, or to the path of one "
+            "made with "
             "`textveil table codes`"
         ),
     ),
     Exclusion(
         name="books by group need groups",
-        when=lambda s: isinstance(s.loaded.root.book, Books),
+        when=lambda s: isinstance(s.loaded_table.root.book, Books),
         must=lambda s: s.grouping is not None,
         say=lambda s: (
-            "table.codes has books for four groups, and nothing puts words into groups: set protect.detectors, "
+            "table.codes has books for four groups, and nothing puts words into groups: set "
+            "protect.detectors, "
             "protect.always or protect.importance, or give one book"
         ),
     ),
     Exclusion(
         name="books by group take each word alone",
-        when=lambda s: isinstance(s.loaded.root.book, Books),
-        must=lambda s: s.claim.alone and not s.loaded.projected,
+        when=lambda s: isinstance(s.loaded_table.root.book, Books),
+        must=lambda s: s.claim.alone and not s.loaded_table.is_projection,
         say=lambda s: (
-            f"several books in table.codes need a mechanism that draws each word alone, on no projection, and "
+            "several books in table.codes need a mechanism that draws each word alone, on no "
+            "projection, and "
             f"{s.claim.mechanism} with these options does not: take codebook, or give one book"
         ),
     ),
     Exclusion(
         name="codes are of whole words",
-        when=lambda s: s.loaded.root.book is not None,
+        when=lambda s: s.loaded_table.root.book is not None,
         must=lambda s: s.words.unit == "word",
         say=lambda s: (
-            f"table.codes needs words.unit=word, but words.unit is {s.words.unit}: set words.unit=word, or leave "
+            f"table.codes needs words.unit=word, but words.unit is {s.words.unit}: set "
+            "words.unit=word, or leave "
             "table.codes out"
         ),
     ),
     Exclusion(
         name="codes have no spelling to choose",
-        when=lambda s: s.loaded.root.spelling == "code",
+        when=lambda s: s.loaded_table.root.spelling == "code",
         must=lambda s: s.rerank.m <= 1,
         say=lambda s: (
-            "rerank.m cannot go with table.spelling=code (--emit codes), because codes are shown and no words: leave "
+            "rerank.m cannot go with table.spelling=code (--emit codes), because codes are shown "
+            "and no words: leave "
             "one of them out"
         ),
     ),
     Exclusion(
         name="one book is re-ranked",
-        when=lambda s: isinstance(s.loaded.root.book, Books),
+        when=lambda s: isinstance(s.loaded_table.root.book, Books),
         must=lambda s: s.rerank.m <= 1,
         say=lambda s: (
-            "rerank.m spells the codes of one book, and table.codes has several: leave one of them out"
+            "rerank.m spells the codes of one book, and table.codes has several: leave one of "
+            "them out"
         ),
     ),
     # ---- groups and names
     Exclusion(
         name="names need a detector",
         when=lambda s: s.names.types,
-        must=lambda s: s.protect.asked,
+        must=lambda s: s.protect.has_groups,
         say=lambda s: (
-            "names.types needs something that finds names, and nothing does: set protect.detectors=tagger"
+            "names.types needs something that finds names, and nothing does: set "
+            "protect.detectors=tagger"
         ),
     ),
     Exclusion(
         name="drawn labels show no names",
-        when=lambda s: s.protect.asked and s.protect.labels == "randomised",
+        when=lambda s: s.protect.has_groups and s.protect.labels == "randomised",
         must=lambda s: not s.names.types,
         say=lambda s: (
-            "protect.labels=randomised must not show which words are names, and names.types would: set "
+            "protect.labels=randomised must not show which words are names, and names.types "
+            "would: set "
             "names.types=none, or protect.labels=detected"
         ),
     ),
     Exclusion(
         name="figures need a detector",
         when=lambda s: s.figures.types,
-        must=lambda s: s.protect.asked,
+        must=lambda s: s.protect.has_groups,
         say=lambda s: (
-            "figures.types needs something that finds dates and ages, and nothing does: set protect.detectors=patterns"
+            "figures.types needs something that finds dates and ages, and nothing does: set "
+            "protect.detectors=patterns"
         ),
     ),
     Exclusion(
         name="drawn labels show no figures",
-        when=lambda s: s.protect.asked and s.protect.labels == "randomised",
+        when=lambda s: s.protect.has_groups and s.protect.labels == "randomised",
         must=lambda s: not s.figures.types,
         say=lambda s: (
-            "protect.labels=randomised must not show which words are figures, and figures.types would: set "
+            "protect.labels=randomised must not show which words are figures, and figures.types "
+            "would: set "
             "figures.types=none, or protect.labels=detected"
         ),
     ),
@@ -299,7 +320,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.figures.types,
         must=lambda s: s.words.consistent,
         say=lambda s: (
-            "figures.types needs words.consistent=true, because equal figures are moved alike: set it, or leave "
+            "figures.types needs words.consistent=true, because equal figures are moved alike: "
+            "set it, or leave "
             "figures.types out"
         ),
     ),
@@ -310,25 +332,29 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
             (s.figures.unit is None) == (s.grouping is None or s.grouping.moved <= {*DATES, AGE})
         ),
         say=lambda s: (
-            "figures.unit goes with a type of your own in figures.types, whose figures are amounts: set both or neither"
+            "figures.unit goes with a type of your own in figures.types, whose figures are "
+            "amounts: set both or neither"
         ),
     ),
     Exclusion(
         name="budgets of groups need groups",
-        when=lambda s: s.grouped,
+        when=lambda s: s.has_groups,
         must=lambda s: s.grouping is not None,
         say=lambda s: (
-            "groups.* needs something that puts words into groups, and nothing does: set protect.detectors, "
+            "groups.* needs something that puts words into groups, and nothing does: set "
+            "protect.detectors, "
             "protect.always or protect.importance, or leave groups.* out"
         ),
     ),
     Exclusion(
         name="groups leave no word to a paper's rule",
         when=lambda s: s.grouping is not None,
-        must=lambda s: not oov.apart(s.words),
+        must=lambda s: not oov.has_bypass_rule(s.words),
         say=lambda s: (
-            "groups need words.oov surrogate, placeholder, error or keep, and words.numbers=table, got "
-            f"words.oov={s.words.oov} and words.numbers={s.words.numbers}: change these, or leave protect.* out"
+            "groups need words.oov surrogate, placeholder, error or keep, and "
+            "words.numbers=table, got "
+            f"words.oov={s.words.oov} and words.numbers={s.words.numbers}: change these, or leave "
+            "protect.* out"
         ),
     ),
     Exclusion(
@@ -336,34 +362,39 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.grouping is not None and s.grouping.named,
         must=lambda s: s.words.unit == "word",
         say=lambda s: (
-            f"names.types needs words.unit=word, but words.unit is {s.words.unit}: set words.unit=word, or leave "
+            f"names.types needs words.unit=word, but words.unit is {s.words.unit}: set "
+            "words.unit=word, or leave "
             "names.types out"
         ),
     ),
     Exclusion(
         name="drawn labels need a guarantee",
-        when=lambda s: s.randomised,
+        when=lambda s: s.has_drawn_groups,
         must=lambda s: s.claim.kind != "none",
         say=lambda s: (
-            f"protect.labels=randomised needs a mechanism with a guarantee, and {s.claim.mechanism} has none with "
+            "protect.labels=randomised needs a mechanism with a guarantee, and "
+            f"{s.claim.mechanism} has none with "
             "these options: choose another mechanism, or protect.labels=detected"
         ),
     ),
     Exclusion(
         name="drawn labels leave no trace in the mask",
-        when=lambda s: s.randomised,
+        when=lambda s: s.has_drawn_groups,
         must=lambda s: (
             s.words.oov == "surrogate" and not s.words.consistent and s.words.unit == "word"
         ),
         say=lambda s: (
-            "protect.labels=randomised needs words.oov=surrogate, words.unit=word and words.consistent=false, so that "
-            f"nothing of the mask follows from a label, got words.oov={s.words.oov}, words.unit={s.words.unit} and "
-            f"words.consistent={str(s.words.consistent).lower()}: change these, or set protect.labels=detected"
+            "protect.labels=randomised needs words.oov=surrogate, words.unit=word and "
+            "words.consistent=false, so that "
+            f"nothing of the mask follows from a label, got words.oov={s.words.oov}, "
+            f"words.unit={s.words.unit} and "
+            f"words.consistent={str(s.words.consistent).lower()}: change these, or set "
+            "protect.labels=detected"
         ),
     ),
     Exclusion(
         name="groups or a budget",
-        when=lambda s: s.grouped,
+        when=lambda s: s.has_groups,
         must=lambda s: s.budget is None,
         say=lambda s: (
             "groups.* and budget both say what a word may spend: give one of them, not both"
@@ -372,15 +403,15 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     ),
     Exclusion(
         name="drawn labels need finite budgets",
-        when=lambda s: s.randomised,
+        when=lambda s: s.has_drawn_groups,
         must=lambda s: (
-            isinstance(s.spending, Grouped) and all(map(math.isfinite, s.spending.budgets))
+            isinstance(s.budget_rule, Grouped) and all(map(math.isfinite, s.budget_rule.budgets))
         ),
         say=lambda s: (
             "protect.labels=randomised needs groups.budgets of which all four are finite, "
             + (
                 "got an infinite one"
-                if isinstance(s.spending, Grouped)
+                if isinstance(s.budget_rule, Grouped)
                 else "and groups.budgets is not set"
             )
             + ": set four finite numbers, or a rule such as heuristic with epsilon"
@@ -392,8 +423,10 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.words.consistent,
         must=lambda s: s.claim.alone and s.words.unit == "word",
         say=lambda s: (
-            "words.consistent needs words.unit=word and a mechanism that draws each word without looking at others, "
-            f"and {s.claim.mechanism} with words.unit={s.words.unit} and these options does not: change them, or set "
+            "words.consistent needs words.unit=word and a mechanism that draws each word without "
+            "looking at others, "
+            f"and {s.claim.mechanism} with words.unit={s.words.unit} and these options does not: "
+            "change them, or set "
             "words.consistent=false"
         ),
     ),
@@ -402,7 +435,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.words.lasting,
         must=lambda s: s.words.consistent,
         say=lambda s: (
-            "words.lasting needs words.consistent=true, because a word that lasts has one release in each session, "
+            "words.lasting needs words.consistent=true, because a word that lasts has one release "
+            "in each session, "
             "too: set it, or leave words.lasting out"
         ),
     ),
@@ -421,16 +455,18 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.budget is not None,
         must=lambda s: callable(getattr(s.budget, "assign", None)),
         say=lambda s: (
-            f"budget must have a method assign, and {type(s.budget).__name__} has none: for one number give epsilon"
+            f"budget must have a method assign, and {type(s.budget).__name__} has none: for one "
+            "number give epsilon"
         ),
         error=BudgetError,
     ),
     Exclusion(
         name="something says what a word may spend",
         when=lambda s: s.parameter is None,
-        must=lambda s: s.spending is not None,
+        must=lambda s: s.budget_rule is not None,
         say=lambda s: (
-            f"{s.claim.mechanism} needs a budget, and none was given: give epsilon, or its own parameter "
+            f"{s.claim.mechanism} needs a budget, and none was given: give epsilon, or its own "
+            "parameter "
             f"{s.claim.parameter}"
         ),
         error=BudgetError,
@@ -438,16 +474,17 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     Exclusion(
         name="epsilon or the mechanism's parameter",
         when=lambda s: s.parameter is not None and s.claim.parameter is not None,
-        must=lambda s: s.spending is None,
+        must=lambda s: s.budget_rule is None,
         say=lambda s: (
-            f"give epsilon or {s.claim.parameter}, not both: {s.claim.parameter} sets every word's epsilon"
+            f"give epsilon or {s.claim.parameter}, not both: {s.claim.parameter} sets every "
+            "word's epsilon"
         ),
         error=BudgetError,
     ),
 )
 
 
-def check(setup: Setup) -> None:
+def check_exclusions(setup: Setup) -> None:
     """Raises the error of the first rule that the options break.
 
     Raises:

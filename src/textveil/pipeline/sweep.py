@@ -7,10 +7,10 @@ Not here: how one text is privatized (`privatizer`).
 from collections.abc import Iterator, Sequence
 
 from textveil.pipeline.privatizer import Privatizer
-from textveil.pipeline.results import Rehearsal
+from textveil.pipeline.results import EvaluationRun
 from textveil.text import tokenize
 
-SWEPT = 1024
+SWEEP_WORDS = 1024
 """Words whose logits are held together: 90 MB at 21,719 candidates."""
 
 
@@ -19,8 +19,8 @@ def sweep(
     texts: Sequence[str],
     queries: Sequence[str] | None = None,
     *,
-    part: int = SWEPT,
-) -> Iterator[tuple[Rehearsal, ...]]:
+    part: int = SWEEP_WORDS,
+) -> Iterator[tuple[EvaluationRun, ...]]:
     """Rehearses the same texts with each privatizer, part by part.
 
     The output of the language model is computed once. All budgets of mechanisms whose context does
@@ -52,7 +52,7 @@ def _rehearse_part(
     texts: Sequence[str],
     queries: Sequence[str] | None,
     part: slice,
-) -> tuple[Rehearsal, ...]:
+) -> tuple[EvaluationRun, ...]:
     memo: dict[object, object] = {}
     part_queries = None if queries is None else queries[part]
     return tuple(

@@ -6,23 +6,30 @@ Not here: what is private (`detect`), and what replaces a protected word (`mecha
 """
 
 from textveil.protect.budget import (
-    LARGEST,
+    MAX_BUDGET,
     TABLE1,
     Budget,
     Grouped,
     Uniform,
-    in_range,
-    tells_important,
+    check_range,
+    has_importance_budget,
 )
-from textveil.protect.findings import Finding, findings
+from textveil.protect.findings import Finding, list_findings
 from textveil.protect.grouping import LITERAL, Grouping, join
-from textveil.protect.protection import GROUPS, PUBLIC, Protection, group_numbers, listed, ungrouped
-from textveil.protect.randomized_response import randomised
+from textveil.protect.protection import (
+    GROUPS,
+    PUBLIC,
+    Protection,
+    build_ungrouped,
+    find_public_words,
+    group_numbers,
+)
+from textveil.protect.randomized_response import draw_groups
 
 __all__ = [
     "GROUPS",
-    "LARGEST",
     "LITERAL",
+    "MAX_BUDGET",
     "PUBLIC",
     "TABLE1",
     "Budget",
@@ -31,12 +38,12 @@ __all__ = [
     "Grouping",
     "Protection",
     "Uniform",
-    "findings",
+    "build_ungrouped",
+    "check_range",
+    "draw_groups",
+    "find_public_words",
     "group_numbers",
-    "in_range",
+    "has_importance_budget",
     "join",
-    "listed",
-    "randomised",
-    "tells_important",
-    "ungrouped",
+    "list_findings",
 ]

@@ -16,7 +16,7 @@ from textveil.errors import BudgetError, UnknownName
 from textveil.protect.protection import GROUPS, Protection
 from textveil.randomness import Values
 
-SMALLEST, LARGEST = 1e-6, 1e6
+MIN_BUDGET, MAX_BUDGET = 1e-6, 1e6
 """Range of finite budgets.
 
 Beyond it floating point cannot carry the noise, and no real setting needs it.
@@ -45,16 +45,16 @@ class Uniform:
     epsilon: float
 
     def __post_init__(self) -> None:
-        in_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
+        check_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
 
     def assign(self, protection: Protection) -> Values:
         """Returns the one epsilon for every word, float64 [N]."""
         return np.full(len(protection.public), float(self.epsilon))
 
 
-Four = tuple[float, float, float, float]
+FourBudgets = tuple[float, float, float, float]
 
-RULES: dict[str, Four] = {
+RULES: dict[str, FourBudgets] = {
     "uniform": (1, 1, 1, 1),
     "heuristic": (2, 1, 4, 3),
     "private-only": (1, 1, math.inf, math.inf),
@@ -67,7 +67,7 @@ RULES: dict[str, Four] = {
 are its growing sets of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).
 """
 
-TABLE1: dict[str, Four] = {
+TABLE1: dict[str, FourBudgets] = {
     f"table1.{row}": (100.0 + 50 * row, 50.0 * row, 400.0 + 50 * row, 300.0 + 50 * row)
     for row in range(1, 6)
 }
@@ -87,20 +87,20 @@ class Grouped:
         BudgetError: one is neither 0, nor infinite, nor between 1e-6 and 1e6.
     """
 
-    budgets: Four
+    budgets: FourBudgets
 
     def __post_init__(self) -> None:
         if len(self.budgets) != len(GROUPS):
             raise BudgetError(
                 f"group budgets must be {len(GROUPS)} numbers, got {len(self.budgets)}"
             )
-        in_range(
-            np.array([require_number(each, "a group budget") for each in self.budgets]),
+        check_range(
+            np.array([require_number(budget, "a group budget") for budget in self.budgets]),
             "a group budget",
         )
 
     @classmethod
-    def of(cls, options: GroupOptions, epsilon: float | None) -> Self:
+    def build(cls, options: GroupOptions, epsilon: float | None) -> Self:
         """Builds the budgets: largest finite one `epsilon`, or base `options.base`.
 
         Raises:
@@ -108,23 +108,26 @@ class Grouped:
             BudgetError: the scale is given twice, or not at all.
         """
         scale = 1 / math.pi if options.convention == "code" else 1.0
-        ratios = _ratios(options.budgets)
-        if options.fixed:
+        ratios = _get_ratios(options.budgets)
+        if options.has_fixed_budgets:
             if epsilon is not None or options.base is not None:
                 raise BudgetError(
-                    f"{'groups.base' if epsilon is None else 'epsilon'} has nothing to set, because groups.budgets "
-                    "fixes the budget of every group: leave it out, or set groups.budgets to a rule such as heuristic"
+                    f"{'groups.base' if epsilon is None else 'epsilon'} has nothing to set, "
+                    "because groups.budgets "
+                    "fixes the budget of every group: leave it out, or set groups.budgets to a "
+                    "rule such as heuristic"
                 )
-            return cls(_times(ratios, scale))
+            return cls(_scale(ratios, scale))
         if (epsilon is None) == (options.base is None):
             raise BudgetError(
-                f"groups.budgets={options.budgets} needs either epsilon (its largest budget) or groups.base"
+                f"groups.budgets={options.budgets} needs either epsilon (its largest budget) or "
+                "groups.base"
             )
         base = options.base
         if base is None:
             assert epsilon is not None, "checked above"
             base = epsilon / max(ratio for ratio in ratios if math.isfinite(ratio))
-        return cls(_times(ratios, base * scale))
+        return cls(_scale(ratios, base * scale))
 
     def assign(self, protection: Protection) -> Values:
         """Returns the epsilon of every word's group, float64 [N]."""
@@ -134,39 +137,42 @@ class Grouped:
         ]
 
 
-def tells_important(options: GroupOptions) -> bool:
+def has_importance_budget(options: GroupOptions) -> bool:
     """Says whether important words may get another budget than unimportant ones.
 
     Raises:
         UnknownName: there is no such rule.
     """
-    one, two, three, four = _ratios(options.budgets)
-    return one != two or three != four
+    sensitive_important, sensitive, important, other = _get_ratios(options.budgets)
+    return sensitive_important != sensitive or important != other
 
 
-def _ratios(chosen: str | Four) -> Four:
-    if not isinstance(chosen, str):
-        return chosen
-    if chosen not in RULES | TABLE1:
-        raise UnknownName("rule for groups.budgets", chosen, [*RULES, *TABLE1])
-    return (RULES | TABLE1)[chosen]
+def _get_ratios(rule: str | FourBudgets) -> FourBudgets:
+    if not isinstance(rule, str):
+        return rule
+    if rule not in RULES | TABLE1:
+        raise UnknownName("rule for groups.budgets", rule, [*RULES, *TABLE1])
+    return (RULES | TABLE1)[rule]
 
 
-def _times(numbers: Four, factor: float) -> Four:
-    one, two, three, four = (number * factor for number in numbers)
-    return one, two, three, four
+def _scale(numbers: FourBudgets, factor: float) -> FourBudgets:
+    first, second, third, fourth = (number * factor for number in numbers)
+    return first, second, third, fourth
 
 
-def in_range(values: Values, name: str) -> Values:
+def check_range(values: Values, name: str) -> Values:
     """Returns the values if each is 0, infinite, or in range.
 
     Raises:
         BudgetError: one is negative, NaN or out of range.
     """
-    wrong = ~((values == 0) | (values == math.inf) | ((values >= SMALLEST) & (values <= LARGEST)))
+    wrong = ~(
+        (values == 0) | (values == math.inf) | ((values >= MIN_BUDGET) & (values <= MAX_BUDGET))
+    )
     if wrong.any():
         value = float(values[wrong][0])
         raise BudgetError(
-            f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {value:g}"
+            f"{name} must be 0, infinite, or a number from {MIN_BUDGET:g} to {MAX_BUDGET:g}, got "
+            f"{value:g}"
         )
     return values

@@ -10,8 +10,8 @@ import math
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 
-from textveil.detect import PRIVATE, REPEATED, Detections, Span
-from textveil.protect.grouping import FAILED, Grouping, sensitive
+from textveil.detect import PRIVACY_THRESHOLD, REPEATED_SOURCE, Detections, Span
+from textveil.protect.grouping import FAILED_SOURCE, Grouping, list_sensitive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Finding:
         return asdict(self)
 
 
-def findings(grouping: Grouping, found: Detections) -> list[list[Finding]]:
+def list_findings(grouping: Grouping, detections: Detections) -> list[list[Finding]]:
     """Returns the findings of each text, in order, without overlaps.
 
     Hidden findings are the parts that a release hides. A detection that stays is listed where it
@@ -53,15 +53,15 @@ def findings(grouping: Grouping, found: Detections) -> list[list[Finding]]:
 
     Args:
         grouping: the grouping that decides.
-        found: detections, propagated.
+        detections: detections, propagated.
     """
-    tokens = found.tokens
+    tokens = detections.tokens
     by_text: list[list[Finding]] = [[] for _ in tokens.texts]
-    for first, stop, span in sensitive(found):
+    for first, stop, span in list_sensitive(detections):
         place = int(tokens.starts[first]), int(tokens.ends[stop - 1])
         by_text[span.text].append(_make_finding(span, *place, True, _explain_hidden(span)))
     hidden = [[*text_findings] for text_findings in by_text]
-    for span in grouping.detection.staying(found):
+    for span in grouping.detection.merge_unchanged(detections):
         parts = hidden[span.text]
         at = bisect_right(parts, span.start, key=lambda part: part.end)
         if at == len(parts) or span.end <= parts[at].start:
@@ -76,7 +76,7 @@ def _make_finding(span: Span, start: int, end: int, hidden: bool, reason: str) -
         start=start,
         end=end,
         score=span.score,
-        private=span.private,
+        private=span.privacy_score,
         source=span.source,
         hidden=hidden,
         reason=reason,
@@ -84,13 +84,16 @@ def _make_finding(span: Span, start: int, end: int, hidden: bool, reason: str) -
 
 
 def _explain_hidden(span: Span) -> str:
-    again = {REPEATED: "stands again", FAILED: "a detector failed"}
+    again = {REPEATED_SOURCE: "stands again", FAILED_SOURCE: "a detector failed"}
     return f"hidden: {again.get(span.source) or f'found by {span.source}'}"
 
 
 def _explain_stays(span: Span, grouping: Grouping) -> str:
     if grouping.detection.is_at_level(span):
         return "stays: listed in protect.never"
-    if span.private >= PRIVATE:
+    if span.privacy_score >= PRIVACY_THRESHOLD:
         return f"stays: level {grouping.options.level} hides no names"
-    return f"stays: public (private with {math.floor(span.private * 100) / 100:g}, counts from {PRIVATE:g})"
+    return (
+        f"stays: public (private with {math.floor(span.privacy_score * 100) / 100:g}, counts from "
+        f"{PRIVACY_THRESHOLD:g})"
+    )

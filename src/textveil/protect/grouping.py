@@ -22,23 +22,23 @@ from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
 from textveil.detect import (
     AGE,
     DATES,
-    LISTED,
+    LISTED_TYPE,
     NAMES,
     TYPE_NAME,
     TYPES,
-    WHOLE,
+    WHOLE_TYPE,
     Detection,
     Detections,
-    Sought,
     Span,
-    named_types,
+    ValueIndex,
+    expand_types,
     read_figure,
 )
 from textveil.errors import InputError, UnknownName
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.randomness import Flags, Floats, Ids, Values
-from textveil.text import Late, Tokens, load_names, tokenize
+from textveil.text import LazyPattern, Tokens, load_names, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """Labels of the words of a person's name.
@@ -48,20 +48,20 @@ of names gives it.
 """
 
 
-SURE = 0.9
+MIN_NAME_SCORE = 0.9
 """Least score at which a name may be replaced by a name.
 
 Below it a name becomes a placeholder, which a reader can see.
 """
 
-SURE_FIGURE = 0.8
+MIN_FIGURE_SCORE = 0.8
 """Least score at which a date, age or amount may be moved.
 
 It is that of patterns with context words beside them.
 """
 
 
-_PATH = Late(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
+_PATH = LazyPattern(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
 """Word before a backslash of a path.
 
 Such a backslash stands for itself, and is not the rest of an escape.
@@ -71,9 +71,9 @@ _WORDLY = (
     r"[[\p{L}\p{M}\p{N}\u200C\u200D]--"
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
 )
-_GLUED_BEFORE = Late(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
-_GLUED_BEHIND = Late(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
-_UNCASED = Late(r"(?![ªº])\p{Lo}")
+_GLUED_BEFORE = LazyPattern(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
+_GLUED_BEHIND = LazyPattern(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
+_UNCASED = LazyPattern(r"(?![ªº])\p{Lo}")
 """Letter of a script without capitals.
 
 The lists have no names in such scripts, and Latin ones would not read as names.
@@ -87,12 +87,12 @@ LITERAL = "LITERAL"
 class Scorer(Protocol):
     """Scorer of each word's relevance to a task."""
 
-    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
+    def score(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
         """Returns one score per word [N] for B texts with their queries."""
         ...
 
 
-FAILED = "failure"
+FAILED_SOURCE = "failure"
 """Source of the span that covers a text where a detector failed."""
 
 
@@ -106,7 +106,7 @@ class WordRange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
-    """Rule that decides the group of each word. Make one with `of`.
+    """Rule that decides the group of each word. Make one with `build`.
 
     Attributes:
         options: the options it was made from.
@@ -125,7 +125,7 @@ class Grouping:
     moved: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
+    def build(
         cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None
     ) -> Self | None:
         """Builds the grouping for these options; None if they need no groups.
@@ -137,23 +137,23 @@ class Grouping:
         hidden = (
             None
             if "all" in options.placeholders
-            else named_types(options.placeholders, "protect.placeholders")
+            else expand_types(options.placeholders, "protect.placeholders")
         )
         named = (
-            frozenset(NAMES) if "all" in names.types else named_types(names.types, "names.types")
+            frozenset(NAMES) if "all" in names.types else expand_types(names.types, "names.types")
         )
         if not named <= {*NAMES}:
             raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
         moved = _expand_figures(() if figures is None else figures.types)
-        if not options.asked:
+        if not options.has_groups:
             return None
         if options.labels == "randomised":  # a type would reveal the label
             hidden = frozenset()
         if hidden is not None and options.unmeasured == "strict":
-            hidden |= {WHOLE}
+            hidden |= {WHOLE_TYPE}
         return cls(
             options=options,
-            detection=Detection.of(options, moves_ages=AGE in moved),
+            detection=Detection.build(options, moves_ages=AGE in moved),
             scorer=_make_scorer(options),
             hidden=hidden,
             named=named,
@@ -163,19 +163,23 @@ class Grouping:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the options only; models are loaded again on unpickling."""
         names, figures = tuple(sorted(self.named)), tuple(sorted(self.moved))
-        return Grouping.of, (self.options, NameOptions(types=names), FigureOptions(types=figures))
+        return Grouping.build, (
+            self.options,
+            NameOptions(types=names),
+            FigureOptions(types=figures),
+        )
 
-    def remembering(self) -> Self:
-        """Returns a copy that caches detections, see `Detection.remembering`."""
-        return replace(self, detection=self.detection.remembering())
+    def copy_with_memory(self) -> Self:
+        """Returns a copy that caches detections, see `Detection.copy_with_memory`."""
+        return replace(self, detection=self.detection.copy_with_memory())
 
     @property
-    def randomised(self) -> bool:
+    def is_randomised(self) -> bool:
         """True if groups are drawn at random."""
         return self.options.labels == "randomised"
 
     @property
-    def context_free(self) -> bool:
+    def is_context_free(self) -> bool:
         """True if a word's group depends on the word (and task) alone.
 
         Then it reveals nothing about its context.
@@ -211,29 +215,29 @@ class Grouping:
         return self.detection.detect(tokens, self._find_important(tokens, queries))
 
     def propagate(
-        self, found: Detections, known: Sought | None, reserved: Sequence[Span] = ()
+        self, detections: Detections, known_values: ValueIndex | None, reserved: Sequence[Span] = ()
     ) -> Detections:
         """Finds further occurrences of detected values, see `Detection.propagate`.
 
         Nothing is added where groups are drawn, or depend on each word alone.
         """
-        if self.randomised or self.context_free:
-            return found
-        return self.detection.propagate(found, known, reserved)
+        if self.is_randomised or self.is_context_free:
+            return detections
+        return self.detection.propagate(detections, known_values, reserved)
 
-    def assign(self, found: Detections, public: Flags) -> Protection:
+    def assign(self, detections: Detections, public: Flags) -> Protection:
         """Assigns each of the N words of a batch to a group.
 
         Each detected part is one group: all the words it touches, public ones too.
 
         Args:
-            found: detections in the texts.
+            detections: detections in the texts.
             public: bool [N], words on the public list.
         """
-        tokens, important = found.tokens, found.important
-        if found.failed:
+        tokens, important = detections.tokens, detections.important
+        if detections.failed:
             return self._protect_all(tokens, important)
-        parts = sensitive(found)
+        parts = list_sensitive(detections)
         entity = np.full(len(tokens.words), -1, np.int64)
         for i, part in enumerate(parts):
             entity[part.start : part.stop] = i
@@ -243,7 +247,7 @@ class Grouping:
             touched = np.bincount(entity[inside], important[inside], minlength=len(parts)) > 0
             important = np.where(inside, touched[entity], important)
         group = np.where(inside, np.where(important, 1, 2), np.where(important, 3, 4))
-        if self.randomised:
+        if self.is_randomised:
             return Protection(
                 public=public,
                 group=np.where(public, 0, group).astype(np.int16),
@@ -276,9 +280,9 @@ class Grouping:
         return Protection(
             public=np.zeros(count, bool),
             group=group.astype(np.int16),
-            labels=(PUBLIC, *GROUPS, WHOLE),
+            labels=(PUBLIC, *GROUPS, WHOLE_TYPE),
             entity=np.repeat(np.arange(len(tokens.texts)), tokens.sizes),
-            types=(WHOLE,) * len(tokens.texts),
+            types=(WHOLE_TYPE,) * len(tokens.texts),
             hidden=np.full(count, hides),
         )
 
@@ -286,7 +290,8 @@ class Grouping:
         if self.scorer is None:
             if queries is not None:
                 raise InputError(
-                    "queries are only used with protect.importance=cosine; set it, or leave them out"
+                    "queries are only used with protect.importance=cosine; set it, or leave them "
+                    "out"
                 )
             return np.zeros(len(tokens.words), bool)
         task, texts = self.options.task, tokens.texts
@@ -301,9 +306,10 @@ class Grouping:
         if queries is None or len(queries) != len(texts):
             count = "none" if queries is None else str(len(queries))
             raise InputError(
-                f"importance needs one query per text: {len(texts)} texts, {count} given; or set protect.task"
+                f"importance needs one query per text: {len(texts)} texts, {count} given; or set "
+                "protect.task"
             )
-        scores = self.scorer.scores(tokens.words, tokens.documents, queries)
+        scores = self.scorer.score(tokens.words, tokens.documents, queries)
         important: Flags = scores >= self.options.tau  # NaN counts as not important
         return important
 
@@ -317,7 +323,7 @@ class Grouping:
         labels = [PUBLIC, *GROUPS]
         hidden, named, moved = (np.zeros(len(entity), bool) for _ in range(3))
 
-        def number(label: str) -> int:
+        def get_index(label: str) -> int:
             if label not in labels:
                 labels.append(label)
             return labels.index(label)
@@ -327,36 +333,36 @@ class Grouping:
             cased = not any(map(_UNCASED.search, tokens.words[start:stop]))
             if (
                 type_ in self.named
-                and score >= SURE
+                and score >= MIN_NAME_SCORE
                 and cased
                 and not _is_glued(tokens, start, stop)
             ):
                 named[start:stop] = True
-                group[start:stop] = number(type_)
+                group[start:stop] = get_index(type_)
                 if type_ == "PERSON" and stop - start > 1:
-                    group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
+                    group[start : stop - 1], group[stop - 1] = map(get_index, PERSON_LABELS[:2])
                 elif type_ == "PERSON":
-                    group[start] = number(_label_person(tokens.words[start]))
+                    group[start] = get_index(_label_person(tokens.words[start]))
             elif (
                 type_ in self.moved
-                and score >= SURE_FIGURE
-                and read_figure(type_, _joined(tokens, start, stop))
+                and score >= MIN_FIGURE_SCORE
+                and read_figure(type_, _get_text(tokens, start, stop))
             ):
                 moved[start:stop] = True
-                group[start:stop] = number(type_)
+                group[start:stop] = get_index(type_)
             elif self.hidden is None or type_ in self.hidden | self.named | self.moved:
                 hidden[start:stop] = True
-                group[start:stop] = number(type_)
+                group[start:stop] = get_index(type_)
         return tuple(labels), hidden, named, moved
 
 
-def sensitive(found: Detections) -> list[WordRange]:
+def list_sensitive(detections: Detections) -> list[WordRange]:
     """Returns sensitive parts in order; whole texts where a detector failed."""
-    tokens = found.tokens
-    if not found.failed:
-        return _include_backslashes(_words(found.spans, tokens), tokens)
+    tokens = detections.tokens
+    if not detections.failed:
+        return _include_backslashes(_convert_spans(detections.spans, tokens), tokens)
     return [
-        WordRange(first, stop, Span(b, 0, len(tokens.texts[b]), WHOLE, 1.0, FAILED))
+        WordRange(first, stop, Span(b, 0, len(tokens.texts[b]), WHOLE_TYPE, 1.0, FAILED_SOURCE))
         for b, (first, stop) in enumerate(pairwise(tokens.documents.tolist()))
         if first < stop
     ]
@@ -400,7 +406,7 @@ def join(
         return tokens, protection, epsilon
     first_words = ~goes_on
     return (
-        tokens.joined(goes_on),
+        tokens.join_words(goes_on),
         replace(
             protection,
             **{
@@ -418,11 +424,11 @@ def _label_person(word: str) -> str:
     It is the name's kind on the public list, which the label reveals.
     """
     kinds = {"given": PERSON_LABELS[0], "family": PERSON_LABELS[1]}
-    return kinds.get(_kinds().get(word.lower(), ""), PERSON_LABELS[2])
+    return kinds.get(_load_kinds().get(word.lower(), ""), PERSON_LABELS[2])
 
 
 @cache
-def _kinds() -> dict[str, str]:
+def _load_kinds() -> dict[str, str]:
     names = load_names("PERSON")
     return {word.lower(): kind for word, kind in zip(names.words, names.kinds, strict=True)}
 
@@ -434,21 +440,21 @@ def _find_persons(protection: Protection) -> Flags:
     return persons & protection.named
 
 
-def _expand_figures(given: Sequence[object]) -> frozenset[str]:
+def _expand_figures(type_names: Sequence[object]) -> frozenset[str]:
     """Returns types of figures that are moved, with "all" expanded."""
-    types = {*DATES, AGE} if "all" in given else set()
-    for type_ in given:
+    types = {*DATES, AGE} if "all" in type_names else set()
+    for type_ in type_names:
         is_valid = (
             isinstance(type_, str)
             and TYPE_NAME.fullmatch(type_)
-            and type_ not in {*TYPES} - {LISTED, *DATES, AGE}
+            and type_ not in {*TYPES} - {LISTED_TYPE, *DATES, AGE}
         )
         if type_ != "all" and not is_valid:
             raise UnknownName("type for figures.types", str(type_), ("all", *DATES, AGE))
-    return frozenset(types | {str(type_) for type_ in given if type_ != "all"})
+    return frozenset(types | {str(type_) for type_ in type_names if type_ != "all"})
 
 
-def _joined(tokens: Tokens, start: int, stop: int) -> str:
+def _get_text(tokens: Tokens, start: int, stop: int) -> str:
     """Returns the text of the words [start, stop), with their whitespace."""
     text = tokens.texts[int(np.searchsorted(tokens.documents, start, side="right")) - 1]
     return text[int(tokens.starts[start]) : int(tokens.ends[stop - 1])]
@@ -462,7 +468,7 @@ def _make_scorer(options: ProtectOptions) -> Scorer | None:
     return Saliency(source=str(options.classifier)) if options.importance == "saliency" else None
 
 
-def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
+def _convert_spans(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
     """Converts spans to ranges of words.
 
     Ranges that share a word are merged, with the type of the first.
@@ -499,16 +505,16 @@ def _include_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[Wor
     """
     extended: list[WordRange] = []
     for part in parts:
-        least = extended[-1].stop if extended else 0
+        previous_stop = extended[-1].stop if extended else 0
         first = part.start
         while (
-            first > least
+            first > previous_stop
             and tokens.words[first - 1] == "\\"
             and tokens.ends[first - 1] == tokens.starts[first]
         ):
             first -= 1
         odd = (part.start - first) % 2 == 1
-        passes = first > least and tokens.ends[first - 1] == tokens.starts[first]
+        passes = first > previous_stop and tokens.ends[first - 1] == tokens.starts[first]
         if odd and not (passes and _PATH.search(tokens.words[first - 1])):
             part = part._replace(start=part.start - 1)
         extended.append(part)

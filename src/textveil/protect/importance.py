@@ -15,7 +15,7 @@ from textveil.errors import ConfigError, InputError
 from textveil.models import Classifier, Ragged, load_classifier
 from textveil.randomness import Floats, Ids
 from textveil.table import EmbeddingTable, load_table
-from textveil.text import check_texts, counts, is_public, tokenize
+from textveil.text import check_texts, is_public, load_counts, tokenize
 
 SMOOTHING = 1e-3
 """Smoothing a of query weights (Arora, Liang and Ma).
@@ -23,7 +23,7 @@ SMOOTHING = 1e-3
 A query word gets less than half weight if its share of public text is above this.
 """
 
-CELLS = 1 << 22
+MAX_PRODUCT_CELLS = 1 << 22
 """Elements of a product in memory together: 16 MiB."""
 
 
@@ -44,7 +44,7 @@ class Cosine:
 
     table: EmbeddingTable | None = field(default=None, repr=False)
 
-    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
+    def score(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
         """Returns the scores of N words, float32 [N], from -1 to 1.
 
         Args:
@@ -68,7 +68,7 @@ class Cosine:
             np.diff(documents),
         )
         scores = np.empty(len(words), np.float32)
-        step = max(1, CELLS // table.dimension)
+        step = max(1, MAX_PRODUCT_CELLS // table.dimension)
         for start in range(0, len(words), step):
             part = slice(start, start + step)
             scores[part] = np.einsum("nd,nd->n", vectors[word[part]], query_vectors[query[part]])
@@ -85,7 +85,7 @@ class Saliency:
 
     source: str
 
-    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
+    def score(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
         """Returns the scores of N words, float32 [N], from 0 to 1.
 
         The queries are not used.
@@ -96,7 +96,7 @@ class Saliency:
         """
         _check(words, documents, queries)
         texts = Ragged(words=words, documents=documents, spaced=np.ones(len(words), bool))
-        return _classifier(self.source).saliency(texts)
+        return _get_classifier(self.source).compute_saliency(texts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,30 +120,31 @@ class Listed:
         wrong = np.flatnonzero(tokenize(self.words).sizes != 1)
         if len(wrong):
             raise ConfigError(
-                f"protect.important must hold single words, and entry {wrong[0] + 1} is empty or several words (an "
+                f"protect.important must hold single words, and entry {wrong[0] + 1} is empty or "
+                "several words (an "
                 "inner punctuation mark splits a word); correct it or split it"
             )
 
-    def scores(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
+    def score(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:
         """Returns 1 for listed words, minus infinity otherwise, float32 [N]."""
         _check(words, documents, queries)
-        listed = self._folded
+        listed = self._folded_words
         return np.array(
             [1.0 if word.casefold() in listed else -np.inf for word in words], np.float32
         )
 
     @cached_property
-    def _folded(self) -> frozenset[str]:
+    def _folded_words(self) -> frozenset[str]:
         return frozenset(word.casefold() for word in self.words)
 
 
 @lru_cache(maxsize=2)
-def _classifier(source: str) -> Classifier:
+def _get_classifier(source: str) -> Classifier:
     return load_classifier(source)
 
 
 def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None:
-    check_texts(queries, what="query")
+    check_texts(queries, noun="query")
     if len(queries) != len(documents) - 1:
         raise InputError(
             f"give one query per text: {len(documents) - 1} texts, {len(queries)} queries"
@@ -170,7 +171,7 @@ def _embed_queries(table: EmbeddingTable, queries: list[str]) -> Floats:
     counted = [i for i, word in enumerate(tokens.words) if not is_public(word)]
     words = [tokens.words[i] for i in counted]
     home = np.repeat(np.arange(len(queries)), tokens.sizes)[counted]
-    public = counts()
+    public = load_counts()
     share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _count_words()
     sums = np.zeros((len(queries), table.dimension), np.float32)
     np.add.at(sums, home, _take_vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
@@ -185,11 +186,11 @@ def _normalize(vectors: Floats) -> Floats:
 
 @lru_cache(maxsize=16)
 def _compute_mean(table: EmbeddingTable) -> Floats:
-    sums = [slab.sum(axis=0, dtype=np.float64) for slab in table.slabs()]
+    sums = [slab.sum(axis=0, dtype=np.float64) for slab in table.yield_slabs()]
     mean: Floats = (np.sum(sums, axis=0) / len(table)).astype(np.float32)
     return mean
 
 
 @lru_cache(maxsize=1)
 def _count_words() -> int:
-    return sum(counts().values())
+    return sum(load_counts().values())

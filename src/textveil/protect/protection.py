@@ -61,17 +61,17 @@ class Protection:
             if len(getattr(self, name)) != count:
                 object.__setattr__(self, name, np.full(count, value))
 
-    def number(self, label: str) -> int:
+    def get_index(self, label: str) -> int:
         """Returns the index of a label in `labels`; -1 if missing."""
         return self.labels.index(label) if label in self.labels else -1
 
-    def kind(self, word: int) -> str:
+    def get_group(self, word: int) -> str:
         """Returns the group of a word; for a name just its type."""
         label: str = self.labels[self.group[word]]
         return label.partition(" ")[0] if self.named[word] else label
 
 
-def listed(words: Sequence[str], options: WordsOptions) -> Flags:
+def find_public_words(words: Sequence[str], options: WordsOptions) -> Flags:
     """Says which words are on the public list, bool [N].
 
     None if `words.stopwords` is `protect`.
@@ -82,6 +82,6 @@ def listed(words: Sequence[str], options: WordsOptions) -> Flags:
     return np.fromiter(map(public.__getitem__, words), bool, len(words))
 
 
-def ungrouped(public: Flags) -> Protection:
+def build_ungrouped(public: Flags) -> Protection:
     """Builds a protection with public words and one group of all others."""
     return Protection(public=public, group=np.where(public, 0, 1).astype(np.int16))

@@ -11,15 +11,15 @@ from dataclasses import replace
 import numpy as np
 
 from textveil.protect.protection import GROUPS, Protection
-from textveil.randomness import Ids, Randomness, weighted_choice
+from textveil.randomness import Ids, Randomness, choose_weighted
 
-SCALE = 1 << 50
+TRUE_WEIGHT = 1 << 50
 """Weight of the true group; weights are integers for exact draws."""
 
 _CHUNK = 1 << 16
 
 
-def randomised(
+def draw_groups(
     protection: Protection, epsilon: float, documents: Ids, *, rng: Randomness
 ) -> Protection:
     """Draws the group of each non-public word by randomised response.
@@ -36,12 +36,14 @@ def randomised(
 
     Source: Warner 1965 for two values; Kairouz, Oh and Viswanath 2016 for more.
     """
-    where = np.flatnonzero(~protection.public)
-    true = protection.group[where].astype(np.int64) - 1
-    rest = max(1, int(np.ceil(SCALE * np.exp(-epsilon))))
+    protected_words = np.flatnonzero(~protection.public)
+    true = protection.group[protected_words].astype(np.int64) - 1
+    other_weight = max(1, int(np.ceil(TRUE_WEIGHT * np.exp(-epsilon))))
     group = protection.group.copy()
-    for part, draws in rng.open(np.diff(np.searchsorted(where, documents))).chunks(_CHUNK):
-        weights = np.full((draws.size, len(GROUPS)), rest, np.int64)
-        weights[np.arange(draws.size), true[part]] = SCALE
-        group[where[part]] = weighted_choice(draws, weights) + 1
+    for part, draws in rng.open(np.diff(np.searchsorted(protected_words, documents))).split_rows(
+        _CHUNK
+    ):
+        weights = np.full((draws.size, len(GROUPS)), other_weight, np.int64)
+        weights[np.arange(draws.size), true[part]] = TRUE_WEIGHT
+        group[protected_words[part]] = choose_weighted(draws, weights) + 1
     return replace(protection, group=group)

@@ -7,12 +7,12 @@ Not here: what the draws are for (`mechanism`).
 from textveil.randomness.arrays import Flags, Floats, Ids, Ints, Values
 from textveil.randomness.samplers import (
     LARGEST_RATIO,
+    choose_weighted,
     coordinate_laplace,
     discrete_laplace,
     mean_resultant_length,
     multivariate_laplace,
     von_mises_fisher,
-    weighted_choice,
 )
 from textveil.randomness.streams import (
     Draws,
@@ -21,8 +21,8 @@ from textveil.randomness.streams import (
     SeededRandomness,
     Streams,
     SystemRandomness,
-    fresh_name,
-    os_entropy,
+    make_unique_name,
+    read_entropy,
 )
 
 __all__ = [
@@ -38,12 +38,12 @@ __all__ = [
     "Streams",
     "SystemRandomness",
     "Values",
+    "choose_weighted",
     "coordinate_laplace",
     "discrete_laplace",
-    "fresh_name",
+    "make_unique_name",
     "mean_resultant_length",
     "multivariate_laplace",
-    "os_entropy",
+    "read_entropy",
     "von_mises_fisher",
-    "weighted_choice",
 ]

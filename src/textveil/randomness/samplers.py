@@ -19,12 +19,12 @@ from textveil.randomness.streams import Draws
 
 __all__ = [
     "LARGEST_RATIO",
+    "choose_weighted",
     "coordinate_laplace",
     "discrete_laplace",
     "mean_resultant_length",
     "multivariate_laplace",
     "von_mises_fisher",
-    "weighted_choice",
 ]
 
 LARGEST_RATIO = 2**55
@@ -35,10 +35,10 @@ Sums stay in an int64 unless a coin of 1/e is heads 255 times.
 
 _LIMB = np.int64(32)  # two limbs of 32 bits hold sums that an int64 cannot
 _LOW = np.int64(2**32 - 1)
-_BLOCK = 256  # 256 weights of at most 2^50 sum to at most 2^58
-_MOST_WEIGHT = 2**50
-_MOST_COUNT, _MOST_COUNTED = 2**31 - 1, 4096
-_LEAST_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy vector would overflow
+_BLOCK_COLUMNS = 256  # 256 weights of at most 2^50 sum to at most 2^58
+_MAX_WEIGHT = 2**50
+_MAX_COUNT, _MAX_COUNT_COLUMNS = 2**31 - 1, 4096
+_MIN_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy vector would overflow
 _PROPOSALS = 4  # two in three are accepted, so one row in 81 needs a second round
 
 
@@ -62,7 +62,7 @@ def multivariate_laplace(draws: Draws, eta: ArrayLike, dimension: int) -> Values
     Source: Feyisetan et al., "Privacy- and Utility-Preserving Textual Analysis via Calibrated
     Multivariate Perturbations", WSDM 2020, section 2.6.
     """
-    eta = _broadcast(draws, eta, "eta", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    eta = _broadcast_values(draws, eta, "eta", minimum=_MIN_SCALE, maximum=1.0 / _MIN_SCALE)
     noise = _draw_directions(draws, dimension)
     noise *= (draws.gamma(dimension) / eta)[:, None]
     return noise
@@ -84,7 +84,7 @@ def coordinate_laplace(draws: Draws, scale: ArrayLike, dimension: int) -> Values
     Raises:
         BudgetError: a scale is out of range.
     """
-    scale = _broadcast(draws, scale, "scale", least=_LEAST_SCALE, most=1.0 / _LEAST_SCALE)
+    scale = _broadcast_values(draws, scale, "scale", minimum=_MIN_SCALE, maximum=1.0 / _MIN_SCALE)
     noise = draws.laplace(dimension)
     noise *= scale[:, None]
     return noise
@@ -116,34 +116,35 @@ def discrete_laplace(draws: Draws, scale: Fraction | Sequence[Fraction]) -> Ints
         raise ConfigError(
             f"scale must be one value or {draws.size}, one per row; got {len(scales)}"
         )
-    if not all(each > 0 and max(each.as_integer_ratio()) <= LARGEST_RATIO for each in scales):
+    if not all(value > 0 and max(value.as_integer_ratio()) <= LARGEST_RATIO for value in scales):
         raise BudgetError(
-            "scales must be above 0, with numerators and denominators of at most 2^55; round the budget"
+            "scales must be above 0, with numerators and denominators of at most 2^55; round the "
+            "budget"
         )
-    upper = np.array([each.numerator for each in scales], np.int64)
-    lower = np.array([each.denominator for each in scales], np.int64)
-    return _discrete_laplace(draws, upper, lower)
+    upper = np.array([value.numerator for value in scales], np.int64)
+    lower = np.array([value.denominator for value in scales], np.int64)
+    return _draw_discrete(draws, upper, lower)
 
 
-def _discrete_laplace(draws: Draws, upper: Ints, lower: Ints) -> Ints:
+def _draw_discrete(draws: Draws, upper: Ints, lower: Ints) -> Ints:
     """Draws `discrete_laplace` for scales upper / lower, [m] each."""
     if draws.size == 0:
         return np.zeros(0, np.int64)
-    rest = draws.integers(upper)
-    accepted = _toss_coin(draws, rest, upper)
+    remainder = draws.integers(upper)
+    is_accepted = _toss_coin(draws, remainder, upper)
     # geometric: heads of a coin of 1 / e before the first tails
-    whole = np.zeros(draws.size, np.int64)
-    going = np.ones(draws.size, np.bool_)
-    one = np.ones(draws.size, np.int64)
-    while going.any():
-        going[going] = _toss_coin(draws.at(going), one[going], one[going])
-        whole += going
-    size = (rest + upper * whole) // lower
-    negative = draws.integers(2 * one) == 1
-    result = np.where(negative, -size, size)
-    again = ~accepted | (negative & (size == 0))  # else 0 would come twice
-    if again.any():
-        result[again] = _discrete_laplace(draws.at(again), upper[again], lower[again])
+    quotient = np.zeros(draws.size, np.int64)
+    active = np.ones(draws.size, np.bool_)
+    ones = np.ones(draws.size, np.int64)
+    while active.any():
+        active[active] = _toss_coin(draws.select(active), ones[active], ones[active])
+        quotient += active
+    size = (remainder + upper * quotient) // lower
+    is_negative = draws.integers(2 * ones) == 1
+    result = np.where(is_negative, -size, size)
+    retry = ~is_accepted | (is_negative & (size == 0))  # else 0 would come twice
+    if retry.any():
+        result[retry] = _draw_discrete(draws.select(retry), upper[retry], lower[retry])
     return result
 
 
@@ -153,16 +154,16 @@ def _toss_coin(draws: Draws, upper: Ints, lower: Ints) -> Flags:
     For 0 <= upper <= lower (Algorithm 1 of the same paper).
     """
     heads = np.ones(draws.size, np.bool_)
-    going = np.ones(draws.size, np.bool_)
+    active = np.ones(draws.size, np.bool_)
     k = 1
-    while going.any():
-        part = draws.at(going)
+    while active.any():
+        part = draws.select(active)
         # upper / (lower * k) as a product, which does not overflow
-        on = (part.integers(lower[going]) < upper[going]) & (
+        hit = (part.integers(lower[active]) < upper[active]) & (
             part.integers(np.full(part.size, k)) == 0
         )
-        going[going] = on
-        heads[going] = ~heads[going]
+        active[active] = hit
+        heads[active] = ~heads[active]
         k += 1
     return heads
 
@@ -188,10 +189,10 @@ def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
     Source: Wood, "Simulation of the von Mises Fisher distribution", Communications in Statistics 23
     (1994).
     """
-    kappa = _broadcast(draws, kappa, "kappa", least=0.0, most=1.0 / _LEAST_SCALE)
+    kappa = _broadcast_values(draws, kappa, "kappa", minimum=0.0, maximum=1.0 / _MIN_SCALE)
     mean = _normalize(draws, mean)
     versine = _draw_versines(draws, mean.shape[1], kappa)
-    sample = _draw_directions(draws, mean.shape[1], away_from=mean)
+    sample = _draw_directions(draws, mean.shape[1], normals=mean)
     sample *= np.sqrt(versine * (2.0 - versine))[:, None]
     sample += (1.0 - versine)[:, None] * mean
     sample /= np.sqrt(_multiply_rows(sample, sample))[:, None]
@@ -214,24 +215,24 @@ def _draw_versines(draws: Draws, dimension: int, kappa: Values) -> Values:
     log_ratio += order * np.log((1.0 + b) * (x + y) / (2.0 * mixed))
     # The same number of proposals for each row: how much a document draws must not depend on its
     # neighbours.
-    accepted = -draws.exponential(_PROPOSALS) <= log_ratio
-    result: Values = versine[np.arange(draws.size), accepted.argmax(axis=1)]
-    again = ~np.asarray(accepted.any(axis=1))
-    if again.any():
-        result[again] = _draw_versines(draws.at(again), dimension, kappa[again])
+    is_accepted = -draws.exponential(_PROPOSALS) <= log_ratio
+    result: Values = versine[np.arange(draws.size), is_accepted.argmax(axis=1)]
+    retry = ~np.asarray(is_accepted.any(axis=1))
+    if retry.any():
+        result[retry] = _draw_versines(draws.select(retry), dimension, kappa[retry])
     return result
 
 
-def _draw_directions(draws: Draws, dimension: int, away_from: Values | None = None) -> Values:
+def _draw_directions(draws: Draws, dimension: int, normals: Values | None = None) -> Values:
     """Draws unit vectors [m, d], uniform on the sphere.
 
-    Or on its part orthogonal to the rows of `away_from`.
+    Or on its part orthogonal to the rows of `normals`.
     """
     if dimension < 1:
         raise ConfigError(f"the dimension must be 1 or more, got {dimension}; check the table")
     vectors = draws.normal(dimension)
-    if away_from is not None:
-        vectors -= _multiply_rows(vectors, away_from)[:, None] * away_from
+    if normals is not None:
+        vectors -= _multiply_rows(vectors, normals)[:, None] * normals
     norms = np.sqrt(_multiply_rows(vectors, vectors))
     # direction and norm are independent, so redrawing these does not change the distribution
     short = norms < 1e-6
@@ -239,12 +240,12 @@ def _draw_directions(draws: Draws, dimension: int, away_from: Values | None = No
     vectors /= norms[:, None]
     if short.any():
         vectors[short] = _draw_directions(
-            draws.at(short), dimension, None if away_from is None else away_from[short]
+            draws.select(short), dimension, None if normals is None else normals[short]
         )
     return vectors
 
 
-def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> Ints:
+def choose_weighted(draws: Draws, weights: Ints, counts: Ints | None = None) -> Ints:
     """Draws a column for each row, exactly by weight.
 
     With probability weight / (sum of the row's weights). Uses no floating point, and the sum may
@@ -269,7 +270,9 @@ def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
         _check_counts(weights, counts)
     if draws.size == 0:
         return np.zeros(0, dtype=np.int64)
-    high, low = _split_limbs(_sum_blocks(weights)) if counts is None else _multiply(weights, counts)
+    high, low = (
+        _split_limbs(_sum_blocks(weights)) if counts is None else _multiply_limbs(weights, counts)
+    )
     low = np.cumsum(low, axis=1)
     high = np.cumsum(high, axis=1) + (low >> _LIMB)
     low &= _LOW
@@ -278,29 +281,29 @@ def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
             "each row must have a weight above 0, and one has none; check the utility"
         )
     target_high, target_low = _draw_limbs(draws, high[:, -1], low[:, -1])
-    passed = (high < target_high[:, None]) | (
+    is_below = (high < target_high[:, None]) | (
         (high == target_high[:, None]) & (low <= target_low[:, None])
     )
-    block: Ints = passed.sum(axis=1)
+    block: Ints = is_below.sum(axis=1)
     if counts is not None:
         return block
     rows = np.arange(draws.size)
     before_high = np.where(block > 0, high[rows, block - 1], 0)
     before_low = np.where(block > 0, low[rows, block - 1], 0)
-    rest = ((target_high - before_high) << _LIMB) + (target_low - before_low)
-    start = block * _BLOCK
-    columns = start[:, None] + np.arange(min(_BLOCK, weights.shape[1]))
-    inside = columns < weights.shape[1]
-    within = np.where(inside, weights[rows[:, None], np.where(inside, columns, 0)], 0)
-    chosen: Ints = start + (np.cumsum(within, axis=1) <= rest[:, None]).sum(axis=1)
-    return chosen
+    remainder = ((target_high - before_high) << _LIMB) + (target_low - before_low)
+    start = block * _BLOCK_COLUMNS
+    columns = start[:, None] + np.arange(min(_BLOCK_COLUMNS, weights.shape[1]))
+    is_column = columns < weights.shape[1]
+    block_weights = np.where(is_column, weights[rows[:, None], np.where(is_column, columns, 0)], 0)
+    choice: Ints = start + (np.cumsum(block_weights, axis=1) <= remainder[:, None]).sum(axis=1)
+    return choice
 
 
 def _split_limbs(values: Ints) -> tuple[Ints, Ints]:
     return values >> _LIMB, values & _LOW
 
 
-def _multiply(weights: Ints, counts: Ints) -> tuple[Ints, Ints]:
+def _multiply_limbs(weights: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Multiplies weights by counts, up to 2^81, as limbs.
 
     The high limbs of up to 4,096 of them sum to at most 2^61.
@@ -316,8 +319,8 @@ def _sum_blocks(weights: Ints) -> Ints:
     The last block may be shorter.
     """
     m, columns = weights.shape
-    whole = columns - columns % _BLOCK
-    sums = weights[:, :whole].reshape(m, whole // _BLOCK, _BLOCK).sum(axis=2)
+    whole = columns - columns % _BLOCK_COLUMNS
+    sums = weights[:, :whole].reshape(m, whole // _BLOCK_COLUMNS, _BLOCK_COLUMNS).sum(axis=2)
     return np.column_stack((sums, weights[:, whole:].sum(axis=1))) if whole < columns else sums
 
 
@@ -328,9 +331,9 @@ def _draw_limbs(draws: Draws, high: Ints, low: Ints) -> tuple[Ints, Ints]:
     """
     first = draws.integers(high + 1)
     second = draws.integers(np.where(high > 0, _LOW + 1, low))
-    again: Flags = (first == high) & (second >= low)
-    if again.any():
-        first[again], second[again] = _draw_limbs(draws.at(again), high[again], low[again])
+    retry: Flags = (first == high) & (second >= low)
+    if retry.any():
+        first[retry], second[retry] = _draw_limbs(draws.select(retry), high[retry], low[retry])
     return first, second
 
 
@@ -371,15 +374,18 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
     return cast(Values, ratio[back].reshape(kappa.shape))
 
 
-def _broadcast(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Values:
+def _broadcast_values(
+    draws: Draws, values: ArrayLike, name: str, *, minimum: float, maximum: float
+) -> Values:
     array = np.asarray(values, dtype=np.float64)
     if array.shape not in ((), (draws.size,)):
         raise ConfigError(
             f"{name} must be one value or {draws.size}, one per row; got shape {array.shape}"
         )
-    if not ((array >= least) & (array <= most)).all():  # false for NaN
+    if not ((array >= minimum) & (array <= maximum)).all():  # false for NaN
         raise BudgetError(
-            f"{name} must be from {least:g} to {most:g}, and a value is outside; check the budget"
+            f"{name} must be from {minimum:g} to {maximum:g}, and a value is outside; check the "
+            "budget"
         )
     return np.broadcast_to(array, (draws.size,))
 
@@ -388,7 +394,8 @@ def _normalize(draws: Draws, mean: Values) -> Values:
     mean = np.asarray(mean, dtype=np.float64)
     if mean.ndim != 2 or mean.shape[0] != draws.size or mean.shape[1] < 2:
         raise ConfigError(
-            f"mean must be {draws.size} rows of 2 or more columns, one per draw; got shape {mean.shape}"
+            f"mean must be {draws.size} rows of 2 or more columns, one per draw; got shape "
+            f"{mean.shape}"
         )
     norms = np.sqrt(_multiply_rows(mean, mean))
     if not (np.abs(norms - 1.0) <= 1e-6).all():
@@ -401,22 +408,27 @@ def _check_weights(draws: Draws, weights: Any) -> None:
         raise ConfigError("weights must be a two-dimensional int64 array; convert them")
     if weights.shape[0] != draws.size or weights.shape[1] < 1:
         raise ConfigError(
-            f"weights must be {draws.size} rows of 1 or more columns, one row per draw; got shape {weights.shape}"
+            f"weights must be {draws.size} rows of 1 or more columns, one row per draw; got shape "
+            f"{weights.shape}"
         )
     # as unsigned, a negative is 2^63 or more
-    if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:
+    if weights.size and weights.view(np.uint64).max() > _MAX_WEIGHT:
         raise ConfigError("weights must be from 0 to 2^50, and a value is outside; scale them")
 
 
 def _check_counts(weights: Ints, counts: Any) -> None:
     if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
         raise ConfigError("counts must be an int64 array; convert them")
-    if counts.shape not in (weights.shape, weights.shape[1:]) or weights.shape[1] > _MOST_COUNTED:
+    if (
+        counts.shape not in (weights.shape, weights.shape[1:])
+        or weights.shape[1] > _MAX_COUNT_COLUMNS
+    ):
         raise ConfigError(
-            f"counts must be one for each of {weights.shape[1]} columns and at most {_MOST_COUNTED}; "
+            f"counts must be one for each of {weights.shape[1]} columns and at most "
+            f"{_MAX_COUNT_COLUMNS}; "
             f"got shape {counts.shape}"
         )
-    if counts.size and not 0 <= counts.min() <= counts.max() <= _MOST_COUNT:
+    if counts.size and not 0 <= counts.min() <= counts.max() <= _MAX_COUNT:
         raise ConfigError("counts must be from 0 to 2^31 - 1, and a value is outside")
 
 

@@ -27,7 +27,7 @@ __all__ = [
     "SeededRandomness",
     "Streams",
     "SystemRandomness",
-    "fresh_name",
+    "make_unique_name",
 ]
 
 
@@ -37,7 +37,7 @@ _KEY_BYTES = 32
 _PARTS = 2**127
 
 
-def os_entropy(n: int) -> bytes:
+def read_entropy(n: int) -> bytes:
     """Returns `n` bytes of the operating system's cryptographic source.
 
     All unseeded randomness comes from here.
@@ -56,13 +56,13 @@ class _CallLog:
         self.calls = 0
         self.last = b""
 
-    def new_key(self) -> bytes:
+    def make_key(self) -> bytes:
         """Makes a key for one call.
 
         From a fresh nonce and a number that this process uses once.
         """
         with self.lock:
-            nonce = _nonce()
+            nonce = _read_nonce()
             fingerprint = blake2b(nonce, digest_size=16, person=b"textveil/nonce").digest()
             if fingerprint == self.last:
                 raise RandomnessError(
@@ -77,9 +77,9 @@ class _CallLog:
         ).digest()
 
 
-def _nonce() -> bytes:
+def _read_nonce() -> bytes:
     try:
-        nonce = os_entropy(_NONCE_BYTES)
+        nonce = read_entropy(_NONCE_BYTES)
     except (OSError, NotImplementedError):
         raise RandomnessError(
             "the operating system provides no entropy; check its random device"
@@ -94,15 +94,15 @@ def _nonce() -> bytes:
 _process = _CallLog()
 
 
-def fresh_name() -> str:
+def make_unique_name() -> str:
     """Returns a name of 32 digits, unique across processes."""
-    return _process.new_key().hex()[:32]
+    return _process.make_key().hex()[:32]
 
 
 _generation = 0  # number of forks between the first process and this one
 
 
-def _after_fork_in_child() -> None:
+def _reset_after_fork() -> None:
     global _generation
     _generation += 1
     # Another thread may have held the lock at the fork, and nobody would release it here.
@@ -110,13 +110,13 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def _refuse_after_fork(generation: int, what: str, remedy: str) -> None:
+def _refuse_after_fork(generation: int, subject: str, remedy: str) -> None:
     if generation != _generation:
         raise RandomnessError(
-            f"{what} cannot be used after a fork, which would repeat its draws; {remedy}"
+            f"{subject} cannot be used after a fork, which would repeat its draws; {remedy}"
         )
 
 
@@ -124,7 +124,7 @@ class Randomness(Protocol):
     """The source of a call's randomness."""
 
     @property
-    def seeded(self) -> bool:
+    def is_seeded(self) -> bool:
         """True if anyone who knows a seed can repeat the draws.
 
         The statement then says so.
@@ -141,14 +141,14 @@ class Randomness(Protocol):
         """
         ...
 
-    def part(self, number: int) -> "Randomness":
+    def derive_part(self, number: int) -> "Randomness":
         """Returns the randomness of a part of a long run.
 
         The part starts at text `number`.
         """
         ...
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> "Randomness":
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> "Randomness":
         """Returns the randomness of one release of some texts.
 
         Where draws can be repeated, they repeat for the same texts only.
@@ -174,7 +174,7 @@ class SystemRandomness:
     """
 
     @property
-    def seeded(self) -> bool:
+    def is_seeded(self) -> bool:
         """False: nobody can repeat the draws."""
         return False
 
@@ -187,14 +187,14 @@ class SystemRandomness:
         Raises:
             RandomnessError: the entropy source fails or repeats itself.
         """
-        counted = _check_sizes(sizes)
-        return Streams(_process.new_key(), counted)
+        size_array = _check_sizes(sizes)
+        return Streams(_process.make_key(), size_array)
 
-    def part(self, number: int) -> Self:
+    def derive_part(self, number: int) -> Self:
         """Returns itself: each call draws afresh, in any part."""
         return self
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Self:
         """Returns itself: each call draws afresh, for any texts."""
         return self
 
@@ -205,7 +205,7 @@ class SeededRandomness:
     No protection against anyone who knows the seed.
 
     Each call takes the next streams, so nothing repeats within one object; a new object with the
-    same seed repeats everything. Draws for texts (`for_texts`) depend on the texts and their law
+    same seed repeats everything. Draws for texts (`bind_texts`) depend on the texts and their law
     too: one noise under two budgets would give the words away. A pickle or copy holds a child with
     its own streams, numbered in the order of pickling, so that workers do not share a stream; load
     each pickle once.
@@ -235,7 +235,7 @@ class SeededRandomness:
         self._lock = threading.Lock()
 
     @property
-    def seeded(self) -> bool:
+    def is_seeded(self) -> bool:
         """True: anyone who knows the seed can repeat the draws.
 
         The statement says that there is no protection against them.
@@ -271,7 +271,7 @@ class SeededRandomness:
             names,
         )
 
-    def part(self, number: int) -> "SeededRandomness":
+    def derive_part(self, number: int) -> "SeededRandomness":
         """Returns a child for a part, whatever process runs it.
 
         Its streams depend only on the seed and this number, in any process and order of parts.
@@ -289,7 +289,7 @@ class SeededRandomness:
         self._refuse_after_fork()
         return _seeded_child(self._seed, (*self._path, _PARTS, number))
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
         """Returns a source whose draws for a text depend on the text.
 
         On its number and digest, in addition to the seed and the call.
@@ -297,7 +297,7 @@ class SeededRandomness:
         names = [
             number.to_bytes(24, "little") + digest for number, digest in enumerate(digests(), first)
         ]
-        return _ForTexts(self, names, lambda sizes: self._open(sizes, names))
+        return _TextRandomness(self, names, lambda sizes: self._open(sizes, names))
 
     def __reduce__(self) -> tuple[Callable[..., "SeededRandomness"], tuple[int, tuple[int, ...]]]:
         self._refuse_after_fork()
@@ -319,7 +319,7 @@ class KeyedRandomness:
     """Draws that the owner of a key can repeat.
 
     For a job that may draw a part twice, such as after a worker died. A text's draws follow from
-    the key, the text's id and field, and its digest (`for_texts`): a part that is drawn again is
+    the key, the text's id and field, and its digest (`bind_texts`): a part that is drawn again is
     the same release, and a changed text, another id, field or configuration has different draws.
     Nobody can repeat them without the key, so the statement says nothing about it. The key belongs
     to one release; two releases must not share it. It can be neither pickled nor copied, so that it
@@ -327,10 +327,10 @@ class KeyedRandomness:
     after a fork.
 
     Args:
-        key: 32 bytes of `new_key`, of this release alone; or of `key_of` a seed.
+        key: 32 bytes of `make_key`, of this release alone; or of `derive_key` a seed.
         field: of the texts; the same id in another field has different draws.
         ids: of the texts, all different.
-        seeded: whether the key follows from a seed.
+        is_seeded: whether the key follows from a seed.
 
     Raises:
         ConfigError: the key has not 32 bytes, or an id occurs twice.
@@ -348,19 +348,19 @@ class KeyedRandomness:
                 "every text of a release with a key needs an id of its own, and an id occurs twice"
             )
         self._key, self._seeded = key, seeded
-        self._ids = [_hash_strings(field, each) for each in ids]
+        self._ids = [_hash_strings(field, text_id) for text_id in ids]
 
     @staticmethod
-    def new_key() -> bytes:
+    def make_key() -> bytes:
         """Makes a key of 256 bits from the operating system.
 
         Raises:
             RandomnessError: the entropy source fails or repeats itself.
         """
-        return _process.new_key()
+        return _process.make_key()
 
     @staticmethod
-    def key_of(seed: int) -> bytes:
+    def derive_key(seed: int) -> bytes:
         """Derives the key of a seed; whoever knows the seed has it.
 
         Args:
@@ -371,7 +371,7 @@ class KeyedRandomness:
         ).digest()
 
     @property
-    def seeded(self) -> bool:
+    def is_seeded(self) -> bool:
         """True if anyone who knows a seed can repeat the draws.
 
         Without the key nobody can.
@@ -379,34 +379,34 @@ class KeyedRandomness:
         return self._seeded
 
     def open(self, sizes: Sequence[int] | Ints) -> NoReturn:
-        """Refuses: only texts with ids have draws, see `for_texts`."""
+        """Refuses: only texts with ids have draws, see `bind_texts`."""
         raise RandomnessError(
             "draws with a release key need the texts' ids: open streams by for_texts"
         )
 
-    def part(self, number: int) -> Self:
+    def derive_part(self, number: int) -> Self:
         """Returns itself: the draws of a text depend on its id.
 
         In any part.
         """
         return self
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
         """Returns a source for the texts whose ids begin at `first`.
 
         Raises:
             ConfigError: there are more texts than ids.
         """
-        found = digests()
-        ids = self._ids[first : first + len(found)]
-        if len(ids) < len(found):
+        text_digests = digests()
+        ids = self._ids[first : first + len(text_digests)]
+        if len(ids) < len(text_digests):
             raise ConfigError(
                 f"every text of a release with a key needs an id: text {first + len(ids)} has none"
             )
-        names = [own + digest for own, digest in zip(ids, found, strict=True)]
+        names = [text_id + digest for text_id, digest in zip(ids, text_digests, strict=True)]
         calls = count()
 
-        def opened(sizes: Ints) -> Streams:
+        def open_streams(sizes: Ints) -> Streams:
             call = next(calls).to_bytes(16, "little")
             return Streams(
                 blake2b(
@@ -416,7 +416,7 @@ class KeyedRandomness:
                 names,
             )
 
-        return _ForTexts(self, names, opened)
+        return _TextRandomness(self, names, open_streams)
 
     def __repr__(self) -> str:
         return "KeyedRandomness(<hidden>)"
@@ -437,31 +437,32 @@ def _hash_strings(*parts: str) -> bytes:
     return blake2b(message, digest_size=32, person=b"textveil/id").digest()
 
 
-class _ForTexts:
+class _TextRandomness:
     """A source for one release, with named documents, from its parent."""
 
     def __init__(
-        self, parent: Randomness, names: Sequence[bytes], opened: Callable[[Ints], "Streams"]
+        self, parent: Randomness, names: Sequence[bytes], open_streams: Callable[[Ints], "Streams"]
     ) -> None:
-        self._parent, self._names, self._opened = parent, names, opened
+        self._parent, self._names, self._open_streams = parent, names, open_streams
 
     @property
-    def seeded(self) -> bool:
-        return self._parent.seeded
+    def is_seeded(self) -> bool:
+        return self._parent.is_seeded
 
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
-        counted = _check_sizes(sizes)
-        if len(counted) != len(self._names):
+        size_array = _check_sizes(sizes)
+        if len(size_array) != len(self._names):
             raise ConfigError(
-                f"sizes must be those of the {len(self._names)} texts of the release, got {len(counted)}"
+                f"sizes must be those of the {len(self._names)} texts of the release, got "
+                f"{len(size_array)}"
             )
-        return self._opened(counted)
+        return self._open_streams(size_array)
 
-    def part(self, number: int) -> Randomness:
-        return self._parent.part(number)
+    def derive_part(self, number: int) -> Randomness:
+        return self._parent.derive_part(number)
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
-        return self._parent.for_texts(first, digests)
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
+        return self._parent.bind_texts(first, digests)
 
     def __repr__(self) -> str:
         return f"{self._parent!r} for {len(self._names)} texts"
@@ -479,15 +480,15 @@ def _seeded_child(seed: int, path: tuple[int, ...]) -> SeededRandomness:
 
 
 def _check_sizes(sizes: Sequence[int] | Ints) -> Ints:
-    counted = np.asarray(sizes)
-    if counted.size == 0 and counted.ndim == 1:
+    array = np.asarray(sizes)
+    if array.size == 0 and array.ndim == 1:
         return np.zeros(0, dtype=np.int64)
-    if counted.ndim != 1 or counted.dtype.kind not in "iu" or counted.min() < 0:
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0:
         raise ConfigError(
             "sizes must be a list of integers of 0 or more, the number of words in each document; "
-            f"got {counted.ndim} axes of {counted.dtype}"
+            f"got {array.ndim} axes of {array.dtype}"
         )
-    return counted.astype(np.int64)
+    return array.astype(np.int64)
 
 
 class _DocumentStream:
@@ -506,7 +507,7 @@ class _DocumentStream:
         self._lock = lock
         self._generator: Generator | None = None
 
-    def generator(self) -> Generator:
+    def get_generator(self) -> Generator:
         if self._generator is None:
             with self._lock:  # two threads must not create two generators from one key
                 if self._generator is None:
@@ -549,7 +550,7 @@ class Streams:
         self._lock = threading.Lock()
         self._used = False
 
-    def chunks(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
+    def split_rows(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
         """Yields consecutive rows of the call with their draws, in chunks.
 
         A chunk has at most `limit` rows. A document is split only if it is longer than `limit`:
@@ -567,33 +568,33 @@ class Streams:
             if self._used:
                 raise RandomnessError("the streams of a call can be used only once; open new ones")
             self._used = True
-        return self._chunks(limit)
+        return self._split_rows(limit)
 
-    def _chunks(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
+    def _split_rows(self, limit: int) -> Iterator[tuple[slice, "Draws"]]:
         first = end = 0
-        held: list[_DocumentStream] = []
+        streams: list[_DocumentStream] = []
         offsets = [0]
         for index, size in enumerate(self.sizes.tolist()):
             if size == 0:
                 continue
-            if held and end + size - first > limit:
-                yield slice(first, end), self._draws(held, offsets)
-                first, held, offsets = end, [], [0]
+            if streams and end + size - first > limit:
+                yield slice(first, end), self._build_draws(streams, offsets)
+                first, streams, offsets = end, [], [0]
             name = index.to_bytes(16, "little") if self._names is None else self._names[index]
             stream = _DocumentStream(self._key, name, self._lock)
             if size <= limit:
                 end += size
-                held.append(stream)
+                streams.append(stream)
                 offsets.append(end - first)
                 continue
             for start in range(0, size, limit):
                 rows = min(limit, size - start)
-                yield slice(end + start, end + start + rows), self._draws([stream], [0, rows])
+                yield slice(end + start, end + start + rows), self._build_draws([stream], [0, rows])
             first = end = end + size
-        if held:
-            yield slice(first, end), self._draws(held, offsets)
+        if streams:
+            yield slice(first, end), self._build_draws(streams, offsets)
 
-    def _draws(self, streams: list[_DocumentStream], offsets: list[int]) -> "Draws":
+    def _build_draws(self, streams: list[_DocumentStream], offsets: list[int]) -> "Draws":
         self._refuse_after_fork()
         return Draws(streams, offsets, self._generation)
 
@@ -633,23 +634,25 @@ class Draws:
 
     def normal(self, width: int) -> Values:
         """Draws standard normal values [m, width]."""
-        return self._fill((width,), lambda generator, part: generator.standard_normal(out=part))
+        return self._fill_values(
+            (width,), lambda generator, part: generator.standard_normal(out=part)
+        )
 
     def uniform(self, width: int) -> Values:
         """Draws uniform values [m, width] in [0, 1), multiples of 2^-53."""
-        return self._fill((width,), lambda generator, part: generator.random(out=part))
+        return self._fill_values((width,), lambda generator, part: generator.random(out=part))
 
     def bits(self, width: int) -> Ints:
         """Draws integers [m, width], uniform in [0, 2^53).
 
         They are the values of `uniform`, times 2^53.
         """
-        values = self._fill((width,), lambda generator, part: generator.random(out=part))
+        values = self._fill_values((width,), lambda generator, part: generator.random(out=part))
         return (values * 2.0**53).astype(np.int64)  # exact, as they are multiples of 2^-53
 
     def exponential(self, width: int) -> Values:
         """Draws standard exponential values [m, width]."""
-        return self._fill(
+        return self._fill_values(
             (width,), lambda generator, part: generator.standard_exponential(out=part)
         )
 
@@ -659,7 +662,9 @@ class Draws:
         [m], or [m, width] if a width is given.
         """
         tail = () if width is None else (width,)
-        return self._fill(tail, lambda generator, part: generator.standard_gamma(shape, out=part))
+        return self._fill_values(
+            tail, lambda generator, part: generator.standard_gamma(shape, out=part)
+        )
 
     def beta(self, a: float, b: float, width: int) -> Values:
         """Draws Beta(a, b) values [m, width]."""
@@ -685,9 +690,9 @@ class Draws:
                 f"high must be {self.size} int64 values of 1 or more, one per row; "
                 f"got {high.dtype} of shape {high.shape}, or a smaller value"
             )
-        return self._integers(high.astype(np.uint64)).astype(np.int64)
+        return self._draw_integers(high.astype(np.uint64)).astype(np.int64)
 
-    def at(self, mask: Flags) -> "Draws":
+    def select(self, mask: Flags) -> "Draws":
         """Returns the draws of the rows where `mask` [m] holds.
 
         They continue in the same streams.
@@ -695,38 +700,41 @@ class Draws:
         mask = np.asarray(mask)
         if mask.shape != (self.size,) or mask.dtype != np.bool_:
             raise ConfigError(
-                f"mask must be {self.size} booleans, one per row; got {mask.dtype} of shape {mask.shape}"
+                f"mask must be {self.size} booleans, one per row; got {mask.dtype} of shape "
+                f"{mask.shape}"
             )
-        kept = np.concatenate(([0], np.cumsum(mask)))[self._offsets]
-        rows = np.diff(kept)
+        offsets = np.concatenate(([0], np.cumsum(mask)))[self._offsets]
+        rows = np.diff(offsets)
         streams = [self._streams[part] for part in np.flatnonzero(rows).tolist()]
-        return Draws(streams, [0, *kept[1:][rows > 0].tolist()], self._generation)
+        return Draws(streams, [0, *offsets[1:][rows > 0].tolist()], self._generation)
 
-    def _integers(self, high: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _draw_integers(self, high: NDArray[np.uint64]) -> NDArray[np.uint64]:
         bits = np.empty(self.size, dtype=np.uint64)
-        for generator, rows in self._parts():
+        for generator, rows in self._yield_parts():
             bits[rows] = generator.bit_generator.random_raw(rows.stop - rows.start)
         # 2^64 is not a multiple of `high`; values in the last, incomplete run of remainders are
         # redrawn.
         incomplete = (np.uint64(0) - high) % high
-        again = bits > ~incomplete
+        retry = bits > ~incomplete
         result = bits % high
-        if again.any():
-            result[again] = self.at(again)._integers(high[again])
+        if retry.any():
+            result[retry] = self.select(retry)._draw_integers(high[retry])
         return result
 
-    def _fill(self, tail: tuple[int, ...], draw: Callable[[Generator, Values], object]) -> Values:
+    def _fill_values(
+        self, tail: tuple[int, ...], draw: Callable[[Generator, Values], object]
+    ) -> Values:
         values = np.empty((self.size, *tail), dtype=np.float64)
-        for generator, rows in self._parts():
+        for generator, rows in self._yield_parts():
             draw(generator, values[rows])
         return values
 
-    def _parts(self) -> Iterator[tuple[Generator, slice]]:
+    def _yield_parts(self) -> Iterator[tuple[Generator, slice]]:
         _refuse_after_fork(
             self._generation, "the draws of a call", "open new streams after the fork"
         )
         for stream, (start, stop) in zip(self._streams, pairwise(self._offsets), strict=True):
-            yield stream.generator(), slice(start, stop)
+            yield stream.get_generator(), slice(start, stop)
 
     def __repr__(self) -> str:
         return f"Draws({self.size} rows of {len(self._streams)} documents)"

@@ -7,6 +7,6 @@ Not here: what is computed (`table.nearest`, `models.bundled`), and torch.
 """
 
 from textveil.runtime.graph import Graph
-from textveil.runtime.session import Runner, limit_threads, threads
+from textveil.runtime.session import Runner, count_threads, limit_threads
 
-__all__ = ["Graph", "Runner", "limit_threads", "threads"]
+__all__ = ["Graph", "Runner", "count_threads", "limit_threads"]

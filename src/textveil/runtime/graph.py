@@ -18,16 +18,16 @@ from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[Any]
 
-IR, OPSET, CONTRIB = 9, 18, 1
+IR_VERSION, OPSET_VERSION, CONTRIB_VERSION = 9, 18, 1
 """Versions of the format, the standard operations and ONNX Runtime's own.
 
 Known to ONNX Runtime since 1.14.
 """
 
-OWN = "com.microsoft"
+CONTRIB_DOMAIN = "com.microsoft"
 """The domain of ONNX Runtime's own operations."""
 
-KINDS = {
+DATA_TYPES = {
     np.dtype(name): kind
     for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7), ("f2", 10))
 }
@@ -48,24 +48,24 @@ class Graph:
         self._inputs: list[bytes] = []
         self._outputs: list[bytes] = []
 
-    def input(self, name: str, kind: DTypeLike, *shape: int | str) -> str:
+    def add_input(self, name: str, kind: DTypeLike, *shape: int | str) -> str:
         """Adds an input; a size that varies has a name."""
         self._inputs.append(_encode_value(name, kind, shape))
         return name
 
-    def output(self, name: str, kind: DTypeLike, *shape: int | str) -> None:
+    def add_output(self, name: str, kind: DTypeLike, *shape: int | str) -> None:
         """Makes an array one of the graph's outputs.
 
         In the order of the calls.
         """
         self._outputs.append(_encode_value(name, kind, shape))
 
-    def weight(self, name: str, array: Array) -> str:
+    def add_weight(self, name: str, array: Array) -> str:
         """Adds a large constant, which the session is given."""
         self.weights[name] = np.ascontiguousarray(array)
         return name
 
-    def constant(self, array: Array | float) -> str:
+    def add_constant(self, array: Array | float) -> str:
         """Adds a small constant, which is part of the model."""
         values = np.asarray(array, np.float32) if isinstance(array, float) else np.asarray(array)
         name = f"constant {len(self._constants)}"
@@ -80,7 +80,7 @@ class Graph:
         operation: str,
         *inputs: str,
         name: str | None = None,
-        own: bool = False,
+        contrib: bool = False,
         **attributes: Any,
     ) -> str:
         """Adds an operation, and returns its result's name.
@@ -89,28 +89,28 @@ class Graph:
             operation: an operation with one output.
             inputs: names of arrays; an empty one leaves out an optional input.
             name: of the result.
-            own: whether it is one of ONNX Runtime's own operations.
+            contrib: whether it is one of ONNX Runtime's own operations.
             attributes: numbers, strings, or lists of whole numbers.
         """
         name = name or f"{operation} {len(self._nodes)}"
         node = [
-            *(_encode_field(1, each) for each in inputs),
+            *(_encode_field(1, input_name) for input_name in inputs),
             _encode_field(2, name),
             _encode_field(4, operation),
         ]
         node += [
             _encode_field(5, _encode_attribute(key, value)) for key, value in attributes.items()
         ]
-        self._nodes.append(b"".join([*node, _encode_field(7, OWN if own else "")]))
+        self._nodes.append(b"".join([*node, _encode_field(7, CONTRIB_DOMAIN if contrib else "")]))
         return name
 
-    def model(self) -> bytes:
+    def encode_model(self) -> bytes:
         """Serializes the model, without its weights."""
         external = [
             _encode_tensor(name, array)
             + b"".join(
                 _encode_field(13, _encode_field(1, key) + _encode_field(2, value))
-                for key, value in _name_location(array).items()
+                for key, value in _build_location(array).items()
             )
             + _encode_field(14, 1)
             for name, array in self.weights.items()
@@ -124,13 +124,13 @@ class Graph:
                 *(_encode_field(12, value) for value in self._outputs),
             ]
         )
-        versions = _encode_field(8, _encode_field(1, "") + _encode_field(2, OPSET)) + _encode_field(
-            8, _encode_field(1, OWN) + _encode_field(2, CONTRIB)
-        )
-        return _encode_field(1, IR) + versions + _encode_field(7, graph)
+        versions = _encode_field(
+            8, _encode_field(1, "") + _encode_field(2, OPSET_VERSION)
+        ) + _encode_field(8, _encode_field(1, CONTRIB_DOMAIN) + _encode_field(2, CONTRIB_VERSION))
+        return _encode_field(1, IR_VERSION) + versions + _encode_field(7, graph)
 
 
-def _name_location(array: Array) -> dict[str, str]:
+def _build_location(array: Array) -> dict[str, str]:
     """Returns the file location of an external tensor.
 
     A placeholder: the session replaces it before it is looked for.
@@ -144,7 +144,7 @@ def _encode_value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> b
         _encode_field(1, _encode_field(1 if isinstance(size, int) else 2, size)) for size in shape
     )
     return _encode_field(1, name) + _encode_field(
-        2, _encode_field(1, _encode_field(1, KINDS[np.dtype(kind)]) + _encode_field(2, sizes))
+        2, _encode_field(1, _encode_field(1, DATA_TYPES[np.dtype(kind)]) + _encode_field(2, sizes))
     )
 
 
@@ -152,7 +152,7 @@ def _encode_tensor(name: str, array: Array) -> bytes:
     """Encodes a TensorProto without its content."""
     return (
         b"".join(_encode_field(1, size) for size in array.shape)
-        + _encode_field(2, KINDS[array.dtype])
+        + _encode_field(2, DATA_TYPES[array.dtype])
         + _encode_field(8, name)
     )
 
@@ -167,7 +167,7 @@ def _encode_attribute(name: str, value: Any) -> bytes:
         return _encode_field(1, name) + _encode_field(4, value) + _encode_field(20, 3)
     return (
         _encode_field(1, name)
-        + b"".join(_encode_field(8, each) for each in value)
+        + b"".join(_encode_field(8, item) for item in value)
         + _encode_field(20, 7)
     )
 
@@ -186,8 +186,8 @@ def _encode_field(number: int, value: float | str | bytes) -> bytes:
 
 
 def _encode_varint(value: int) -> bytes:
-    found = bytearray()
+    content = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        content.append(value & 127 | 128)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*content, value])

@@ -16,7 +16,7 @@ from textveil.runtime.graph import Array, Graph
 _limit: int | None = None
 
 
-def threads() -> int:
+def count_threads() -> int:
     """Returns the number of threads of a session.
 
     That of `limit_threads`; else `OMP_NUM_THREADS`; else all cores that this process may use. One
@@ -27,9 +27,9 @@ def threads() -> int:
     """
     if _limit is not None:
         return _limit
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -63,26 +63,28 @@ class Runner:
 
     def __init__(self, make: Callable[[], Graph]) -> None:
         self._make = make
-        self._opened: dict[tuple[int, int], Any] = {}
-        self._lock, self._alone = Lock(), Lock()
+        self._sessions: dict[tuple[int, int], Any] = {}
+        self._lock, self._run_lock = Lock(), Lock()
 
     def run(self, **inputs: Array) -> list[Array]:
         """Computes the graph's outputs, independent of what else runs."""
-        alone = self._alone.acquire(blocking=False)
+        is_alone = self._run_lock.acquire(blocking=False)
         try:
-            found: list[Array] = self._session(threads() if alone else 1).run(None, inputs)
-            return found
+            outputs: list[Array] = self._get_session(count_threads() if is_alone else 1).run(
+                None, inputs
+            )
+            return outputs
         finally:
-            if alone:
-                self._alone.release()
+            if is_alone:
+                self._run_lock.release()
 
-    def _session(self, count: int) -> Any:
+    def _get_session(self, count: int) -> Any:
         key = os.getpid(), count
-        if key not in self._opened:
+        if key not in self._sessions:
             with self._lock:
-                if key not in self._opened:
-                    self._opened[key] = _open(self._make(), count)
-        return self._opened[key]
+                if key not in self._sessions:
+                    self._sessions[key] = _open(self._make(), count)
+        return self._sessions[key]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_make": self._make}
@@ -103,6 +105,6 @@ def _open(graph: Graph, count: int) -> Any:
     names = list(graph.weights)
     if names:
         options.add_external_initializers(
-            names, [ort.OrtValue.ortvalue_from_numpy(graph.weights[each]) for each in names]
+            names, [ort.OrtValue.ortvalue_from_numpy(graph.weights[name]) for name in names]
         )
-    return ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(graph.encode_model(), options, providers=["CPUExecutionProvider"])

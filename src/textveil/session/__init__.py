@@ -4,51 +4,51 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
-from textveil.session.chains import (
-    AGAIN,
+from textveil.session.conversations import (
+    REPEAT_PREFIX,
     ChainSession,
-    Heads,
     MessageChain,
-    Signed,
+    PrefixCache,
+    SignedText,
     Utterance,
-    digest,
+    hash_text,
 )
-from textveil.session.naming import KeyedNames
-from textveil.session.placeholders import Given, Original, spelled_in
-from textveil.session.reading import fold
-from textveil.session.restore import Restorer, targets_in
-from textveil.session.snapshot import Notes, Replaced, SessionDelta, Snapshot, Source
-from textveil.session.spending import ALL, Spend, micro
-from textveil.session.state import LASTING, Session
-from textveil.session.stores import FileStore, KeptSession, MemoryStore, SessionStore
+from textveil.session.escapes import fold
+from textveil.session.naming import KeyedPlaceholders
+from textveil.session.placeholders import Original, PlaceholderToken, find_placeholder_names
+from textveil.session.restore import Restorer, find_targets
+from textveil.session.snapshot import Changes, Replacement, SessionDelta, Snapshot, Source
+from textveil.session.spending import ALL_TABLES, Spend, convert_to_micros
+from textveil.session.state import LASTING_PREFIX, Session
+from textveil.session.stores import FileStore, MemoryStore, SessionInfo, SessionStore
 
 __all__ = [
-    "AGAIN",
-    "ALL",
-    "LASTING",
+    "ALL_TABLES",
+    "LASTING_PREFIX",
+    "REPEAT_PREFIX",
     "ChainSession",
+    "Changes",
     "FileStore",
-    "Given",
-    "Heads",
-    "KeptSession",
-    "KeyedNames",
+    "KeyedPlaceholders",
     "MemoryStore",
     "MessageChain",
-    "Notes",
     "Original",
-    "Replaced",
+    "PlaceholderToken",
+    "PrefixCache",
+    "Replacement",
     "Restorer",
     "Session",
     "SessionDelta",
+    "SessionInfo",
     "SessionStore",
-    "Signed",
+    "SignedText",
     "Snapshot",
     "Source",
     "Spend",
     "Utterance",
-    "digest",
+    "convert_to_micros",
+    "find_placeholder_names",
+    "find_targets",
     "fold",
-    "micro",
-    "spelled_in",
-    "targets_in",
+    "hash_text",
 ]

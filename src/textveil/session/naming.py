@@ -11,18 +11,18 @@ from typing import NoReturn
 
 from textveil.detect import NAMES
 from textveil.errors import RandomnessError
-from textveil.session.placeholders import KEYED, Given, Original
-from textveil.session.reading import fold
+from textveil.session.escapes import fold
+from textveil.session.placeholders import MIN_KEYED_NUMBER, Original, PlaceholderToken
 
-FORMS = 26**10
+FORM_COUNT = 26**10
 """Number of forms for spellings outside the usual three: all ten-letter suffixes."""
 
-FIRST = (FORMS - 26) // 25 + 1
+FIRST_FORM = (FORM_COUNT - 26) // 25 + 1
 """First form whose suffix has ten letters."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyedNames:
+class KeyedPlaceholders:
     """Placeholders of one subject, derived from the key, type and value alone.
 
     Numbers have 19 digits, of 9e18 possible ones: two of n values of a type collide with a
@@ -39,19 +39,21 @@ class KeyedNames:
     key: bytes = field(repr=False)
     subject: str = field(repr=False)
 
-    def given(self, value: Original) -> Given:
+    def build_placeholder(self, value: Original) -> PlaceholderToken:
         """Returns the placeholder of a value."""
-        same, usual = value.text, [value.text]
+        normalized, spellings = value.text, [value.text]
         if value.type in NAMES:
-            same = fold(value.text)
-            usual = [same.title(), same.upper(), same]
-        number = KEYED + self._hash("number", value.type, same) % (9 * KEYED)
-        if value.text in usual and not value.quoted:
-            form = usual.index(value.text) + 1
+            normalized = fold(value.text)
+            spellings = [normalized.title(), normalized.upper(), normalized]
+        number = MIN_KEYED_NUMBER + self._hash("number", value.type, normalized) % (
+            9 * MIN_KEYED_NUMBER
+        )
+        if value.text in spellings and not value.quoted:
+            form = spellings.index(value.text) + 1
         else:
             kind = "quoted" if value.quoted else "form"
-            form = FIRST + self._hash(kind, value.type, value.text) % FORMS
-        return Given(value.type, number, value.text, form=form, quoted=value.quoted)
+            form = FIRST_FORM + self._hash(kind, value.type, value.text) % FORM_COUNT
+        return PlaceholderToken(value.type, number, value.text, form=form, quoted=value.quoted)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise RandomnessError(

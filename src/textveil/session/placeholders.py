@@ -10,22 +10,22 @@ import re
 from bisect import bisect_left
 from typing import NamedTuple
 
-from textveil.session.reading import decoded
+from textveil.session.escapes import decode_text
 
 _RUN = re.compile(r"[a-z0-9_]+")
-_NUMBERED = re.compile(r"_[0-9]+(?![a-z0-9])")
+_NUMBER = re.compile(r"_[0-9]+(?![a-z0-9])")
 
-_SPELLED = re.compile(r"[_&\\\uff3f]")
+_NAME_MARK = re.compile(r"[_&\\\uff3f]")
 """Characters of which a text with a placeholder has at least one."""
-_REST = re.compile(r"_[a-z]+(?=_|\Z)")
+_SUFFIX = re.compile(r"_[a-z]+(?=_|\Z)")
 
-DIGITS = 19
+MAX_NUMBER_DIGITS = 19
 """Digits of the longest placeholder number."""
 
-KEYED = 10 ** (DIGITS - 1)
+MIN_KEYED_NUMBER = 10 ** (MAX_NUMBER_DIGITS - 1)
 """Least keyed number: 19 digits, more than any counted number has."""
 
-LONGEST = 96
+MAX_NAME_CHARACTERS = 96
 """Most characters of a placeholder name to look for; types have 64."""
 
 
@@ -47,7 +47,7 @@ class Original(NamedTuple):
         return f"Original({self.type})"
 
 
-class Given(NamedTuple):
+class PlaceholderToken(NamedTuple):
     """A placeholder and the value that it stands for. Secret.
 
     Args:
@@ -69,57 +69,61 @@ class Given(NamedTuple):
     quoted: bool = False
 
     def __repr__(self) -> str:
-        return f"Given({self.shown})"
+        return f"PlaceholderToken({self.text})"
 
     @property
-    def stands_for(self) -> Original:
+    def original(self) -> Original:
         """The value as an `Original`."""
         return Original(self.type, self.value, self.quoted)
 
     @property
     def name(self) -> str:
         """The value's name, shared by its parts and spellings: `PERSON_1`."""
-        return named(self.type, self.number)
+        return format_name(self.type, self.number)
 
     @property
     def inner(self) -> str:
         """The text between the brackets: `PERSON_1`, `PERSON_1_FAMILY`, `PERSON_1_FAMILY_B`."""
-        return f"{self.name}{'_' + self.part if self.part else ''}{'_' + letters(self.form) if self.form > 1 else ''}"
+        form = format_letters(self.form) if self.form > 1 else ""
+        return "_".join(filter(None, (self.name, self.part, form)))
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """The placeholder, `<PERSON_1>`, with the quotation marks that it needs."""
         return f'"<{self.inner}>"' if self.quoted else f"<{self.inner}>"
 
 
-def named(type_: str, number: int) -> str:
+def format_name(type_: str, number: int) -> str:
     """Joins type and number to the common prefix: `PERSON_1`."""
     return f"{type_}_{number}"
 
 
-def letters(form: int) -> str:
+def format_letters(form: int) -> str:
     """Writes a form as letters: B for 2, AA for 27."""
-    written = ""
+    text = ""
     while form:
         form, letter = divmod(form - 1, 26)
-        written = chr(ord("A") + letter) + written
-    return written
+        text = chr(ord("A") + letter) + text
+    return text
 
 
-def spelled_in(text: str) -> set[str]:
+def find_placeholder_names(text: str) -> set[str]:
     """Finds all placeholder names that occur in a text before protection.
 
     A name is read through escapes, as `restore` would: `PERSON_1`, `PERSON_1_GIVEN`.
     """
-    if not _SPELLED.search(text):
+    if not _NAME_MARK.search(text):
         return set()
     names: set[str] = set()
-    for run in _RUN.findall(decoded(text)):
+    for run in _RUN.findall(decode_text(text)):
         starts = [0, *(i + 1 for i, char in enumerate(run) if char == "_")]
-        for number in _NUMBERED.finditer(run):
+        for number in _NUMBER.finditer(run):
             end = number.end()
-            ends = [end, *(rest.end() for rest in _REST.finditer(run, end, end + LONGEST))]
-            first = bisect_left(starts, number.start() - LONGEST)
+            ends = [
+                end,
+                *(suffix.end() for suffix in _SUFFIX.finditer(run, end, end + MAX_NAME_CHARACTERS)),
+            ]
+            first = bisect_left(starts, number.start() - MAX_NAME_CHARACTERS)
             for start in starts[first : bisect_left(starts, number.start())]:
                 names.update(run[start:end].upper() for end in ends if run[start] != "_")
     return names

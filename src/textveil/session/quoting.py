@@ -17,30 +17,30 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from textveil.text import Late
+from textveil.text import LazyPattern
 
-BEHIND = 48
+CONTEXT_CHARACTERS = 48
 """Characters before a place that may decide its kind."""
 
-PROSE = "prose"
-UNCLEAR = "unclear"
+PROSE_KIND = "prose"
+UNCLEAR_KIND = "unclear"
 """Kind of a place with quotes or code in an unknown language."""
-MARKUP = {"markup": "", 'markup "': '"', "markup '": "'"}
+MARKUP_QUOTES = {"markup": "", 'markup "': '"', "markup '": "'"}
 """Kinds of places in XML and HTML, with the attribute's quotation mark.
 
 Entities are read there.
 """
 
-HELD = 200
+LINE_START_CHARACTERS = 200
 """Characters at a line's start that may decide its language."""
 
-BUFFERED = 1 << 14
+MAX_BUFFER_CHARACTERS = 1 << 14
 """Characters that are buffered before they are scanned."""
 
-LEVELS = 3
+MAX_STRING_DEPTH = 3
 """Depth to which strings in strings of JSON are followed."""
 
-LANGUAGES = {
+FENCE_LANGUAGES = {
     **dict.fromkeys(("json", "jsonc", "json5", "jsonl", "ndjson", "geojson", "ipynb"), "json"),
     **dict.fromkeys(("python", "py", "python3", "py3", "pycon", "ipython"), "python"),
     **dict.fromkeys(
@@ -87,10 +87,10 @@ class Place(NamedTuple):
     @property
     def kind(self) -> str:
         """The place's kind, as sessions store it."""
-        return "/".join(map(str, self.literals)) or (UNCLEAR if self.unclear else PROSE)
+        return "/".join(map(str, self.literals)) or (UNCLEAR_KIND if self.unclear else PROSE_KIND)
 
     @property
-    def asks(self) -> bool:
+    def is_undecided(self) -> bool:
         """True if the following text decides how an original is written.
 
         That is so where a value of YAML has no quotation marks.
@@ -101,7 +101,7 @@ class Place(NamedTuple):
 # ---- where a place is ----------------------------------------------------------------------------
 
 
-class Quoting:
+class QuoteScanner:
     """Incremental scanner of an answer's strings, independent of where it is cut.
 
     The place depends on the text before it alone.
@@ -110,11 +110,11 @@ class Quoting:
         levels: depth to which strings in strings are followed.
     """
 
-    def __init__(self, levels: int = LEVELS) -> None:
+    def __init__(self, levels: int = MAX_STRING_DEPTH) -> None:
         self._levels = levels
         self._pieces: list[str] = []
         self._buffered = 0
-        self._held = ""  # start of the line, while its scanner is undecided
+        self._line_start = ""  # start of the line, while its scanner is undecided
         self._line: _Scanner | None = None  # scanner of the rest of the line
         self._doc: _Scanner | None = None  # scanner that continues in the next line
         self._fence = ""
@@ -125,19 +125,19 @@ class Quoting:
         """Reads the next piece of the answer."""
         self._pieces.append(text)
         self._buffered += len(text)
-        if self._buffered > BUFFERED:
-            self._follow()
+        if self._buffered > MAX_BUFFER_CHARACTERS:
+            self._flush()
 
-    def place(self) -> Place:
+    def find_place(self) -> Place:
         """Returns the place at the end of the text so far."""
-        self._follow()
+        self._flush()
         if self._line is not None:
-            return self._line.place()
+            return self._line.find_place()
         if self._doc is not None:
             probe = self._doc.copy()
-            probe.feed(self._held)
-            return probe.place()
-        return Place(unclear=bool(self._fence) or '"' in self._held)
+            probe.feed(self._line_start)
+            return probe.find_place()
+        return Place(unclear=bool(self._fence) or '"' in self._line_start)
 
     def copy(self) -> Self:
         """Returns an independent copy at the same place."""
@@ -148,79 +148,85 @@ class Quoting:
         twin._line = twin._doc if self._line is self._doc else self._line and self._line.copy()
         return twin
 
-    def _follow(self) -> None:
+    def _flush(self) -> None:
         text = "".join(self._pieces)
         self._pieces, self._buffered = [], 0
-        *lines, rest = text.split("\n")
+        *lines, tail = text.split("\n")
         for line in lines:
-            self._take(line, ended=True)
-        if rest:
-            self._take(rest, ended=False)
+            self._read_line(line, is_line_end=True)
+        if tail:
+            self._read_line(tail, is_line_end=False)
 
-    def _take(self, text: str, *, ended: bool) -> None:
+    def _read_line(self, text: str, *, is_line_end: bool) -> None:
         dashes = False
         if self._line is None:
-            text, dashes = self._begin_line(text, ended)
-        while self._line is not None and (text or ended):
-            rest = self._line.feed(text + "\n" * ended)
-            if rest is None:
+            text, dashes = self._start_line(text, is_line_end)
+        while self._line is not None and (text or is_line_end):
+            tail = self._line.feed(text + "\n" * is_line_end)
+            if tail is None:
                 break
-            self._line, text = _Words(bool(self._fence)), rest.removesuffix("\n")
-        if ended:
+            self._line, text = _Prose(bool(self._fence)), tail.removesuffix("\n")
+        if is_line_end:
             if self._line is not None:
-                self._doc = self._line if self._line.goes_on() else None
+                self._doc = self._line if self._line.can_continue() else None
             self._line, self._first, self._dashes = None, False, dashes
 
-    def _begin_line(self, text: str, ended: bool) -> tuple[str, bool]:
+    def _start_line(self, text: str, is_line_end: bool) -> tuple[str, bool]:
         """Chooses the scanner of a new line from its start.
 
         Returns:
             The text to scan, "" while the choice is open; whether the line is ---.
         """
-        self._held += text
+        self._line_start += text
         if self._first:
-            self._held = self._held.removeprefix("\ufeff")
-        self._line = self._choose_scanner(ended)
-        if self._line is None and not ended:
+            self._line_start = self._line_start.removeprefix("\ufeff")
+        self._line = self._choose_scanner(is_line_end)
+        if self._line is None and not is_line_end:
             return "", False
-        text, self._held = self._held, ""
-        return text, ended and text.rstrip() == "---"
+        text, self._line_start = self._line_start, ""
+        return text, is_line_end and text.rstrip() == "---"
 
-    def _choose_scanner(self, ended: bool) -> "_Scanner | None":
+    def _choose_scanner(self, is_line_end: bool) -> "_Scanner | None":
         """Returns the scanner for the held line; None while undecided or unneeded."""
-        held = self._held + "\n" * ended
-        if self._may_be_fence(held, ended):
+        line = self._line_start + "\n" * is_line_end
+        if self._can_be_fence(line, is_line_end):
             return None
         if self._doc is not None:
             return self._doc
-        if not self._fence and self._dashes and _SETTING.match(held, 0, HELD):
+        if not self._fence and self._dashes and _YAML_SETTING.match(line, 0, LINE_START_CHARACTERS):
             return _Yaml(lasting=False)
-        start = len(held) - len(_NUMBERED.sub("", held, count=1))
-        if _JSON.match(held, start, HELD) or (ended and held[start:].strip() in ("{", "[")):
+        start = len(line) - len(_LINE_NUMBER.sub("", line, count=1))
+        if _JSON_START.match(line, start, LINE_START_CHARACTERS) or (
+            is_line_end and line[start:].strip() in ("{", "[")
+        ):
             return _Code("json", self._levels, strict=True)
-        return self._choose_by_marks(held, start, ended or len(held) >= HELD)
+        return self._choose_by_marks(line, start, is_line_end or len(line) >= LINE_START_CHARACTERS)
 
-    def _may_be_fence(self, held: str, ended: bool) -> bool:
+    def _can_be_fence(self, line: str, is_line_end: bool) -> bool:
         """Says whether the line is a fence, or may yet become one."""
-        fence = _FENCE.fullmatch(self._held, partial=not ended) if len(held) <= HELD else None
-        return fence is not None and (not ended or self._turn_fence(fence[1], fence[2]))
+        fence = (
+            _FENCE_LINE.fullmatch(self._line_start, partial=not is_line_end)
+            if len(line) <= LINE_START_CHARACTERS
+            else None
+        )
+        return fence is not None and (not is_line_end or self._toggle_fence(fence[1], fence[2]))
 
-    def _choose_by_marks(self, held: str, start: int, full: bool) -> "_Scanner | None":
+    def _choose_by_marks(self, line: str, start: int, full: bool) -> "_Scanner | None":
         """Chooses the scanner by the line's first quotation mark; see `_choose_scanner`."""
-        key = _KEY.match(held, start, HELD, partial=not full)
+        key = _QUOTED_KEY.match(line, start, LINE_START_CHARACTERS, partial=not full)
         if key is not None:
             return (
                 None if key.partial else _Code("json" if key[1] == '"' else "python", self._levels)
             )
-        mark = _MARK.search(held, start, HELD)
+        mark = _QUOTE_MARK.search(line, start, LINE_START_CHARACTERS)
         if mark is None:
-            return _Words(bool(self._fence)) if full else None
-        language = _guess_language(held[start : mark.start()], mark[0])
+            return _Prose(bool(self._fence)) if full else None
+        language = _guess_language(line[start : mark.start()], mark[0])
         if language is None:
-            return _Words(bool(self._fence))
+            return _Prose(bool(self._fence))
         return _Yaml() if language == "yaml" else _Code(language, self._levels)
 
-    def _turn_fence(self, marks: str, name: str) -> bool:
+    def _toggle_fence(self, marks: str, name: str) -> bool:
         """Opens or closes a fence; False if the line does neither."""
         if self._fence:
             if name.strip() or not marks.startswith(self._fence):
@@ -230,22 +236,22 @@ class Quoting:
         if "`" in name:
             return False
         self._fence = marks
-        language = LANGUAGES.get(_NAME.split(name.strip().lower().lstrip("{."))[0])
+        language = FENCE_LANGUAGES.get(_NAME_END.split(name.strip().lower().lstrip("{."))[0])
         self._doc = _Yaml(lasting=True) if language == "yaml" else None
         if language not in (None, "yaml"):
             self._doc = _Code(language, self._levels, lasting=True)
         return True
 
 
-_FENCE = Late(r"(?:[ \t>]|[-*+][ ]|\d{1,3}[.)][ ])*+(`{3,}+|~{3,}+)([^\n]*)")
-_NAME = re.compile(r"[^\w+#-]")
-_NUMBERED = re.compile(r"\A(?:[ \t]*\d{1,6}(?:→|\t|[:|]\s))?[+-]?")
-_JSON = re.compile(r"""\s*(?:\{\s*["}] | \[\s*["{\[\]\d])""", re.VERBOSE)
-_KEY = Late(r"""\s*+(["'])(?:[^"'\\\n]|\\.)*+\1\s*+:""")
-_MARK = re.compile(r"[\"'`]")
-_SETTING = re.compile(r"(?:- )?[a-z_][\w.\-]*:\s")
+_FENCE_LINE = LazyPattern(r"(?:[ \t>]|[-*+][ ]|\d{1,3}[.)][ ])*+(`{3,}+|~{3,}+)([^\n]*)")
+_NAME_END = re.compile(r"[^\w+#-]")
+_LINE_NUMBER = re.compile(r"\A(?:[ \t]*\d{1,6}(?:→|\t|[:|]\s))?[+-]?")
+_JSON_START = re.compile(r"""\s*(?:\{\s*["}] | \[\s*["{\[\]\d])""", re.VERBOSE)
+_QUOTED_KEY = LazyPattern(r"""\s*+(["'])(?:[^"'\\\n]|\\.)*+\1\s*+:""")
+_QUOTE_MARK = re.compile(r"[\"'`]")
+_YAML_SETTING = re.compile(r"(?:- )?[a-z_][\w.\-]*:\s")
 
-_LINES: Sequence[tuple[str, str, re.Pattern[str]]] = [
+_LINE_FORMS: Sequence[tuple[str, str, re.Pattern[str]]] = [
     (language, marks, re.compile(rf"\s*(?:{pattern})\Z", re.VERBOSE))
     for (language, marks), patterns in {
         ("shell", "\"'"): (
@@ -280,7 +286,7 @@ The language, the marks that may follow, the pattern.
 def _guess_language(header: str, mark: str) -> str | None:
     """Returns the evident language of a line, by its first quotation mark."""
     return next(
-        (name for name, marks, form in _LINES if mark in marks and form.match(header)), None
+        (name for name, marks, form in _LINE_FORMS if mark in marks and form.match(header)), None
     )
 
 
@@ -300,40 +306,40 @@ class _Scanner:
         """
         raise NotImplementedError
 
-    def place(self) -> Place:
+    def find_place(self) -> Place:
         """Returns the place at the end of the text so far."""
         raise NotImplementedError
 
-    def goes_on(self) -> bool:
+    def can_continue(self) -> bool:
         """Says whether the next line is in the language, too."""
         return False
 
 
-class _Words(_Scanner):
+class _Prose(_Scanner):
     """Scanner of a line of prose, in which nothing opens a string."""
 
-    def __init__(self, fenced: bool) -> None:
-        self._fenced, self._compile_marks = fenced, 0
+    def __init__(self, is_fenced: bool) -> None:
+        self._is_fenced, self._quote_count = is_fenced, 0
 
     def feed(self, text: str) -> str | None:
-        self._compile_marks += text.count('"')
+        self._quote_count += text.count('"')
         return None
 
-    def place(self) -> Place:
-        return Place(unclear=self._fenced or self._compile_marks % 2 == 1)
+    def find_place(self) -> Place:
+        return Place(unclear=self._is_fenced or self._quote_count % 2 == 1)
 
 
-class _Open(NamedTuple):
+class _Region(NamedTuple):
     """An open string, comment, or code in a string.
 
     Args:
         literal: the string; None for comments and code.
-        ends: end mark of a comment or of code in a string.
+        end_mark: end mark of a comment or of code in a string.
         depth: number of open brackets in code in a string.
     """
 
     literal: Literal | None
-    ends: str = ""
+    end_mark: str = ""
     depth: int = 0
 
 
@@ -352,11 +358,11 @@ class _Code(_Scanner):
     ) -> None:
         self.language, self._levels = language, levels
         self._strict, self._lasting = strict, strict or lasting
-        self._open: list[_Open] = []
-        self._rest = ""  # text that may become a longer mark
-        self._before = ""  # the last character that was no space, in code
+        self._open: list[_Region] = []
+        self._pending = ""  # text that may become a longer mark
+        self._last_char = ""  # the last character that was no space, in code
         self._depth = 0
-        self._inner: Quoting | None = None
+        self._inner: QuoteScanner | None = None
         self._here: list[str] = []  # end marks of here-documents that begin in the next line
 
     def copy(self) -> Self:
@@ -366,41 +372,41 @@ class _Code(_Scanner):
         return twin
 
     @property
-    def _top(self) -> _Open:
+    def _top(self) -> _Region:
         """The innermost open string, comment or code."""
-        return self._open[-1] if self._open else _Open(None)
+        return self._open[-1] if self._open else _Region(None)
 
-    def goes_on(self) -> bool:
+    def can_continue(self) -> bool:
         literal = self._top.literal
         return self._lasting or (literal is not None and literal.quote in ('"""', "'''", "`"))
 
-    def place(self) -> Place:
+    def find_place(self) -> Place:
         probe = self.copy()
         probe._run(final=True)
         top = probe._top
         if top.literal is not None:
-            inner = probe._inner.place() if probe._inner is not None else Place()
+            inner = probe._inner.find_place() if probe._inner is not None else Place()
             return inner._replace(literals=(top.literal, *inner.literals), unclear=False)
-        if self.language == "shell" and top.ends in ("", ")"):
+        if self.language == "shell" and top.end_mark in ("", ")"):
             return Place((Literal("shell", "", ""),))
         return Place(unclear=True)
 
     def feed(self, text: str) -> str | None:
-        self._rest += text
+        self._pending += text
         return self._run(final=False)
 
     def _run(self, *, final: bool) -> str | None:
-        text, at, self._rest = self._rest, 0, ""
+        text, at, self._pending = self._pending, 0, ""
         while at < len(text):
             top = self._top
-            mark = _compile_marks(self.language, top.literal, top.ends).search(text, at)
+            mark = _compile_marks(self.language, top.literal, top.end_mark).search(text, at)
             begin = len(text) if mark is None else mark.start()
             if self._pass_text(text[at:begin], top):
                 return text[at:]
             if mark is None:
                 return None
             if mark.end() == len(text) and not final and mark[0] != "\n":
-                self._rest = text[begin:]
+                self._pending = text[begin:]
                 return None
             at = mark.end()
             self._step(mark, top)
@@ -412,50 +418,50 @@ class _Code(_Scanner):
         """Says whether a bracket has ended strict JSON."""
         return self._strict and not self._open and not self._depth and mark in "}]"
 
-    def _pass_text(self, text: str, top: _Open) -> bool:
+    def _pass_text(self, text: str, top: _Region) -> bool:
         """Reads text without marks; True if it cannot be JSON."""
         if top.literal is not None:
             if self._inner is not None:
                 self._inner.feed(text)
             return False
-        if top.ends in ("", "}", ")") and text.strip():
-            self._before = text.rstrip()[-1]
+        if top.end_mark in ("", "}", ")") and text.strip():
+            self._last_char = text.rstrip()[-1]
         return self._strict and _NO_JSON.search(text) is not None
 
-    def _step(self, found: re.Match[str], top: _Open) -> None:
-        mark = found[0]
+    def _step(self, match: re.Match[str], top: _Region) -> None:
+        mark = match[0]
         if top.literal is not None:
             self._step_in(mark, top.literal)
-        elif top.ends not in ("", "}", ")"):
-            if mark.strip() == top.ends.strip() or (top.ends == "/" and mark == "\n"):
+        elif top.end_mark not in ("", "}", ")"):
+            if mark.strip() == top.end_mark.strip() or (top.end_mark == "/" and mark == "\n"):
                 self._open.pop()
-                self._begin_document(mark)
+                self._start_document(mark)
         else:
-            self._step_code(found, top)
+            self._step_code(match, top)
 
     def _step_in(self, mark: str, literal: Literal) -> None:
         if mark in (literal.quote, "\n"):
             self._open.pop()
-            self._inner, self._before = None, '"'
+            self._inner, self._last_char = None, '"'
         elif mark in ("${", "$(", "{"):
-            self._open.append(_Open(None, ")" if mark == "$(" else "}"))
+            self._open.append(_Region(None, ")" if mark == "$(" else "}"))
         elif self._inner is not None:
-            self._inner.feed(_unescape("json", mark) or "")
+            self._inner.feed(_decode_escapes("json", mark) or "")
 
-    def _step_code(self, found: re.Match[str], top: _Open) -> None:
-        mark, groups = found[0], found.groupdict()
-        before, self._before = self._before, mark.strip()[-1:] or self._before
+    def _step_code(self, match: re.Match[str], top: _Region) -> None:
+        mark, groups = match[0], match.groupdict()
+        last_char, self._last_char = self._last_char, mark.strip()[-1:] or self._last_char
         if mark == "\n":
-            self._begin_document(mark)
+            self._start_document(mark)
         elif groups.get("here"):
             self._here.append(groups["here"])
         elif groups.get("quote"):
             if literal := self._open_literal(groups["quote"], groups.get("word") or ""):
-                self._begin(literal)
-        elif mark in _COMMENTS:
-            self._open.append(_Open(None, _COMMENTS[mark]))
-        elif mark == "/" and before in _BEFORE_REGEX:
-            self._open.append(_Open(None, "/"))
+                self._start_literal(literal)
+        elif mark in _COMMENT_ENDS:
+            self._open.append(_Region(None, _COMMENT_ENDS[mark]))
+        elif mark == "/" and last_char in _REGEX_LEADS:
+            self._open.append(_Region(None, "/"))
         else:
             self._step_bracket(mark, top)
 
@@ -469,34 +475,34 @@ class _Code(_Scanner):
             return Literal(self.language, "".join(sorted(set(word.lower()) - {"u"})), quote)
         if quote == "$'":
             return Literal(self.language, "$", "'")
-        return Literal(self.language, "", quote) if word in _BEFORE_STRING else None
+        return Literal(self.language, "", quote) if word in _STRING_WORDS else None
 
-    def _step_bracket(self, mark: str, top: _Open) -> None:
+    def _step_bracket(self, mark: str, top: _Region) -> None:
         step = (mark in ("{", "[", "(")) - (mark in ("}", "]", ")"))
         self._depth += step
-        if mark == top.ends and not top.depth:
+        if mark == top.end_mark and not top.depth:
             self._open.pop()
-        elif mark + top.ends in ("{}", "()", "}}", "))"):
+        elif mark + top.end_mark in ("{}", "()", "}}", "))"):
             self._open[-1] = top._replace(depth=top.depth + step)
 
-    def _begin(self, literal: Literal) -> None:
-        self._open.append(_Open(literal))
+    def _start_literal(self, literal: Literal) -> None:
+        self._open.append(_Region(literal))
         self._inner = (
-            Quoting(self._levels - 1) if literal.language == "json" and self._levels else None
+            QuoteScanner(self._levels - 1) if literal.language == "json" and self._levels else None
         )
 
-    def _begin_document(self, mark: str) -> None:
+    def _start_document(self, mark: str) -> None:
         """Begins the next here-document that the ended line announced."""
         if "\n" in mark and self._here:
-            self._open.append(_Open(None, f"\n{self._here.pop(0)}\n"))
+            self._open.append(_Region(None, f"\n{self._here.pop(0)}\n"))
 
 
 _PREFIXES = ("", "r", "b", "u", "f", "t", "br", "rb", "fr", "rf", "tr", "rt")
-_BEFORE_STRING = ("", "return", "case", "typeof", "in", "of", "await", "yield")
+_STRING_WORDS = ("", "return", "case", "typeof", "in", "of", "await", "yield")
 """Words before a quotation mark that still let it open a string."""
-_COMMENTS = {"#": "\n", "//": "\n", "/*": "*/"}
+_COMMENT_ENDS = {"#": "\n", "//": "\n", "/*": "*/"}
 """End marks of comments, by their beginning."""
-_BEFORE_REGEX = ("", *"(,=:[!&|?{};+-*%~^")
+_REGEX_LEADS = ("", *"(,=:[!&|?{};+-*%~^")
 _NO_JSON = re.compile(r"[^\w\s{}\[\],:.+\-<>→]")
 
 
@@ -506,16 +512,16 @@ def _is_one_line(literal: Literal) -> bool:
 
 
 @lru_cache
-def _compile_marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
+def _compile_marks(language: str, literal: Literal | None, end_mark: str) -> re.Pattern[str]:
     """Returns the pattern of marks in a string, comment or code."""
     if literal is not None:
-        return re.compile("|".join(_string_marks(literal)), re.DOTALL)
-    if len(ends) > 1 and ends[0] == "\n":  # a here-document: line by line
+        return re.compile("|".join(_list_string_marks(literal)), re.DOTALL)
+    if len(end_mark) > 1 and end_mark[0] == "\n":  # a here-document: line by line
         return re.compile(r"[^\n]*\n|[^\n]+\Z")
-    return _ENDS.get(ends) or _CODE[language]
+    return _REGION_MARKS.get(end_mark) or _CODE_MARKS[language]
 
 
-def _string_marks(literal: Literal) -> Iterator[str]:
+def _list_string_marks(literal: Literal) -> Iterator[str]:
     quote = re.escape(literal.quote[-1])
     yield rf"{quote}{{3}}|{quote}{{1,2}}\Z" if len(literal.quote) == 3 else quote
     if literal != Literal("shell", "", "'"):
@@ -530,14 +536,14 @@ def _string_marks(literal: Literal) -> Iterator[str]:
         yield r"\n"
 
 
-_ENDS = {
+_REGION_MARKS = {
     "/": re.compile(r"\\.?|\[(?:\\.|[^\]\\\n])*\]?|/|\n", re.DOTALL),
     "*/": re.compile(r"\*/|\*\Z"),
     "\n": re.compile("\n"),
 }
 """Marks that matter in regular expressions and comments, by their end."""
 
-_CODE = {
+_CODE_MARKS = {
     "json": re.compile(r"""(?P<quote>")|//|/\*|/\Z|[{}\[\]]"""),
     "python": re.compile(
         r"""\#|(?P<word>\w*)(?P<quote>\"\"\"|'''|\"\"\Z|''\Z|"|')|\w+|[{}()\[\]]"""
@@ -568,28 +574,28 @@ class _Yaml(_Scanner):
         self._flow = 0  # number of open brackets
         self._block = -1  # the indent of the key of a block of text
 
-    def goes_on(self) -> bool:
+    def can_continue(self) -> bool:
         return self._lasting is not None
 
     def feed(self, text: str) -> str | None:
-        *lines, rest = text.split("\n")
+        *lines, tail = text.split("\n")
         for i, line in enumerate(lines):
             self._text += line
-            if self._lasting is False and not self._fits():
-                return "\n".join([self._text, *lines[i + 1 :], rest])
-            self._end()
-        self._text += rest
+            if self._lasting is False and not self._is_yaml():
+                return "\n".join([self._text, *lines[i + 1 :], tail])
+            self._close_line()
+        self._text += tail
         return None
 
-    def place(self) -> Place:
+    def find_place(self) -> Place:
         probe = self.copy()
-        probe._scan(final=True)
+        probe._scan_line(final=True)
         value, indent = probe._text[probe._value :], _count_indent(self._text)
         if self._is_in_block():
             return Place((Literal("yaml", "", "|"),), indent=indent)
         if probe._quote:
             return Place((Literal("yaml", "", probe._quote),), indent=indent)
-        if _COMMENT.search(value):
+        if _YAML_COMMENT.search(value):
             return Place(unclear=True)
         begins = not value.strip() and bool(probe._value or probe._flow)
         return Place(
@@ -601,20 +607,20 @@ class _Yaml(_Scanner):
             not self._text.strip() or _count_indent(self._text) > self._block
         )
 
-    def _fits(self) -> bool:
+    def _is_yaml(self) -> bool:
         if self._quote or self._flow or self._is_in_block():
             return True
         return _YAML_LINE.match(self._text) is not None
 
-    def _end(self) -> None:
-        self._scan(final=True)
+    def _close_line(self) -> None:
+        self._scan_line(final=True)
         if self._block >= 0 and not self._is_in_block():
             self._block = -1
-        if self._block < 0 and not self._quote and _BLOCK.search(self._text):
+        if self._block < 0 and not self._quote and _YAML_BLOCK.search(self._text):
             self._block = _count_indent(self._text)
         self._text, self._at, self._value = "", 0, 0
 
-    def _scan(self, *, final: bool) -> None:
+    def _scan_line(self, *, final: bool) -> None:
         """Scans the line; its last character only if nothing follows it."""
         limit = len(self._text) - (not final)
         while self._at < limit and not self._is_in_block():
@@ -637,12 +643,12 @@ class _Yaml(_Scanner):
         if blank or self._flow:
             self._flow = max(0, self._flow + (char in "[{") - (char in "]}"))
         self._at += 1
-        if self._ends_word(char, text[self._at : self._at + 1], blank):
+        if self._is_word_end(char, text[self._at : self._at + 1], blank):
             self._value = self._at
         elif char == "#" and not text[at - 1 : at].strip():
             self._value, self._at = at, limit
 
-    def _ends_word(self, char: str, following: str, blank: bool) -> bool:
+    def _is_word_end(self, char: str, following: str, blank: bool) -> bool:
         """Says whether a value begins behind a character."""
         if char == ":" or (char == "-" and blank):
             return following in ("", " ", "\t")
@@ -653,8 +659,8 @@ def _count_indent(text: str) -> int:
     return len(text) - len(text.lstrip(" "))
 
 
-_BLOCK = re.compile(r"(?::|-|^)\s+[|>][-+\d]*\s*(?:\#.*)?\Z")
-_COMMENT = re.compile(r"(?:\A|\s)#")
+_YAML_BLOCK = re.compile(r"(?::|-|^)\s+[|>][-+\d]*\s*(?:\#.*)?\Z")
+_YAML_COMMENT = re.compile(r"(?:\A|\s)#")
 _YAML_LINE = re.compile(
     r"(?!(?:---|\.\.\.)\s*\Z)(?:\s*(?:#|\Z|-(?:\s|\Z)|[\w.\-<>\"' ]+?:(?:\s|\Z))|\s+\S)"
 )
@@ -664,8 +670,13 @@ _YAML_STRINGS = {'"': re.compile(r'\\.?|"', re.DOTALL), "'": re.compile(r"''|'")
 # ---- how an original is spelled there ------------------------------------------------------------
 
 
-def spelled(
-    original: str, place: Place, stood: Sequence[str], *, exact: bool = False, whole: bool = False
+def spell_original(
+    original: str,
+    place: Place,
+    place_kinds: Sequence[str],
+    *,
+    exact: bool = False,
+    is_alone: bool = False,
 ) -> str:
     """Writes an original at a place, escaped only if necessary.
 
@@ -674,55 +685,57 @@ def spelled(
     Args:
         original: the value as it was written in the protected text.
         place: where it is put.
-        stood: kinds of places where it occurred, the first one first; empty where that is not
+        place_kinds: kinds of places where it occurred, the first one first; empty where that is not
             known.
         exact: True to leave it unchanged wherever it breaks nothing: in arguments of tools, which
             may name the bytes of a file.
-        whole: True if nothing is beside it in a plain value of YAML.
+        is_alone: True if nothing is beside it in a plain value of YAML.
     """
-    if place.kind in stood:
+    if place.kind in place_kinds:
         return original
-    first_kind = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
+    first_kind = next(
+        (kind for kind in place_kinds if kind not in (UNCLEAR_KIND, *MARKUP_QUOTES)), None
+    )
     meaning = _decode_meaning(original, first_kind)
     if not place.literals:
         return original if exact else meaning
-    here = _read(place.literals, original)
-    if here == meaning or (first_kind is None and here is not None):
+    current = _decode_nested(place.literals, original)
+    if current == meaning or (first_kind is None and current is not None):
         return original
-    written = meaning
+    text = meaning
     for literal in reversed(place.literals):
-        written = _write(literal, written, place, whole=whole)
-    return written
+        text = _write_literal(literal, text, place, is_alone=is_alone)
+    return text
 
 
-def _decode_meaning(original: str, came: str | None) -> str:
+def _decode_meaning(original: str, kind: str | None) -> str:
     """Decodes a value by its first place; unchanged if undecodable there."""
-    read = _read(_parse_literals(came), original)
-    return original if read is None else read
+    text = _decode_nested(_parse_literals(kind), original)
+    return original if text is None else text
 
 
-def markup(before: str) -> str:
+def find_markup_kind(prefix: str) -> str:
     """Returns the kind of a place in XML or HTML.
 
-    The argument is the text before it, at most `BEHIND` characters.
+    The argument is the text before it, at most `CONTEXT_CHARACTERS` characters.
     """
-    attribute = _ATTRIBUTE.search(before)
+    attribute = _ATTRIBUTE.search(prefix)
     return f"markup {attribute[1]}" if attribute else "markup"
 
 
-def with_entities(original: str, kind: str, stood: Sequence[str]) -> str:
+def escape_entities(original: str, kind: str, place_kinds: Sequence[str]) -> str:
     """Writes an original with entities, unchanged if the document stays intact.
 
     Args:
         original: the value as it was written in the protected text.
-        kind: kind of the place (`markup`).
-        stood: kinds of places where it occurred.
+        kind: kind of the place (`find_markup_kind`).
+        place_kinds: kinds of places where it occurred.
     """
-    if kind in stood:
+    if kind in place_kinds:
         return original
     if _NO_MARKUP.search(original):
         return html.escape(original)
-    return original.replace(MARKUP[kind], html.escape(MARKUP[kind]))
+    return original.replace(MARKUP_QUOTES[kind], html.escape(MARKUP_QUOTES[kind]))
 
 
 _ATTRIBUTE = re.compile(r"""=\s*(["'])(?:(?!\1)[^<>])*\Z""")
@@ -731,54 +744,54 @@ _NO_MARKUP = re.compile(r"<|&(?!#?\w+;)")
 
 def is_plain(original: str) -> bool:
     """Says whether a value is written alike everywhere; quick, never wrongly True."""
-    return _SPECIAL.search(original) is None
+    return _SPECIAL_TEXT.search(original) is None
 
 
-def tells(original: str, kind: str) -> bool:
+def is_place_sensitive(original: str, kind: str) -> bool:
     """Says whether a value's occurrence at this kind of place is stored.
 
     It is where the value could be written differently elsewhere.
     """
-    if kind in MARKUP:
-        return with_entities(original, kind, ()) != original
+    if kind in MARKUP_QUOTES:
+        return escape_entities(original, kind, ()) != original
     return not is_plain(original) and (
-        kind not in (PROSE, UNCLEAR) or _READABLE.search(original) is not None
+        kind not in (PROSE_KIND, UNCLEAR_KIND) or _ESCAPE_MARKS.search(original) is not None
     )
 
 
-_SPECIAL = re.compile(
+_SPECIAL_TEXT = re.compile(
     r"[^\w .,@+/=~:\-]|:(?:\s|\Z)|\A[^\w./+]|\s\Z|\A\s|[\x00-\x1f\x7f\x85\u2028\u2029]"
 )
-_READABLE = re.compile(r"[\\{}]|''")
+_ESCAPE_MARKS = re.compile(r"[\\{}]|''")
 """Characters that a language may read as escapes."""
 
 
 def _parse_literals(kind: str | None) -> list[Literal]:
-    if kind in (None, PROSE):
+    if kind in (None, PROSE_KIND):
         return []
     literals = []
     for part in kind.split("/"):
-        language, written = part.split(" ", 1)
-        match = re.fullmatch(r"(flow|\$|[a-z]*)(.*)", written, re.DOTALL)
+        language, form = part.split(" ", 1)
+        match = re.fullmatch(r"(flow|\$|[a-z]*)(.*)", form, re.DOTALL)
         assert match is not None
         literals.append(Literal(language, match[1], match[2]))
     return literals
 
 
-def _read(literals: Sequence[Literal], text: str) -> str | None:
+def _decode_nested(literals: Sequence[Literal], text: str) -> str | None:
     """Decodes a text through nested strings; None where it breaks one."""
-    read: str | None = text
+    value: str | None = text
     for literal in literals:
-        read = None if read is None else _read_one(literal, read)
-    return read
+        value = None if value is None else _decode_literal(literal, value)
+    return value
 
 
-def _read_one(literal: Literal, text: str) -> str | None:
+def _decode_literal(literal: Literal, text: str) -> str | None:
     language, prefix, quote = literal
     if quote in ("", "|"):
-        return _read_word(literal, text)
+        return _decode_bare(literal, text)
     if quote == "'" and not prefix and language in _APOSTROPHES:
-        return _read_doubled(language, text)
+        return _decode_doubled(language, text)
     bare = re.sub(r"(?s)\\.", "", text)
     if _compile_breaks(literal).search(bare):
         return None
@@ -788,17 +801,17 @@ def _read_one(literal: Literal, text: str) -> str | None:
         text = text.replace("{{", "{").replace("}}", "}")
     if "r" in prefix:
         return None if quote[0] in text else text
-    return _unescape(language + prefix.strip("bfut"), text)
+    return _decode_escapes(language + prefix.strip("bfut"), text)
 
 
 _APOSTROPHES = {"yaml": "''", "shell": r"'\''"}
 """Escapes of an apostrophe in single-quoted strings without further escapes."""
 
 
-def _read_doubled(language: str, text: str) -> str | None:
-    escaped = _APOSTROPHES[language]
-    broken = "'" in text.replace(escaped, "") or (language == "yaml" and "\n" in text)
-    return None if broken else text.replace(escaped, "'")
+def _decode_doubled(language: str, text: str) -> str | None:
+    escape = _APOSTROPHES[language]
+    broken = "'" in text.replace(escape, "") or (language == "yaml" and "\n" in text)
+    return None if broken else text.replace(escape, "'")
 
 
 @lru_cache
@@ -817,7 +830,7 @@ def _compile_breaks(literal: Literal) -> re.Pattern[str]:
     return re.compile("|".join(breaks))
 
 
-def _read_word(literal: Literal, text: str) -> str | None:
+def _decode_bare(literal: Literal, text: str) -> str | None:
     if literal.quote == "|":
         return None if "\n" in text else text
     if literal.language == "shell":
@@ -831,32 +844,34 @@ def _read_word(literal: Literal, text: str) -> str | None:
     return None if broken else text
 
 
-def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
+def _write_literal(literal: Literal, text: str, place: Place, *, is_alone: bool) -> str:
     """Escapes a text for a string."""
     language, prefix, quote = literal
     if language == "json":
         return json.dumps(text, ensure_ascii=False)[1:-1]
     if language == "yaml":
-        return _write_yaml(quote, text, place, whole=whole)
+        return _write_yaml(quote, text, place, is_alone=is_alone)
     if language == "shell" and not prefix:
         return _write_shell(quote, text)
     if "f" in prefix:
         text = re.sub(r"[{}]", r"\g<0>\g<0>", text)
     if "r" in prefix:
-        return _joined(literal, text)
+        return _write_raw(literal, text)
     if quote == "`":
         return re.sub(r"\\|`|\$(?=\{)", r"\\\g<0>", text)
     multiline = r"" if len(quote) == 3 else r"\n"
-    return _escape(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
+    return _escape_breaks(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
 
 
-def _write_yaml(quote: str, text: str, place: Place, *, whole: bool) -> str:
+def _write_yaml(quote: str, text: str, place: Place, *, is_alone: bool) -> str:
     if not quote:
-        return f'"{_escape(_YAML_BREAKS, text)}"' if whole and place.asks else text
+        return (
+            f'"{_escape_breaks(_YAML_BREAKS, text)}"' if is_alone and place.is_undecided else text
+        )
     if quote == "|":
         return text.replace("\n", "\n" + " " * place.indent)
     if quote == '"':
-        return _escape(_YAML_BREAKS, text)
+        return _escape_breaks(_YAML_BREAKS, text)
     return text.replace("'", "''").replace("\n", "\n\n" + " " * (place.indent + 4))
 
 
@@ -864,45 +879,45 @@ def _write_shell(quote: str, text: str) -> str:
     if quote == "'":
         return text.replace("'", r"'\''")
     special = r'["\\$`]' if quote else r"""["'`$&|;<>()*?\[\]#!{}\\]"""
-    written = re.sub(special, r"\\\g<0>", text)
-    return written if quote else written.replace("\n", "$'\\n'")
+    result = re.sub(special, r"\\\g<0>", text)
+    return result if quote else result.replace("\n", "$'\\n'")
 
 
 _YAML_BREAKS = r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]'
 
 
-def _escape(breaks: str, text: str) -> str:
-    def escaped(match: re.Match[str]) -> str:
+def _escape_breaks(breaks: str, text: str) -> str:
+    def escape_char(match: re.Match[str]) -> str:
         char = match[0]
-        if char in _NAMED:
-            return "\\" + _NAMED[char]
+        if char in _ESCAPE_LETTERS:
+            return "\\" + _ESCAPE_LETTERS[char]
         if char.isprintable():
             return "\\" + char
         return f"\\x{ord(char):02x}" if char < "\x80" else f"\\u{ord(char):04x}"
 
-    return re.sub(breaks, escaped, text)
+    return re.sub(breaks, escape_char, text)
 
 
-_NAMED = {"\n": "n", "\r": "r", "\t": "t"}
+_ESCAPE_LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 
 
-def _joined(literal: Literal, text: str) -> str:
+def _write_raw(literal: Literal, text: str) -> str:
     """Writes a text in raw strings.
 
     A character that would end the string is put in a second string beside it.
     """
     script = literal.language == "javascript"
     quote = literal.quote[0]
-    ends = "" if len(literal.quote) == 3 else r"|\n"
-    breaks = r"`|\$(?=\{)|\\\Z" if script else rf"{quote}|\\\Z{ends}"
+    line_break = "" if len(literal.quote) == 3 else r"|\n"
+    breaks = r"`|\$(?=\{)|\\\Z" if script else rf"{quote}|\\\Z{line_break}"
 
-    def apart(match: re.Match[str]) -> str:
+    def replace_char(match: re.Match[str]) -> str:
         other = json.dumps(match[0]) if match[0] != '"' else "'\"'"
         if script:
             return f"${{{other}}}"
         return f"{literal.quote} {other} {literal.prefix}{literal.quote}"
 
-    return re.sub(breaks, apart, text)
+    return re.sub(breaks, replace_char, text)
 
 
 _ESCAPE = re.compile(
@@ -910,18 +925,18 @@ _ESCAPE = re.compile(
     | N\{(?P<N>[^}\n]{1,80})\} | (?P<o>[0-7]{1,3}) | (?P<letter>.) )""",
     re.VERBOSE | re.DOTALL,
 )
-_USUAL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_SAME = {char: char for char in "\\\"'"}
-_MORE = {"a": "\a", "v": "\v", "\n": ""}
-_KNOWN: dict[str, tuple[str, dict[str, str], str]] = {
-    "json": ("u", {**_USUAL, '"': '"', "\\": "\\", "/": "/"}, "none"),
-    "python": ("xuUNo", {**_USUAL, **_SAME, **_MORE}, "none"),
-    "javascript": ("xubo", {**_USUAL, "v": "\v", "\n": ""}, "dropped"),
+_COMMON_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_QUOTE_ESCAPES = {char: char for char in "\\\"'"}
+_RARE_ESCAPES = {"a": "\a", "v": "\v", "\n": ""}
+_ESCAPE_RULES: dict[str, tuple[str, dict[str, str], str]] = {
+    "json": ("u", {**_COMMON_ESCAPES, '"': '"', "\\": "\\", "/": "/"}, "none"),
+    "python": ("xuUNo", {**_COMMON_ESCAPES, **_QUOTE_ESCAPES, **_RARE_ESCAPES}, "none"),
+    "javascript": ("xubo", {**_COMMON_ESCAPES, "v": "\v", "\n": ""}, "dropped"),
     "yaml": (
         "xuU",
         {
-            **_USUAL,
-            **_MORE,
+            **_COMMON_ESCAPES,
+            **_RARE_ESCAPES,
             '"': '"',
             "\\": "\\",
             "/": "/",
@@ -936,7 +951,15 @@ _KNOWN: dict[str, tuple[str, dict[str, str], str]] = {
     "shell": ("", {"$": "$", "`": "`", '"': '"', "\\": "\\", "\n": ""}, "kept"),
     "shell$": (
         "xuUo",
-        {**_USUAL, **_SAME, "a": "\a", "v": "\v", "e": "\x1b", "E": "\x1b", "?": "?"},
+        {
+            **_COMMON_ESCAPES,
+            **_QUOTE_ESCAPES,
+            "a": "\a",
+            "v": "\v",
+            "e": "\x1b",
+            "E": "\x1b",
+            "?": "?",
+        },
         "kept",
     ),
 }
@@ -947,27 +970,27 @@ allowed.
 """
 
 
-def _unescape(language: str, text: str) -> str | None:
+def _decode_escapes(language: str, text: str) -> str | None:
     """Decodes backslash escapes; None where one is unknown to the language."""
     if "\\" not in text:
         return text
-    forms, letters, others = _KNOWN[language]
-    read, at = [], 0
+    forms, letters, fallback = _ESCAPE_RULES[language]
+    parts, at = [], 0
     for match in _ESCAPE.finditer(text):
-        char = _decode_escape(match, forms, letters, others)
+        char = _decode_escape(match, forms, letters, fallback)
         if char is None:
             return None
-        read += [text[at : match.start()], char]
+        parts += [text[at : match.start()], char]
         at = match.end()
-    text_read = "".join([*read, text[at:]])
+    result = "".join([*parts, text[at:]])
     try:  # joins surrogate pairs
-        return text_read.encode("utf-16", "surrogatepass").decode("utf-16")
+        return result.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        return text_read
+        return result
 
 
 def _decode_escape(
-    match: re.Match[str], forms: str, letters: dict[str, str], others: str
+    match: re.Match[str], forms: str, letters: dict[str, str], fallback: str
 ) -> str | None:
     form = match.lastgroup or ""
     if form in forms:
@@ -977,7 +1000,7 @@ def _decode_escape(
             return chr(int(match[form], 8 if form == "o" else 16))
         except (KeyError, ValueError, OverflowError):
             return None
-    letter, rest = match[0][1], match[0][2:]
+    letter, tail = match[0][1], match[0][2:]
     if letter in letters:
-        return letters[letter] + rest
-    return {"kept": match[0], "dropped": letter + rest}.get(others)
+        return letters[letter] + tail
+    return {"kept": match[0], "dropped": letter + tail}.get(fallback)

@@ -19,39 +19,47 @@ import numpy as np
 from textveil.detect import may_be_name
 from textveil.errors import ConfigError, InputError
 from textveil.session import sentences
-from textveil.session.placeholders import DIGITS, named
-from textveil.session.quoting import (
-    BEHIND,
-    Place,
-    Quoting,
-    is_plain,
-    markup,
-    spelled,
-    with_entities,
+from textveil.session.escapes import (
+    JSON_ESCAPES,
+    TEXT_ESCAPES,
+    EscapeReader,
+    Unit,
+    find_script,
+    fold,
+    wrap_char,
 )
-from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
+from textveil.session.placeholders import MAX_NUMBER_DIGITS, format_name
+from textveil.session.quoting import (
+    CONTEXT_CHARACTERS,
+    Place,
+    QuoteScanner,
+    escape_entities,
+    find_markup_kind,
+    is_plain,
+    spell_original,
+)
 from textveil.session.targets import (
+    Allowlist,
     Insertion,
     TargetCollector,
     TargetFinder,
-    Trusted,
-    may_hold_target,
+    can_hold_target,
 )
-from textveil.text import casing_of, is_public, lexicon
+from textveil.text import get_casing, is_public, lexicon
 
 Escape = Literal["none", "json"]
 """Escaping of the answer: none, or the inside of a JSON string."""
 
-SPACES = 8
+MAX_SPACES = 8
 """Most extra whitespace in a key's space, or inside a placeholder's brackets."""
 
-UNDERSCORES = 3
+MAX_UNDERSCORES = 3
 """Most underscores that emphasise a word: _Elena_, __Elena__, ___Elena___.
 
 In my_Elena, they join it to the word before.
 """
 
-SENTENCE = 300
+MAX_SENTENCE_CHARACTERS = 300
 """Most characters of a sentence to read on either side of names.
 
 In a longer sentence the name is left unchanged.
@@ -59,47 +67,47 @@ In a longer sentence the name is left unchanged.
 In a longer sentence the name is left as it is.
 """
 
-LONGEST = 40
+MAX_WORD_LETTERS = 40
 """Most letters of a word beside a name to consider."""
 
-Where = Literal["text", "everywhere"]
+RestoreScope = Literal["text", "everywhere"]
 """Places for originals: outside of foreign addresses, or everywhere.
 
 An address is foreign to an original that did not occur in it when the text was protected.
 """
 
-_LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _POSSESSIVE = re.compile(r"['’ʼ]+[sS]?\Z|\A['’ʼ]+")
-_ENDS_VALUE = re.compile(r"[ \t\r]*(?:\Z|\n|[,\]}]|[ \t]#)")
-_NUMBERED = re.compile(r"_\d")
-_DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
+_VALUE_END = re.compile(r"[ \t\r]*(?:\Z|\n|[,\]}]|[ \t]#)")
+_NUMBER = re.compile(r"_\d")
+_DETERMINER = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 
 
 # ---- what stands for what ------------------------------------------------------------------------
 
 
-class Key(NamedTuple):
+class RestoreKey(NamedTuple):
     """A released form to look for, with its original. Secret.
 
     Args:
-        shown: the released form.
+        form: the released form.
         original: the original; None where that is ambiguous, and the answer's words stay.
         kind: "placeholder" matches anywhere, all others only as whole words; "bare" is a
             placeholder without brackets, which must be written as it was released; "plural" needs a
             determiner before it.
     """
 
-    shown: str
+    form: str
     original: str | None
     kind: Literal["placeholder", "bare", "name", "plural"]
 
     def __repr__(self) -> str:
-        return f"Key({self.kind})"
+        return f"RestoreKey({self.kind})"
 
     @property
     def type(self) -> str:
         """The type of a placeholder's value, "PERSON"; "" for names."""
-        return _NUMBERED.split(self.shown.strip('<>"'))[0] if self.is_placeholder else ""
+        return _NUMBER.split(self.form.strip('<>"'))[0] if self.is_placeholder else ""
 
     @property
     def is_placeholder(self) -> bool:
@@ -114,39 +122,42 @@ class Node:
 
     def __init__(self) -> None:
         self.children: dict[str, Node] = {}
-        self.key: Key | None = None
+        self.key: RestoreKey | None = None
 
 
-def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[str]) -> Node:
+def build_trie(
+    placeholders: Mapping[str, str], names: Iterable[RestoreKey], plain_words: Container[str]
+) -> Node:
     """Builds the trie of keys to look for.
 
     Args:
         placeholders: their values by placeholder, `<TYPE_1>`, or `"<TYPE_1>"` for values that had
             no quotation marks.
-        names: the replaced names; no two have the same `shown` when folded.
-        said: folded words that were released unchanged, so that they cannot be the plural of a
+        names: the replaced names; no two have the same `form` when folded.
+        plain_words: folded words that were released unchanged, so that they cannot be the plural of
+            a
             name.
     """
     root = Node()
     names = list(names)
-    taken = {fold(key.shown) for key in names}
+    forms = {fold(key.form) for key in names}
     for key in names:
-        _grow(root, key)
-        shown, original = key.shown, key.original
-        if original is not None and shown.isalpha():
-            plural = fold(_pluralize(shown))
-            if plural not in taken and plural not in said:
-                _grow(root, Key(_pluralize(shown), _pluralize(original), "plural"))
+        _add_key(root, key)
+        form, original = key.form, key.original
+        if original is not None and form.isalpha():
+            plural = fold(_pluralize(form))
+            if plural not in forms and plural not in plain_words:
+                _add_key(root, RestoreKey(_pluralize(form), _pluralize(original), "plural"))
     for placeholder, value in placeholders.items():
-        _grow(root, Key(placeholder, value, "placeholder"))
+        _add_key(root, RestoreKey(placeholder, value, "placeholder"))
         if placeholder.startswith("<"):
-            _grow(root, Key(placeholder[1:-1], value, "bare"))
+            _add_key(root, RestoreKey(placeholder[1:-1], value, "bare"))
     return root
 
 
-def _grow(root: Node, key: Key) -> None:
+def _add_key(root: Node, key: RestoreKey) -> None:
     node = root
-    for char in fold(key.shown):
+    for char in fold(key.form):
         following = node.children.get(char)
         if following is None:
             following = node.children[char] = Node()
@@ -154,7 +165,7 @@ def _grow(root: Node, key: Key) -> None:
     node.key = key
 
 
-def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) -> Node:
+def add_numbered(root: Node, types: Iterable[str], load_trie: Callable[[str], Node]) -> Node:
     """Adds placeholders of some types, loaded when their number is read.
 
     So the trie stays small however many placeholders there are.
@@ -162,54 +173,54 @@ def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) ->
     Args:
         root: the trie of all other keys; it is changed.
         types: types of placeholders.
-        loaded: loads the trie of the placeholders that begin with a name: `PERSON_1`.
+        load_trie: loads the trie of the placeholders that begin with a name: `PERSON_1`.
     """
     for type_ in sorted(types):  # EMAIL before EMAIL_ADDRESS, which extends its node
-        for begin in ("<", '"<', ""):
-            written = fold(f"{begin}{type_}_")
+        for opening in ("<", '"<', ""):
+            prefix = fold(f"{opening}{type_}_")
             node = root
-            for char in written[:-1]:
+            for char in prefix[:-1]:
                 node = node.children.setdefault(char, Node())
-            node.children["_"] = _Numbered(type_, written, "", loaded)
+            node.children["_"] = _NumberNode(type_, prefix, "", load_trie)
     return root
 
 
-class _Numbered(Node):
+class _NumberNode(Node):
     """Node behind a placeholder type, `<person_`, or a digit of its number."""
 
     __slots__ = ()
 
     def __init__(
-        self, type_: str, written: str, digits: str, loaded: Callable[[str], Node]
+        self, type_: str, prefix: str, digits: str, load_trie: Callable[[str], Node]
     ) -> None:
         super().__init__()
-        node: Node | None = loaded(named(type_, int(digits))) if digits else None
-        for char in written if node else "":
+        node: Node | None = load_trie(format_name(type_, int(digits))) if digits else None
+        for char in prefix if node else "":
             node = node.children.get(char) if node else None
         self.key = node.key if node else None
-        self.children = _Digits(node.children if node else {}, type_, written, digits, loaded)
+        self.children = _DigitNodes(node.children if node else {}, type_, prefix, digits, load_trie)
 
 
-class _Digits(dict[str, Node]):
+class _DigitNodes(dict[str, Node]):
     """Child nodes that are created when a digit asks for them."""
 
     def __init__(
         self,
-        known: Mapping[str, Node],
+        children: Mapping[str, Node],
         type_: str,
-        written: str,
+        prefix: str,
         digits: str,
-        loaded: Callable[[str], Node],
+        load_trie: Callable[[str], Node],
     ) -> None:
-        super().__init__({char: node for char, node in known.items() if not char.isdigit()})
-        self._of = type_, written, digits, loaded
+        super().__init__({char: node for char, node in children.items() if not char.isdigit()})
+        self._origin = type_, prefix, digits, load_trie
 
     def get(self, char: str, default: Any = None) -> Any:
         """Returns the child node of a character, creating it for a digit."""
-        type_, written, digits, loaded = self._of
-        begins = char in "0123456789" and (digits or char != "0")
-        if begins and char not in self and len(digits) < DIGITS:
-            self[char] = _Numbered(type_, written + char, digits + char, loaded)
+        type_, prefix, digits, load_trie = self._origin
+        is_digit = char in "0123456789" and (digits or char != "0")
+        if is_digit and char not in self and len(digits) < MAX_NUMBER_DIGITS:
+            self[char] = _NumberNode(type_, prefix + char, digits + char, load_trie)
         return super().get(char, default)
 
     def __bool__(self) -> bool:
@@ -218,7 +229,7 @@ class _Digits(dict[str, Node]):
 
 def _pluralize(name: str) -> str:
     ending = "es" if name.lower().endswith(("s", "x", "z", "ch", "sh")) else "s"
-    return name + (ending.upper() if casing_of(name) == "upper" else ending)
+    return name + (ending.upper() if get_casing(name) == "upper" else ending)
 
 
 # ---- the answer ----------------------------------------------------------------------------------
@@ -236,7 +247,8 @@ class Restorer:
     A replaced name beside a word that the session never released, and that may be another part of a
     name, is another name, and stays: "Stuart Picasso" is not the "Stuart" who replaces Robert. A
     one-word name that is not beside another name of the session stays wherever its sentence has
-    such a word. So the restorer waits for the rest of the sentence, at most `SENTENCE` characters.
+    such a word. So the restorer waits for the rest of the sentence, at most
+    `MAX_SENTENCE_CHARACTERS` characters.
 
     Args:
         root: trie of the keys to look for.
@@ -254,18 +266,18 @@ class Restorer:
             whole if it begins like one.
 
     Attributes:
-        left: number of placeholders and names that were left in targets so far.
-        longer: number of names that were left because they are a part of another name.
+        blocked_count: number of placeholders and names that were left in targets so far.
+        partial_count: number of names that were left because they are a part of another name.
     """
 
     def __init__(
         self,
         root: Node,
         escape: Escape = "none",
-        where: Where = "text",
-        trusted: Trusted | None = None,
-        said: Container[str] = frozenset(),
-        stood: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        where: RestoreScope = "text",
+        allowlist: Allowlist | None = None,
+        plain_words: Container[str] = frozenset(),
+        place_kinds: Mapping[str, Sequence[str]] = MappingProxyType({}),
         exact: bool | None = None,
         *,
         value: bool = False,
@@ -274,36 +286,36 @@ class Restorer:
             raise ConfigError("escape must be none or json")
         if where not in ("text", "everywhere"):
             raise ConfigError("where must be text or everywhere")
-        self.left = self.longer = 0
-        self._said = said
-        self._stood, self._exact = stood, escape == "json" if exact is None else exact
-        self._quoting = Quoting()
-        self._dropped = False  # whether units before the present ones were dropped
+        self.blocked_count = self.partial_count = 0
+        self._plain_words = plain_words
+        self._place_kinds, self._exact = place_kinds, escape == "json" if exact is None else exact
+        self._quoting = QuoteScanner()
+        self._has_dropped = False  # whether units before the present ones were dropped
         # The end of the last key; a word that ends there is known.
         self._key_end = -1
         self._root = root
-        self._json = Escapes(JSON) if escape == "json" else None
-        self._text = Escapes(TEXT)
+        self._json = EscapeReader(JSON_ESCAPES) if escape == "json" else None
+        self._text = EscapeReader(TEXT_ESCAPES)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._units: list[Unit] = []
         self._at = 0  # units before it are read, and stay as context
         self._final = False
         # Output that is not decided yet: its insertion, received and restored form.
-        self._waiting = deque[tuple[Insertion | None, str, str]]()
+        self._queue = deque[tuple[Insertion | None, str, str]]()
         # The text with its escapes as written, and with its escapes read, may have different
         # targets; so a second finder reads the other form from the first escape on.
         self._finders: list[TargetFinder] = []
         if where == "text" and root.children:
-            self._finders = [self._made(trusted or Trusted())]
+            self._finders = [self._make_finder(allowlist or Allowlist())]
         for finder in self._finders if value else ():
-            finder.begin_value()
+            finder.start_value()
 
-    def _made(self, trusted: Trusted) -> TargetFinder:
-        return TargetFinder(trusted)
+    def _make_finder(self, allowlist: Allowlist) -> TargetFinder:
+        return TargetFinder(allowlist)
 
     def __repr__(self) -> str:
-        held = len(self._units) - self._at + sum(len(came) for _, came, _ in self._waiting)
-        return f"Restorer({held} characters held back)"
+        count = len(self._units) - self._at + sum(len(text) for _, text, _ in self._queue)
+        return f"Restorer({count} characters held back)"
 
     def feed(self, piece: str) -> str:
         """Returns the newly certain part of the restored text.
@@ -327,9 +339,9 @@ class Restorer:
 
     def close(self) -> str:
         """Returns the rest of the restored text, at the answer's end."""
-        rest = self._decode(b"", final=True)
+        tail = self._decode(b"", final=True)
         self._final = True
-        return self._read(rest)
+        return self._read(tail)
 
     def _decode(self, piece: bytes, *, final: bool = False) -> str:
         try:
@@ -340,7 +352,7 @@ class Restorer:
         raise InputError("the answer is not UTF-8; decode it first")
 
     def _read(self, piece: str) -> str:
-        units = [plain(char) for char in piece]
+        units = [wrap_char(char) for char in piece]
         if self._json is not None:
             units = self._json.read(units, self._final)
         self._units += self._text.read(units, self._final)
@@ -349,23 +361,23 @@ class Restorer:
         if self._final and self._at == len(self._units):
             for finder in self._finders:
                 finder.close()
-        excess = max(0, self._at - SENTENCE)
-        self._dropped |= excess > 0
+        excess = max(0, self._at - MAX_SENTENCE_CHARACTERS)
+        self._has_dropped |= excess > 0
         del self._units[:excess]
         self._at -= excess
         self._key_end -= excess
-        return "".join(self._pop_decided())
+        return "".join(self._yield_decided())
 
     def _pass_dull(self) -> bool:
         """Reads characters that can begin no key; False if there are none."""
         end = self._find_dull_end(self._at)
-        if passed := self._units[self._at : end]:
-            text = "".join([unit.char for unit in passed])
-            self._waiting.append((None, "", "".join([unit.raw for unit in passed])))
-            self._find(text, passed)
-            self._pass(passed, text)
+        if units := self._units[self._at : end]:
+            text = "".join([unit.char for unit in units])
+            self._queue.append((None, "", "".join([unit.raw for unit in units])))
+            self._feed_finders(text, units)
+            self._update_quoting(units, text)
             self._at = end
-        return bool(passed)
+        return bool(units)
 
     def _pass_next(self) -> bool:
         """Reads a key or character; False if further text decides about it."""
@@ -374,77 +386,77 @@ class Restorer:
         if not certain:
             return False
         if key is None or key.original is None:
-            self._leave(units)
-        elif not self._take(key, key.original, units):
+            self._keep_units(units)
+        elif not self._restore_key(key, key.original, units):
             return False
-        self._pass(units, "".join([unit.read for unit in units]))
+        self._update_quoting(units, "".join([unit.text for unit in units]))
         self._key_end = self._key_end if key is None else end
         self._at = end
         return True
 
-    def _find(self, text: str, passed: list[Unit]) -> None:
+    def _feed_finders(self, text: str, units: list[Unit]) -> None:
         """Passes text to the target finders, split at quotation marks of JSON.
 
         A quotation mark of JSON begins or ends a value, which is a separate text.
         """
         begin = 0
-        for i, unit in enumerate(passed if self._json is not None and '"' in text else ()):
+        for i, unit in enumerate(units if self._json is not None and '"' in text else ()):
             if unit.raw == '"':
                 for finder in self._finders:
                     finder.pass_text(text[begin:i])
-                    finder.begin_value()
+                    finder.start_value()
                 begin = i + 1
         for finder in self._finders:
             finder.pass_text(text[begin:])
 
-    def _leave(self, found: list[Unit]) -> None:
+    def _keep_units(self, units: list[Unit]) -> None:
         """Reads units that are no key and stay unchanged."""
-        self._fork(found)
-        texts = "".join([unit.read for unit in found]), "".join([unit.char for unit in found])
+        self._add_finder(units)
+        texts = "".join([unit.text for unit in units]), "".join([unit.char for unit in units])
         for finder, text in zip(self._finders, texts, strict=False):
             finder.pass_text(text)
-        self._waiting.append((None, "", "".join([unit.raw for unit in found])))
+        self._queue.append((None, "", "".join([unit.raw for unit in units])))
 
-    def _take(self, key: Key, original: str, found: list[Unit]) -> bool:
+    def _restore_key(self, key: RestoreKey, original: str, units: list[Unit]) -> bool:
         """Reads a key and restores it, unless another name contains it.
 
         Returns:
             False if further text decides that, or how the original is written.
         """
-        alone = self._stands_alone(key, self._at, self._at + len(found))
-        if alone is False:
-            self._leave(found)
-            self.longer += 1
+        is_alone = self._is_alone(key, self._at, self._at + len(units))
+        if is_alone is False:
+            self._keep_units(units)
+            self.partial_count += 1
             return True
-        if alone is None:
+        if is_alone is None:
             return False
-        restored = self._spell(key, original, found)
-        if restored is None:
+        output = self._spell_original(key, original, units)
+        if output is None:
             return False
-        self._fork(found)
-        if self._finders and found[0].escape == "markdown":
+        self._add_finder(units)
+        if self._finders and units[0].escape == "markdown":
             self._finders[0].pass_text("\\")  # readers of addresses take a backslash for a slash
         place = Insertion(key.type)
         for finder in self._finders:
             finder.pass_original(original, place)
-        self._waiting.append((place, "".join([unit.raw for unit in found]), restored))
+        self._queue.append((place, "".join([unit.raw for unit in units]), output))
         return True
 
-    def _fork(self, found: list[Unit]) -> None:
+    def _add_finder(self, units: list[Unit]) -> None:
         """Adds a second target finder at the first escaped unit.
 
         From there on, the text as it is written and the text with its escapes read differ.
         """
-        if len(self._finders) == 1 and any(unit.read != unit.char for unit in found):
+        if len(self._finders) == 1 and any(unit.text != unit.char for unit in units):
             self._finders.append(self._finders[0].fork())
 
-    def _pop_decided(self) -> Iterator[str]:
+    def _yield_decided(self) -> Iterator[str]:
         """Yields text up to the first undecided place."""
-        while self._waiting and not ((place := self._waiting[0][0]) and place.waits):
-            place, received, restored = self._waiting.popleft()
-            left = place is not None and not place.allowed
-            self.left += left
-            yield received if left else restored
+        while self._queue and not ((place := self._queue[0][0]) and place.waits):
+            place, received, output = self._queue.popleft()
+            is_blocked = place is not None and not place.allowed
+            self.blocked_count += is_blocked
+            yield received if is_blocked else output
 
     def _find_dull_end(self, at: int) -> int:
         """Finds the end of the characters at which no key can begin."""
@@ -456,14 +468,16 @@ class Restorer:
                 return i
         return len(self._units)
 
-    def _find_next(self, at: int) -> tuple[int, Key | None, bool]:
+    def _find_next(self, at: int) -> tuple[int, RestoreKey | None, bool]:
         """Finds the key at a unit: its end, the key, and certainty."""
         first = self._units[at]
-        if first.folded[0] in self._root.children and (first.char == "<" or self._begins(at)):
+        if first.folded[0] in self._root.children and (
+            first.char == "<" or self._is_word_start(at)
+        ):
             return self._find_longest(at)
         return at + 1, None, True
 
-    def _find_longest(self, at: int) -> tuple[int, Key | None, bool]:
+    def _find_longest(self, at: int) -> tuple[int, RestoreKey | None, bool]:
         """Finds the longest key at a unit: its end, key, and certainty.
 
         Without one, the end is after one unit.
@@ -476,226 +490,255 @@ class Restorer:
             folded = units[i].folded
             step = _step(node, folded)
             if step is None:
-                if folded != " " or spaces == SPACES or not _may_be_wider(node, last):
+                if folded != " " or spaces == MAX_SPACES or not _can_be_wider(node, last):
                     break
                 i, spaces = i + 1, spaces + 1
                 continue
             node, i, last = step, i + 1, folded
-            fits = node.key is not None and self._fits(node.key, at, i)
+            fits = node.key is not None and self._is_match(node.key, at, i)
             if fits is None:
                 return end, key, False
             end, key = (i, node.key) if fits else (end, key)
         return end, key, True
 
-    def _fits(self, key: Key, at: int, end: int) -> bool | None:
+    def _is_match(self, key: RestoreKey, at: int, end: int) -> bool | None:
         """Says whether units match a key as whole words; None if uncertain."""
         if key.kind == "placeholder":
             return True
-        if key.kind == "bare" and "".join([unit.char for unit in self._units[at:end]]) != key.shown:
+        if key.kind == "bare" and "".join([unit.char for unit in self._units[at:end]]) != key.form:
             return False
         if key.kind == "plural" and not self._is_determined(at):
             return False
-        return self._ends(end)
+        return self._is_word_end(end)
 
-    def _begins(self, at: int) -> bool:
+    def _is_word_start(self, at: int) -> bool:
         """Says whether a word can begin at a unit."""
         i = at
-        while i > 0 and at - i < UNDERSCORES and self._units[i - 1].char == "_":
+        while i > 0 and at - i < MAX_UNDERSCORES and self._units[i - 1].char == "_":
             i -= 1
         return i == 0 or not _is_glued(self._units[at].char, self._units[i - 1].char)
 
-    def _ends(self, end: int) -> bool | None:
+    def _is_word_end(self, end: int) -> bool | None:
         """Says whether a word can end before `end`; None if uncertain."""
-        i = self._find_end(end, UNDERSCORES - 1, "_".__eq__)
+        i = self._find_end(end, MAX_UNDERSCORES - 1, "_".__eq__)
         if i == len(self._units):
             return True if self._final else None
         return not _is_glued(self._units[end - 1].char, self._units[i].char)
 
     def _is_determined(self, at: int) -> bool:
-        before = self._units[max(0, at - BEHIND) : at]
-        return _DETERMINED.search("".join([unit.folded for unit in before])) is not None
+        units = self._units[max(0, at - CONTEXT_CHARACTERS) : at]
+        return _DETERMINER.search("".join([unit.folded for unit in units])) is not None
 
-    def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
+    def _is_alone(self, key: RestoreKey, at: int, end: int) -> bool | None:
         """Says whether a key is in no other name; None if uncertain."""
         if key.kind not in ("name", "plural"):
             return True
-        shouted = all(unit.char == unit.char.upper() for unit in self._units[at:end])
-        before = self._word_before(at)
-        if self._is_behind_name(before, key, shouted):
+        all_caps = all(unit.char == unit.char.upper() for unit in self._units[at:end])
+        previous_word = self._find_previous_word(at)
+        if self._is_behind_name(previous_word, key, all_caps):
             return False
-        beside = self._is_before_none(end, shouted)
-        if not beside or not sentences.may_be_part(key.shown):
-            return beside
-        return self._is_alone_in_sentence(at, end, shouted)
+        has_no_neighbour = self._has_no_name_behind(end, all_caps)
+        if not has_no_neighbour or not sentences.can_be_part(key.form):
+            return has_no_neighbour
+        return self._is_alone_in_sentence(at, end, all_caps)
 
-    def _is_behind_name(self, before: str, key: Key, shouted: bool) -> bool:
+    def _is_behind_name(self, previous_word: str, key: RestoreKey, all_caps: bool) -> bool:
         """Says whether the word before makes a key part of another name."""
-        is_known = self._was_said(before) and not is_public(
-            before
+        is_released = self._is_plain_word(previous_word) and not is_public(
+            previous_word
         )  # a public word such as "will" says nothing
-        if before[:1].isupper() and not is_known and sentences.may_be_given(before, key.shown):
+        if (
+            previous_word[:1].isupper()
+            and not is_released
+            and sentences.can_be_given_name(previous_word, key.form)
+        ):
             return True
-        if not self._is_stranger(before, shouted):
+        if not self._is_stranger(previous_word, all_caps):
             return False
-        return bool(_marks(before) & (lexicon.NAME | lexicon.PUBLIC))
+        return bool(_lookup_marks(previous_word) & (lexicon.NAME_MARK | lexicon.PUBLIC_MARK))
 
-    def _is_alone_in_sentence(self, at: int, end: int, shouted: bool) -> bool | None:
+    def _is_alone_in_sentence(self, at: int, end: int, all_caps: bool) -> bool | None:
         """Says whether a key's sentence has no unknown name; None if uncertain."""
-        sentence = self._sentence(at, end)
+        sentence = self._find_sentence(at, end)
         if sentence is None:
             return None
-        text, start, alone = sentence
-        done, name = start, self._word(at, end)
-        for place, word in sentences.capitalised(text):
+        text, start, is_alone = sentence
+        position, name = start, self._join_chars(at, end)
+        for place, word in sentences.list_capitalized(text):
             begin = start + place
-            if begin < done or begin == at:
+            if begin < position or begin == at:
                 continue
             stop, other, certain = self._find_next(begin)
             if not certain:
                 return None
             if other is not None:
-                done = stop
-                if _is_joined(self._word(min(end, done), max(at, begin))):
+                position = stop
+                if _is_joined(self._join_chars(min(end, position), max(at, begin))):
                     return True  # the name is whole
-            elif not self._is_word(word, name, shouted):
-                beside = begin >= end and _is_joined(self._word(end, begin))
-                first, language = sentences.is_first(text, place), sentences.language(text)
-                alone &= not sentences.is_name_word(word, language, first=first, beside=beside)
-        return alone
+            elif not self._is_harmless_word(word, name, all_caps):
+                is_beside = begin >= end and _is_joined(self._join_chars(end, begin))
+                first, language = sentences.is_first(text, place), sentences.guess_language(text)
+                is_alone &= not sentences.is_name_word(
+                    word, language, is_first_word=first, is_beside=is_beside
+                )
+        return is_alone
 
-    def _sentence(self, at: int, end: int) -> tuple[str, int, bool] | None:
+    def _find_sentence(self, at: int, end: int) -> tuple[str, int, bool] | None:
         """Returns a key's sentence, its offset, and whether it is whole.
 
         None if later text decides where the sentence ends.
         """
-        before, behind = self._word(max(0, at - SENTENCE), at), self._word(end, end + SENTENCE + 1)
-        start, stop = sentences.began(before), sentences.ends(behind)
-        if stop < 0 and not self._final and len(behind) <= SENTENCE:
+        prefix, suffix = (
+            self._join_chars(max(0, at - MAX_SENTENCE_CHARACTERS), at),
+            self._join_chars(end, end + MAX_SENTENCE_CHARACTERS + 1),
+        )
+        start, stop = sentences.find_start(prefix), sentences.find_end(suffix)
+        if stop < 0 and not self._final and len(suffix) <= MAX_SENTENCE_CHARACTERS:
             return None
-        long = stop < 0 and len(behind) > SENTENCE
-        long |= start < 0 and len(before) == SENTENCE and (at > SENTENCE or self._dropped)
-        before, behind = before[max(0, start) :], behind if stop < 0 else behind[:stop]
-        return before + self._word(at, end) + behind, at - len(before), not long
+        long = stop < 0 and len(suffix) > MAX_SENTENCE_CHARACTERS
+        long |= (
+            start < 0
+            and len(prefix) == MAX_SENTENCE_CHARACTERS
+            and (at > MAX_SENTENCE_CHARACTERS or self._has_dropped)
+        )
+        prefix, suffix = prefix[max(0, start) :], suffix if stop < 0 else suffix[:stop]
+        return prefix + self._join_chars(at, end) + suffix, at - len(prefix), not long
 
-    def _is_word(self, word: str, own: str, shouted: bool) -> bool:
+    def _is_harmless_word(self, word: str, name: str, all_caps: bool) -> bool:
         """Says whether a capitalised word is known or no name.
 
         It is in capitals, was released before, or is a German genitive of the name.
         """
-        return _is_loud(word, shouted) or self._was_said(word) or fold(word) == fold(own) + "s"
+        return (
+            _is_all_caps(word, all_caps)
+            or self._is_plain_word(word)
+            or fold(word) == fold(name) + "s"
+        )
 
-    def _was_said(self, word: str) -> bool:
-        return fold(word) in self._said or fold(_POSSESSIVE.sub("", word)) in self._said
+    def _is_plain_word(self, word: str) -> bool:
+        return (
+            fold(word) in self._plain_words or fold(_POSSESSIVE.sub("", word)) in self._plain_words
+        )
 
-    def _is_before_none(self, end: int, shouted: bool) -> bool | None:
+    def _has_no_name_behind(self, end: int, all_caps: bool) -> bool | None:
         """Says whether no unknown name follows a key; None if uncertain."""
-        begin = self._find_end(end, SPACES, _can_join_names)
+        begin = self._find_end(end, MAX_SPACES, _can_join_names)
         if begin == len(self._units):
             return self._final or None
         if begin == end or not self._units[begin].char.isupper():
             return True
-        stop = self._find_end(begin, LONGEST, _is_in_name)
+        stop = self._find_end(begin, MAX_WORD_LETTERS, _is_in_name)
         if stop == len(self._units) and not self._final:
             return None
-        if not self._is_stranger(_POSSESSIVE.sub("", self._word(begin, stop)), shouted):
+        if not self._is_stranger(_POSSESSIVE.sub("", self._join_chars(begin, stop)), all_caps):
             return True
         _, other, certain = self._find_next(begin)
         return None if not certain else other is not None
 
-    def _find_end(self, begin: int, most: int, fits: Callable[[str], bool]) -> int:
-        """Finds the end of fitting characters, after more than `most` at latest."""
+    def _find_end(self, begin: int, limit: int, fits: Callable[[str], bool]) -> int:
+        """Finds the end of fitting characters, after more than `limit` at latest."""
         end = begin
-        while end < len(self._units) and end - begin <= most and fits(self._units[end].char):
+        while end < len(self._units) and end - begin <= limit and fits(self._units[end].char):
             end += 1
         return end
 
-    def _word_before(self, at: int) -> str:
+    def _find_previous_word(self, at: int) -> str:
         """Returns the word before a key, joined by spaces or a hyphen.
 
         "" where that is a key, too.
         """
         stop = at
-        while stop > 0 and at - stop <= SPACES and _can_join_names(self._units[stop - 1].char):
+        while stop > 0 and at - stop <= MAX_SPACES and _can_join_names(self._units[stop - 1].char):
             stop -= 1
         if stop in (at, self._key_end):
             return ""
         begin = stop
         while begin > 0 and _is_in_name(self._units[begin - 1].char):
             begin -= 1
-        word = self._word(begin, stop)
+        word = self._join_chars(begin, stop)
         return "" if _POSSESSIVE.search(word) else word
 
-    def _word(self, begin: int, stop: int) -> str:
+    def _join_chars(self, begin: int, stop: int) -> str:
         return "".join([unit.char for unit in self._units[begin:stop]])
 
-    def _is_stranger(self, word: str, shouted: bool) -> bool:
+    def _is_stranger(self, word: str, all_caps: bool) -> bool:
         """Says whether a word may be part of a name unknown here.
 
         Args:
             word: the word beside a key.
-            shouted: True if the key is written in capitals throughout.
+            all_caps: True if the key is written in capitals throughout.
         """
-        if not word[:1].isupper() or len(word) > LONGEST or fold(word) in self._said:
+        if (
+            not word[:1].isupper()
+            or len(word) > MAX_WORD_LETTERS
+            or fold(word) in self._plain_words
+        ):
             return False
-        if _is_loud(word, shouted):
+        if _is_all_caps(word, all_caps):
             return False
-        return may_be_name(word) and not _marks(word) & lexicon.ORDINARY
+        return may_be_name(word) and not _lookup_marks(word) & lexicon.ORDINARY_MARK
 
-    def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
+    def _spell_original(self, key: RestoreKey, original: str, units: list[Unit]) -> str | None:
         """Writes an original in place of a key; None if uncertain."""
         if key.kind in ("name", "plural"):
-            original = _match_case(original, key.shown, "".join([unit.char for unit in found]))
-        place, escapes = Place(), {unit.escape for unit in found}
-        slash = "\\" if key.is_placeholder and self._is_in_path(found[0]) else ""
+            original = _match_case(original, key.form, "".join([unit.char for unit in units]))
+        place, escapes = Place(), {unit.escape for unit in units}
+        slash = "\\" if key.is_placeholder and self._is_in_path(units[0]) else ""
         if not is_plain(original):
-            place = self._quoting.place()
-            quoted = self._quote(original, place, "html" in escapes, len(found))
-            if quoted is None:
+            place = self._quoting.find_place()
+            output = self._quote_original(original, place, "html" in escapes, len(units))
+            if output is None:
                 return None
-            original = quoted
+            original = output
         original = slash + original
         for _ in range(("json" in escapes and not place.literals) + (self._json is not None)):
             original = json.dumps(original, ensure_ascii=False)[1:-1]
         return original
 
-    def _quote(self, original: str, place: Place, in_html: bool, length: int) -> str | None:
+    def _quote_original(
+        self, original: str, place: Place, in_html: bool, length: int
+    ) -> str | None:
         """Writes an original that strings or HTML escape; None if uncertain."""
-        stood = self._stood.get(original, ())
-        whole = place.asks and self._is_whole(self._at + length)
-        if whole is None:
+        place_kinds = self._place_kinds.get(original, ())
+        is_whole = place.is_undecided and self._is_whole(self._at + length)
+        if is_whole is None:
             return None
         if in_html:
-            units = self._units[max(0, self._at - BEHIND) : self._at]
-            before = "".join([unit.read for unit in units])
-            original = with_entities(original, markup(before[-BEHIND:]), stood)
-        return spelled(original, place, stood, exact=self._exact, whole=whole)
+            units = self._units[max(0, self._at - CONTEXT_CHARACTERS) : self._at]
+            prefix = "".join([unit.text for unit in units])
+            original = escape_entities(
+                original, find_markup_kind(prefix[-CONTEXT_CHARACTERS:]), place_kinds
+            )
+        return spell_original(original, place, place_kinds, exact=self._exact, is_alone=is_whole)
 
     def _is_in_path(self, first: Unit) -> bool:
         r"""Says whether a unit's backslash belongs to a path, C:\Users\<PERSON_1>."""
-        before = self._units[self._at - 1].char if self._at > 0 else ""
-        inside = before != "" and (before in ":\\" or script(before) != "")
+        previous_char = self._units[self._at - 1].char if self._at > 0 else ""
+        inside = previous_char != "" and (
+            previous_char in ":\\" or find_script(previous_char) != ""
+        )
         return inside and first.escape == "markdown"
 
     def _is_whole(self, end: int) -> bool | None:
         """Says whether a plain YAML value ends here; None if uncertain."""
-        behind = self._word(end, end + BEHIND)
-        if not behind.strip(" \t\r") and not self._final and len(behind) < BEHIND:
+        suffix = self._join_chars(end, end + CONTEXT_CHARACTERS)
+        if not suffix.strip(" \t\r") and not self._final and len(suffix) < CONTEXT_CHARACTERS:
             return None
-        return _ENDS_VALUE.match(behind) is not None
+        return _VALUE_END.match(suffix) is not None
 
-    def _pass(self, units: Sequence[Unit], text: str) -> None:
+    def _update_quoting(self, units: Sequence[Unit], text: str) -> None:
         """Updates the quoting state; each string of outer JSON is separate."""
         if self._json is None or '"' not in text:
             self._quoting.feed(text)
             return
         for unit in units:
             if unit.raw == '"':
-                self._quoting = Quoting()
+                self._quoting = QuoteScanner()
             else:
-                self._quoting.feed(unit.read)
+                self._quoting.feed(unit.text)
 
 
-class _Collector(Restorer):
+class _ReleaseCollector(Restorer):
     """Collector of targets in a release that originals join.
 
     Args:
@@ -707,10 +750,10 @@ class _Collector(Restorer):
         self._final = True
         self._read(text)
         return set().union(
-            *(finder.found for finder in self._finders if isinstance(finder, TargetCollector))
+            *(finder.targets for finder in self._finders if isinstance(finder, TargetCollector))
         )
 
-    def _made(self, trusted: Trusted) -> TargetFinder:
+    def _make_finder(self, allowlist: Allowlist) -> TargetFinder:
         return TargetCollector()
 
 
@@ -723,38 +766,40 @@ class KeyFinder(Restorer):
 
     def __init__(self, root: Node) -> None:
         super().__init__(root, where="everywhere")
-        self.found: list[tuple[int, int]] = []
+        self.places: list[tuple[int, int]] = []
 
     def find(self, text: str) -> list[tuple[int, int]]:
         """Returns the places as start and end offsets in characters."""
         self._final = True
-        units = self._text.read([plain(char) for char in text], True)
+        units = self._text.read([wrap_char(char) for char in text], True)
         self._starts = [0]
         for unit in units:
             self._starts.append(self._starts[-1] + len(unit.raw))
         self._read(text)
-        return self.found
+        return self.places
 
-    def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
+    def _is_alone(self, key: RestoreKey, at: int, end: int) -> bool | None:
         return True
 
     # In the release, words that underscores join to a key may become placeholders, and no longer
     # belong to its word.
 
-    def _begins(self, at: int) -> bool:
+    def _is_word_start(self, at: int) -> bool:
         return at == 0 or not _are_joined(self._units[at].char, self._units[at - 1].char)
 
-    def _ends(self, end: int) -> bool | None:
+    def _is_word_end(self, end: int) -> bool | None:
         return end == len(self._units) or not _are_joined(
             self._units[end - 1].char, self._units[end].char
         )
 
-    def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
-        self.found.append((self._starts[self._at], self._starts[self._at + len(found)]))
+    def _spell_original(self, key: RestoreKey, original: str, units: list[Unit]) -> str | None:
+        self.places.append((self._starts[self._at], self._starts[self._at + len(units)]))
         return ""
 
 
-def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] = ()) -> set[str]:
+def find_targets(
+    text: str, placeholders: Mapping[str, str], names: Iterable[RestoreKey] = ()
+) -> set[str]:
     """Finds the targets of a release that contain originals, restored.
 
     Args:
@@ -763,20 +808,20 @@ def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] 
         names: the replaced names in it.
     """
     names = list(names)
-    if not (placeholders or names) or not may_hold_target(text):
+    if not (placeholders or names) or not can_hold_target(text):
         return set()
-    root = tree(placeholders, names, frozenset())
-    targets = _Collector(root).find(text)
+    root = build_trie(placeholders, names, frozenset())
+    targets = _ReleaseCollector(root).find(text)
     # The release may return in quotation marks, as a JSON value or an argument.
     if "\n" not in text and " " in text:
-        targets |= _Collector(root).find(f'"{text}"')
+        targets |= _ReleaseCollector(root).find(f'"{text}"')
     return targets
 
 
 @lru_cache(4096)
-def _marks(word: str) -> int:
+def _lookup_marks(word: str) -> int:
     """Looks up the lexicon marks of one word."""
-    return int(lexicon.marks([word], np.array([0, 1]))[0])
+    return int(lexicon.mark_words([word], np.array([0, 1]))[0])
 
 
 def _is_word_char(char: str) -> bool:
@@ -792,21 +837,21 @@ def _can_join_names(char: str) -> bool:
 
     A space or hyphen on one line does, a comma does not.
     """
-    return char in "-\u2010\u2011" or (char.isspace() and char not in _LINES)
+    return char in "-\u2010\u2011" or (char.isspace() and char not in _LINE_ENDS)
 
 
-def _is_loud(word: str, shouted: bool) -> bool:
+def _is_all_caps(word: str, all_caps: bool) -> bool:
     """Says whether a word is in capitals throughout, unlike its name."""
-    return not shouted and len(word) > 1 and word == word.upper()
+    return not all_caps and len(word) > 1 and word == word.upper()
 
 
 def _is_joined(text: str) -> bool:
     """Says whether the text between two words joins them to one name."""
-    return 0 < len(text) <= SPACES and all(map(_can_join_names, text))
+    return 0 < len(text) <= MAX_SPACES and all(map(_can_join_names, text))
 
 
 def _is_in_name(char: str) -> bool:
-    return script(char) == "spaced" or char in "'’ʼ"
+    return find_script(char) == "spaced" or char in "'’ʼ"
 
 
 def _step(node: Node, folded: str) -> Node | None:
@@ -818,7 +863,7 @@ def _step(node: Node, folded: str) -> Node | None:
     return node
 
 
-def _may_be_wider(node: Node, last: str) -> bool:
+def _can_be_wider(node: Node, last: str) -> bool:
     """Says whether the key allows more whitespace here than it has.
 
     That is behind its spaces, and inside its brackets.
@@ -833,14 +878,14 @@ def _is_glued(edge: str, neighbour: str) -> bool:
 
 def _are_joined(edge: str, neighbour: str) -> bool:
     """Says whether two characters belong to one word."""
-    return script(edge) == script(neighbour) != ""
+    return find_script(edge) == find_script(neighbour) != ""
 
 
-def _match_case(original: str, shown: str, found: str) -> str:
+def _match_case(original: str, form: str, text: str) -> str:
     r"""Returns the original unchanged if the released case was kept, else recased."""
-    casing = casing_of(found)
-    if casing == casing_of(shown):
+    casing = get_casing(text)
+    if casing == get_casing(form):
         return original
     if casing == "title":
-        return original if casing_of(original) == "title" else original.title()
+        return original if get_casing(original) == "title" else original.title()
     return original.upper() if casing == "upper" else original.lower()

@@ -13,18 +13,45 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
 
-from textveil.detect import PrivateValue, Sought, Span, alike, core, parts
+from textveil.detect import (
+    PrivateValue,
+    Span,
+    ValueIndex,
+    find_core_atoms,
+    find_name_parts,
+    normalize_value,
+)
 from textveil.errors import InputError
 from textveil.guarantee import Loss
-from textveil.session.placeholders import KEYED, Given, Original, named, spelled_in
-from textveil.session.quoting import BEHIND, Quoting, is_plain, markup, tells
-from textveil.session.reading import fold
-from textveil.session.restore import Key, KeyFinder, Node, Restorer, numbered, targets_in, tree
-from textveil.session.spending import micro
-from textveil.session.targets import Trusted, internal_hosts, is_internal
+from textveil.session.escapes import fold
+from textveil.session.placeholders import (
+    MIN_KEYED_NUMBER,
+    Original,
+    PlaceholderToken,
+    find_placeholder_names,
+    format_name,
+)
+from textveil.session.quoting import (
+    CONTEXT_CHARACTERS,
+    QuoteScanner,
+    find_markup_kind,
+    is_place_sensitive,
+    is_plain,
+)
+from textveil.session.restore import (
+    KeyFinder,
+    Node,
+    RestoreKey,
+    Restorer,
+    add_numbered,
+    build_trie,
+    find_targets,
+)
+from textveil.session.spending import convert_to_micros
+from textveil.session.targets import Allowlist, find_internal_hosts, is_internal
 from textveil.text import RELEASED, is_public
 
-_Same = tuple[str, str]
+_ValueKey = tuple[str, str]
 """A type, and a value normalized for comparison."""
 
 Source = Literal["user", "tool", "answer"]
@@ -37,14 +64,14 @@ AMBIGUOUS = 0
 """Number of a name part that fits more than one name."""
 
 
-class Replaced(NamedTuple):
+class Replacement(NamedTuple):
     """A released name and its original, as first written. Secret."""
 
     shown: str
     original: str
 
     def __repr__(self) -> str:
-        return "Replaced()"
+        return "Replacement()"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,7 +103,7 @@ class Facts:
             word, group).
     """
 
-    placeholders: ChainMap[Original, Given] = field(default_factory=ChainMap, repr=False)
+    placeholders: ChainMap[Original, PlaceholderToken] = field(default_factory=ChainMap, repr=False)
     values: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
     parts: ChainMap[tuple[str, str], tuple[int, str]] = field(default_factory=ChainMap, repr=False)
     forms: ChainMap[tuple[str, int, str], int] = field(default_factory=ChainMap)
@@ -85,7 +112,7 @@ class Facts:
     targets: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
     stood: ChainMap[str, tuple[str, ...]] = field(default_factory=ChainMap, repr=False)
     hosts: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
-    replaced: ChainMap[tuple[str, str], Replaced] = field(default_factory=ChainMap, repr=False)
+    replaced: ChainMap[tuple[str, str], Replacement] = field(default_factory=ChainMap, repr=False)
     owners: ChainMap[str, str] = field(default_factory=ChainMap, repr=False)
     said: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
     spelled: ChainMap[str, None] = field(default_factory=ChainMap)
@@ -93,7 +120,7 @@ class Facts:
     drawn: ChainMap[tuple[str, str, str], int] = field(default_factory=ChainMap, repr=False)
 
 
-FACTS = tuple(each.name for each in fields(Facts))
+FACT_KINDS = tuple(each.name for each in fields(Facts))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +134,7 @@ class SessionDelta(Facts):
     since: int
 
     def __bool__(self) -> bool:
-        return any(getattr(self, name) for name in FACTS)
+        return any(getattr(self, name) for name in FACT_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,60 +147,66 @@ class Snapshot(Facts):
 
     version: int = 0
 
-    def after(self, delta: SessionDelta) -> "Snapshot":
+    def apply(self, delta: SessionDelta) -> "Snapshot":
         """Returns the next snapshot, with the facts of a delta."""
-        added = {name: getattr(delta, name) for name in FACTS}
-        grown = {name: _merge_maps(getattr(self, name), new) for name, new in added.items() if new}
-        following = replace(self, version=self.version + 1, **grown)
+        new_facts = {name: getattr(delta, name) for name in FACT_KINDS}
+        merged = {
+            name: _merge_maps(getattr(self, name), new) for name, new in new_facts.items() if new
+        }
+        following = replace(self, version=self.version + 1, **merged)
         if "sought" in vars(self):  # copied, or each release would rebuild it from all values
             vars(following)["sought"] = sought = self.sought.copy()
             for value in delta.private.values():
                 sought.add(value)
         return following
 
-    def at(self, version: int) -> "Snapshot":
+    def replace_version(self, version: int) -> "Snapshot":
         """Returns the same state under another version."""
         return replace(self, version=version)
 
     @cached_property
-    def tree(self) -> Node:
+    def trie(self) -> Node:
         """Trie of the keys to look for in an answer.
 
         Placeholders are loaded when an answer contains their numbers.
         """
-        loaded = cache(lambda name: tree(self.originals(self.given_as([name])), (), frozenset()))
-        return numbered(tree({}, self.names(), self.said), self.counts, loaded)
+        load_trie = cache(
+            lambda name: build_trie(
+                self.map_originals(self.find_placeholders([name])), (), frozenset()
+            )
+        )
+        return add_numbered(build_trie({}, self.list_keys(), self.said), self.counts, load_trie)
 
-    def names(self) -> list[Key]:
+    def list_keys(self) -> list[RestoreKey]:
         """Lists the names that replaced private names, as keys."""
-        originals: dict[str, list[Replaced]] = {}
-        for (shown, _), pair in self.replaced.items():
-            originals.setdefault(shown, []).append(pair)
-        names = []
-        for shown, (first, *others) in originals.items():
-            certain = not others and not _is_said(shown, self.said)
-            names.append(Key(first.shown, first.original if certain else None, "name"))
-        return names
+        originals: dict[str, list[Replacement]] = {}
+        for (form, _), pair in self.replaced.items():
+            originals.setdefault(form, []).append(pair)
+        keys = []
+        for form, (first, *duplicates) in originals.items():
+            is_certain = not duplicates and not _is_plain_name(form, self.said)
+            keys.append(RestoreKey(first.shown, first.original if is_certain else None, "name"))
+        return keys
 
     @cached_property
-    def trusted(self) -> Trusted:
+    def allowlist(self) -> Allowlist:
         """Targets and hosts into which originals may be joined.
 
         They occurred in protected texts, or a user named them.
         """
-        restored = set(self.targets)
+        targets = set(self.targets)
         for target in self.targets:
-            if spelled_in(target):
-                restorer = Restorer(self.tree, where="everywhere")
-                restored.add(restorer.feed(target) + restorer.close())
-        return Trusted(targets=sorted(restored), hosts=frozenset(self.hosts))
+            if find_placeholder_names(target):
+                restorer = Restorer(self.trie, where="everywhere")
+                targets.add(restorer.feed(target) + restorer.close())
+        return Allowlist(targets=sorted(targets), hosts=frozenset(self.hosts))
 
     @cached_property
-    def sought(self) -> Sought:
+    def sought(self) -> ValueIndex:
         """Private values, as a matcher for further texts."""
-        return Sought(self.private.values())
+        return ValueIndex(self.private.values())
 
-    def literals(self, text: str) -> list[tuple[int, int]]:
+    def find_literals(self, text: str) -> list[tuple[int, int]]:
         """Finds placeholders of this session that a text already contains.
 
         An answer would be restored wrongly there.
@@ -181,14 +214,14 @@ class Snapshot(Facts):
         Returns:
             Start and end offsets.
         """
-        placeholders = self.given_as(spelled_in(text))
+        placeholders = self.find_placeholders(find_placeholder_names(text))
         return (
-            KeyFinder(tree(self.originals(placeholders), (), frozenset())).find(text)
+            KeyFinder(build_trie(self.map_originals(placeholders), (), frozenset())).find(text)
             if placeholders
             else []
         )
 
-    def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
+    def build_matcher(self, texts: Sequence[str], spans: Sequence[Span]) -> ValueIndex:
         """Returns a matcher of private values that may occur in some texts.
 
         More values can be added to it.
@@ -199,63 +232,73 @@ class Snapshot(Facts):
         """
         return self.sought.copy()
 
-    def given_as(self, names: Iterable[str]) -> list[Given]:
+    def find_placeholders(self, names: Iterable[str]) -> list[PlaceholderToken]:
         """Returns the placeholders that begin with one of some names: `PERSON_1`."""
-        return [given for name in names for given in self._names.get(name, ())]
+        return [
+            placeholder
+            for name in names
+            for placeholder in self._placeholders_by_name.get(name, ())
+        ]
 
-    def hidden_in(self, text: str) -> Counter[str]:
+    def count_hidden(self, text: str) -> Counter[str]:
         """Counts the values of each type that have placeholders in a release."""
-        released = {match[1] for match in RELEASED.finditer(text)}
+        names = {match[1] for match in RELEASED.finditer(text)}
         return Counter(
-            given.type for given in self.placeholders.values() if given.inner in released
+            placeholder.type
+            for placeholder in self.placeholders.values()
+            if placeholder.inner in names
         )
 
-    def originals(self, placeholders: Collection[Given]) -> dict[str, str]:
+    def map_originals(self, placeholders: Collection[PlaceholderToken]) -> dict[str, str]:
         """Maps placeholders to values, with parts of names.
 
         An answer may use the placeholder of a part on its initiative.
         """
-        values = {given.shown: given.value for given in placeholders}
-        values |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
-        for given in placeholders:
-            for shown, word in self._parts_of(given):
-                values.setdefault(shown, word)
+        values = {placeholder.text: placeholder.value for placeholder in placeholders}
+        values |= {
+            f"<{placeholder.inner}>": placeholder.value
+            for placeholder in placeholders
+            if placeholder.quoted
+        }
+        for placeholder in placeholders:
+            for text, word in self._find_parts(placeholder):
+                values.setdefault(text, word)
         return values
 
-    def _parts_of(self, given: Given) -> Iterable[tuple[str, str]]:
+    def _find_parts(self, placeholder: PlaceholderToken) -> Iterable[tuple[str, str]]:
         """Yields the placeholders of a name's parts, given that of the whole."""
-        for word in () if given.part or given.form > 1 else given.value.split():
-            key = given.type, alike(given.type, word)
+        for word in () if placeholder.part or placeholder.form > 1 else placeholder.value.split():
+            key = placeholder.type, normalize_value(placeholder.type, word)
             number, part = self.parts.get(key, (AMBIGUOUS, ""))
-            whole = given._replace(part=part, quoted=False)
-            if number == given.number and part and whole.inner not in self.spelled:
-                yield whole.shown, word
+            part_placeholder = placeholder._replace(part=part, quoted=False)
+            if number == placeholder.number and part and part_placeholder.inner not in self.spelled:
+                yield part_placeholder.text, word
 
     @cached_property
-    def _names(self) -> dict[str, list[Given]]:
-        names: dict[str, list[Given]] = {}
-        for given in self.placeholders.values():
-            names.setdefault(given.name, []).append(given)
+    def _placeholders_by_name(self) -> dict[str, list[PlaceholderToken]]:
+        names: dict[str, list[PlaceholderToken]] = {}
+        for placeholder in self.placeholders.values():
+            names.setdefault(placeholder.name, []).append(placeholder)
         return names
 
 
-class Notes:
+class Changes:
     """Facts that one release adds to a snapshot. For one thread.
 
     Args:
         known: the snapshot. It stays unchanged.
     """
 
-    def __init__(self, known: Snapshot) -> None:
-        self._since, self._given_as = known.version, known.given_as
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._since, self._find_placeholders = snapshot.version, snapshot.find_placeholders
         # New facts are written to the children.
-        self._facts = Facts(**{name: getattr(known, name).new_child() for name in FACTS})
+        self._facts = Facts(**{name: getattr(snapshot, name).new_child() for name in FACT_KINDS})
 
-    def placeholder(self, type_: str, value: str) -> str:
-        """Returns the placeholder of a value; see `placeholders`."""
-        return self.placeholders([Original(type_, value)])[0]
+    def assign_placeholder(self, type_: str, value: str) -> str:
+        """Returns the placeholder of a value; see `assign_placeholders`."""
+        return self.assign_placeholders([Original(type_, value)])[0]
 
-    def placeholders(self, values: Sequence[Original]) -> list[str]:
+    def assign_placeholders(self, values: Sequence[Original]) -> list[str]:
         """Returns the placeholders of one text's values, in order of appearance.
 
         A part of a name gets the number of the whole, if only one name has it, and the part's kind;
@@ -266,40 +309,45 @@ class Notes:
             values: the values, in order.
         """
         facts = self._facts
-        keys = [(type_, alike(type_, value)) for type_, value, _ in values]
-        expect(
+        keys = [(type_, normalize_value(type_, value)) for type_, value, _ in values]
+        prefetch(
             facts, placeholders=values, values=keys, parts=keys, counts=[type_ for type_, _ in keys]
         )
         for type_ in {type_ for type_, _ in keys}:
             first = facts.counts.get(type_, 0) + 1
-            expect(
-                facts, spelled=[named(type_, number) for number in range(first, first + len(keys))]
+            prefetch(
+                facts,
+                spelled=[format_name(type_, number) for number in range(first, first + len(keys))],
             )
-        self._divide(values)
-        given = [Given(key[0], facts.values[key][0], "", facts.values[key][1]) for key in keys]
-        forms = [(each.type, each.number, each.part) for each in given]
-        expect(facts, forms=forms, spelled=[each.inner for each in given])
-        return [self._given(value).shown for value in values]
+        self._divide_values(values)
+        placeholders = [
+            PlaceholderToken(key[0], facts.values[key][0], "", facts.values[key][1]) for key in keys
+        ]
+        forms = [
+            (placeholder.type, placeholder.number, placeholder.part) for placeholder in placeholders
+        ]
+        prefetch(facts, forms=forms, spelled=[placeholder.inner for placeholder in placeholders])
+        return [self._assign(value).text for value in values]
 
-    def _divide(self, values: Iterable[Original]) -> None:
+    def _divide_values(self, values: Iterable[Original]) -> None:
         """Numbers new values and assigns parts to whole names.
 
         The longest values come first, so that parts find their whole.
         """
         facts = self._facts
-        new: dict[_Same, str] = {}
+        new: dict[_ValueKey, str] = {}
         for type_, value, _ in values:
-            if (key := (type_, alike(type_, value))) not in facts.values:
+            if (key := (type_, normalize_value(type_, value))) not in facts.values:
                 new.setdefault(key, value)
-        owners: dict[_Same, tuple[int | _Same, str]] = {}
-        inside: dict[_Same, tuple[int | _Same, str]] = {}
-        for key in sorted(new, key=lambda key: -len(core(key[0], new[key]))):
-            candidates = {facts.parts.get(key), inside.get(key)} - {None}
+        owners: dict[_ValueKey, tuple[int | _ValueKey, str]] = {}
+        new_parts: dict[_ValueKey, tuple[int | _ValueKey, str]] = {}
+        for key in sorted(new, key=lambda key: -len(find_core_atoms(key[0], new[key]))):
+            candidates = {facts.parts.get(key), new_parts.get(key)} - {None}
             owners[key] = (candidates.pop() if len(candidates) == 1 else None) or (AMBIGUOUS, "")
             if owners[key][0] == AMBIGUOUS:
                 owners[key] = key, ""
-                _divide_name(inside, key[0], new[key], key)
-        numbers: dict[_Same, int] = {}
+                _divide_name(new_parts, key[0], new[key], key)
+        numbers: dict[_ValueKey, int] = {}
         for key in new:
             owner, part = owners[key]
             if not isinstance(owner, int):
@@ -311,26 +359,26 @@ class Notes:
 
     def _take_number(self, type_: str) -> int:
         number = self._facts.counts.get(type_, 0) + 1
-        while named(type_, number) in self._facts.spelled:
+        while format_name(type_, number) in self._facts.spelled:
             number += 1
         self._facts.counts[type_] = number
         return number
 
-    def _given(self, value: Original) -> Given:
+    def _assign(self, value: Original) -> PlaceholderToken:
         facts = self._facts
         if value not in facts.placeholders:
             type_, text, quoted = value
-            number, part = facts.values[type_, alike(type_, text)]
-            given = Given(
+            number, part = facts.values[type_, normalize_value(type_, text)]
+            placeholder = PlaceholderToken(
                 type_, number, text, part, facts.forms.get((type_, number, part), 0) + 1, quoted
             )
-            while given.inner in facts.spelled:
-                given = given._replace(form=given.form + 1)
-            facts.forms[type_, number, part] = given.form
-            facts.placeholders[value] = given
+            while placeholder.inner in facts.spelled:
+                placeholder = placeholder._replace(form=placeholder.form + 1)
+            facts.forms[type_, number, part] = placeholder.form
+            facts.placeholders[value] = placeholder
         return facts.placeholders[value]
 
-    def take(self, given: Sequence[Given]) -> None:
+    def add_placeholders(self, placeholders: Sequence[PlaceholderToken]) -> None:
         """Adds placeholders that were assigned elsewhere; known ones change nothing.
 
         Raises:
@@ -338,43 +386,51 @@ class Notes:
                 another placeholder.
         """
         facts = self._facts
-        _expect_given(facts, given)
-        new = [each for each in given if each.stands_for not in facts.placeholders]
-        shown = {
-            other.inner: other.stands_for for other in self._given_as({each.name for each in new})
+        _prefetch_placeholders(facts, placeholders)
+        new = [
+            placeholder
+            for placeholder in placeholders
+            if placeholder.original not in facts.placeholders
+        ]
+        originals = {
+            other.inner: other.original
+            for other in self._find_placeholders({placeholder.name for placeholder in new})
         }
-        for each in given:
-            if shown.setdefault(each.inner, each.stands_for) != each.stands_for or (
-                facts.placeholders.get(each.stands_for, each) != each
+        for placeholder in placeholders:
+            if originals.setdefault(
+                placeholder.inner, placeholder.original
+            ) != placeholder.original or (
+                facts.placeholders.get(placeholder.original, placeholder) != placeholder
             ):
                 raise InputError(
-                    "the session has other placeholders for some of these values: name another session"
+                    "the session has other placeholders for some of these values: name another "
+                    "session"
                 )
-            if each.stands_for not in facts.placeholders:
-                _enter(facts, each)
+            if placeholder.original not in facts.placeholders:
+                _add_placeholder(facts, placeholder)
 
-    def spelled(self, released: str) -> None:
+    def reserve_names(self, text: str) -> None:
         """Reserves placeholder names that occur in a text: no value gets them.
 
         Args:
-            released: the text without the words that do not pass; a placeholder's number would
+            text: the text without the words that do not pass; a placeholder's number would
                 reveal something about those.
         """
-        for name in sorted(spelled_in(released)):
+        for name in sorted(find_placeholder_names(text)):
             self._facts.spelled.setdefault(name, None)
 
-    def found(self, values: Iterable[PrivateValue]) -> None:
+    def add_private(self, values: Iterable[PrivateValue]) -> None:
         """Adds private values; all further texts hide them."""
         values = list(values)
-        expect(self._facts, private=[value.key for value in values])
+        prefetch(self._facts, private=[value.key for value in values])
         for value in values:
             self._facts.private.setdefault(value.key, value)
 
-    def put(
+    def add_release(
         self,
         text: str,
         values: Sequence[Original],
-        names: Iterable[Replaced] = (),
+        names: Iterable[Replacement] = (),
         source: Source = "user",
     ) -> None:
         """Adds a release's targets with originals, and internal hosts its writer named.
@@ -386,14 +442,16 @@ class Notes:
             source: its writer. Of an answer no target is stored: an attacker who wrote it may want
                 originals sent away.
         """
-        given = list(map(self._given, values))
-        self.stand(places_of(text, given))
+        placeholders = list(map(self._assign, values))
+        self.add_places(find_places(text, placeholders))
         if source == "answer":
             return
-        keys = [Key(name.shown, name.original, "name") for name in names]
-        self.put_in(targets_in(text, {name.shown: name.value for name in given}, keys))
+        keys = [RestoreKey(name.shown, name.original, "name") for name in names]
+        self.add_targets(find_targets(text, {name.text: name.value for name in placeholders}, keys))
         if source == "user":
-            hosts = internal_hosts(text).union(*(internal_hosts(value.text) for value in values))
+            hosts = find_internal_hosts(text).union(
+                *(find_internal_hosts(value.text) for value in values)
+            )
             hosts |= {
                 value.text.lower()
                 for value in values
@@ -402,57 +460,57 @@ class Notes:
             for host in sorted(hosts):
                 self._facts.hosts.setdefault(host, None)
 
-    def put_in(self, targets: Iterable[str]) -> None:
+    def add_targets(self, targets: Iterable[str]) -> None:
         """Adds addresses that contain hidden values."""
         for target in sorted(targets):
             self._facts.targets.setdefault(target, None)
 
-    def stand(self, places: Iterable[tuple[str, str]]) -> None:
+    def add_places(self, places: Iterable[tuple[str, str]]) -> None:
         """Adds kinds of places of values, to restore them unchanged there.
 
         Args:
             places: values with kinds of places.
         """
         places = list(places)
-        expect(self._facts, stood=[value for value, _ in places])
+        prefetch(self._facts, stood=[value for value, _ in places])
         for value, kind in places:
             kinds = self._facts.stood.get(value, ())
             if kind not in kinds:
                 self._facts.stood[value] = (*kinds, kind)
 
-    def was_said(self, value: PrivateValue) -> bool:
+    def is_revealed(self, value: PrivateValue) -> bool:
         """Says whether a word that reveals a value was released earlier."""
-        return any(fold(word) in self._facts.said for word in value.telling)
+        return any(fold(word) in self._facts.said for word in value.identifying_words)
 
-    def stands(self, original: str, shown: str) -> bool:
+    def claim_name(self, original: str, name: str) -> bool:
         """Says whether a name may stand for this original, and assigns it.
 
         It may if it has stood for no other, and was not released unchanged. The answer reveals
         which originals are equal, so it may be asked only where the mask shows that too: where
         equal words are released alike.
         """
-        if _is_said(fold(shown), self._facts.said):
+        if _is_plain_name(fold(name), self._facts.said):
             return False
-        return self._facts.owners.setdefault(fold(shown), fold(original)) == fold(original)
+        return self._facts.owners.setdefault(fold(name), fold(original)) == fold(original)
 
-    def replaced(self, original: str, shown: str) -> None:
+    def add_replacement(self, original: str, name: str) -> None:
         """Adds a name that was released in place of a private one.
 
         Args:
             original: the private name.
-            shown: the name that is released in its place. It is restored as long as it stands for
+            name: the name that is released in its place. It is restored as long as it stands for
                 one original only, was not released unchanged, and is no word of the public list.
         """
-        self._facts.replaced.setdefault((fold(shown), fold(original)), Replaced(shown, original))
+        self._facts.replaced.setdefault((fold(name), fold(original)), Replacement(name, original))
 
-    def said(self, words: Iterable[str]) -> None:
+    def add_plain_words(self, words: Iterable[str]) -> None:
         """Adds words that were released unchanged; an answer keeps them."""
         keys = list(map(fold, words))
-        expect(self._facts, said=keys)
+        prefetch(self._facts, said=keys)
         for key in keys:
             self._facts.said.setdefault(key, None)
 
-    def consistent(
+    def reuse_rows(
         self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]
     ) -> list[int]:
         """Returns each word's first row in this session, or its new row.
@@ -462,170 +520,199 @@ class Notes:
             keys: (word, group) of each; letter case is ignored.
             rows: the rows to take for words that are new.
         """
-        drawn = self._facts.drawn
-        pairs = zip(self._draws(law, keys), rows, strict=True)
-        return [drawn.setdefault(key, row) for key, row in pairs]
+        draws = self._facts.drawn
+        pairs = zip(self._build_draw_keys(law, keys), rows, strict=True)
+        return [draws.setdefault(key, row) for key, row in pairs]
 
-    def learn(self, drawn: Mapping[tuple[str, str, str], int]) -> None:
+    def learn(self, draws: Mapping[tuple[str, str, str], int]) -> None:
         """Adds rows that other sessions of the subject drew; keeps existing rows."""
-        expect(self._facts, drawn=drawn)
-        for key, row in drawn.items():
+        prefetch(self._facts, drawn=draws)
+        for key, row in draws.items():
             self._facts.drawn.setdefault(key, row)
 
-    def recalled(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
-        """Looks rows up like `consistent`, without storing new ones."""
-        drawn = self._facts.drawn
-        return [drawn.get(key, row) for key, row in zip(self._draws(law, keys), rows, strict=True)]
+    def lookup_rows(
+        self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]
+    ) -> list[int]:
+        """Looks rows up like `reuse_rows`, without storing new ones."""
+        draws = self._facts.drawn
+        return [
+            draws.get(key, row)
+            for key, row in zip(self._build_draw_keys(law, keys), rows, strict=True)
+        ]
 
-    def were_drawn(self, law: str, keys: Sequence[tuple[str, str]]) -> list[bool]:
+    def has_rows(self, law: str, keys: Sequence[tuple[str, str]]) -> list[bool]:
         """Says for each key whether it has a row already."""
-        return [key in self._facts.drawn for key in self._draws(law, keys)]
+        return [key in self._facts.drawn for key in self._build_draw_keys(law, keys)]
 
-    def _draws(self, law: str, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    def _build_draw_keys(
+        self, law: str, keys: Sequence[tuple[str, str]]
+    ) -> list[tuple[str, str, str]]:
         """Builds the keys of draws and prefetches them together."""
-        draws = [(law, fold(word), group) for word, group in keys]
-        expect(self._facts, drawn=draws)
-        return draws
+        draw_keys = [(law, fold(word), group) for word, group in keys]
+        prefetch(self._facts, drawn=draw_keys)
+        return draw_keys
 
-    def lost(
-        self, label: str, by: str, spent: Sequence[float], released: int, *, alike: bool
+    def add_losses(
+        self,
+        label: str,
+        replacement_kind: str,
+        losses: Sequence[float],
+        word_count: int,
+        *,
+        alike: bool,
     ) -> None:
         """Adds the losses of one type's words in one text.
 
         Args:
             label: the type.
-            by: kind of replacement; see `Loss`.
-            spent: local DP of each word that was drawn for it.
-            released: number of its released words, with those that were drawn before.
+            replacement_kind: kind of replacement; see `Loss`.
+            losses: local DP of each word that was drawn for it.
+            word_count: number of its released words, with those that were drawn before.
             alike: True if equal words are released alike.
         """
-        before = self._losses.get((label, by), Loss(label, by))
-        finite = [micro(loss) for loss in spent if math.isfinite(loss)]
-        self._losses[label, by] = self._facts.losses[label, by] = Loss(
+        former = self._losses.get((label, replacement_kind), Loss(label, replacement_kind))
+        finite = [convert_to_micros(loss) for loss in losses if math.isfinite(loss)]
+        self._losses[label, replacement_kind] = self._facts.losses[label, replacement_kind] = Loss(
             label,
-            by,
-            drawn=before.drawn + len(spent),
-            released=before.released + released,
-            most=max([before.most, *finite]),
-            total=before.total + sum(finite),
-            infinite=before.infinite + len(spent) - len(finite),
-            alike=before.alike or alike,
+            replacement_kind,
+            drawn=former.drawn + len(losses),
+            released=former.released + word_count,
+            most=max([former.most, *finite]),
+            total=former.total + sum(finite),
+            infinite=former.infinite + len(losses) - len(finite),
+            alike=former.alike or alike,
         )
 
-    def losses(self) -> tuple[Loss, ...]:
+    def list_losses(self) -> tuple[Loss, ...]:
         """Returns the losses of each type so far."""
-        return tuple(self._losses[of] for of in sorted(self._losses))
+        return tuple(self._losses[key] for key in sorted(self._losses))
 
     @cached_property
     def _losses(self) -> dict[tuple[str, str], Loss]:
         return dict(self._facts.losses)
 
-    def delta(self) -> SessionDelta:
+    def build_delta(self) -> SessionDelta:
         """Returns the new facts as a delta."""
-        new = {name: ChainMap(dict(getattr(self._facts, name).maps[0])) for name in FACTS}
+        new = {name: ChainMap(dict(getattr(self._facts, name).maps[0])) for name in FACT_KINDS}
         return SessionDelta(since=self._since, **new)
 
 
-def expect(facts: Facts, **keys: Iterable[Any]) -> None:
+def prefetch(facts: Facts, **keys: Iterable[Any]) -> None:
     """Prefetches facts that are looked up next, in one query (`sql`).
 
     Args:
         facts: known facts, with a child for new ones.
         **keys: their keys, by the names of facts.
     """
-    lookups = [(getattr(facts, kind).maps[-1], found) for kind, found in keys.items()]
+    lookups = [(getattr(facts, kind).maps[-1], fact_keys) for kind, fact_keys in keys.items()]
     look_up = getattr(lookups[0][0], "look_up", None)
     if look_up is not None:
         look_up(lookups)
 
 
-def _expect_given(facts: Facts, given: Sequence[Given]) -> None:
-    """Prefetches the facts that `take` looks up."""
-    names = [(each.type, joined) for each in given for joined, _ in parts(each.type, each.value)]
-    expect(
+def _prefetch_placeholders(facts: Facts, placeholders: Sequence[PlaceholderToken]) -> None:
+    """Prefetches the facts that `add_placeholders` looks up."""
+    names = [
+        (placeholder.type, form)
+        for placeholder in placeholders
+        for form, _ in find_name_parts(placeholder.type, placeholder.value)
+    ]
+    prefetch(
         facts,
-        placeholders=[each.stands_for for each in given],
-        values=[(each.type, alike(each.type, each.value)) for each in given],
-        forms=[(each.type, each.number, each.part) for each in given],
-        counts=[each.type for each in given],
+        placeholders=[placeholder.original for placeholder in placeholders],
+        values=[
+            (placeholder.type, normalize_value(placeholder.type, placeholder.value))
+            for placeholder in placeholders
+        ],
+        forms=[
+            (placeholder.type, placeholder.number, placeholder.part) for placeholder in placeholders
+        ],
+        counts=[placeholder.type for placeholder in placeholders],
         parts=names,
     )
 
 
-def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
+def derive_facts(placeholders: Iterable[PlaceholderToken]) -> dict[str, ChainMap[Any, Any]]:
     """Derives facts from assigned placeholders: values, parts and spellings."""
     facts = Facts()
-    for placeholder in given:
-        _enter(facts, placeholder)
+    for placeholder in placeholders:
+        _add_placeholder(facts, placeholder)
     names = ("placeholders", "values", "forms", "counts", "parts")
     return {name: getattr(facts, name) for name in names}
 
 
-def _enter(facts: Facts, given: Given) -> None:
+def _add_placeholder(facts: Facts, placeholder: PlaceholderToken) -> None:
     """Adds an assigned placeholder, and the facts derived from it."""
-    type_, number, value, part, *_ = given
-    facts.placeholders[given.stands_for] = given
-    facts.values.setdefault((type_, alike(type_, value)), (number, part))
+    type_, number, value, part, *_ = placeholder
+    facts.placeholders[placeholder.original] = placeholder
+    facts.values.setdefault((type_, normalize_value(type_, value)), (number, part))
     key, count = (type_, number, part), facts.counts.get(type_, 0)
-    if number < KEYED:
+    if number < MIN_KEYED_NUMBER:
         facts.counts[type_] = max(number, count)
     elif key not in facts.forms:
         facts.counts[type_] = count + 1
-    facts.forms[key] = max(given.form, facts.forms.get(key, 0))
+    facts.forms[key] = max(placeholder.form, facts.forms.get(key, 0))
     if not part:
         _divide_name(facts.parts, type_, value, number)
 
 
 def _divide_name(
-    into: MutableMapping[_Same, tuple[Any, str]], type_: str, value: str, owner: int | _Same
+    owners: MutableMapping[_ValueKey, tuple[Any, str]],
+    type_: str,
+    value: str,
+    owner: int | _ValueKey,
 ) -> None:
     """Adds the parts of a name; one of two names becomes ambiguous."""
-    for joined, part in parts(type_, value):
-        owned = into.get((type_, joined))
-        if owned is None:
-            into[type_, joined] = owner, part
-        elif owned[0] != owner:
-            into[type_, joined] = AMBIGUOUS, ""
+    for form, part in find_name_parts(type_, value):
+        former = owners.get((type_, form))
+        if former is None:
+            owners[type_, form] = owner, part
+        elif former[0] != owner:
+            owners[type_, form] = AMBIGUOUS, ""
 
 
-def _merge_maps(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
+def _merge_maps(old: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, Any]:
     """Merges maps without copying large ones.
 
     There are few maps, each at least twice as large as the next. So a session of n entries costs n
     log n in all, and snapshots stay unchanged.
     """
-    maps = [*new.maps, *known.maps]
+    maps = [*new.maps, *old.maps]
     while len(maps) > 1 and 2 * len(maps[0]) > len(maps[1]):
         maps[:2] = [{**maps[1], **maps[0]}]
     return ChainMap(*maps)
 
 
-def places_of(text: str, given: Sequence[Given]) -> list[tuple[str, str]]:
+def find_places(text: str, placeholders: Sequence[PlaceholderToken]) -> list[tuple[str, str]]:
     """Finds the kinds of places that values and their words occur at.
 
     Only where they must be stored (`quoting.tells`).
 
     Args:
         text: the release.
-        given: its placeholders, in order.
+        placeholders: its placeholders, in order.
     """
     places: list[tuple[str, str]] = []
-    quoting, fed, awaited = Quoting(), 0, deque(given)
-    for released in RELEASED.finditer(text):
-        if not awaited or released[1] != awaited[0].inner:
+    quoting, position, queue = QuoteScanner(), 0, deque(placeholders)
+    for match in RELEASED.finditer(text):
+        if not queue or match[1] != queue[0].inner:
             continue
-        placeholder, in_markup = awaited.popleft(), released[0][0] == "&"
+        placeholder, in_markup = queue.popleft(), match[0][0] == "&"
         if is_plain(placeholder.value):
             continue
-        begin = released.start() - placeholder.quoted * len("&quot;" if in_markup else '"')
-        quoting.feed(text[fed:begin])
-        fed, kinds = begin, [quoting.place().kind]
+        begin = match.start() - placeholder.quoted * len("&quot;" if in_markup else '"')
+        quoting.feed(text[position:begin])
+        position, kinds = begin, [quoting.find_place().kind]
         if in_markup:
-            kinds.append(markup(text[max(0, begin - BEHIND) : begin]))
+            kinds.append(find_markup_kind(text[max(0, begin - CONTEXT_CHARACTERS) : begin]))
         words = {placeholder.value, *placeholder.value.split()}
-        places += [(word, kind) for word in words for kind in kinds if tells(word, kind)]
+        places += [
+            (word, kind) for word in words for kind in kinds if is_place_sensitive(word, kind)
+        ]
     return places
 
 
-def _is_said(shown: str, said: Container[str]) -> bool:
-    return is_public(shown) or shown in said or all(word in said for word in shown.split())
+def _is_plain_name(name: str, plain_words: Container[str]) -> bool:
+    return (
+        is_public(name) or name in plain_words or all(word in plain_words for word in name.split())
+    )

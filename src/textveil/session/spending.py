@@ -12,16 +12,16 @@ from fractions import Fraction
 
 from textveil.guarantee import MICRO
 
-__all__ = ["ALL", "MICRO", "Spend", "micro", "total"]
+__all__ = ["ALL_TABLES", "MICRO", "Spend", "convert_to_micros", "sum_spends"]
 
-ALL = "all tables"
+ALL_TABLES = "all tables"
 """Table name of the account that sums all tables of a subject.
 
 That account counts in local DP.
 """
 
 
-def micro(epsilon: float) -> int:
+def convert_to_micros(epsilon: float) -> int:
     """Converts a finite epsilon to millionths, rounded up."""
     return math.ceil(Fraction(epsilon) * MICRO)
 
@@ -50,29 +50,31 @@ class Spend:
         if min(self.epsilon, self.ldp, self.words) < 0:
             raise ValueError("a spend must not be negative")
 
-    def beyond(self, charged: "Iterable[Spend]") -> "Spend | None":
+    def subtract(self, charges: "Iterable[Spend]") -> "Spend | None":
         """Returns the part that is not charged yet; None if all is.
 
         Args:
-            charged: earlier charges for the same release, of any metric and table.
+            charges: earlier charges for the same release, of any metric and table.
         """
-        same = [
-            spend for spend in charged if (spend.metric, spend.table) == (self.metric, self.table)
+        matching = [
+            spend for spend in charges if (spend.metric, spend.table) == (self.metric, self.table)
         ]
         if self.infinite:
-            return None if any(spend.infinite for spend in same) else self
+            return None if any(spend.infinite for spend in matching) else self
         names = ("epsilon", "ldp", "words")
-        sums = {name: sum(getattr(spend, name) for spend in same) for name in names}
-        rest = {name: max(0, getattr(self, name) - spent) for name, spent in sums.items()}
-        return replace(self, **rest) if any(rest.values()) else None
+        sums = {name: sum(getattr(spend, name) for spend in matching) for name in names}
+        remainder = {name: max(0, getattr(self, name) - spent) for name, spent in sums.items()}
+        return replace(self, **remainder) if any(remainder.values()) else None
 
 
-def total(spends: Sequence[Spend]) -> Spend:
+def sum_spends(spends: Sequence[Spend]) -> Spend:
     """Sums the spending of one release in local DP.
 
-    The result is for the account of all tables (`ALL`).
+    The result is for the account of all tables (`ALL_TABLES`).
     """
     infinite = next((spend.infinite for spend in spends if spend.infinite), "")
     ldp = 0 if infinite else sum(spend.ldp for spend in spends)
     words = sum(spend.words for spend in spends)
-    return Spend(metric="ldp", table=ALL, epsilon=ldp, ldp=ldp, words=words, infinite=infinite)
+    return Spend(
+        metric="ldp", table=ALL_TABLES, epsilon=ldp, ldp=ldp, words=words, infinite=infinite
+    )

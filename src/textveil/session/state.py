@@ -1,7 +1,8 @@
 """Sessions: the only objects that remember anything between calls.
 
 In: what a release adds. Out: a snapshot for the next release, and the way back for answers.
-Not here: the snapshot and its queries (`snapshot`), how an answer is searched (`restore`), sessions
+Not here: the snapshot and its queries (`snapshot`), how an answer is searched (`restore`),
+sessions
 on the disk (`store`), and what is replaced (`pipeline`).
 """
 
@@ -17,10 +18,10 @@ from pydantic import BaseModel, Field, ValidationError
 from textveil.detect import PrivateValue
 from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Loss
-from textveil.session.placeholders import Given
-from textveil.session.reading import fold
-from textveil.session.restore import Escape, Restorer, Where
-from textveil.session.snapshot import Notes, Replaced, SessionDelta, Snapshot, remembered
+from textveil.session.escapes import fold
+from textveil.session.placeholders import PlaceholderToken
+from textveil.session.restore import Escape, Restorer, RestoreScope
+from textveil.session.snapshot import Changes, Replacement, SessionDelta, Snapshot, derive_facts
 from textveil.session.spending import Spend
 
 T = TypeVar("T")
@@ -31,31 +32,33 @@ VERSION: Literal[6] = 6
 It is raised when older versions cannot read a change.
 """
 
-LASTING = "lasting "
+LASTING_PREFIX = "lasting "
 """Prefix of laws whose draws all sessions of a subject share (`words.lasting`)."""
 
-UNFOUND = ("LITERAL", "TEXT", "WORD")
-"""Placeholder types for values that no detector found."""
+UNDETECTED_TYPES = ("LITERAL", "TEXT", "WORD")
+"""PlaceholderToken types for values that no detector found."""
 
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """Optimistic attempts at a release before it takes the lock.
 
 An attempt fails where another thread committed in between; with the lock, the other threads wait.
 """
 
-LONGEST = 200
+MAX_NAME_CHARACTERS = 200
 """Most characters in the name of a subject or a session."""
 
 
-def check(subject: str, session: str) -> None:
-    """Raises `ConfigError` unless both names have 1 to `LONGEST` printable characters."""
-    for what, name in (("subject", subject), ("session", session)):
-        if not 0 < len(name) <= LONGEST or not name.isprintable():
-            raise ConfigError(f"the name of a {what} must have 1 to {LONGEST} printable characters")
+def check_names(subject: str, session: str) -> None:
+    """Raises `ConfigError` unless both names have 1 to `MAX_NAME_CHARACTERS` printable characters."""
+    for kind, name in (("subject", subject), ("session", session)):
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
+            raise ConfigError(
+                f"the name of a {kind} must have 1 to {MAX_NAME_CHARACTERS} printable characters"
+            )
 
 
 class Session:
-    """Placeholder numbers, replaced names, draws and originals in memory, for one owner.
+    """PlaceholderToken numbers, replaced names, draws and originals in memory, for one owner.
 
     Within a session the same value gets the same placeholder, so which placeholders are equal is
     released with the text. Names are compared without case, accents, hyphens and spaces. A
@@ -87,7 +90,7 @@ class Session:
     def __repr__(self) -> str:
         """Shows counts only, no contents."""
         snapshot = self.snapshot()
-        names = len({shown for shown, _ in snapshot.replaced})
+        names = len({form for form, _ in snapshot.replaced})
         return f"Session({len(snapshot.placeholders)} placeholders, {names} replacements)"
 
     def __enter__(self) -> Self:
@@ -126,19 +129,19 @@ class Session:
         if delta and delta.since != self._snapshot.version:
             return False
         if delta:
-            self._snapshot = self._snapshot.after(delta)
+            self._snapshot = self._snapshot.apply(delta)
         return True
 
     def hide(self, values: Iterable[PrivateValue]) -> None:
         """Marks values as private, so that all further releases hide them."""
-        several = tuple(values)
+        private_values = tuple(values)
 
-        def hidden(known: Snapshot) -> tuple[None, SessionDelta]:
-            notes = Notes(known)
-            notes.found(several)
-            return None, notes.delta()
+        def add_values(snapshot: Snapshot) -> tuple[None, SessionDelta]:
+            changes = Changes(snapshot)
+            changes.add_private(private_values)
+            return None, changes.build_delta()
 
-        self.transaction(hidden)
+        self.transaction(add_values)
 
     def reserve(self, spends: Sequence[Spend]) -> None:
         """Charges the most that a release can spend, before it draws.
@@ -162,7 +165,8 @@ class Session:
             ConfigError: sessions of this kind do not last.
         """
         raise ConfigError(
-            "words.lasting keeps one draw of a word for all sessions of a subject, and needs a session in a database: "
+            "words.lasting keeps one draw of a word for all sessions of a subject, and needs a "
+            "session in a database: "
             "give --store and --session, or a session of SessionStore('sqlite:///NAME.db')"
         )
 
@@ -171,10 +175,11 @@ class Session:
 
         Args:
             release: builds the release from a snapshot and returns it with the delta that it adds.
-                It is called again where another thread committed in between; after `ATTEMPTS` it
+                It is called again where another thread committed in between; after `MAX_ATTEMPTS`
+                it
                 runs under the lock, and other threads wait. If it raises, nothing is committed.
         """
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             result, delta = release(self._snapshot)
             if self.commit(delta):
                 return result
@@ -183,8 +188,8 @@ class Session:
             self._commit(delta)
             return result
 
-    def keep(self, given: Iterable[Given], targets: Iterable[str] = ()) -> None:
-        """Adds placeholders that were assigned elsewhere (`KeyedNames`), so that answers restore.
+    def keep(self, given: Iterable[PlaceholderToken], targets: Iterable[str] = ()) -> None:
+        """Adds placeholders that were assigned elsewhere (`KeyedPlaceholders`), so that answers restore.
 
         Adding them again changes nothing. Their values are hidden in all that this session releases
         from now on.
@@ -197,28 +202,34 @@ class Session:
             InputError: a placeholder already stands for another value here, or its value already
                 has another placeholder; nothing is kept.
         """
-        several, put = list(given), list(targets)
+        placeholders, link_targets = list(given), list(targets)
 
-        def kept(known: Snapshot) -> tuple[None, SessionDelta]:
-            notes = Notes(known)
-            notes.take(several)
-            named = (each for each in several if each.type not in UNFOUND)
-            notes.found(PrivateValue(each.type, each.value, 0.0) for each in named)
-            notes.put_in(put)
-            return None, notes.delta()
+        def add_placeholders(snapshot: Snapshot) -> tuple[None, SessionDelta]:
+            changes = Changes(snapshot)
+            changes.add_placeholders(placeholders)
+            detections = (
+                placeholder
+                for placeholder in placeholders
+                if placeholder.type not in UNDETECTED_TYPES
+            )
+            changes.add_private(
+                PrivateValue(placeholder.type, placeholder.value, 0.0) for placeholder in detections
+            )
+            changes.add_targets(link_targets)
+            return None, changes.build_delta()
 
-        self.transaction(kept)
+        self.transaction(add_placeholders)
 
     @contextmanager
-    def noting(self) -> Iterator[Notes]:
+    def noting(self) -> Iterator[Changes]:
         """Yields notes to fill by hand; commits them when the block succeeds.
 
         Raises:
             InputError: another thread committed in between; nothing of the notes is remembered.
         """
-        notes = Notes(self.snapshot())
-        yield notes
-        if not self.commit(notes.delta()):
+        changes = Changes(self.snapshot())
+        yield changes
+        if not self.commit(changes.build_delta()):
             raise InputError("the session changed while a release was written down; try again")
 
     # ---- the way back ----------------------------------------------------------------------------
@@ -228,7 +239,7 @@ class Session:
         text: str,
         *,
         escape: Escape = "none",
-        where: Where = "text",
+        where: RestoreScope = "text",
         hosts: Collection[str] = (),
         value: bool = False,
     ) -> str:
@@ -255,7 +266,7 @@ class Session:
         self,
         *,
         escape: Escape = "none",
-        where: Where = "text",
+        where: RestoreScope = "text",
         hosts: Collection[str] = (),
         value: bool = False,
         exact: bool | None = None,
@@ -273,11 +284,20 @@ class Session:
                 which may name the bytes of a file. By default only with "json".
         """
         snapshot = self.snapshot()
-        trusted = snapshot.trusted
+        allowlist = snapshot.allowlist
         if hosts:
-            trusted = replace(trusted, hosts={*trusted.hosts, *(host.lower() for host in hosts)})
+            allowlist = replace(
+                allowlist, hosts={*allowlist.hosts, *(host.lower() for host in hosts)}
+            )
         return Restorer(
-            snapshot.tree, escape, where, trusted, snapshot.said, snapshot.stood, exact, value=value
+            snapshot.trie,
+            escape,
+            where,
+            allowlist,
+            snapshot.said,
+            snapshot.stood,
+            exact,
+            value=value,
         )
 
     # ---- to be kept ------------------------------------------------------------------------------
@@ -288,21 +308,23 @@ class Session:
         draws: dict[str, list[_Draw]] = {}
         for (law, word, group), row in snapshot.drawn.items():
             draws.setdefault(law, []).append(_Draw(word=word, group=group, row=row))
-        return _Kept(
+        return _SessionFile(
             owner=self.owner,
             placeholders=[
                 _Placeholder(**placeholder._asdict())
                 for placeholder in snapshot.placeholders.values()
             ],
             replacements=[
-                _Replacement(**pair._asdict(), owns=snapshot.owners.get(shown) == original)
-                for (shown, original), pair in snapshot.replaced.items()
+                _Replacement(**pair._asdict(), owns=snapshot.owners.get(form) == original)
+                for (form, original), pair in snapshot.replaced.items()
             ],
             said=sorted(snapshot.said),
             spelled=sorted(snapshot.spelled),
             private=[
-                _Private(type=each.type, text=each.text, score=each.score)
-                for each in snapshot.private.values()
+                _Private(
+                    type=private_value.type, text=private_value.text, score=private_value.score
+                )
+                for private_value in snapshot.private.values()
             ],
             targets=sorted(snapshot.targets),
             hosts=sorted(snapshot.hosts),
@@ -319,25 +341,26 @@ class Session:
             InputError: the content is no session file, or a damaged one.
         """
         try:
-            parsed = _Kept.model_validate_json(content)
+            session_file = _SessionFile.model_validate_json(content)
         except ValidationError:
-            parsed = None
-        if parsed is None:  # raised out here, because pydantic's error holds the values
+            session_file = None
+        if session_file is None:  # raised out here, because pydantic's error holds the values
             raise InputError(
-                f"not a textveil session file (versions 1 to {VERSION}), or a damaged one; give one that --session "
+                f"not a textveil session file (versions 1 to {VERSION}), or a damaged one; give "
+                "one that --session "
                 "wrote"
             )
-        session = cls(parsed.owner)
-        session._snapshot = parsed.snapshot()
+        session = cls(session_file.owner)
+        session._snapshot = session_file.build_snapshot()
         return session
 
 
-class _Part(BaseModel, strict=True, extra="forbid", frozen=True):
+class _FilePart(BaseModel, strict=True, extra="forbid", frozen=True):
     def __repr_args__(self) -> list[tuple[str | None, object]]:
         return []  # the fields are private
 
 
-class _Placeholder(_Part):
+class _Placeholder(_FilePart):
     type: str = Field(min_length=1)
     number: int = Field(ge=1)
     value: str
@@ -346,25 +369,25 @@ class _Placeholder(_Part):
     quoted: bool = False
 
 
-class _Replacement(_Part):
+class _Replacement(_FilePart):
     shown: str = Field(pattern=r"\S")
     original: str
     owns: bool
 
 
-class _Private(_Part):
+class _Private(_FilePart):
     type: str = Field(min_length=1)
     text: str
     score: float
 
 
-class _Draw(_Part):
+class _Draw(_FilePart):
     word: str
     group: str
     row: int
 
 
-class _Loss(_Part):
+class _Loss(_FilePart):
     label: str
     by: str
     drawn: int = Field(ge=0)
@@ -375,7 +398,7 @@ class _Loss(_Part):
     alike: bool = True
 
 
-class _Kept(_Part):
+class _SessionFile(_FilePart):
     format: Literal["textveil session"] = "textveil session"
     version: Literal[1, 2, 3, 4, 5, 6] = VERSION
     owner: str
@@ -392,34 +415,41 @@ class _Kept(_Part):
     draws: dict[str, list[_Draw]]
     losses: list[_Loss] = []  # not stored by versions 1 to 4
 
-    def snapshot(self) -> Snapshot:
-        placeholders = [Given(**dict(each)) for each in self.placeholders]
-        values, shown = (
-            {each.stands_for for each in placeholders},
-            {each.shown for each in placeholders},
+    def build_snapshot(self) -> Snapshot:
+        placeholders = [PlaceholderToken(**dict(item)) for item in self.placeholders]
+        values, texts = (
+            {item.original for item in placeholders},
+            {item.text for item in placeholders},
         )
-        if not len(placeholders) == len(values) == len(shown):
+        if not len(placeholders) == len(values) == len(texts):
             raise InputError(
-                "the session file is damaged: a placeholder must stand for one value, and one value for it"
+                "the session file is damaged: a placeholder must stand for one value, and one "
+                "value for it"
             )
         return Snapshot(
             version=0,
-            **remembered(placeholders),
+            **derive_facts(placeholders),
             **self._read_names(),
             private=ChainMap({value.key: value for value in self._read_private(placeholders)}),
             targets=ChainMap(dict.fromkeys(self.targets)),
             stood=ChainMap({value: tuple(kinds) for value, kinds in self.stood.items()}),
             hosts=ChainMap(dict.fromkeys(self.hosts)),
             said=ChainMap(dict.fromkeys(map(fold, self.said))),
-            spelled=ChainMap(dict.fromkeys(each.strip("<>") for each in self.spelled)),
-            losses=ChainMap({(each.label, each.by): Loss(**dict(each)) for each in self.losses}),
+            spelled=ChainMap(dict.fromkeys(item.strip("<>") for item in self.spelled)),
+            losses=ChainMap({(item.label, item.by): Loss(**dict(item)) for item in self.losses}),
             drawn=ChainMap(self._read_draws()),
         )
 
     def _read_names(self) -> dict[str, ChainMap[Any, Any]]:
-        names = [(fold(each.shown), fold(each.original), each) for each in self.replacements]
-        replaced = {(a, b): Replaced(each.shown, each.original) for a, b, each in names}
-        owners = {shown: original for shown, original, each in names if each.owns}
+        names = [
+            (fold(replacement.shown), fold(replacement.original), replacement)
+            for replacement in self.replacements
+        ]
+        replaced = {
+            (a, b): Replacement(replacement.shown, replacement.original)
+            for a, b, replacement in names
+        }
+        owners = {form: original for form, original, replacement in names if replacement.owns}
         return {"replaced": ChainMap(replaced), "owners": ChainMap(owners)}
 
     def _read_draws(self) -> dict[tuple[str, str, str], int]:
@@ -428,11 +458,13 @@ class _Kept(_Part):
             (law, fold(draw.word), draw.group): draw.row for law, draws in laws for draw in draws
         }
 
-    def _read_private(self, given: Sequence[Given]) -> list[PrivateValue]:
+    def _read_private(self, placeholders: Sequence[PlaceholderToken]) -> list[PrivateValue]:
         """Returns the private values; old versions stored only placeholders and replacements."""
         if self.private is not None:
-            return [PrivateValue(each.type, each.text, each.score) for each in self.private]
+            return [PrivateValue(item.type, item.text, item.score) for item in self.private]
         values = [
-            PrivateValue(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND
+            PrivateValue(item.type, item.value, 0.0)
+            for item in placeholders
+            if item.type not in UNDETECTED_TYPES
         ]
         return values + [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]

@@ -17,35 +17,35 @@ from pydantic_core import CoreSchema, core_schema
 
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError, StoreError, quote
-from textveil.randomness import os_entropy
-from textveil.session import store as file
-from textveil.session.chains import Links, MemoryLinks
+from textveil.randomness import read_entropy
+from textveil.session import session_file as file
+from textveil.session.conversations import LinkStore, MemoryLinkStore
 from textveil.session.snapshot import SessionDelta, Snapshot
-from textveil.session.state import Session, check
+from textveil.session.state import Session, check_names
 
 if TYPE_CHECKING:
     from textveil.session.sql.ledger import Ledger
 
 T = TypeVar("T")
 
-DEFAULT = "default"
+DEFAULT_SESSION = "default"
 """Default name of a session."""
 
 
-NO_CONVERSATIONS = (
+NO_CONVERSATIONS_MESSAGE = (
     "conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME"
 )
 
 
-def no_session(subject: str, session: str) -> InputError:
+def build_session_error(subject: str, session: str) -> InputError:
     """Returns the error for a session that a store does not have."""
     name = quote(f"{subject}/{session}")
-    shown = "`textveil session list` shows those that it has"
-    return InputError(f"the store has no session {name}; {shown}")
+    hint = "`textveil session list` shows those that it has"
+    return InputError(f"the store has no session {name}; {hint}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptSession:
+class SessionInfo:
     """Metadata of a session in a store, for lists.
 
     Attributes:
@@ -92,13 +92,14 @@ class SessionStore:
         scheme, colon, _ = url.partition(":")
         if not colon:
             raise ConfigError(
-                "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db or postgresql://HOST/NAME"
+                "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db or "
+                "postgresql://HOST/NAME"
             )
         kind: Any = registry.load("store", scheme)
         store: Self = super().__new__(kind)
         return store
 
-    def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
+    def open(self, subject: str, session: str = DEFAULT_SESSION, *, new: bool = True) -> Session:
         """Opens a session, by default creating it where there is none.
 
         Args:
@@ -111,7 +112,7 @@ class SessionStore:
         """
         raise NotImplementedError
 
-    def sessions(self) -> list[KeptSession]:
+    def sessions(self) -> list[SessionInfo]:
         """Lists the sessions in the store."""
         raise NotImplementedError
 
@@ -132,13 +133,13 @@ class SessionStore:
         """
         raise NotImplementedError
 
-    def links(self, account: str) -> "Links":
+    def links(self, account: str) -> "LinkStore":
         """Returns the conversation links of an account; see `MessageChain`.
 
         Raises:
             ConfigError: a store of this kind keeps no conversations.
         """
-        raise ConfigError(NO_CONVERSATIONS)
+        raise ConfigError(NO_CONVERSATIONS_MESSAGE)
 
     def pseudonym(self, secret: bytes) -> str:
         """Derives a stable pseudonym from a secret without revealing the secret.
@@ -146,7 +147,7 @@ class SessionStore:
         Raises:
             ConfigError: a store of this kind keeps no conversations.
         """
-        raise ConfigError(NO_CONVERSATIONS)
+        raise ConfigError(NO_CONVERSATIONS_MESSAGE)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
@@ -186,13 +187,13 @@ class MemoryStore(SessionStore):
     def __init__(self, url: str = "memory:", *, ledger: "Ledger | None" = None) -> None:
         self._lock, self._ledger = Lock(), ledger
         self._sessions: dict[tuple[str, str], Session] = {}
-        self._key = os_entropy(32)
+        self._key = read_entropy(32)
         self._links: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
 
-    def links(self, account: str) -> MemoryLinks:
+    def links(self, account: str) -> MemoryLinkStore:
         """See `SessionStore`; links that are not used for a day are forgotten."""
         key = hmac.digest(self._key, b"account" + account.encode(), "sha256")
-        return MemoryLinks(key, self._links, self._lock, self._ledger)
+        return MemoryLinkStore(key, self._links, self._lock, self._ledger)
 
     @property
     def ledger(self) -> "Ledger":
@@ -203,27 +204,27 @@ class MemoryStore(SessionStore):
         """See `SessionStore`; the key is this process's, so another process differs."""
         return hmac.digest(self._key, b"pseudonym" + secret, "sha256").hex()[:16]
 
-    def open(self, subject: str, session: str = DEFAULT, *, new: bool = True) -> Session:
+    def open(self, subject: str, session: str = DEFAULT_SESSION, *, new: bool = True) -> Session:
         """See `SessionStore`."""
-        check(subject, session)
+        check_names(subject, session)
         if not new and (subject, session) not in self._sessions:
-            raise no_session(subject, session)
+            raise build_session_error(subject, session)
         with self._lock:
             return self._sessions.setdefault((subject, session), Session(subject))
 
-    def sessions(self) -> list[KeptSession]:
+    def sessions(self) -> list[SessionInfo]:
         """See `SessionStore`; times are not known."""
         times: dict[str, Any] = {"made": 0, "used": 0, "expires": None}
-        return [KeptSession(subject=a, session=b, **times) for a, b in sorted(self._sessions)]
+        return [SessionInfo(subject=a, session=b, **times) for a, b in sorted(self._sessions)]
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`."""
         with self._lock:
-            of_subject = [key for key in self._sessions if key[0] == subject]
-            forgotten = [key for key in of_subject if session in (None, key[1])]
-            for key in forgotten:
+            candidates = [key for key in self._sessions if key[0] == subject]
+            matches = [key for key in candidates if session in (None, key[1])]
+            for key in matches:
                 del self._sessions[key]
-        return len(forgotten)
+        return len(matches)
 
 
 class FileStore(SessionStore):
@@ -238,36 +239,36 @@ class FileStore(SessionStore):
         if not self._path:
             raise ConfigError("file: must be followed by the name of a file")
 
-    def open(self, subject: str = "", session: str = DEFAULT, *, new: bool = True) -> Session:
+    def open(
+        self, subject: str = "", session: str = DEFAULT_SESSION, *, new: bool = True
+    ) -> Session:
         """See `SessionStore`; a file has one session of one subject."""
-        check(subject or DEFAULT, session)
+        check_names(subject or DEFAULT_SESSION, session)
         if not new and not os.path.lexists(self._path):
-            raise no_session(subject, session)
-        if session != DEFAULT:
+            raise build_session_error(subject, session)
+        if session != DEFAULT_SESSION:
             raise ConfigError("a file has one session; for several use sqlite:///NAME.db")
         return FileSession(self._path, subject)
 
-    def sessions(self) -> list[KeptSession]:
+    def sessions(self) -> list[SessionInfo]:
         """See `SessionStore`."""
         if not os.path.lexists(self._path):
             return []
         owner, used = file.load(self._path).owner, int(os.stat(self._path).st_mtime)
-        return [KeptSession(subject=owner, session=DEFAULT, made=used, used=used, expires=None)]
+        return [
+            SessionInfo(subject=owner, session=DEFAULT_SESSION, made=used, used=used, expires=None)
+        ]
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`.
 
         Copies of the file on the disk or in its backups are not erased.
         """
-        of_subject = [
-            session_kept for session_kept in self.sessions() if session_kept.subject == subject
-        ]
-        forgotten = [
-            session_kept for session_kept in of_subject if session in (None, session_kept.session)
-        ]
-        for _ in forgotten:
+        candidates = [info for info in self.sessions() if info.subject == subject]
+        matches = [info for info in candidates if session in (None, info.session)]
+        for _ in matches:
             os.unlink(self._path)
-        return len(forgotten)
+        return len(matches)
 
 
 class FileSession(Session):
@@ -282,43 +283,43 @@ class FileSession(Session):
         super().__init__(owner)
         self._path = path
         self._content: bytes | None = None
-        self._refresh()
+        self._reload()
         if owner and self.owner != owner:
             raise StoreError("the session file belongs to somebody else; use another file")
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """See `Session`. It locks the file and reads other processes' changes first."""
-        with self._lock, file.locked(self._path):
-            self._refresh()
+        with self._lock, file.lock_file(self._path):
+            self._reload()
             result, delta = release(self._snapshot)
             self._keep(delta)
             return result
 
     def commit(self, delta: SessionDelta) -> bool:
         """See `Session`."""
-        with self._lock, file.locked(self._path):
-            self._refresh()
+        with self._lock, file.lock_file(self._path):
+            self._reload()
             return self._keep(delta)
 
     def _keep(self, delta: SessionDelta) -> bool:
-        before = self._snapshot
+        old_snapshot = self._snapshot
         if not self._commit(delta):
             return False
         if delta:
             try:
                 file.save(self, self._path)
             except BaseException:
-                self._snapshot = before
+                self._snapshot = old_snapshot
                 raise
-            self._content = file.content(self._path)
+            self._content = file.read_content(self._path)
         return True
 
-    def _refresh(self) -> None:
-        content = file.content(self._path) if os.path.lexists(self._path) else None
+    def _reload(self) -> None:
+        content = file.read_content(self._path) if os.path.lexists(self._path) else None
         if content is None and self._content is not None:
             raise InputError("the session file was deleted meanwhile")
         if content is not None and content != self._content:
-            read = Session.from_json(content)
+            stored = Session.from_json(content)
             version = self._snapshot.version + 1
-            self.owner, self._snapshot = read.owner, read.snapshot().at(version)
+            self.owner, self._snapshot = stored.owner, stored.snapshot().replace_version(version)
             self._content = content

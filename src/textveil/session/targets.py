@@ -24,7 +24,7 @@ from typing import Literal, Self
 from unicodedata import normalize
 from urllib.parse import unquote
 
-HOSTED = ("URL", "HOST", "IP", "EMAIL")
+HOST_TYPES = ("URL", "HOST", "IP", "EMAIL")
 """Types of values that may be or contain an address's host."""
 
 _OVERLAP = 1024
@@ -33,7 +33,7 @@ _OVERLAP = 1024
 A host has at most 253 characters, %-encoded 759.
 """
 
-_SPECIAL = frozenset(
+_SPECIAL_LABELS = frozenset(
     """example test invalid localhost local internal intranet lan corp home private onion alt arpa
     localdomain""".split()  # noqa: SIM905 - a word a line would be a page
 )
@@ -42,13 +42,24 @@ _SPECIAL = frozenset(
 See RFC 2606, RFC 6761 and RFC 6762.
 """
 
-_PLAIN_ENDS = _SPECIAL | {"com", "net", "org", "edu", "gov", "mil", "biz", "info", "dev", "io"}
+_COMMON_LABELS = _SPECIAL_LABELS | {
+    "com",
+    "net",
+    "org",
+    "edu",
+    "gov",
+    "mil",
+    "biz",
+    "info",
+    "dev",
+    "io",
+}
 """Last labels that make two labels a host without a path.
 
 With a different last label, as in `Julia.It`, a host needs a third label or a path.
 """
 
-_FILES = frozenset(
+_FILE_LABELS = frozenset(
     ["md", "py", "sh", "rs", "pl", "ps", "cc", "so", "zip", "mov", "app", "java", "cs", "ml"]
 )
 """Last labels that are file extensions, too.
@@ -60,8 +71,8 @@ _WIDE = str.maketrans(
     {0xFF01 + i: chr(0x21 + i) for i in range(94)}
     | {0x3002: ".", 0xFF61: ".", 0x2024: ".", 0xFE52: "."}
 )
-_IGNORED = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
-_TRAILING = ".,;:!?)]}*_~'\"`\\>|"
+_IGNORABLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
+_TRAILING_CHARS = ".,;:!?)]}*_~'\"`\\>|"
 """Characters at a target's end that belong to the text around it."""
 
 _LETTERS = (
@@ -73,7 +84,7 @@ _LETTERS = (
 With look-alike letters that readers normalize, and characters that they ignore.
 """
 _LABEL = f"[{_LETTERS}]"
-_HEAD = re.compile(
+_ADDRESS_START = re.compile(
     r"""(?xi) (?<![a-z0-9+.\-]) [a-z][a-z0-9+.\-]{1,30} : [/\\]{2}
     | (?<![a-z0-9+.\-]) (?:https?|ftps?|wss?) : (?=\S)
     | (?<!\w) www\d? \. (?=[^\s.])
@@ -105,20 +116,20 @@ _OPAQUE = re.compile(
 _ABSOLUTE = re.compile(r"(?i)\s*[\"'(]?\s*(?:[/\\]{2}|[a-z][a-z0-9+.\-]{1,30}:|\\)")
 """Pattern of a link, or inside of `url(...)`, that names its host."""
 _START = re.compile(r"(?i)(?:[a-z][a-z0-9+.\-]*:[/\\]+|(?:https?|ftps?|wss?):|[/\\]{2,})?")
-_CLOSED = {quote: re.compile(rf"(?<!\\){quote}(?=[,:;)\]}}>\s])") for quote in "\"'`"}
-_CLOSED |= {f"\\{quote}": re.compile(rf"\\{quote}(?=[,:;)\]}}>\s\\])") for quote in "\"'`"}
+_STRING_ENDS = {quote: re.compile(rf"(?<!\\){quote}(?=[,:;)\]}}>\s])") for quote in "\"'`"}
+_STRING_ENDS |= {f"\\{quote}": re.compile(rf"\\{quote}(?=[,:;)\]}}>\s\\])") for quote in "\"'`"}
 """Patterns of the mark that closes a string, by the opening one.
 
 It is written like the opening mark, and a character follows that may follow a string.
 """
-_ADDED = re.compile(r"[&#;,\s]")
+_SUFFIX_MARK = re.compile(r"[&#;,\s]")
 _TAG_NAME = re.compile(r"[A-Za-z0-9:\-]")
-_LOUD = re.compile(r"""[<>"'`\](${]""")
-_ENDED = re.compile(r"(?s).*\s")
-_GROWS = re.compile(rf"[{_LETTERS}.。｡．․﹒@+:~]")
+_MARKUP_CHARS = re.compile(r"""[<>"'`\](${]""")
+_LAST_SPACE = re.compile(r"(?s).*\s")
+_HOST_CHAR = re.compile(rf"[{_LETTERS}.。｡．․﹒@+:~]")
 """Characters that may extend a host, or the user before one."""
 
-_FETCHED = frozenset(
+_ADDRESS_ATTRIBUTES = frozenset(
     """src href action formaction srcset imagesrcset poster data background cite ping style srcdoc
     content longdesc manifest archive codebase classid usemap profile lowsrc dynsrc xlink:href code
     object to from values http-equiv""".split()  # noqa: SIM905 - as above
@@ -148,14 +159,14 @@ class Insertion:
     def __init__(self, type_: str) -> None:
         self.type, self.waits, self.allowed = type_, 0, True
 
-    def settle(self, allowed: bool) -> None:
+    def add_verdict(self, allowed: bool) -> None:
         """Records one of the pending verdicts; one refusal is enough to refuse."""
         self.waits -= 1
         self.allowed &= allowed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trusted:
+class Allowlist:
     """Targets and hosts into which originals may be joined. Secret.
 
     Args:
@@ -198,7 +209,7 @@ class _Target:
 
     Args:
         flat: True if its position makes all of it an address: a link's destination, an attribute.
-        text: its beginning.
+        join_text: its beginning.
     """
 
     __slots__ = (
@@ -218,17 +229,17 @@ class _Target:
         self.pieces.append(text)
         self.length += len(text)
 
-    def text(self) -> str:
+    def join_text(self) -> str:
         """Returns the text so far."""
         whole = "".join(self.pieces)
         self.pieces = [whole]
         return whole
 
-    def cut(self, count: int) -> str:
+    def remove_end(self, count: int) -> str:
         """Removes characters from the end and returns the rest."""
-        rest = self.text()[:-count]
-        self.pieces, self.length = [rest], len(rest)
-        return rest
+        remainder = self.join_text()[:-count]
+        self.pieces, self.length = [remainder], len(remainder)
+        return remainder
 
     def join(self, place: Insertion, text: str) -> None:
         """Appends an original."""
@@ -237,7 +248,7 @@ class _Target:
         self.add(text)
         self.joined = self.length
 
-    def ends(self, quote: str, char: str) -> bool:
+    def is_string_end(self, quote: str, char: str) -> bool:
         """Says whether a quotation mark ends the text and closes a string.
 
         A mark that belongs to an original closes nothing.
@@ -248,7 +259,7 @@ class _Target:
         """
         if self.joined == self.length or not self.pieces or not self.pieces[-1].endswith(quote[-1]):
             return False
-        return _CLOSED[quote].search("".join(self.pieces[-2:])[-2:] + char) is not None
+        return _STRING_ENDS[quote].search("".join(self.pieces[-2:])[-2:] + char) is not None
 
     def is_due(self, final: bool) -> bool:
         """Says whether the target should be judged now.
@@ -259,14 +270,14 @@ class _Target:
         grown = self.length >= self._check or self.length < 64
         return bool(self.places) and (final or grown or self.hopeless)
 
-    def looked(self) -> None:
+    def delay_check(self) -> None:
         """Sets the length at which the next check is due."""
         self._check = 2 * self.length
 
-    def settle(self) -> None:
+    def decide_places(self) -> None:
         """Decides all places by the host alone."""
         for place, _, _ in self.places:
-            place.settle(self.trusted)
+            place.add_verdict(self.trusted)
         self.places = []
 
     def is_lost(self) -> bool:
@@ -283,19 +294,19 @@ class TargetFinder:
         trusted: targets and hosts that originals may join.
     """
 
-    def __init__(self, trusted: Trusted) -> None:
-        self._trusted = trusted
-        self._begin()
+    def __init__(self, allowlist: Allowlist) -> None:
+        self._allowlist = allowlist
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._tag, self._quote, self._attribute, self._tag_name = _OUTSIDE, "", "", ""
         self._value: _Target | None = None
         self._link: _Target | None = None
         self._depth = 0  # open brackets inside the destination of a link
-        self._angled = self._after = self._in_string = False
+        self._is_angled = self._is_after_space = self._in_string = False
         self._opening = ""  # "](" or "]:" was read, and its destination has not begun
         self._css: _Target | None = None
-        self._based = False  # a <base> tag was read: relative links may lead to another host
+        self._has_base = False  # a <base> tag was read: relative links may lead to another host
         self._last = ""
         # A run is text between spaces; a target in it may be open, and originals at its end may
         # become part of a host.
@@ -304,7 +315,7 @@ class TargetFinder:
         self._open: _Target | None = None
         self._closer = ""  # the quotation mark that ends the open target, where spaces don't
         self._tail: list[_Place] = []
-        self._marked = (
+        self._has_marks = (
             False  # whether quotation marks or dollars are in it, so that spaces may not end it
         )
         self._quotes = 0  # number of quotation marks in the line before the run
@@ -319,19 +330,19 @@ class TargetFinder:
                 self._step(text[at])
                 at += 1
                 continue
-            loud = _LOUD.search(text, at)
-            end = loud.start() if loud else len(text)
+            mark = _MARKUP_CHARS.search(text, at)
+            end = mark.start() if mark else len(text)
             if end > at:
                 self._pass_quiet(text[at:end])
-            if loud:
+            if mark:
                 self._step(text[end])
             at = end + 1
 
     def _pass_quiet(self, text: str) -> None:
-        ended = _ENDED.match(text)
-        if ended:
-            self._end_run(text)
-        self._grow(text[ended.end() if ended else 0 :])
+        space = _LAST_SPACE.match(text)
+        if space:
+            self._close_run(text)
+        self._grow(text[space.end() if space else 0 :])
         self._last = text[-1]
 
     def pass_original(self, text: str, place: Insertion) -> None:
@@ -343,29 +354,35 @@ class TargetFinder:
         elif self._tag == _EQUALS:
             self._open_value("")
         if self._opening:
-            self._begin_link(text)
-        if self._after and self._link is not None and _ABSOLUTE.match(self._link.text()):
-            self._after = False
+            self._start_link(text)
+        if (
+            self._is_after_space
+            and self._link is not None
+            and _ABSOLUTE.match(self._link.join_text())
+        ):
+            self._is_after_space = False
             self._link.add(" ")
-        target = self._enclosing_target()
+        target = self._find_enclosing()
         if target is not None:
             self._join(target, place, text)
         else:
             self._join_run(place, text)
         self._last = ""
 
-    def _enclosing_target(self) -> _Target | None:
+    def _find_enclosing(self) -> _Target | None:
         """Returns the open target that any next character belongs to, if any."""
-        if self._link is not None and not self._after:
+        if self._link is not None and not self._is_after_space:
             return self._link
         if self._value is not None and self._value.flat:
             return self._value
-        return self._css if self._css is not None and _ABSOLUTE.match(self._css.text()) else None
+        return (
+            self._css if self._css is not None and _ABSOLUTE.match(self._css.join_text()) else None
+        )
 
-    def begin_value(self) -> None:
+    def start_value(self) -> None:
         """Ends the text and begins a new one inside a string."""
         self.close()
-        self._begin()
+        self._reset()
         self.pass_text('"')
 
     def fork(self) -> Self:
@@ -387,48 +404,48 @@ class TargetFinder:
 
     def close(self) -> None:
         """Ends the text, which decides all places."""
-        self._end_run()
+        self._close_run()
         for target in (self._link, self._value, self._css):
             if target is not None:
-                self._judge(target, final=True)
+                self._check_target(target, final=True)
         self._link = self._value = self._css = None
 
     def _is_quiet(self) -> bool:
         """Says whether only the ends of runs matter."""
         return self._last != "]" and not (
-            self._tag or self._tail or self._opening or self._marked
+            self._tag or self._tail or self._opening or self._has_marks
             or self._open is not None or self._link is not None or self._css is not None
         )  # fmt: skip
 
     def _step(self, char: str) -> None:
-        if self._follow_link(char):
+        if self._read_link(char):
             self._last = char
             return
-        self._follow_css(char)
+        self._read_css(char)
         if self._tag != _OUTSIDE or char == "<":
-            self._follow_tag(char)
+            self._read_tag(char)
         if self._value is None or not self._value.flat:
             self._step_run(char)
         self._last = char
 
     # ---- links and tags --------------------------------------------------------------------------
 
-    def _follow_link(self, char: str) -> bool:
+    def _read_link(self, char: str) -> bool:
         """Reads a character of a link's destination; False if it is none."""
         link = self._find_link(char)
         if link is None:
             return False
-        if self._angled and not link.length and char == "<" and self._last != "<":
+        if self._is_angled and not link.length and char == "<" and self._last != "<":
             return True  # the bracket that opens it
-        ended = self._ends_link(link, char)
-        if ended is None:
+        is_end = self._is_link_end(link, char)
+        if is_end is None:
             return False
-        if ended:
-            self._judge(link, final=True)
+        if is_end:
+            self._check_target(link, final=True)
             self._link = None
             return False
         link.add(char)
-        self._judge(link)
+        self._check_target(link)
         return True
 
     def _find_link(self, char: str) -> _Target | None:
@@ -436,91 +453,93 @@ class TargetFinder:
         if self._opening:
             if char.isspace() and not char == self._last == "\n":
                 return None
-            self._begin_link(char)
+            self._start_link(char)
         elif self._link is None and char in "(:" and self._last == "]":
             self._opening = f"]{char}"
         return self._link
 
-    def _ends_link(self, link: _Target, char: str) -> bool | None:
+    def _is_link_end(self, link: _Target, char: str) -> bool | None:
         """Says whether a character ends a link's destination.
 
         None for a space that is no part of it, or may be one.
         """
-        escaped = self._last == "\\"
-        if self._angled:
-            return char in ("\n" if escaped else "\n>")
-        if self._after:
-            return None if char.isspace() else self._ends_behind_space(link, char)
-        if self._ends_string(link, char):
+        is_escaped = self._last == "\\"
+        if self._is_angled:
+            return char in ("\n" if is_escaped else "\n>")
+        if self._is_after_space:
+            return None if char.isspace() else self._check_after_space(link, char)
+        if self._close_string(link, char):
             return True
         if self._depth and char.isspace():
-            self._after = True
-            self._end_run(char)
-            self._judge(link, final=not _ABSOLUTE.match(link.text()))
+            self._is_after_space = True
+            self._close_run(char)
+            self._check_target(link, final=not _ABSOLUTE.match(link.join_text()))
             return None
-        if self._depth and not escaped:
+        if self._depth and not is_escaped:
             self._depth += (char == "(") - (char == ")")
             return self._depth == 0
         return char.isspace()
 
-    def _ends_string(self, link: _Target, char: str) -> bool:
+    def _close_string(self, link: _Target, char: str) -> bool:
         """Says whether the string around a link ends; removes its quotation mark."""
-        ended = self._in_string and char in ",:;)]}" and link.ends('"', char)
-        if ended:
-            link.cut(1)
-        return ended
+        is_end = self._in_string and char in ",:;)]}" and link.is_string_end('"', char)
+        if is_end:
+            link.remove_end(1)
+        return is_end
 
-    def _ends_behind_space(self, link: _Target, char: str) -> bool:
+    def _check_after_space(self, link: _Target, char: str) -> bool:
         """Says whether a title or bracket behind a space ends a link.
 
         Lenient readers take any other text there for a part of the address.
         """
-        self._after = False
-        if char in "\"'()" or not _ABSOLUTE.match(link.text()):
+        self._is_after_space = False
+        if char in "\"'()" or not _ABSOLUTE.match(link.join_text()):
             return True
         link.add(" ")
         return False
 
-    def _begin_link(self, char: str) -> None:
+    def _start_link(self, char: str) -> None:
         """Begins a link's destination, if one may start with this character.
 
         The character itself is not read.
         """
         reference, self._opening = self._opening == "]:", ""
-        self._angled, self._after = char == "<", False
+        self._is_angled, self._is_after_space = char == "<", False
         self._depth = 0 if reference else 1
         self._in_string = self._find_run_quote() == '"'
-        if not (char[:1] in "\"'`" or (reference and not self._angled and char not in ("/", "\\"))):
+        if not (
+            char[:1] in "\"'`" or (reference and not self._is_angled and char not in ("/", "\\"))
+        ):
             self._link = _Target(flat=True)
 
-    def _follow_css(self, char: str) -> None:
+    def _read_css(self, char: str) -> None:
         if self._css is not None:
             if char in ")\n" or self._css.length > _OVERLAP:
-                self._judge(self._css, final=True)
+                self._check_target(self._css, final=True)
                 self._css = None
             else:
                 self._css.add(char)
-                self._judge(self._css)
+                self._check_target(self._css)
         elif char == "(" and "".join(self._run[-3:])[-3:].lower() == "url":
             self._css = _Target(flat=True)
 
-    def _follow_tag(self, char: str) -> None:
-        begin, equals = self._begin_tag, self._step_equals
-        steps = (begin, begin, self._name_tag, self._step_tag, equals)
+    def _read_tag(self, char: str) -> None:
+        start, equals = self._start_tag, self._step_equals
+        steps = (start, start, self._read_tag_name, self._step_tag, equals)
         (*steps, self._step_value, self._step_value)[self._tag](char)
 
-    def _begin_tag(self, char: str) -> None:
-        named = self._tag == _OPENED and char.isalpha() and char.isascii()
-        self._tag = _NAME if named else _OPENED if char == "<" else _OUTSIDE
-        self._tag_name, self._attribute = char if named else "", ""
+    def _start_tag(self, char: str) -> None:
+        is_name = self._tag == _OPENED and char.isalpha() and char.isascii()
+        self._tag = _NAME if is_name else _OPENED if char == "<" else _OUTSIDE
+        self._tag_name, self._attribute = char if is_name else "", ""
 
-    def _name_tag(self, char: str) -> None:
+    def _read_tag_name(self, char: str) -> None:
         if _TAG_NAME.match(char) is not None:
             self._tag_name = (self._tag_name + char)[:64]
             return
-        within = char.isspace() or char == "/"
-        self._tag = _TAG if within else _OPENED if char == "<" else _OUTSIDE
-        self._based |= within and self._tag_name.lower() == "base"
+        is_inside = char.isspace() or char == "/"
+        self._tag = _TAG if is_inside else _OPENED if char == "<" else _OUTSIDE
+        self._has_base |= is_inside and self._tag_name.lower() == "base"
 
     def _step_tag(self, char: str) -> None:
         if char in "=>":
@@ -532,36 +551,39 @@ class TargetFinder:
         if char == ">":
             self._tag = _OUTSIDE
         elif not char.isspace():
-            quoted = char in "\"'"
-            self._open_value(char if quoted else "")
-            if not quoted:
+            is_quoted = char in "\"'"
+            self._open_value(char if is_quoted else "")
+            if not is_quoted:
                 self._add_value(char)
 
     def _step_value(self, char: str) -> None:
-        bare = self._tag == _BARE
-        if not (char.isspace() or char == ">" if bare else char == self._quote):
+        is_bare = self._tag == _BARE
+        if not (char.isspace() or char == ">" if is_bare else char == self._quote):
             self._add_value(char)
             return
-        self._tag, self._attribute = _OUTSIDE if bare and char == ">" else _TAG, ""
+        self._tag, self._attribute = _OUTSIDE if is_bare and char == ">" else _TAG, ""
         if self._value is not None:
-            self._judge(self._value, final=True)
+            self._check_target(self._value, final=True)
         self._value = None
-        self._end_run()
+        self._close_run()
 
     def _open_value(self, quote: str) -> None:
         self._tag, self._quote = _QUOTED if quote else _BARE, quote
         name = (self._attribute.split() or [""])[-1].lower()
         self._value = _Target(
-            flat=name in _FETCHED or name.startswith("on") or "href" in name or "src" in name
+            flat=name in _ADDRESS_ATTRIBUTES
+            or name.startswith("on")
+            or "href" in name
+            or "src" in name
         )
         self._attribute = ""
         if self._value.flat:
-            self._end_run()
+            self._close_run()
 
     def _add_value(self, char: str) -> None:
         if self._value is not None and self._value.flat:
             self._value.add(char)
-            self._judge(self._value)
+            self._check_target(self._value)
 
     # ---- runs ------------------------------------------------------------------------------------
 
@@ -577,14 +599,14 @@ class TargetFinder:
         self._length += len(text)
         if self._length > 3 * _OVERLAP and not self._tail and not self._find_open():
             whole = self._run_text()
-            self._quotes += _count(whole[:-_OVERLAP])
+            self._quotes += _count_quotes(whole[:-_OVERLAP])
             self._run, self._length, self._scanned = [whole[-_OVERLAP:]], _OVERLAP, _OVERLAP
 
     def _step_run(self, char: str) -> None:
         if self._closer or (char in " \t" and self._can_continue()):
             self._step_closer(char)
         elif char.isspace() or char in "<>":
-            self._end_run(char)
+            self._close_run(char)
         elif self._open is not None:
             self._step_open(char)
         else:
@@ -592,9 +614,9 @@ class TargetFinder:
 
     def _step_bare(self, char: str) -> None:
         """Reads a character outside of targets."""
-        self._marked |= char in "\"'`$"
-        far = bool(self._tail) and self._length - self._tail[0][1] > _OVERLAP
-        if self._tail and (far or _GROWS.match(char) is None):
+        self._has_marks |= char in "\"'`$"
+        is_far = bool(self._tail) and self._length - self._tail[0][1] > _OVERLAP
+        if self._tail and (is_far or _HOST_CHAR.match(char) is None):
             self._resolve(char)
         if self._open is not None:
             self._step_open(char)
@@ -609,16 +631,16 @@ class TargetFinder:
         target = self._open
         assert target is not None, "or there would be nothing to go on with"
         quote = self._find_run_quote() if char in ",:;)]}\\" else ""
-        if quote and target.ends(quote, char):
-            closed = target.cut(len(quote))
-            self._judge(target, final=True)
-            self._open, self._run = None, [self._run_text(), closed]
-            self._length += len(closed)
+        if quote and target.is_string_end(quote, char):
+            closed_text = target.remove_end(len(quote))
+            self._check_target(target, final=True)
+            self._open, self._run = None, [self._run_text(), closed_text]
+            self._length += len(closed_text)
             self._grow(quote + char)
             self._scanned = self._length
             return
         target.add(char)
-        self._judge(target)
+        self._check_target(target)
 
     def _step_closer(self, char: str) -> None:
         """Reads a character of a target in quotation marks or `$( )`.
@@ -627,11 +649,11 @@ class TargetFinder:
         """
         assert self._open is not None, "or nothing would need an end"
         if char in (self._closer, "\n") and self._last != "\\":
-            self._end_run(char)
+            self._close_run(char)
             self._quotes += char == '"'
             return
         self._open.add(char)
-        self._judge(self._open)
+        self._check_target(self._open)
 
     def _can_continue(self) -> bool:
         """Says whether a target continues behind a space.
@@ -641,7 +663,7 @@ class TargetFinder:
         if self._open is None and not self._find_open():
             return False
         assert self._open is not None, "or none was found"
-        text, quote = self._open.text(), self._run_text()[-1:]
+        text, quote = self._open.join_text(), self._run_text()[-1:]
         inner = (
             closes
             for opens, closes in _COMMANDS
@@ -652,32 +674,32 @@ class TargetFinder:
             self._closer = quote
         return bool(self._closer)
 
-    def _end_run(self, behind: str = "") -> None:
+    def _close_run(self, suffix: str = "") -> None:
         """Ends the run; a line break behind it resets the quotation marks."""
         if self._tail:
             self._resolve("")
         if self._open is not None:
-            self._judge(self._open, final=True)
+            self._check_target(self._open, final=True)
         if self._run or self._open is not None:
             whole = "".join(self._run) + ("" if self._open is None else "".join(self._open.pieces))
-            self._quotes += _count(whole)
-        self._quotes = 0 if "\n" in behind else self._quotes
+            self._quotes += _count_quotes(whole)
+        self._quotes = 0 if "\n" in suffix else self._quotes
         self._run, self._length, self._scanned = [], 0, 0
-        self._open, self._closer, self._tail, self._marked = None, "", [], False
+        self._open, self._closer, self._tail, self._has_marks = None, "", [], False
 
     def _find_run_quote(self) -> str:
         """Returns the quotation mark of the string around the run's open target."""
-        before = self._run_text()
-        return self._find_quote(before, len(before))
+        prefix = self._run_text()
+        return self._find_quote(prefix, len(prefix))
 
     def _find_quote(self, whole: str, start: int) -> str:
         """Returns the quotation mark of the string around a place, or "".
 
         It is directly before the place, or earlier in the line.
         """
-        if whole[start - 1 : start] in _CLOSED:
+        if whole[start - 1 : start] in _STRING_ENDS:
             return whole[start - 1 - (whole[start - 2 : start - 1] == "\\") : start]
-        return '"' if (self._quotes + _count(whole[:start])) % 2 else ""
+        return '"' if (self._quotes + _count_quotes(whole[:start])) % 2 else ""
 
     def _find_open(self) -> bool:
         """Splits off a target that is open at the run's end."""
@@ -689,24 +711,24 @@ class TargetFinder:
         if start is None:
             self._scanned = self._length
             return False
-        self._cut(start)
+        self._split_run(start)
         return True
 
-    def _cut(self, start: int) -> None:
+    def _split_run(self, start: int) -> None:
         """Splits the run: from this offset on, it is the open target."""
         whole = self._run_text()
         self._open = _Target(whole[start:])
         self._run, self._length = [whole[:start]], start
-        self._hand_over(self._open, start, len(whole))
-        self._judge(self._open)
+        self._move_places(self._open, start, len(whole))
+        self._check_target(self._open)
 
-    def _hand_over(self, target: _Target, start: int, end: int) -> None:
+    def _move_places(self, target: _Target, start: int, end: int) -> None:
         """Moves the pending places inside a target to it; allows all others."""
         for place, begin, stop in self._tail:
             if begin < end and start < stop:
                 target.places.append((place, max(0, begin - start), min(stop, end) - start))
             else:
-                place.settle(True)
+                place.add_verdict(True)
         self._tail = []
 
     def _join_run(self, place: Insertion, text: str) -> None:
@@ -722,13 +744,15 @@ class TargetFinder:
         begin = self._add_tail(place, text)
         whole = self._run_text()
         for start in self._find_openings(whole, max(0, self._tail[0][1] - _OVERLAP), begin):
-            self._cut(next((low for _, low, high in self._tail if low <= start < high), start))
+            self._split_run(
+                next((low for _, low, high in self._tail if low <= start < high), start)
+            )
             return
         self._scanned = begin
-        ended = _ENDED.match(text)
-        if ended:
-            self._end_run()
-            self._add_tail(place, text[ended.end() :])
+        space = _LAST_SPACE.match(text)
+        if space:
+            self._close_run()
+            self._add_tail(place, text[space.end() :])
 
     def _add_tail(self, place: Insertion, text: str) -> int:
         """Appends an original that may extend a host; returns its offset."""
@@ -742,20 +766,20 @@ class TargetFinder:
 
     def _find_openings(self, whole: str, low: int, end: int) -> Iterator[int]:
         """Yields offsets where targets begin that no quotation mark ends before `end`."""
-        closed = 0
-        for start in sorted(_find_heads(whole, low)):
-            if start < closed:
+        string_end = 0
+        for start in sorted(_find_starts(whole, low)):
+            if start < string_end:
                 continue
-            end_found = self._find_closing(whole, start, end)
-            if end_found is None:
+            closing = self._find_closing(whole, start, end)
+            if closing is None:
                 yield start
             else:
-                closed = end_found
+                string_end = closing
 
     def _find_closing(self, whole: str, start: int, end: int) -> int | None:
         """Finds where the string around a target ends, if before `end`."""
         quote = self._find_quote(whole, start) if start else ""
-        mark = _CLOSED[quote].search(whole, start, end) if quote else None
+        mark = _STRING_ENDS[quote].search(whole, start, end) if quote else None
         return mark.start() if mark else None
 
     def _resolve(self, char: str) -> None:
@@ -768,15 +792,15 @@ class TargetFinder:
         low = max(0, first - _OVERLAP)
         for start in self._find_openings(whole + char, low, first):
             if start < self._tail[-1][2]:
-                self._cut(start)
+                self._split_run(start)
                 return
-        for start, end in _find_names(whole, low, called=char == "("):
+        for start, end in _find_names(whole, low, is_called=char == "("):
             if any(start < high and low_ < end for _, low_, high in self._tail):
-                self._hand_over(target := _Target(whole[start:end]), start, end)
-                self._judge(target, final=True)
+                self._move_places(target := _Target(whole[start:end]), start, end)
+                self._check_target(target, final=True)
                 break
         for place, _, _ in self._tail:
-            place.settle(True)
+            place.add_verdict(True)
         self._tail = []
         self._scanned = self._length
 
@@ -784,44 +808,42 @@ class TargetFinder:
 
     def _join(self, target: _Target, place: Insertion, text: str) -> None:
         target.join(place, text)
-        self._judge(target)
+        self._check_target(target)
 
-    def _judge(self, target: _Target, *, final: bool = False) -> None:
+    def _check_target(self, target: _Target, *, final: bool = False) -> None:
         """Decides the places of a target that are certain, finally all."""
         if not target.is_due(final):
             return
         if not final and target.is_lost():
-            target.settle()
+            target.decide_places()
             return
-        text = target.text()
-        target.looked()
+        text = target.join_text()
+        target.delay_check()
         self._find_host(target, text, final)
-        bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING)
+        bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING_CHARS)
         waiting = []
         for place in target.places:
-            verdict = self._judge_by_form(target, text, place, final)
+            verdict = self._check_form(target, text, place, final)
             if verdict is None:
-                verdict = self._judge_by_host(target, text, place)
+                verdict = self._check_host(target, text, place)
             if verdict is None:
-                verdict = self._judge_by_memory(target, text, bare, place[2], final)
+                verdict = self._check_memory(target, text, bare, place[2], final)
             if verdict == "wait":
                 waiting.append(place)
             else:
-                place[0].settle(verdict)
+                place[0].add_verdict(verdict)
         target.places = waiting
 
     def _find_host(self, target: _Target, text: str, final: bool) -> None:
         """Stores the host of a target, once more text cannot change it."""
         if target.host is not None:
             return
-        low, high, complete = authority(text)
+        low, high, complete = find_host(text)
         if complete or final or target.length > 2 * _OVERLAP:
             target.host = low, high
-            target.trusted = bool(self._trusted.hosts) and self._is_trusted(text, text[low:high])
+            target.trusted = bool(self._allowlist.hosts) and self._is_trusted(text, text[low:high])
 
-    def _judge_by_form(
-        self, target: _Target, text: str, at: _Place, final: bool
-    ) -> _Verdict | None:
+    def _check_form(self, target: _Target, text: str, at: _Place, final: bool) -> _Verdict | None:
         """Returns the verdict for a target that is only the original.
 
         None for any other target. A mail address behind `mailto:` counts, too.
@@ -829,51 +851,51 @@ class TargetFinder:
         A mail address behind `mailto:` counts, too.
         """
         _, start, end = at
-        behind = text[end : end + 64].strip(_TRAILING + " ")
+        suffix = text[end : end + 64].strip(_TRAILING_CHARS + " ")
         whole = len(text) <= end + 64 and not text[:start].strip()
-        if behind or not (whole or (not target.flat and _MAIL.fullmatch(text[:start]))):
+        if suffix or not (whole or (not target.flat and _MAIL.fullmatch(text[:start]))):
             return None
         if not final:
             return "wait"
-        return not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
+        return not (target.flat and self._has_base) or _ABSOLUTE.match(text) is not None
 
-    def _judge_by_host(self, target: _Target, text: str, at: _Place) -> _Verdict | None:
+    def _check_host(self, target: _Target, text: str, at: _Place) -> _Verdict | None:
         """Returns the verdict by the host; None if the host decides nothing.
 
         An original may name the host itself, or be joined to a trusted host.
         """
         place, start, end = at
         if target.host is None:
-            return "wait" if place.type in HOSTED or self._trusted.hosts else None
+            return "wait" if place.type in HOST_TYPES or self._allowlist.hosts else None
         low, high = target.host
-        if place.type in HOSTED and start <= low <= high <= end and not _OPAQUE.match(text):
+        if place.type in HOST_TYPES and start <= low <= high <= end and not _OPAQUE.match(text):
             return True
         return True if target.trusted and (end <= low or start >= high) else None
 
-    def _judge_by_memory(
+    def _check_memory(
         self, target: _Target, text: str, bare: str, end: int, final: bool
     ) -> _Verdict:
         """Returns the verdict by trusted targets and their beginnings."""
         is_known = self._is_known(bare, final)
         target.hopeless = is_known is False
         if target.hopeless:
-            return self._has_stood(text, end, target.host)
+            return self._has_trusted_start(text, end, target.host)
         return "wait" if is_known is None else is_known
 
     def _is_trusted(self, text: str, host: str) -> bool:
-        return self._trusted.has_host(host.lower().strip("[]")) and is_plain(text)
+        return self._allowlist.has_host(host.lower().strip("[]")) and is_plain(text)
 
     def _is_known(self, text: str, final: bool) -> bool | None:
         """Says whether a target is trusted; None if further text decides."""
         if final:
-            return self._trusted.has(text)
-        return None if self._trusted.has_longer(text) else False
+            return self._allowlist.has(text)
+        return None if self._allowlist.has_longer(text) else False
 
-    def _has_stood(self, text: str, end: int, host: tuple[int, int] | None) -> bool:
+    def _has_trusted_start(self, text: str, end: int, host: tuple[int, int] | None) -> bool:
         """Says whether a trusted target, with original and host, begins this one."""
-        ends = (end + match.start() for match in islice(_ADDED.finditer(text[end:]), 4))
+        ends = (end + match.start() for match in islice(_SUFFIX_MARK.finditer(text[end:]), 4))
         return host is not None and any(
-            at >= host[1] and self._trusted.has(text[:at]) for at in ends
+            at >= host[1] and self._allowlist.has(text[:at]) for at in ends
         )
 
 
@@ -881,24 +903,24 @@ class TargetCollector(TargetFinder):
     """Collector of the targets in a protected text that originals join.
 
     Attributes:
-        found: the targets, with their originals.
+        targets: the targets, with their originals.
     """
 
     def __init__(self) -> None:
-        super().__init__(Trusted())
-        self.found: set[str] = set()
+        super().__init__(Allowlist())
+        self.targets: set[str] = set()
 
     def _is_known(self, text: str, final: bool) -> bool | None:
         if not final:
             return None
-        self.found.add(text)
+        self.targets.add(text)
         return True
 
 
 # ---- hosts ---------------------------------------------------------------------------------------
 
 
-def authority(text: str) -> tuple[int, int, bool]:
+def find_host(text: str) -> tuple[int, int, bool]:
     """Finds the host in an address and whether it is complete.
 
     Returns:
@@ -949,20 +971,22 @@ def is_internal(host: str) -> bool:
     return address.is_private or address.is_loopback
 
 
-_NAMED = re.compile(
+_HOST_NAME = re.compile(
     r"(?i)(?:(?<![\w+.\-])(?:[a-z][a-z0-9+.\-]*:)?//(?:[^\s/?#@\"'<>]*@)?|(?<![\w.\-@/]))"
     r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9\-]+(?:\.[a-z0-9\-]+)*)"
 )
 
 
-def internal_hosts(text: str) -> set[str]:
+def find_internal_hosts(text: str) -> set[str]:
     """Finds internal hosts in a text.
 
     Those are hosts of addresses, and names with an internal ending.
     """
     hosts = set()
     for match in (
-        _NAMED.finditer(text) if "." in text or "//" in text or "localhost" in text.lower() else ()
+        _HOST_NAME.finditer(text)
+        if "." in text or "//" in text or "localhost" in text.lower()
+        else ()
     ):
         host = match["host"].lower().strip("[]")
         if ("//" in match[0] or "." in host or host == "localhost") and is_internal(host):
@@ -971,14 +995,14 @@ def internal_hosts(text: str) -> set[str]:
 
 
 @cache
-def _ends() -> Container[str]:
+def _read_last_labels() -> Container[str]:
     """Reads last labels of host names that exist (root zone of IANA)."""
-    return _SPECIAL | set((files("textveil.data") / "tlds.txt").read_text("ascii").split())
+    return _SPECIAL_LABELS | set((files("textveil.data") / "tlds.txt").read_text("ascii").split())
 
 
 def _find_last_label(host: str) -> tuple[str, int]:
     """Returns a host's last label, "" if unregistered, and the label count."""
-    name = normalize("NFKC", _IGNORED.sub("", unquote(host))).casefold().strip("._-")
+    name = normalize("NFKC", _IGNORABLE.sub("", unquote(host))).casefold().strip("._-")
     labels = name.split(".")
     last = labels[-1]
     if not last.isascii():
@@ -986,10 +1010,10 @@ def _find_last_label(host: str) -> tuple[str, int]:
             last = last.encode("idna").decode()
         except UnicodeError:
             last = ""
-    return (last if last in _ends() else ""), len(labels)
+    return (last if last in _read_last_labels() else ""), len(labels)
 
 
-def _count(text: str) -> int:
+def _count_quotes(text: str) -> int:
     """Counts quotation marks that are not escaped."""
     return text.count('"') - text.count('\\"')
 
@@ -999,54 +1023,54 @@ def _is_path(text: str, start: int) -> bool:
 
     A dotted name there is a folder or file, no host.
     """
-    before = text[max(0, start - 2) : start]
-    return before[-1:] in ("~", "$") or (
-        before[-1:] in ("/", "\\") and before not in ("//", "\\\\", "/\\", "\\/")
+    prefix = text[max(0, start - 2) : start]
+    return prefix[-1:] in ("~", "$") or (
+        prefix[-1:] in ("/", "\\") and prefix not in ("//", "\\\\", "/\\", "\\/")
     )
 
 
-def _find_heads(text: str, low: int) -> Iterator[int]:
+def _find_starts(text: str, low: int) -> Iterator[int]:
     """Yields offsets of addresses that are open at the text's end.
 
     They have a scheme, or a host and a path or port.
     """
     plain = text.translate(_WIDE)
-    for needed, form, begins in _HEADS:
-        for match in form.finditer(plain, low) if needed.search(plain) else ():
-            if (start := begins(match)) is not None:
+    for required, form, find_start in _ADDRESS_STARTS:
+        for match in form.finditer(plain, low) if required.search(plain) else ():
+            if (start := find_start(match)) is not None:
                 yield start
 
 
-def _of_scheme(found: re.Match[str]) -> int | None:
-    www = found[0][:3].lower() == "www"
-    return None if www and _is_path(found.string, found.start()) else found.start()
+def _find_scheme_start(match: re.Match[str]) -> int | None:
+    www = match[0][:3].lower() == "www"
+    return None if www and _is_path(match.string, match.start()) else match.start()
 
 
-def _of_host(found: re.Match[str]) -> int | None:
-    if found["rest"] is None or _is_path(found.string, found.start()):
+def _find_host_start(match: re.Match[str]) -> int | None:
+    if match["rest"] is None or _is_path(match.string, match.start()):
         return None
-    last, labels = _find_last_label(found["host"])
-    if not last or labels < 2 or (found["rest"] == ":" and last in _FILES):
+    last, labels = _find_last_label(match["host"])
+    if not last or labels < 2 or (match["rest"] == ":" and last in _FILE_LABELS):
         return None
-    return _include_slashes(found.string, found.start())
+    return _move_before_slashes(match.string, match.start())
 
 
-def _of_number(found: re.Match[str]) -> int | None:
-    start = _include_slashes(found.string, found.start())
-    if _is_path(found.string, found.start()):
+def _find_number_start(match: re.Match[str]) -> int | None:
+    start = _move_before_slashes(match.string, match.start())
+    if _is_path(match.string, match.start()):
         return None
-    return start if _is_number(found["host"], slashes=start < found.start()) else None
+    return start if _is_number(match["host"], slashes=start < match.start()) else None
 
 
-_HEADS = (
-    (re.compile(r"(?i)[:\\]|//|www"), _HEAD, _of_scheme),
-    (re.compile(r"[.%]"), _HOST, _of_host),
-    (_PATH, _NUMBER, _of_number),
+_ADDRESS_STARTS = (
+    (re.compile(r"(?i)[:\\]|//|www"), _ADDRESS_START, _find_scheme_start),
+    (re.compile(r"[.%]"), _HOST, _find_host_start),
+    (_PATH, _NUMBER, _find_number_start),
 )
 """Address beginnings: required characters (quick), pattern, and start of a match."""
 
 
-def _include_slashes(text: str, start: int) -> int:
+def _move_before_slashes(text: str, start: int) -> int:
     """Moves an offset before the slashes that precede it."""
     while start and text[start - 1] in "/\\":
         start -= 1
@@ -1058,7 +1082,7 @@ def _is_number(host: str, *, slashes: bool) -> bool:
     if host.startswith("["):
         return host.count(":") > 1
     parts = host.split(".")
-    values = [_value(part) for part in parts]
+    values = [_parse_number(part) for part in parts]
     if len(parts) == 4:
         return all(value < 256 for value in values[:3])
     if any(part.lower().startswith("0x") for part in parts):
@@ -1066,7 +1090,7 @@ def _is_number(host: str, *, slashes: bool) -> bool:
     return values[-1] >= (1 << 24 if slashes else 10**8) if len(parts) == 1 else values[-1] > 255
 
 
-def _value(part: str) -> int:
+def _parse_number(part: str) -> int:
     """Parses one part of a number: decimal, octal or hexadecimal."""
     part = part.lower()
     if part.startswith("0x"):
@@ -1074,29 +1098,29 @@ def _value(part: str) -> int:
     return int(part, 8) if part[0] == "0" and part.strip("01234567") == "" else int(part)
 
 
-def _find_names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
+def _find_names(text: str, low: int, *, is_called: bool) -> Iterator[tuple[int, int]]:
     """Yields spans of host names without path or port.
 
     Args:
         text: the text.
         low: offset to begin at.
-        called: True if a bracket follows the text, so that `user.elena.save` is a function.
+        is_called: True if a bracket follows the text, so that `user.elena.save` is a function.
     """
     plain = text.translate(_WIDE)
     for match in _HOST.finditer(plain, low):
         last, labels = _find_last_label(match["host"])
         user = match.start() < match.start("host")
-        called_so = called and match.end() == len(plain)
-        plainly = user or last in _PLAIN_ENDS or (labels > 2 and not called_so)
-        if last and labels > 1 and plainly and not _is_path(plain, match.start()):
+        is_call = is_called and match.end() == len(plain)
+        is_host = user or last in _COMMON_LABELS or (labels > 2 and not is_call)
+        if last and labels > 1 and is_host and not _is_path(plain, match.start()):
             yield match.start(), match.end("host")
 
 
-def may_hold_target(text: str) -> bool:
+def can_hold_target(text: str) -> bool:
     """Says whether a text may contain a target; quick, never wrongly False."""
-    return _ANY.search(text) is not None
+    return _TARGET_SIGN.search(text) is not None
 
 
-_ANY = re.compile(
+_TARGET_SIGN = re.compile(
     r"\]\(|\]:|<[A-Za-z]|//|[:@]\S|www|[^\s.]\.[^\s.]|[.。．｡．﹒․%&\\]\S|\d/", re.IGNORECASE
 )

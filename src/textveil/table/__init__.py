@@ -5,38 +5,38 @@ and frequencies.
 Not here: draws (`mechanism`), and running networks (`models`).
 """
 
-from textveil.table.book import (
-    FITTING,
+from textveil.table.codebook import (
+    AUTO_BOOK,
     Book,
     BookKind,
     Books,
-    choice,
     find_book,
     find_books,
-    levels_of,
-    shipped,
+    list_choices,
+    list_levels,
+    list_shipped,
 )
-from textveil.table.bookmaking import make_books
+from textveil.table.codebook_training import make_books
 from textveil.table.constants import Progress
 from textveil.table.embedding import (
-    LISTED,
-    SLAB,
+    MAX_CACHED_NEIGHBOURS,
+    SLAB_ROWS,
     EmbeddingTable,
     Metric,
     Spelling,
+    is_shipped,
     load_table,
-    ships,
 )
-from textveil.table.frequency import shares, shares_of
-from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
-from textveil.table.pairs import largest
+from textveil.table.frequency import compute_shares, compute_shares_from
+from textveil.table.hub import HUB_ID, NoModelError, fetch, get_fast_tokenizer, silence_reports
+from textveil.table.pairwise import find_largest
 from textveil.table.wordpiece import WordPieces
 
 __all__ = [
-    "FITTING",
+    "AUTO_BOOK",
     "HUB_ID",
-    "LISTED",
-    "SLAB",
+    "MAX_CACHED_NEIGHBOURS",
+    "SLAB_ROWS",
     "Book",
     "BookKind",
     "Books",
@@ -46,18 +46,18 @@ __all__ = [
     "Progress",
     "Spelling",
     "WordPieces",
-    "choice",
-    "fast",
+    "compute_shares",
+    "compute_shares_from",
     "fetch",
     "find_book",
     "find_books",
-    "largest",
-    "levels_of",
+    "find_largest",
+    "get_fast_tokenizer",
+    "is_shipped",
+    "list_choices",
+    "list_levels",
+    "list_shipped",
     "load_table",
     "make_books",
-    "quiet",
-    "shares",
-    "shares_of",
-    "shipped",
-    "ships",
+    "silence_reports",
 ]

@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 Parts = Callable[[], Iterable[Floats | Values]]
 """Function that yields the rows [V, d] in parts, from the start."""
 
-REACH = 20.0
+MAX_EXPONENT = 20.0
 """Largest exponent c * d in the exponential mechanism.
 
 Longer distances count as REACH / c.
@@ -39,7 +39,7 @@ SMALL_TABLE = 4096
 On two cores.
 """
 
-_BLOCK = 512
+_BLOCK_ROWS = 512
 _PAIRS = 8192
 _CLOSE = 1e-6
 _SLACK = 1e-6
@@ -62,7 +62,7 @@ class _Block(NamedTuple):
     same: bool
 
 
-def _double(vectors: Floats | Values) -> Values:
+def _convert_to_double(vectors: Floats | Values) -> Values:
     if vectors.ndim != 2 or len(vectors) < 2 or not np.isfinite(vectors).all():
         raise TableError(
             f"a table needs at least two finite rows [V, d], got shape {list(vectors.shape)}; "
@@ -84,13 +84,13 @@ def _compute_blocks(rows: Values, progress: Progress | None) -> Iterator[_Block]
     """
     centred = rows - rows.mean(axis=0)  # centring avoids needless cancellation
     square = np.einsum("ij,ij->i", centred, centred)
-    starts = range(0, len(rows), _BLOCK)
+    starts = range(0, len(rows), _BLOCK_ROWS)
     total, done = len(starts) * (len(starts) + 1) // 2, 0
     for i in starts:
-        for j in range(i, len(rows), _BLOCK):
-            one, two = slice(i, i + _BLOCK), slice(j, j + _BLOCK)
-            size = square[one, None] + square[None, two]
-            distance = centred[one] @ centred[two].T
+        for j in range(i, len(rows), _BLOCK_ROWS):
+            row_part, column_part = slice(i, i + _BLOCK_ROWS), slice(j, j + _BLOCK_ROWS)
+            size = square[row_part, None] + square[None, column_part]
+            distance = centred[row_part] @ centred[column_part].T
             distance *= -2
             distance += size
             size *= _CLOSE
@@ -100,7 +100,7 @@ def _compute_blocks(rows: Values, progress: Progress | None) -> Iterator[_Block]
             for start in range(0, len(close), _PAIRS):
                 a, b = np.divmod(close[start : start + _PAIRS], distance.shape[1])
                 distance[a, b] = _compute_lengths(rows[i + a] - rows[j + b])
-            yield _Block(one, two, distance, i == j)
+            yield _Block(row_part, column_part, distance, i == j)
             done += 1
             if progress is not None:
                 progress(done, total)
@@ -112,17 +112,17 @@ def _compute_extent(rows: Values, progress: Progress | None) -> tuple[float, Val
     The nearest row must differ from the row: float64 [V].
     """
     diameter, nearest = 0.0, np.full(len(rows), np.inf)
-    for one, two, distance, _ in _compute_blocks(rows, progress):
+    for row_part, column_part, distance, _ in _compute_blocks(rows, progress):
         diameter = max(diameter, float(distance.max()))
         distance[distance == 0] = np.inf
-        nearest[one] = np.minimum(nearest[one], distance.min(axis=1))
-        nearest[two] = np.minimum(nearest[two], distance.min(axis=0))
+        nearest[row_part] = np.minimum(nearest[row_part], distance.min(axis=1))
+        nearest[column_part] = np.minimum(nearest[column_part], distance.min(axis=0))
     if diameter == 0:
         raise TableError(_EQUAL)
     return diameter, nearest
 
 
-def diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
+def compute_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
     """Computes the largest distance between two rows, rounded up by 1e-7.
 
     For unit rows it is the largest chord.
@@ -130,22 +130,22 @@ def diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> f
     Raises:
         TableError: fewer than two rows, a value that is not finite, or all rows equal.
     """
-    return _compute_extent(_double(vectors), progress)[0] * (1 + 1e-7)
+    return _compute_extent(_convert_to_double(vectors), progress)[0] * (1 + 1e-7)
 
 
-def diameter_bound(vectors: Floats | Values) -> float:
+def compute_diameter_bound(vectors: Floats | Values) -> float:
     """Bounds the diameter from above in a few passes.
 
     The bound is twice the radius of a ball that holds all rows. The smallest such ball gives at
     most 1.42 times the diameter (Jung). To get near it, the centre is moved towards the farthest
     row a few times (Badoiu and Clarkson, 2003). For large tables without stored constants.
     """
-    rows = _double(vectors)
-    return _bound_by_ball(lambda: [rows], rows.mean(axis=0), 32)
+    rows = _convert_to_double(vectors)
+    return _compute_ball_bound(lambda: [rows], rows.mean(axis=0), 32)
 
 
-def _bound_by_ball(parts: Parts, centre: Values, passes: int) -> float:
-    """Computes `diameter_bound` with a given number of passes over the rows."""
+def _compute_ball_bound(parts: Parts, centre: Values, passes: int) -> float:
+    """Computes `compute_diameter_bound` with a given number of passes over the rows."""
     bound = math.inf
     for step in range(2, passes + 2):
         radius, far = -1.0, centre
@@ -160,21 +160,25 @@ def _bound_by_ball(parts: Parts, centre: Values, passes: int) -> float:
     return bound * (1 + 1e-7)
 
 
-def minimum_distance(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
+def compute_minimum_distance(
+    vectors: Floats | Values, *, progress: Progress | None = None
+) -> float:
     """Computes the smallest distance between two different rows, rounded down by 1e-7.
 
-    Equal rows are ignored; `duplicates` counts them.
+    Equal rows are ignored; `count_duplicates` counts them.
     """
-    return float(_compute_extent(_double(vectors), progress)[1].min()) * (1 - 1e-7)
+    return float(_compute_extent(_convert_to_double(vectors), progress)[1].min()) * (1 - 1e-7)
 
 
-def duplicates(vectors: Floats | Values) -> int:
+def count_duplicates(vectors: Floats | Values) -> int:
     """Counts the rows that repeat an earlier row exactly."""
-    rows = np.ascontiguousarray(_double(vectors) + 0.0)  # + 0.0 makes -0.0 and 0.0 the same bytes
+    rows = np.ascontiguousarray(
+        _convert_to_double(vectors) + 0.0
+    )  # + 0.0 makes -0.0 and 0.0 the same bytes
     return len(rows) - len(np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}")))
 
 
-def coordinate_range(vectors: Floats | Values | Iterable[Floats | Values]) -> float:
+def compute_coordinate_range(vectors: Floats | Values | Iterable[Floats | Values]) -> float:
     """Computes Delta_1, the sum of all coordinates' ranges.
 
     A range is the largest minus the smallest value. Rows may come in parts.
@@ -183,11 +187,11 @@ def coordinate_range(vectors: Floats | Values | Iterable[Floats | Values]) -> fl
     ends = np.stack([end for part in parts for end in (part.min(axis=0), part.max(axis=0))]).astype(
         np.float64
     )
-    _double(ends)  # any value that is not finite shows up here
+    _convert_to_double(ends)  # any value that is not finite shows up here
     return float((ends.max(axis=0) - ends.min(axis=0)).sum())
 
 
-def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
+def compute_l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -> float:
     """Computes D_1, the largest l1 distance between two rows, in float64.
 
     It is exact. A pair is measured only if both cheap bounds, |x - y|_1 <= |x - m|_1 + |y - m|_1
@@ -196,7 +200,7 @@ def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -
     Raises:
         TableError: all rows are equal.
     """
-    rows = _double(vectors)
+    rows = _convert_to_double(vectors)
     radius = np.abs(rows - rows.mean(axis=0)).sum(axis=1)
     order = np.argsort(-radius, kind="stable")
     rows, radius = rows[order], radius[order]
@@ -207,29 +211,29 @@ def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -
         best = max(best, float(away[here]))
     if not best:
         raise TableError(_EQUAL)
-    kept = int((radius + radius[0] > best).sum())
+    candidate_count = int((radius + radius[0] > best).sum())
     spread = math.sqrt(rows.shape[1]) * (1 + 1e-7)
-    if kept < 2:
+    if candidate_count < 2:
         return best
-    rows, radius = rows[:kept], radius[:kept]
-    for one, two, distance, _ in _compute_blocks(rows, progress):
+    rows, radius = rows[:candidate_count], radius[:candidate_count]
+    for row_part, column_part, distance, _ in _compute_blocks(rows, progress):
         distance *= spread
-        hopeful = (distance > best) & (radius[one, None] + radius[None, two] > best)
+        hopeful = (distance > best) & (radius[row_part, None] + radius[None, column_part] > best)
         first, second = np.nonzero(hopeful)
         if 8 * len(first) > hopeful.size:  # for most of the block, measuring all of it is faster
             away = np.zeros_like(distance)
-            for a, b in zip(rows[one].T, rows[two].T, strict=True):
+            for a, b in zip(rows[row_part].T, rows[column_part].T, strict=True):
                 away += np.abs(a[:, None] - b)
             best = max(best, float(away.max()))
             continue
         for start in range(0, len(first), _PAIRS):
             part = slice(start, start + _PAIRS)
-            away = np.abs(rows[one][first[part]] - rows[two][second[part]]).sum(axis=1)
+            away = np.abs(rows[row_part][first[part]] - rows[column_part][second[part]]).sum(axis=1)
             best = max(best, float(away.max()))
     return best
 
 
-def projection_factor(
+def compute_projection_factor(
     original: Floats | Values, projected: Floats | Values, *, progress: Progress | None = None
 ) -> float:
     """Computes the Lipschitz factor of a projection on a table.
@@ -247,10 +251,11 @@ def projection_factor(
         The factor, rounded up by at most 1e-6; infinite if two equal rows have different
         projections.
     """
-    before, after = _double(original), _double(projected)
+    before, after = _convert_to_double(original), _convert_to_double(projected)
     if len(before) != len(after):
         raise TableError(
-            f"both tables need the same rows in the same order, got {len(before)} and {len(after)} rows"
+            f"both tables need the same rows in the same order, got {len(before)} and "
+            f"{len(after)} rows"
         )
     factor = 0.0
     for first, second in zip(
@@ -271,15 +276,15 @@ def _compute_log_partitions(
     ln Z_x(c) = ln sum_y exp(max(-c d(x, y), floor)).
     """
     total = np.zeros((len(c), len(rows)))
-    for one, two, distance, same in _compute_blocks(rows, progress):
+    for row_part, column_part, distance, same in _compute_blocks(rows, progress):
         weight = np.empty_like(distance)
         for k in range(len(c)):
             np.multiply(distance, -c[k], out=weight)
             np.maximum(weight, floor[k], out=weight)
             np.exp(weight, out=weight)
-            total[k, one] += weight.sum(axis=1)
+            total[k, row_part] += weight.sum(axis=1)
             if not same:
-                total[k, two] += weight.sum(axis=0)
+                total[k, column_part] += weight.sum(axis=0)
     return np.log(total)
 
 
@@ -291,7 +296,7 @@ def _find_steepest(
     max over different x, x' of |h_x' - h_x| / min(d(x, x'), shortest).
     """
     best = np.zeros(len(height))
-    for one, two, distance, _ in _compute_blocks(rows, progress):
+    for row_part, column_part, distance, _ in _compute_blocks(rows, progress):
         longest = distance.max()
         distance[distance == 0] = np.inf
         inverse = 1 / distance
@@ -300,24 +305,24 @@ def _find_steepest(
             scale = inverse
             if shortest[k] < longest:  # equal rows have equal heights: their slope stays 0
                 scale = np.maximum(inverse, 1 / shortest[k], out=capped)
-            np.subtract(height[k, one, None], height[k, None, two], out=slope)
+            np.subtract(height[k, row_part, None], height[k, None, column_part], out=slope)
             slope *= scale
             best[k] = max(best[k], -slope.min(), slope.max())
     return best
 
 
-def exponential_constants(
+def compute_exponential_constants(
     vectors: Floats | Values,
     c: Sequence[float],
     cap: Sequence[float] | None = None,
     *,
     progress: Progress | None = None,
 ) -> Values:
-    """Computes `exponential_constant` for each c [K], in two passes.
+    """Computes `compute_exponential_constant` for each c [K], in two passes.
 
     Each c has a cap. The passes go over all pairs of rows.
     """
-    rows, rate = _double(vectors), np.asarray(c, dtype=np.float64)
+    rows, rate = _convert_to_double(vectors), np.asarray(c, dtype=np.float64)
     longest = np.full(len(rate), math.inf) if cap is None else np.asarray(cap, dtype=np.float64)
     positive = np.isfinite(rate).all() and (rate > 0).all() and (longest > 0).all()
     if len(longest) != len(rate) or not positive:
@@ -327,7 +332,7 @@ def exponential_constants(
     )
 
 
-def exponential_constant(
+def compute_exponential_constant(
     vectors: Floats | Values,
     c: float,
     cap: float | None = None,
@@ -347,7 +352,9 @@ def exponential_constant(
         progress: see the module.
     """
     return float(
-        exponential_constants(vectors, [c], None if cap is None else [cap], progress=progress)[0]
+        compute_exponential_constants(
+            vectors, [c], None if cap is None else [cap], progress=progress
+        )[0]
     )
 
 
@@ -408,7 +415,7 @@ class CalibrationCurve:
         rate = _require_positive(c, "c")
         inside = rate + np.interp(rate, self.knots, self.excess)
         bound = np.where(rate <= self.knots[-1], inside, rate * (1 + self.tail))
-        return _like(c, np.minimum(bound, 2 * rate))
+        return _match_type(c, np.minimum(bound, 2 * rate))
 
     @overload
     def solve(self, epsilon: float) -> float: ...
@@ -435,7 +442,7 @@ class CalibrationCurve:
         found = np.where(last < 0, 0.0, np.where(last == len(knots) - 1, knots[-1], inside))
         found = np.where(beyond > knots[-1], np.maximum(found, beyond), found) * (1 - 1e-12)
         found = np.maximum(found, wanted / 2)
-        return _like(epsilon, np.where(self.constant(found) <= wanted, found, wanted / 2))
+        return _match_type(epsilon, np.where(self.constant(found) <= wanted, found, wanted / 2))
 
     def to_json(self) -> dict[str, object]:
         """Returns plain values, with bounds rounded up at 9 digits.
@@ -463,7 +470,7 @@ def _require_positive(value: float | Values, name: str) -> Values:
     return array
 
 
-def _like(template: float | Values, result: Values) -> float | Values:
+def _match_type(template: float | Values, result: Values) -> float | Values:
     return result if isinstance(template, np.ndarray) else float(result)
 
 
@@ -483,13 +490,13 @@ def _compute_knots(longest: float, shortest: float, steps: int) -> Values:
     grows with the square of the width and matters relative to c, hence the power. Beyond c D = 20
     an input's weight dominates Z, and K(c) - c is small.
     """
-    knots = [REACH / longest * (k / steps) ** 1.5 for k in range(steps + 1)]
-    while knots[-1] < REACH / shortest and len(knots) <= 2 * steps:
+    knots = [MAX_EXPONENT / longest * (k / steps) ** 1.5 for k in range(steps + 1)]
+    while knots[-1] < MAX_EXPONENT / shortest and len(knots) <= 2 * steps:
         knots.append(knots[-1] * (1 + 5 / steps))
     return np.array([float(f"{c:.7g}") for c in knots])
 
 
-def _bound_gaps(knots: Values, height: Values) -> Values:
+def _compute_gap_bounds(knots: Values, height: Values) -> Values:
     """Bounds a convex function's gap below its chords [K - 1, V].
 
     The values are those at the knots. The gap is largest where the extensions of the two
@@ -505,7 +512,7 @@ def _bound_gaps(knots: Values, height: Values) -> Values:
         return np.asarray(width / flat)
 
 
-def calibration_curve(
+def compute_curve(
     vectors: Floats | Values, *, steps: int | None = None, progress: Progress | None = None
 ) -> CalibrationCurve:
     """Computes the curve of a table, in three passes over its pairs.
@@ -519,20 +526,20 @@ def calibration_curve(
         steps: knots up to c = 20 / diameter; 64, or 320 for a small table.
         progress: see the module.
     """
-    rows = _double(vectors)
+    rows = _convert_to_double(vectors)
     longest, nearest = _compute_extent(rows, progress)
     shortest = float(nearest.min())
     if steps is None:
         steps = 64 if len(rows) > SMALL_TABLE else 320
     knots = _compute_knots(longest, shortest, steps)
-    height = _compute_log_partitions(rows, knots, np.full(len(knots), -REACH), progress)
-    cap = REACH / np.append(knots[1:], knots[-1])  # the smallest cap in a knot's segments
+    height = _compute_log_partitions(rows, knots, np.full(len(knots), -MAX_EXPONENT), progress)
+    cap = MAX_EXPONENT / np.append(knots[1:], knots[-1])  # the smallest cap in a knot's segments
     exact = _find_steepest(rows, height, cap, progress)
     room = np.minimum(nearest, cap[:-1, None])
-    added = (_bound_gaps(knots, height) / room).max(axis=1)
+    added = (_compute_gap_bounds(knots, height) / room).max(axis=1)
     excess = exact + np.maximum(np.append(added, 0), np.append(0, added)) + knots * 10 * _SLACK
     top = float(height[-1].max())
-    tail = min(1.0, top * max(1 / (shortest * knots[-1]), 1 / REACH) + 10 * _SLACK)
+    tail = min(1.0, top * max(1 / (shortest * knots[-1]), 1 / MAX_EXPONENT) + 10 * _SLACK)
     return CalibrationCurve(knots=tuple(knots.tolist()), excess=tuple(excess.tolist()), tail=tail)
 
 
@@ -570,11 +577,11 @@ class TableConstants:
             min(self.coordinate_range, self.dimension**0.5 * self.diameter),
         )
         searched = nearest is not None and repeated is not None
-        most = 2 * (1 + 10 * _SLACK) if self.metric == "chord" else math.inf
+        max_diameter = 2 * (1 + 10 * _SLACK) if self.metric == "chord" else math.inf
         possible = (
             self.words >= 2,
-            0 < self.diameter <= most,
-            all(less <= more * (1 + 10 * _SLACK) for less, more in pairwise(rising)),
+            0 < self.diameter <= max_diameter,
+            all(smaller <= larger * (1 + 10 * _SLACK) for smaller, larger in pairwise(rising)),
             math.isfinite(self.coordinate_range),
             searched or (nearest, repeated, curve) == (None, None, None),
             nearest is None or 0 < nearest <= self.diameter,
@@ -582,10 +589,11 @@ class TableConstants:
         )
         if not all(possible):
             raise TableError(
-                "these constants contradict each other, so they belong to no table; compute them again"
+                "these constants contradict each other, so they belong to no table; compute them "
+                "again"
             )
 
-    def fits(self, words: int, dimension: int, coordinate_range: float) -> bool:
+    def can_belong(self, words: int, dimension: int, coordinate_range: float) -> bool:
         """Says whether these constants can belong to a table.
 
         V, d and the coordinate range must match. It catches accidental name clashes between tables;
@@ -622,28 +630,29 @@ def compute(
 ) -> TableConstants:
     """Computes all constants of a table.
 
-    The curve takes by far the most time (see `calibration_curve`).
+    The curve takes by far the most time (see `compute_curve`).
     """
-    rows = _double(vectors)
+    rows = _convert_to_double(vectors)
     longest, nearest = _compute_extent(rows, progress)
     return TableConstants(
         words=rows.shape[0],
         dimension=rows.shape[1],
         metric=metric,
-        duplicates=duplicates(rows),
+        duplicates=count_duplicates(rows),
         diameter=longest * (1 + _SLACK),
         minimum_distance=float(nearest.min()) * (1 - _SLACK),
-        l1_diameter=l1_diameter(rows, progress=progress) * (1 + _SLACK),
-        coordinate_range=coordinate_range(rows) * (1 + _SLACK),
-        curve=calibration_curve(rows, progress=progress) if curve else None,
+        l1_diameter=compute_l1_diameter(rows, progress=progress) * (1 + _SLACK),
+        coordinate_range=compute_coordinate_range(rows) * (1 + _SLACK),
+        curve=compute_curve(rows, progress=progress) if curve else None,
     )
 
 
-def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
+def compute_bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
     """Computes conservative constants in a few passes over the rows.
 
     For tables too large for all pairs. The diameters are upper bounds: from balls about the mean,
-    by `diameter_bound` and in l1; at most 2 for chord; the l1 diameter at most sqrt(d) times the
+    by `compute_diameter_bound` and in l1; at most 2 for chord; the l1 diameter at most sqrt(d)
+    times the
     other; both at most the coordinate range. Constants without such a bound are None.
 
     Args:
@@ -656,13 +665,13 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
     for part in parts():
         words, total = words + len(part), total + part.sum(axis=0, dtype=np.float64)
         low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
-    _double(np.stack([low, high]))
+    _convert_to_double(np.stack([low, high]))
     if (low == high).all():
         raise TableError(_EQUAL)
     mean = total / words
     about = max(float(np.abs(part - mean).sum(axis=1).max()) for part in parts())
     range_ = float((high - low).sum())
-    longest = min(_bound_by_ball(parts, mean, passes), range_) * (1 + _SLACK)
+    longest = min(_compute_ball_bound(parts, mean, passes), range_) * (1 + _SLACK)
     longest = min(longest, 2.0) if metric == "chord" else longest
     return TableConstants(
         words=words,
@@ -676,10 +685,10 @@ def bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConstants:
     )
 
 
-def stored(name: str, metric: str) -> TableConstants | None:
+def load_stored(name: str, metric: str) -> TableConstants | None:
     """Returns the packaged constants for a table and metric, or None.
 
-    Another table may have the same name: check `TableConstants.fits`.
+    Another table may have the same name: check `TableConstants.can_belong`.
     """
     if not re.fullmatch(r"[a-z0-9-]+", f"{name}-{metric}"):
         return None
@@ -690,7 +699,7 @@ def stored(name: str, metric: str) -> TableConstants | None:
 
 
 @cache
-def stored_kth(table: str, k: int) -> Ids | None:
+def load_kth(table: str, k: int) -> Ids | None:
     """Returns the k-th nearest row of every row, int64 [V].
 
     Only for tables of the package; None where it does not ship. Where two rows are equally far up
@@ -701,6 +710,6 @@ def stored_kth(table: str, k: int) -> Ids | None:
         k: counted from the row itself.
     """
     source = files("textveil").joinpath("data", "constants", "kth.npz")
-    with source.open("rb") as file, np.load(file) as known:
+    with source.open("rb") as file, np.load(file) as arrays:
         name = f"{table}-{k}"
-        return known[name].astype(np.int64) if name in known else None
+        return arrays[name].astype(np.int64) if name in arrays else None

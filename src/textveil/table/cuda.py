@@ -17,27 +17,27 @@ import numpy as np
 from textveil.config import extras
 from textveil.errors import ConfigError
 from textveil.randomness import Ids, Values
-from textveil.table.codes import (
-    HALF,
+from textveil.table.quantized import (
+    FLOAT32_ERROR,
     FloatCodes,
     FloatRun,
     Queries,
     Rows,
-    floor_of,
-    high_end,
-    longest_of,
-    low_end,
-    norms,
-    squares,
+    compute_floor,
+    compute_lower_bound,
+    compute_norms,
+    compute_squares,
+    compute_upper_bound,
+    find_longest,
 )
 
-HALVES = 3
+SQUARE_COLUMNS = 3
 """Extra columns that hold half a row's squared norm.
 
 Three bfloat16 numbers have the digits of a float32.
 """
 
-EXACT_AT_ONCE = 1 << 16
+MAX_EXACT_CANDIDATES = 1 << 16
 """Candidates whose products are computed at once on the device."""
 
 
@@ -45,124 +45,136 @@ EXACT_AT_ONCE = 1 << 16
 class DeviceScores:
     """Float32 scores [w, b] on the device, and their largest errors [b]."""
 
-    each: Any
+    scores: Any
     error: Values
 
-    def leave_out(self, query: Ids, place: Ids) -> None:  # noqa: D102
-        torch = _torch()
-        self.each[torch.from_numpy(place), torch.from_numpy(query)] = -torch.inf
+    def exclude(self, query: Ids, place: Ids) -> None:  # noqa: D102
+        torch = _load_torch()
+        self.scores[torch.from_numpy(place), torch.from_numpy(query)] = -torch.inf
 
-    def best(self) -> Values:  # noqa: D102
-        return low_end(self.each.amax(dim=0).double().cpu().numpy(), self.error)
+    def compute_best(self) -> Values:  # noqa: D102
+        return compute_lower_bound(self.scores.amax(dim=0).double().cpu().numpy(), self.error)
 
-    def reaching(self, least: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
-        floor = _torch().from_numpy(floor_of(least, self.error)).to(self.each.device)
-        hits = (self.each >= floor).nonzero(as_tuple=True)
-        score = self.each[hits].double().cpu().numpy()
-        place, query = (each.cpu().numpy() for each in hits)
-        return query, place, high_end(score, self.error[query])
+    def find_candidates(self, thresholds: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
+        floor = (
+            _load_torch().from_numpy(compute_floor(thresholds, self.error)).to(self.scores.device)
+        )
+        hits = (self.scores >= floor).nonzero(as_tuple=True)
+        score = self.scores[hits].double().cpu().numpy()
+        place, query = (indices.cpu().numpy() for indices in hits)
+        return query, place, compute_upper_bound(score, self.error[query])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TorchCodes:
     """Rows and queries in bfloat16 on a device of torch.
 
-    For distances the score is q.v - |v|^2 / 2: `HALVES` more columns hold half a row's squared
+    For distances the score is q.v - |v|^2 / 2: `SQUARE_COLUMNS` more columns hold half a row's squared
     norm, where the query has -1. Rows and queries are scaled by powers of two, which is exact.
     """
 
     rows: Rows
     device: str
 
-    def queries(self, queries: Values, lengths: Values) -> Queries:
+    def convert_queries(self, queries: Values, lengths: Values) -> Queries:
         """Converts queries [b, d] with norms `lengths` [b] to bfloat16.
 
         They lie on the device.
         """
-        scaled, one = self._floats.scaled(queries, lengths)
-        low, back = self._lowered(scaled)
-        lost, length = norms(scaled - back), norms(back)
-        if one is not None:
-            low = _torch().cat(
-                [low, self._lowered(np.repeat(-one[:, None], HALVES, axis=1))[0]], dim=1
+        scaled, square_factor = self._floats.scale_queries(queries, lengths)
+        low, back = self._convert(scaled)
+        rounding_error, length = compute_norms(scaled - back), compute_norms(back)
+        if square_factor is not None:
+            low = _load_torch().cat(
+                [low, self._convert(np.repeat(-square_factor[:, None], SQUARE_COLUMNS, axis=1))[0]],
+                dim=1,
             )
-            length = np.sqrt(length**2 + HALVES * one**2)
+            length = np.sqrt(length**2 + SQUARE_COLUMNS * square_factor**2)
         return Queries(
-            low, unit=np.ones(len(back)), length=length, lost=lost, sums=low.shape[1] * 4 * HALF
+            low,
+            unit=np.ones(len(back)),
+            length=length,
+            rounding_error=rounding_error,
+            sums=low.shape[1] * 4 * FLOAT32_ERROR,
         )
 
-    def scores(self, run: FloatRun, asked: Queries) -> DeviceScores:
+    def score_run(self, run: FloatRun, queries: Queries) -> DeviceScores:
         """Computes the scores of a run, in float32.
 
         A GPU adds up to float32; the CPU has no such product.
         """
-        torch = _torch()
+        torch = _load_torch()
         with torch.no_grad(), torch.autocast(run.low.device.type, enabled=False):
             if run.low.device.type == "cuda":
-                each = torch.mm(run.low, asked.low.T, out_dtype=torch.float32)
+                scores = torch.mm(run.low, queries.low.T, out_dtype=torch.float32)
             else:
-                each = run.low.double().mm(asked.low.T.double()).float()
-        return DeviceScores(each=each, error=run.error(asked))
+                scores = run.low.double().mm(queries.low.T.double()).float()
+        return DeviceScores(scores=scores, error=run.compute_error(queries))
 
-    def place(self, row: Ids) -> Ids:
+    def get_place(self, row: Ids) -> Ids:
         """Returns the row: rows are in the table's order."""
         return row
 
-    def row(self, place: Ids) -> Ids:
+    def get_row(self, place: Ids) -> Ids:
         """Returns the place: rows are in the table's order."""
         return place
 
-    def narrowed(self, unit: Values, query: Ids, row: Ids) -> tuple[Ids, Ids]:
+    def filter_candidates(self, unit: Values, query: Ids, row: Ids) -> tuple[Ids, Ids]:
         """Reduces the candidates, by products in float64 on the device."""
         if not self.rows.by_direction or self.rows.stored.dtype != np.float32 or not len(query):
             return query, row
-        torch = _torch()
-        asked, stored = torch.from_numpy(unit).to(self.device), self._stored
-        owner, other = (torch.from_numpy(each).to(self.device) for each in (query, row))
-        parts = zip(owner.split(EXACT_AT_ONCE), other.split(EXACT_AT_ONCE), strict=True)
-        score = torch.cat([(asked[a] * stored[b].double()).sum(dim=1) for a, b in parts])
+        torch = _load_torch()
+        unit_queries, stored = torch.from_numpy(unit).to(self.device), self._device_rows
+        owner, other = (torch.from_numpy(indices).to(self.device) for indices in (query, row))
+        parts = zip(
+            owner.split(MAX_EXACT_CANDIDATES), other.split(MAX_EXACT_CANDIDATES), strict=True
+        )
+        score = torch.cat([(unit_queries[a] * stored[b].double()).sum(dim=1) for a, b in parts])
         best = torch.full((len(unit),), -torch.inf, dtype=score.dtype, device=score.device)
         best.scatter_reduce_(0, owner, score, "amax")
-        left = (score >= best[owner] - 4e-6).cpu().numpy()  # rows have length 1 up to 1e-6
-        return query[left], row[left]
+        is_candidate = (score >= best[owner] - 4e-6).cpu().numpy()  # rows have length 1 up to 1e-6
+        return query[is_candidate], row[is_candidate]
 
-    def spans(self, width: int) -> Iterator[FloatRun]:
+    def yield_runs(self, width: int) -> Iterator[FloatRun]:
         """Yields all rows, `width` at a time."""
         for start in range(0, self.rows.size, width):
             part = slice(start, start + width)
-            true = self.rows.true(part) * self._floats.scale
-            low, back = self._lowered(true)
-            away = true - back
+            exact = self.rows.take_exact(part) * self._floats.scale
+            low, back = self._convert(exact)
+            away = exact - back
             if not self.rows.by_direction:
-                left = squares(true) / 2
-                for _ in range(HALVES):
-                    column, rounded = self._lowered(left[:, None])
-                    low, back = _torch().cat([low, column], dim=1), np.column_stack([back, rounded])
-                    left = left - rounded[:, 0]
-                away = np.column_stack([away, left])
-            sizes = (longest_of(each) for each in (true, away, back))
-            yield FloatRun(start, len(true), low, *sizes)
+                remainder = compute_squares(exact) / 2
+                for _ in range(SQUARE_COLUMNS):
+                    column, rounded = self._convert(remainder[:, None])
+                    low, back = (
+                        _load_torch().cat([low, column], dim=1),
+                        np.column_stack([back, rounded]),
+                    )
+                    remainder = remainder - rounded[:, 0]
+                away = np.column_stack([away, remainder])
+            sizes = (find_longest(vectors) for vectors in (exact, away, back))
+            yield FloatRun(start, len(exact), low, *sizes)
 
-    def _lowered(self, values: Values) -> tuple[Any, Values]:
+    def _convert(self, values: Values) -> tuple[Any, Values]:
         """Converts numbers to bfloat16 on the device.
 
         Also returns the numbers that these represent, float64.
         """
-        torch = _torch()
+        torch = _load_torch()
         low = torch.from_numpy(np.ascontiguousarray(values)).to(torch.bfloat16)
         return low.to(self.device), low.double().numpy()
 
     @cached_property
-    def _stored(self) -> Any:
-        return _torch().from_numpy(np.asarray(self.rows.stored)).to(self.device)
+    def _device_rows(self) -> Any:
+        return _load_torch().from_numpy(np.asarray(self.rows.stored)).to(self.device)
 
     @cached_property
     def _floats(self) -> FloatCodes:
         return FloatCodes(rows=self.rows)
 
 
-def _torch() -> Any:
-    return extras.library("torch")
+def _load_torch() -> Any:
+    return extras.import_library("torch")
 
 
 def check_device(device: str) -> None:
@@ -173,7 +185,7 @@ def check_device(device: str) -> None:
         ConfigError: torch has no such device here.
     """
     try:
-        _torch().empty(1, device=device)
+        _load_torch().empty(1, device=device)
         return
     except (RuntimeError, AssertionError):  # torch raises either
         pass

@@ -20,14 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from tokenizers import Tokenizer
 
 from textveil.config import registry
-from textveil.errors import ConfigError, InputError, TableError, shown
+from textveil.errors import ConfigError, InputError, TableError, quote_short
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import constants
-from textveil.table.book import Book, Books, find_books
-from textveil.table.codes import NEARLY, Rows, Stored, norms
+from textveil.table.codebook import Book, Books, find_books
 from textveil.table.cuda import check_device
 from textveil.table.nearest import Nearest
-from textveil.table.pairs import Pairs
+from textveil.table.pairwise import Pairs
+from textveil.table.quantized import NORM_TOLERANCE, Rows, Stored, compute_norms
 
 Metric = Literal["chord", "euclidean"]
 Spelling = Literal["word", "code"]
@@ -36,13 +36,13 @@ Spelling = Literal["word", "code"]
 The number is shown as "code17".
 """
 
-SLAB = 1 << 16
+SLAB_ROWS = 1 << 16
 """Rows per pass over a whole table, to avoid a second copy."""
 
-PART = 1 << 12
+PART_ROWS = 1 << 12
 """Rows per pass where a copy in float64 is made."""
 
-KEPT = 1 << 26
+MAX_CACHED_NUMBERS = 1 << 26
 """Largest table, in numbers, that is cached in float64 for distances.
 
 512 MiB.
@@ -54,27 +54,27 @@ EXACT_DIAMETER = 8192
 It takes about a second; beyond, the diameter is bounded.
 """
 
-LINES = 2
+ROWS_AT_ONCE = 2
 """Rows whose distances to all rows are computed at once from products."""
 
-CLOSE, CLOSE_PAIRS = 1e-6, 8192
+CLOSE_SHARE, CLOSE_PAIRS = 1e-6, 8192
 """Threshold below which squared distances are recomputed, and pairs at once.
 
 The threshold is a share of the squared lengths; the distances are recomputed from the difference.
 """
 
-LISTED = 1 << 24
+MAX_CACHED_NEIGHBOURS = 1 << 24
 """Largest number of cached neighbours of all rows: 64 MiB."""
 
 _LONE = re.compile("[\ud800-\udfff]")
 
-UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+UNFIT_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that no word of a table may contain in a release.
 
 Line breaks, other control characters, lone surrogates.
 """
 
-LONGEST_SPLIT = 256
+MAX_SPLIT_CHARACTERS = 256
 """First characters of a word that are split, without pieces."""
 
 
@@ -193,10 +193,11 @@ class EmbeddingTable:
         if metric == "chord":
             if (lengths == 0).any():
                 raise TableError(
-                    "metric chord does not allow zero rows; drop those words or use metric euclidean"
+                    "metric chord does not allow zero rows; drop those words or use metric "
+                    "euclidean"
                 )
-            if (np.abs(lengths - 1) > NEARLY[rows.dtype]).any():
-                rows = _unit(rows, lengths, over=own)
+            if (np.abs(lengths - 1) > NORM_TOLERANCE[rows.dtype]).any():
+                rows = _normalize_rows(rows, lengths, can_overwrite=own)
         if device != "cpu":
             check_device(device)
         table = cls(
@@ -210,8 +211,8 @@ class EmbeddingTable:
             pieces=pieces,
             stored=stored,
         )
-        if stored is not None and not stored.fits(
-            len(rows), rows.shape[1], constants.coordinate_range(table.slabs())
+        if stored is not None and not stored.can_belong(
+            len(rows), rows.shape[1], constants.compute_coordinate_range(table.yield_slabs())
         ):
             raise TableError(
                 "the stored constants do not fit the rows; leave them out, and they are computed"
@@ -220,7 +221,7 @@ class EmbeddingTable:
 
     def __getstate__(self) -> dict[str, object]:
         """Returns the fields without caches, which would reveal words of texts."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -248,14 +249,14 @@ class EmbeddingTable:
         return self if self.parent is None else self.parent.origin
 
     @property
-    def projected(self) -> bool:
+    def is_projection(self) -> bool:
         """True if this is a projection."""
         return self.root is not self
 
     @property
-    def seen(self) -> str:
+    def axes_note(self) -> str:
         """The number of axes that a projection keeps ("in 32 axes")."""
-        return f"in {self.dimension} axes" if self.projected else ""
+        return f"in {self.dimension} axes" if self.is_projection else ""
 
     @cached_property
     def digest(self) -> str:
@@ -265,8 +266,8 @@ class EmbeddingTable:
         """
         digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
         digest.update(b"" if self.book is None else self.book.digest.encode())
-        for start in range(0, len(self), SLAB):
-            digest.update(self.vectors[start : start + SLAB].tobytes())
+        for start in range(0, len(self), SLAB_ROWS):
+            digest.update(self.vectors[start : start + SLAB_ROWS].tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -283,15 +284,17 @@ class EmbeddingTable:
         return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
 
     def take(self, rows: slice | Ids) -> Floats:
-        """Returns rows as float32 [n, d], see `taken`.
+        """Returns rows as float32 [n, d], see `take_rows`.
 
         Distances and noise refer to these numbers.
         """
-        return taken(self.vectors[rows], self.unit_rows)
+        return take_rows(self.vectors[rows], self.unit_rows)
 
-    def slabs(self) -> Iterator[Floats]:
+    def yield_slabs(self) -> Iterator[Floats]:
         """Yields all rows as `take` does, slab by slab."""
-        return (self.take(slice(start, start + SLAB)) for start in range(0, len(self), SLAB))
+        return (
+            self.take(slice(start, start + SLAB_ROWS)) for start in range(0, len(self), SLAB_ROWS)
+        )
 
     # ---- words to rows ---------------------------------------------------------------------------
 
@@ -309,15 +312,15 @@ class EmbeddingTable:
             bool [n].
         """
         if self.parent is not None:
-            rows, known = self.origin.lookup(words)
-            return self.coded(rows), known
+            rows, in_table = self.origin.lookup(words)
+            return self.map_rows(rows), in_table
         rows = self.find(words)
-        known = rows >= 0
-        if not known.all():
-            rows[~known] = self._surrogates(
-                [words[i].lower() for i in np.flatnonzero(~known).tolist()]
+        in_table = rows >= 0
+        if not in_table.all():
+            rows[~in_table] = self._find_surrogates(
+                [words[i].lower() for i in np.flatnonzero(~in_table).tolist()]
             )
-        return rows, known
+        return rows, in_table
 
     def find(self, words: Sequence[str]) -> Ids:
         """Finds the row of each word of the table, int64 [n].
@@ -325,14 +328,14 @@ class EmbeddingTable:
         In its case or lower-cased; -1 for words outside the table.
         """
         if self.parent is not None:
-            return self.coded(self.origin.find(words))
+            return self.map_rows(self.origin.find(words))
         row_of = self.row_of
         rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
         missing = np.flatnonzero(rows < 0)
         rows[missing] = [row_of.get(words[i].lower(), -1) for i in missing.tolist()]
         return rows
 
-    def coded(self, rows: Ids, group: Ids | None = None) -> Ids:
+    def map_rows(self, rows: Ids, group: Ids | None = None) -> Ids:
         """Maps rows of the origin to rows of this table.
 
         In a coarse view the row's code, else the same; -1 for -1.
@@ -344,10 +347,10 @@ class EmbeddingTable:
         """
         if self.parent is None:
             return rows
-        found = self.parent.coded(rows, group)
+        parent_rows = self.parent.map_rows(rows, group)
         if self.book is None:
-            return found
-        return np.where(found >= 0, self.book.coded(found, group), found)
+            return parent_rows
+        return np.where(parent_rows >= 0, self.book.map_rows(parent_rows, group), parent_rows)
 
     @property
     def views(self) -> "tuple[EmbeddingTable, ...]":
@@ -357,9 +360,9 @@ class EmbeddingTable:
         """
         if not isinstance(self.book, Books):
             return (self,)
-        return tuple(self.origin.coarse(each, spelling=self.spelling) for each in self.book.parts)
+        return tuple(self.origin.coarsen(book, spelling=self.spelling) for book in self.book.parts)
 
-    def originals(self, rows: Ids) -> Ids:
+    def map_to_origin(self, rows: Ids) -> Ids:
         """Returns the origin's row of each shown word, -1 for -1.
 
         Rows are [n], rows of this table.
@@ -368,27 +371,27 @@ class EmbeddingTable:
             return rows
         if self.book is not None:
             rows = np.where(rows >= 0, self.book.spelling[rows], rows)
-        return self.parent.originals(rows)
+        return self.parent.map_to_origin(rows)
 
-    def heads(self, prior: Values) -> Values:
+    def find_heads(self, prior: Values) -> Values:
         """Returns the probability of each row's likeliest word: float64 [V].
 
         `prior` has the probabilities of the origin's rows.
         """
         if self.parent is None:
             return prior
-        found = self.parent.heads(prior)
-        return found if self.book is None else self.book.highest(found)
+        parent_heads = self.parent.find_heads(prior)
+        return parent_heads if self.book is None else self.book.find_highest(parent_heads)
 
-    def gathered(self, prior: Values) -> Values:
+    def sum_by_row(self, prior: Values) -> Values:
         """Returns the total probability of each row's words: float64 [V].
 
         `prior` has the probabilities of the origin's rows.
         """
         if self.parent is None:
             return prior
-        found = self.parent.gathered(prior)
-        return found if self.book is None else self.book.sums(found)
+        sums = self.parent.sum_by_row(prior)
+        return sums if self.book is None else self.book.sum_values(sums)
 
     def spread(self, values: Floats | Values) -> Floats | Values:
         """Copies the values of rows [..., V] to the origin's rows.
@@ -399,7 +402,7 @@ class EmbeddingTable:
             return values
         return self.parent.spread(values if self.book is None else self.book.spread(values))
 
-    def _surrogates(self, words: list[str]) -> Ids:
+    def _find_surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))
         if any(map(_LONE.search, distinct)):
             raise InputError(
@@ -410,19 +413,20 @@ class EmbeddingTable:
         if self.pieces is not None:
             means, composed = self.pieces.compose(distinct)
         else:
-            means, composed = self._split_means(distinct)
+            means, composed = self._compose_by_splitting(distinct)
         composed = composed & (means != 0).any(axis=1)
         if composed.any():
             rows[composed] = self.nearest(means[composed])
         place = {word: i for i, word in enumerate(distinct)}
         return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
 
-    def _split_means(self, words: list[str]) -> tuple[Floats, Flags]:
+    def _compose_by_splitting(self, words: list[str]) -> tuple[Floats, Flags]:
         means = np.zeros((len(words), self.dimension), np.float32)
         composed = np.zeros(len(words), bool)
-        for start in range(0, len(words), SLAB):
+        for start in range(0, len(words), SLAB_ROWS):
             parts = [
-                self._greedy_split(word[:LONGEST_SPLIT]) for word in words[start : start + SLAB]
+                self._split_greedily(word[:MAX_SPLIT_CHARACTERS])
+                for word in words[start : start + SLAB_ROWS]
             ]
             many = np.fromiter(map(len, parts), np.int64, len(parts))
             at = start + np.flatnonzero(many)
@@ -433,7 +437,7 @@ class EmbeddingTable:
                 means[at], composed[at] = sums / many[:, None].astype(np.float32), True
         return means, composed
 
-    def _greedy_split(self, word: str) -> list[int]:
+    def _split_greedily(self, word: str) -> list[int]:
         parts: list[int] = []
         start = 0
         while start < len(word):
@@ -490,27 +494,29 @@ class EmbeddingTable:
 
         In the table's metric; 0 to itself.
         """
-        own = self.take(rows).astype(np.float64)
-        centred = own - self._mean
+        query_rows = self.take(rows).astype(np.float64)
+        centred = query_rows - self._mean
         sizes = np.einsum("ij,ij->i", centred, centred)[:, None]
-        found = np.empty((len(rows), len(self)))
-        for start, part, squares in self._centred:
+        matrix = np.empty((len(rows), len(self)))
+        for start, part, squares in self._centred_slabs:
             products = centred @ part.T
-            for first in range(0, len(rows), LINES):  # these rows stay in a processor's cache
-                some = slice(first, first + LINES)
-                distances, size = products[some], sizes[some] + squares
+            for first in range(
+                0, len(rows), ROWS_AT_ONCE
+            ):  # these rows stay in a processor's cache
+                part_rows = slice(first, first + ROWS_AT_ONCE)
+                distances, size = products[part_rows], sizes[part_rows] + squares
                 distances *= -2
                 distances += size
-                size *= CLOSE
+                size *= CLOSE_SHARE
                 # the product is inaccurate here: use the difference
                 near = np.flatnonzero(distances <= size)
                 np.maximum(distances, 0, out=distances)
                 np.sqrt(distances, out=distances)
                 for at in range(0, len(near), CLOSE_PAIRS):
                     i, y = np.divmod(near[at : at + CLOSE_PAIRS], len(part))
-                    distances[i, y] = norms(own[first + i] - self.take(start + y))
-                found[some, start : start + len(part)] = distances
-        return found
+                    distances[i, y] = compute_norms(query_rows[first + i] - self.take(start + y))
+                matrix[part_rows, start : start + len(part)] = distances
+        return matrix
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -535,31 +541,31 @@ class EmbeddingTable:
         """
         if not 1 <= k <= len(self):
             raise ConfigError(f"k must be from 1 to the table's {len(self)} rows, got {k}")
-        if len(self) * k > LISTED:
+        if len(self) * k > MAX_CACHED_NEIGHBOURS:
             distinct, back = np.unique(rows, return_inverse=True)
-            return self.pairs.nearest(distinct, k)[back]
+            return self.pairs.find_nearest(distinct, k)[back]
         lists = self._lists.get(k)
         if lists is None:
             lists = self._lists.setdefault(k, np.full((len(self), k), -1, np.int32))
-        found: Ids = lists[rows].astype(np.int64)
+        nearest: Ids = lists[rows].astype(np.int64)
         # another thread may have written half a list
-        missing = np.unique(rows[found.min(axis=1) < 0])
+        missing = np.unique(rows[nearest.min(axis=1) < 0])
         if len(missing):
-            made = self.pairs.nearest(missing, k)
-            lists[missing] = made  # two threads write the same
-            short = found.min(axis=1) < 0
-            found[short] = made[np.searchsorted(missing, rows[short])]
-        return found
+            computed = self.pairs.find_nearest(missing, k)
+            lists[missing] = computed  # two threads write the same
+            short = nearest.min(axis=1) < 0
+            nearest[short] = computed[np.searchsorted(missing, rows[short])]
+        return nearest
 
-    def lists(self, k: int) -> bool:
+    def has_lists(self, k: int) -> bool:
         """Says whether the `k` nearest rows of every row are cached.
 
         Then `neighbours` computes nothing.
         """
-        found = self._lists.get(k)
-        return found is not None and bool((found >= 0).all())
+        lists = self._lists.get(k)
+        return lists is not None and bool((lists >= 0).all())
 
-    def kth(self, k: int) -> Ids:
+    def find_kth(self, k: int) -> Ids:
         """Finds the k-th nearest row of every row, int64 [V].
 
         The first is the row itself. Known for the tables of the package and some k; else all rows
@@ -568,8 +574,12 @@ class EmbeddingTable:
         Raises:
             ConfigError: k is out of range.
         """
-        found = constants.stored_kth(f"{self.name}-{self.metric}", k) if ships(self) else None
-        return self.neighbours(np.arange(len(self)), k)[:, -1] if found is None else found
+        stored_rows = (
+            constants.load_kth(f"{self.name}-{self.metric}", k) if is_shipped(self) else None
+        )
+        return (
+            self.neighbours(np.arange(len(self)), k)[:, -1] if stored_rows is None else stored_rows
+        )
 
     @cached_property
     def _lists(self) -> dict[int, NDArray[np.int32]]:
@@ -578,25 +588,27 @@ class EmbeddingTable:
     @cached_property
     def _mean(self) -> Values:
         """The mean row; distances are more accurate relative to it."""
-        sums = [slab.sum(axis=0, dtype=np.float64) for slab in self.slabs()]
+        sums = [slab.sum(axis=0, dtype=np.float64) for slab in self.yield_slabs()]
         return np.asarray(np.sum(sums, axis=0) / len(self))
 
     @property
-    def _centred(self) -> Iterable[tuple[int, Values, Values]]:
+    def _centred_slabs(self) -> Iterable[tuple[int, Values, Values]]:
         """Slabs of rows minus the mean, float64 [w, d].
 
         Each with its first row and the squared norms [w].
         """
-        return self._kept if self.vectors.size <= KEPT else self._slabs()
+        return (
+            self._cached_slabs if self.vectors.size <= MAX_CACHED_NUMBERS else self._compute_slabs()
+        )
 
     @cached_property
-    def _kept(self) -> list[tuple[int, Values, Values]]:
-        return list(self._slabs())
+    def _cached_slabs(self) -> list[tuple[int, Values, Values]]:
+        return list(self._compute_slabs())
 
-    def _slabs(self) -> Iterator[tuple[int, Values, Values]]:
-        for number, slab in enumerate(self.slabs()):
+    def _compute_slabs(self) -> Iterator[tuple[int, Values, Values]]:
+        for number, slab in enumerate(self.yield_slabs()):
             part = slab - self._mean
-            yield number * SLAB, part, np.einsum("ij,ij->i", part, part)
+            yield number * SLAB_ROWS, part, np.einsum("ij,ij->i", part, part)
 
     # ---- public constants ------------------------------------------------------------------------
 
@@ -611,11 +623,13 @@ class EmbeddingTable:
             return self.stored.diameter
         exact = len(self) <= EXACT_DIAMETER
         rows = self.take(slice(None))
-        own = constants.diameter(rows) if exact else constants.diameter_bound(rows)
-        own = min(own, 2.0) if self.unit_rows else own
-        if self.parent and self.projected:
-            return min(self.parent.diameter, own / self.lipschitz)
-        return own
+        computed = (
+            constants.compute_diameter(rows) if exact else constants.compute_diameter_bound(rows)
+        )
+        computed = min(computed, 2.0) if self.unit_rows else computed
+        if self.parent and self.is_projection:
+            return min(self.parent.diameter, computed / self.lipschitz)
+        return computed
 
     @cached_property
     def l1_diameter(self) -> float:
@@ -627,9 +641,9 @@ class EmbeddingTable:
             return self.stored.l1_diameter
         rows = self.take(slice(None))
         if len(self) <= EXACT_DIAMETER:
-            return constants.l1_diameter(rows)
+            return constants.compute_l1_diameter(rows)
         return float(
-            min(self.dimension**0.5 * constants.diameter_bound(rows), self.coordinate_range)
+            min(self.dimension**0.5 * constants.compute_diameter_bound(rows), self.coordinate_range)
         )
 
     @cached_property
@@ -640,7 +654,7 @@ class EmbeddingTable:
         """
         if self.stored is not None:
             return self.stored.coordinate_range
-        return constants.coordinate_range(self.slabs())
+        return constants.compute_coordinate_range(self.yield_slabs())
 
     @cached_property
     def curve(self) -> constants.CalibrationCurve | None:
@@ -651,7 +665,7 @@ class EmbeddingTable:
         if self.stored is not None:
             return self.stored.curve
         if len(self) <= constants.SMALL_TABLE:
-            return constants.calibration_curve(self.take(slice(None)))
+            return constants.compute_curve(self.take(slice(None)))
         return None
 
     # ---- public projections ----------------------------------------------------------------------
@@ -675,7 +689,7 @@ class EmbeddingTable:
 
     # ---- public coarse views ---------------------------------------------------------------------
 
-    def coarse(self, book: Book | Books, *, spelling: Spelling = "word") -> "EmbeddingTable":
+    def coarsen(self, book: Book | Books, *, spelling: Spelling = "word") -> "EmbeddingTable":
         """Returns the coarse view of the table by a book's codes.
 
         The view is public; its rows are codes, and its words spell them. A word has the row of its
@@ -693,11 +707,11 @@ class EmbeddingTable:
                 words.
         """
         if isinstance(book, Book):
-            return _coarse(self, book, spelling)
-        return _coarse_by_group(self, book, spelling)
+            return _coarsen(self, book, spelling)
+        return _coarsen_by_group(self, book, spelling)
 
 
-class Deferred(EmbeddingTable):
+class LazyTable(EmbeddingTable):
     """A table of the package that reads its rows on first use.
 
     Its words are read and verified at once. Some callers need words alone: prompts get placeholders
@@ -707,7 +721,7 @@ class Deferred(EmbeddingTable):
     _read: Callable[[], EmbeddingTable]
 
     @classmethod
-    def of(
+    def create(
         cls, name: str, metric: Metric, words: Sequence[str], read: Callable[[], EmbeddingTable]
     ) -> Self:
         """Builds a table from words and a function that reads rows.
@@ -718,15 +732,15 @@ class Deferred(EmbeddingTable):
             words: verified.
             read: makes the whole table, with the same words.
         """
-        made = object.__new__(cls)
-        vars(made).update(
+        table = object.__new__(cls)
+        vars(table).update(
             name=name,
             metric=metric,
             unit_rows=metric == "chord",
             words=tuple(words),
             _read=cache(read),  # once: the rows of a table are one array
         )
-        return made
+        return table
 
     @cached_property
     def vectors(self) -> Stored:  # noqa: D102
@@ -753,48 +767,49 @@ def _check(words: Sequence[str], vectors: ArrayLike) -> tuple[Stored, Values]:
             rows = rows.astype(np.float32, copy=False)
     if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
         raise TableError(
-            f"a table needs one row per word and at least two, got {len(words)} words, vectors {tuple(rows.shape)}"
+            f"a table needs one row per word and at least two, got {len(words)} words, vectors "
+            f"{tuple(rows.shape)}"
         )
     if len(set(words)) != len(words) or not all(map(str.strip, words)):
         raise TableError("the words of a table must be distinct and not empty")
-    if UNFIT.search("".join(words)):
+    if UNFIT_CHARACTERS.search("".join(words)):
         raise TableError(
             "the words of a table must be valid Unicode without line breaks or control characters"
         )
-    lengths = lengths_of(rows)
+    lengths = compute_lengths(rows)
     if not np.isfinite(lengths).all():
         raise TableError("the vectors of a table must be finite")
     return rows, lengths
 
 
-def taken(held: Stored, unit_rows: bool) -> Floats:
+def take_rows(stored: Stored, unit_rows: bool) -> Floats:
     """Converts stored rows to the rows that count, float32 [n, d].
 
     Rows stored in float16 are only approximately unit vectors; if direction counts they are
     normalized here.
     """
-    if held.dtype == np.float32:
-        return np.asarray(held)
-    whole = held.astype(np.float64)
+    if stored.dtype == np.float32:
+        return np.asarray(stored)
+    whole = stored.astype(np.float64)
     if unit_rows:
-        whole /= norms(whole)[:, None]
+        whole /= compute_norms(whole)[:, None]
     return whole.astype(np.float32)
 
 
-def lengths_of(rows: Stored) -> Values:
+def compute_lengths(rows: Stored) -> Values:
     """Computes the norms of rows [V], in float64."""
-    parts = (rows[start : start + PART] for start in range(0, len(rows), PART))
-    return np.concatenate([norms(part.astype(np.float64)) for part in parts])
+    parts = (rows[start : start + PART_ROWS] for start in range(0, len(rows), PART_ROWS))
+    return np.concatenate([compute_norms(part.astype(np.float64)) for part in parts])
 
 
-def _unit(rows: Stored, lengths: Values, *, over: bool = False) -> Floats:
+def _normalize_rows(rows: Stored, lengths: Values, *, can_overwrite: bool = False) -> Floats:
     """Divides rows by their lengths, computed in float64.
 
-    With `over`, rows in float32 are overwritten.
+    With `can_overwrite`, rows in float32 are overwritten.
     """
-    unit = rows if over and rows.dtype == np.float32 else np.empty(rows.shape, np.float32)
-    for start in range(0, len(rows), PART):
-        part = slice(start, start + PART)
+    unit = rows if can_overwrite and rows.dtype == np.float32 else np.empty(rows.shape, np.float32)
+    for start in range(0, len(rows), PART_ROWS):
+        part = slice(start, start + PART_ROWS)
         unit[part] = rows[part] / lengths[part, None]
     return unit
 
@@ -814,18 +829,18 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
     view = rows @ axes
     factor = 1.0
     if renormalize:
-        lengths = norms(view)[:, None]
+        lengths = compute_norms(view)[:, None]
         if (lengths == 0).any():
             raise ConfigError(
                 f"a word is zero in {k} axes: choose a larger k, or do not renormalize"
             )
         view = view / lengths
-        factor = max(1.0, constants.projection_factor(table.take(slice(None)), view))
+        factor = max(1.0, constants.compute_projection_factor(table.take(slice(None)), view))
     return replace(
         table,
         name=f"{table.name} in {k} axes",
         vectors=view.astype(np.float32),
-        norms=norms(view).astype(np.float32),
+        norms=compute_norms(view).astype(np.float32),
         unit_rows=renormalize,
         lipschitz=table.lipschitz * factor,
         parent=table,
@@ -835,29 +850,32 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
 
 
 @lru_cache(maxsize=16)
-def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingTable:
+def _coarsen(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingTable:
     if spelling not in ("word", "code"):
-        raise ConfigError(f"table.spelling must be word or code, got {shown(str(spelling))}")
+        raise ConfigError(f"table.spelling must be word or code, got {quote_short(str(spelling))}")
     if table.parent is not None or table.holds_pieces:
         raise ConfigError(
             "table.codes needs a table of whole words that is no view itself: take another table"
         )
     book.check(table.name, table.words)
     means = np.zeros((len(book), table.dimension))
-    for number, slab in enumerate(table.slabs()):
+    for number, slab in enumerate(table.yield_slabs()):
         np.add.at(
-            means, book.codes[number * SLAB : number * SLAB + len(slab)], slab.astype(np.float64)
+            means,
+            book.codes[number * SLAB_ROWS : number * SLAB_ROWS + len(slab)],
+            slab.astype(np.float64),
         )
     means /= book.sizes[:, None]
-    lengths = norms(means)
+    lengths = compute_norms(means)
     if table.metric == "chord":
         # opposite words cancel out: take the typical word's vector
-        empty = lengths <= NEARLY[np.dtype(np.float32)]
+        empty = lengths <= NORM_TOLERANCE[np.dtype(np.float32)]
         means[empty] = table.take(book.spelling[empty])
-        means /= norms(means)[:, None]
-    if np.ptp(means, axis=0).max() <= NEARLY[np.dtype(np.float32)]:
+        means /= compute_norms(means)[:, None]
+    if np.ptp(means, axis=0).max() <= NORM_TOLERANCE[np.dtype(np.float32)]:
         raise ConfigError(
-            f"the {len(book)} codes of a book have one and the same mean vector, so that no distance tells them apart: "
+            f"the {len(book)} codes of a book have one and the same mean vector, so that no "
+            "distance tells them apart: "
             "make another one with `textveil table codes`"
         )
     words = [table.words[row] for row in book.spelling.tolist()]
@@ -878,8 +896,8 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
 
 
 @lru_cache(maxsize=16)
-def _coarse_by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> EmbeddingTable:
-    views = [table.coarse(part, spelling=spelling) for part in books.parts]
+def _coarsen_by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> EmbeddingTable:
+    views = [table.coarsen(part, spelling=spelling) for part in books.parts]
     numbered = [
         [f"code{at}_{part.removeprefix('code')}" for part in view.words]
         for at, view in enumerate(views, 1)
@@ -926,10 +944,10 @@ def load_table(
         ConfigError: the book is for another table.
     """
     table = _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
-    return table if codes is None else table.coarse(find_books(codes), spelling=spelling)
+    return table if codes is None else table.coarsen(find_books(codes), spelling=spelling)
 
 
-def ships(table: EmbeddingTable) -> bool:
+def is_shipped(table: EmbeddingTable) -> bool:
     """Says whether this is a table of the package.
 
     Another table may have the same name.

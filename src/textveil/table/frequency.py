@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from textveil.randomness import Ints, Values
-from textveil.text import counts, is_public
+from textveil.text import is_public, load_counts
 
 if TYPE_CHECKING:
     from textveil.table.embedding import EmbeddingTable
@@ -24,7 +24,7 @@ SMOOTHING = 0.5
 """Pseudo-count of each row, so that none is impossible: Jeffreys' prior."""
 
 
-def shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
+def compute_shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
     """Returns the share of public text that maps to each row.
 
     float64 [V], positive, summing to 1, read-only. Words are mapped by `table.lookup`, so those
@@ -46,21 +46,21 @@ def shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
 @lru_cache(maxsize=16)
 def _compute_shares(table: "EmbeddingTable", listed: bool) -> Values:
     if table.book is not None:
-        gathered = table.gathered(_compute_shares(table.origin, listed))
+        gathered = table.sum_by_row(_compute_shares(table.origin, listed))
         gathered.flags.writeable = False
         return gathered
     counted = _load_stored(table)
-    counted = fall(table) if counted is None else counted
-    smoothed = counted + (fall(table, listed=True) if listed else 0) + SMOOTHING
+    counted = count_by_row(table) if counted is None else counted
+    smoothed = counted + (count_by_row(table, listed=True) if listed else 0) + SMOOTHING
     prior: Values = smoothed / smoothed.sum()
     prior.flags.writeable = False
     return prior
 
 
-def shares_of(
+def compute_shares_from(
     table: "EmbeddingTable", counted: Mapping[str, int], *, listed: bool = False
 ) -> Values:
-    """Computes `shares` from other public text.
+    """Computes `compute_shares` from other public text.
 
     float64 [V], positive, summing to 1.
 
@@ -70,15 +70,15 @@ def shares_of(
         listed: whether words of the public list count.
     """
     smoothed = (
-        fall(table, counted=counted)
-        + (fall(table, listed=True, counted=counted) if listed else 0)
+        count_by_row(table, counted=counted)
+        + (count_by_row(table, listed=True, counted=counted) if listed else 0)
         + SMOOTHING
     )
-    found: Values = smoothed / smoothed.sum()
-    return found
+    text_shares: Values = smoothed / smoothed.sum()
+    return text_shares
 
 
-def fall(
+def count_by_row(
     table: "EmbeddingTable", *, listed: bool = False, counted: Mapping[str, int] | None = None
 ) -> Ints:
     """Counts the words of public text per row: int64 [V].
@@ -86,7 +86,7 @@ def fall(
     Either the words of the public list or all others. The text is the package's, unless counts of
     another one are given.
     """
-    every = counts() if counted is None else counted
+    every = load_counts() if counted is None else counted
     falling = {word: count for word, count in every.items() if is_public(word) == listed}
     rows, _ = table.lookup(list(falling))
     sums = np.zeros(len(table), np.int64)
@@ -95,7 +95,7 @@ def fall(
 
 
 def _load_stored(table: "EmbeddingTable") -> Ints | None:
-    """Returns the packaged result of `fall` for exactly these rows, or None."""
+    """Returns the packaged result of `count_by_row` for exactly these rows, or None."""
     source = files("textveil").joinpath(
         "data", "frequencies", f"{table.name}-{table.metric}.npy.gz"
     )

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from tokenizers import Tokenizer
 
-from textveil.errors import ModelError, TableError, shown
+from textveil.errors import ModelError, TableError, quote_short
 
 HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}")
 """The form of a hub model's name: owner/name."""
@@ -51,12 +51,12 @@ class NoModelError(ModelError):
     """The model does not exist, for any job."""
 
 
-def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tuple[str, T]:
+def fetch(source: str | Path, noun: str, load: Callable[[str, bool], T]) -> tuple[str, T]:
     """Loads a model, and returns its name and the result of `load`.
 
     Args:
         source: a local folder or a hub id.
-        what: the kind of model expected, in errors.
+        noun: the kind of model expected, in errors.
         load: takes the model's location, and whether to use local files only; for a hub's model the
             cache is tried first.
 
@@ -64,40 +64,42 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
         NoModelError: the source is neither a folder nor a hub id, or the hub does not provide it.
         ModelError: it cannot be loaded.
     """
-    where = str(source)
-    folder = os.path.isdir(where)  # Path would raise for a very long name
-    if not folder and (os.path.exists(where) or not HUB_ID.fullmatch(where)):
+    location = str(source)
+    folder = os.path.isdir(location)  # Path would raise for a very long name
+    if not folder and (os.path.exists(location) or not HUB_ID.fullmatch(location)):
         raise NoModelError(
-            f"a model must be a folder or a hub id (owner/name), and a source {shown(where)} is neither"
+            "a model must be a folder or a hub id (owner/name), and a source "
+            f"{quote_short(location)} is neither"
         )
-    name = Path(where).resolve().name if folder else where
-    with quiet():
+    name = Path(location).resolve().name if folder else location
+    with silence_reports():
         try:
-            return name, load(where, True)
+            return name, load(location, True)
         except Exception as error:  # of many kinds, none with user text in it
             if folder:
-                raise _build_load_error(name, what, error) from error
+                raise _build_load_error(name, noun, error) from error
         try:
             from huggingface_hub import HfApi
 
             # a single request; loading would try each file many times
-            HfApi().model_info(where, timeout=5)
+            HfApi().model_info(location, timeout=5)
         except Exception as error:
             raise NoModelError(
-                f"no folder and no cached model is named {shown(where)}, and the hub did not provide it "
+                f"no folder and no cached model is named {quote_short(location)}, and the hub did "
+                "not provide it "
                 f"({type(error).__name__})"
             ) from error
         try:
-            return name, load(where, False)
+            return name, load(location, False)
         except Exception as error:
-            raise _build_load_error(name, what, error) from error
+            raise _build_load_error(name, noun, error) from error
 
 
-def _build_load_error(name: str, what: str, error: Exception) -> ModelError:
-    return ModelError(f"could not load {name!r} as a {what} ({type(error).__name__})")
+def _build_load_error(name: str, noun: str, error: Exception) -> ModelError:
+    return ModelError(f"could not load {name!r} as a {noun} ({type(error).__name__})")
 
 
-def fast(name: str, tokenizer: Any) -> Tokenizer:
+def get_fast_tokenizer(name: str, tokenizer: Any) -> Tokenizer:
     """Returns the Rust side of a transformers tokenizer.
 
     Raises:
@@ -110,7 +112,7 @@ def fast(name: str, tokenizer: Any) -> Tokenizer:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_reports() -> Iterator[None]:
     """Silences progress and notices of transformers and the hub.
 
     The package's checks cover what they report.

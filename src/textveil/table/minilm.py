@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from textveil.errors import TableError
-from textveil.table.constants import stored
-from textveil.table.embedding import Deferred, EmbeddingTable, Metric, PieceVectors
-from textveil.table.inputs import mapped
+from textveil.table.constants import load_stored
+from textveil.table.embedding import EmbeddingTable, LazyTable, Metric, PieceVectors
+from textveil.table.input_embeddings import map_tensors
 
 MODEL = "all-MiniLM-L6-v2"
 """The model's name in errors."""
@@ -70,7 +70,7 @@ def _select(
 ) -> EmbeddingTable:
     folder = locate()
     words = _read_words(folder)
-    chosen = [row for row, word in enumerate(words) if wanted(word)]
+    selected_rows = [row for row, word in enumerate(words) if wanted(word)]
 
     def read() -> EmbeddingTable:
         rows = _read_rows(folder)
@@ -80,18 +80,18 @@ def _select(
             )
         return EmbeddingTable.build(
             name=name,
-            words=[words[row] for row in chosen],
-            vectors=rows[chosen].astype(np.float32),
+            words=[words[row] for row in selected_rows],
+            vectors=rows[selected_rows].astype(np.float32),
             metric=metric,
             device=device,
             pieces=PieceVectors(tokenizer=read_tokenizer(folder), vectors=rows),
-            stored=stored(name, metric),
+            stored=load_stored(name, metric),
             own=True,
         )
 
     if device != "cpu" or metric not in get_args(Metric):  # either may be refused
         return read()
-    return Deferred.of(name, metric, [words[row] for row in chosen], read)
+    return LazyTable.create(name, metric, [words[row] for row in selected_rows], read)
 
 
 def _read_words(folder: Path) -> list[str]:
@@ -108,7 +108,8 @@ def _read_words(folder: Path) -> list[str]:
         raise TableError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
     if digest != VOCABULARY_SHA256:
         raise TableError(
-            f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {digest}; reinstall textveil"
+            f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {digest}; "
+            "reinstall textveil"
         )
     return words
 
@@ -129,24 +130,24 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
-def checked(folder: Path) -> Path:
+def verify_model(folder: Path) -> Path:
     """Returns the path of the model's file, after verifying its checksum."""
-    path, known = folder / "model.safetensors", SHA256["model.safetensors"]
+    path, expected = folder / "model.safetensors", SHA256["model.safetensors"]
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise TableError(
             f"cannot read {path.name} of {MODEL} ({error.strerror}); reinstall textveil"
         ) from error
-    if found != known:
+    if digest != expected:
         raise TableError(
-            f"{path.name} of {MODEL} must have sha256 {known}, got {found}; reinstall textveil"
+            f"{path.name} of {MODEL} must have sha256 {expected}, got {digest}; reinstall textveil"
         )
     return path
 
 
-def weights(folder: Path) -> dict[str, NDArray[Any]]:
+def load_weights(folder: Path) -> dict[str, NDArray[Any]]:
     """Maps all weights of the model into memory, after verifying the checksum.
 
     Weights keep their stored types.
@@ -162,12 +163,12 @@ def weights(folder: Path) -> dict[str, NDArray[Any]]:
 
 @lru_cache(maxsize=1)
 def _map_weights(folder: Path, _: str) -> dict[str, NDArray[Any]]:
-    return mapped(checked(folder))
+    return map_tensors(verify_model(folder))
 
 
 def _read_rows(folder: Path) -> NDArray[np.float16]:
     """Returns the input embeddings, float16 [30522, 384]."""
-    tensors = weights(folder)
+    tensors = load_weights(folder)
     if EMBEDDINGS not in tensors:
         raise TableError(
             f"model.safetensors of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil"

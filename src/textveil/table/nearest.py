@@ -26,42 +26,42 @@ import numpy as np
 
 from textveil.errors import InputError
 from textveil.randomness import Floats, Ids, Values
-from textveil.table import engine
-from textveil.table.codes import (
+from textveil.table import int8
+from textveil.table.cuda import TorchCodes
+from textveil.table.quantized import (
     Engine,
     FloatCodes,
     IntegerCodes,
     RowRun,
     Rows,
-    longest_of,
-    norms,
-    squares,
+    compute_norms,
+    compute_squares,
+    find_longest,
 )
-from textveil.table.cuda import TorchCodes
 from textveil.table.streamed import StreamedCodes
 
-KEPT, KEPT_SHAPE = 1 << 28, (1 << 15, 256)
+MAX_CACHED_NUMBERS, CACHED_SHAPE = 1 << 28, (1 << 15, 256)
 """Largest number of cached low-precision numbers, and the shape of a batch.
 
 The shape is rows and queries scored at once.
 """
 
-KEPT_ON_DEVICE = 1 << 32
+MAX_DEVICE_NUMBERS = 1 << 32
 """Largest number of cached numbers on another device: 8 GiB in bfloat16."""
 
-MADE_SHAPE = 1 << 12, 1 << 10
+STREAMED_SHAPE = 1 << 12, 1 << 10
 """Shape of a batch if rows are converted anew for each batch.
 
 More queries share the work.
 """
 
-FEW = 512
+MAX_FLOAT_QUERIES = 512
 """Queries answered in float32 before rows are quantized."""
 
-PAIRS = 1 << 14
+MAX_PAIRS = 1 << 14
 """Pairs of query and row scored again at once."""
 
-HELD = 1 << 20
+MAX_CANDIDATES = 1 << 20
 """Largest number of pairs kept for scoring again.
 
 Above this, they are scored before the search continues.
@@ -73,7 +73,7 @@ Best = tuple[Values, Ids]
 Both are [b]; the row is V if there is none.
 """
 
-Held = list[tuple[Ids, Ids, Values]]
+Candidates = list[tuple[Ids, Ids, Values]]
 """Candidates: query, row, and the highest score that it can have."""
 
 
@@ -113,52 +113,56 @@ class Nearest:
             raise InputError(
                 f"exclude must be one row per query, [{len(queries)}], got {list(exclude.shape)}"
             )
-        if self._few(len(queries)):
-            return self._plain.search(queries, exclude)
-        found = np.empty(len(queries), np.int64)
+        if self._is_few(len(queries)):
+            return self._float_search.search(queries, exclude)
+        nearest_rows = np.empty(len(queries), np.int64)
         step = self._shape[1]
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
-            found[part] = self._batch(
+            nearest_rows[part] = self._search_batch(
                 queries[part].astype(np.float64), None if exclude is None else exclude[part]
             )
-        return found
+        return nearest_rows
 
-    def _few(self, count: int) -> bool:
+    def _is_few(self, count: int) -> bool:
         """Says whether too few queries came yet to pay for quantizing."""
-        if "_codes" in self.__dict__ or not self._integers or not self._keeps:
+        if "_codes" in self.__dict__ or not self._integers or not self._can_cache:
             return False
-        asked = self.__dict__["_asked"] = self.__dict__.get("_asked", 0) + count
-        return bool(asked <= FEW)
+        total = self.__dict__["_asked"] = self.__dict__.get("_asked", 0) + count
+        return bool(total <= MAX_FLOAT_QUERIES)
 
     @cached_property
-    def _plain(self) -> "Nearest":
+    def _float_search(self) -> "Nearest":
         return Nearest(rows=self.rows, precision="float32")
 
-    def _batch(self, queries: Values, exclude: Ids | None) -> Ids:
-        queries, zero = self._checked(queries)
-        lengths = norms(queries)
+    def _search_batch(self, queries: Values, exclude: Ids | None) -> Ids:
+        queries, zero = self._scale_queries(queries)
+        lengths = compute_norms(queries)
         unit = queries / np.where(lengths > 0, lengths, 1.0)[:, None]
-        asked = self._codes.queries(queries, lengths)
-        least = np.full(len(queries), -np.inf)
+        low_queries = self._codes.convert_queries(queries, lengths)
+        lower_bounds = np.full(len(queries), -np.inf)
         best = np.full(len(queries), -np.inf), np.full(len(queries), self.rows.size)
-        held: Held = []
+        candidates: Candidates = []
         count = 0
-        for run in self._runs():
-            scores = self._codes.scores(run, asked)
+        for run in self._yield_runs():
+            scores = self._codes.score_run(run, low_queries)
             if exclude is not None:
-                place = self._codes.place(exclude) - run.start
+                place = self._codes.get_place(exclude) - run.start
                 inside = np.flatnonzero((place >= 0) & (place < run.size))
-                scores.leave_out(inside, place[inside])
-            least = np.maximum(least, scores.best())
-            query, place, high = scores.reaching(least)
-            held.append((query, self._codes.row(run.start + place), high))
+                scores.exclude(inside, place[inside])
+            lower_bounds = np.maximum(lower_bounds, scores.compute_best())
+            query, place, high = scores.find_candidates(lower_bounds)
+            candidates.append((query, self._codes.get_row(run.start + place), high))
             count += len(query)
-            if count > HELD:
-                best = self._better(queries, best, *self._left(unit, held, least))
-                held, count = [], 0
-        if held:
-            best = self._better(queries, best, *self._left(unit, held, least), last=True)
+            if count > MAX_CANDIDATES:
+                best = self._update_best(
+                    queries, best, *self._filter_candidates(unit, candidates, lower_bounds)
+                )
+                candidates, count = [], 0
+        if candidates:
+            best = self._update_best(
+                queries, best, *self._filter_candidates(unit, candidates, lower_bounds), last=True
+            )
         answer = best[1]
         if (answer == self.rows.size).any():
             raise ArithmeticError("a bound of the exact search does not hold")
@@ -166,7 +170,7 @@ class Nearest:
             answer[zero] = 0 if exclude is None else exclude[zero] == 0
         return answer
 
-    def _checked(self, queries: Values) -> tuple[Values, Ids | None]:
+    def _scale_queries(self, queries: Values) -> tuple[Values, Ids | None]:
         """Scales queries so that float64 holds their squares.
 
         Also returns which of them are zero, if any.
@@ -184,19 +188,21 @@ class Nearest:
             peak < 2.0**-400, 2.0**600, np.where(peak > 2.0**400, 2.0**-600, 1.0)
         )
         zero = np.flatnonzero(peak == 0)
-        queries[zero] = self.rows.true(slice(0, 1))
+        queries[zero] = self.rows.take_exact(slice(0, 1))
         return queries, zero
 
-    def _left(self, unit: Values, held: Held, least: Values) -> tuple[Ids, Ids]:
+    def _filter_candidates(
+        self, unit: Values, candidates: Candidates, lower_bounds: Values
+    ) -> tuple[Ids, Ids]:
         """Filters the kept candidates (query, row) that can still be the best.
 
         They were kept with their highest possible scores.
         """
-        query, row, high = (np.concatenate(column) for column in zip(*held, strict=True))
-        left = high >= least[query]
-        return self._codes.narrowed(unit, query[left], row[left])
+        query, row, high = (np.concatenate(column) for column in zip(*candidates, strict=True))
+        is_candidate = high >= lower_bounds[query]
+        return self._codes.filter_candidates(unit, query[is_candidate], row[is_candidate])
 
-    def _better(
+    def _update_best(
         self, queries: Values, best: Best, query: Ids, row: Ids, *, last: bool = False
     ) -> Best:
         """Updates the best rows with the candidates (query, row).
@@ -210,10 +216,12 @@ class Nearest:
             alone = only[query]
             answer[query[alone]] = row[alone]
             query, row = query[~alone], row[~alone]
-        parts = [slice(start, start + PAIRS) for start in range(0, len(query), PAIRS)]
+        parts = [slice(start, start + MAX_PAIRS) for start in range(0, len(query), MAX_PAIRS)]
         if not parts:
             return score, answer
-        exact = np.concatenate([self._exact(queries[query[part]], row[part]) for part in parts])
+        exact = np.concatenate(
+            [self._score_exactly(queries[query[part]], row[part]) for part in parts]
+        )
         order = np.lexsort((row, -exact, query))
         query, row, exact = query[order], row[order], exact[order]
         first = np.flatnonzero(np.diff(query, prepend=-1))
@@ -222,30 +230,32 @@ class Nearest:
         score[query[wins]], answer[query[wins]] = exact[wins], row[wins]
         return score, answer
 
-    def _exact(self, queries: Values, row: Ids) -> Values:
-        rows = self.rows.true(row)
+    def _score_exactly(self, queries: Values, row: Ids) -> Values:
+        rows = self.rows.take_exact(row)
         if self.rows.by_direction:
             products: Values = np.einsum("ij,ij->i", queries, rows)
             return products
         # leave out the query's square where it would swallow the differences between rows
-        far = norms(queries) > 4 * self._longest
+        far = compute_norms(queries) > 4 * self._longest
         return np.where(
-            far, np.einsum("ij,ij->i", 2 * queries - rows, rows), -squares(queries - rows)
+            far, np.einsum("ij,ij->i", 2 * queries - rows, rows), -compute_squares(queries - rows)
         )
 
     @cached_property
     def _longest(self) -> float:
-        return max(longest_of(self.rows.true(run)) for run in self._slices())
+        return max(find_longest(self.rows.take_exact(run)) for run in self._yield_slices())
 
     # ---- rows in low precision -------------------------------------------------------------------
 
     @property
-    def _keeps(self) -> bool:
-        return self.rows.stored.size <= (KEPT // 2 if self.device == "cpu" else KEPT_ON_DEVICE)
+    def _can_cache(self) -> bool:
+        return self.rows.stored.size <= (
+            MAX_CACHED_NUMBERS // 2 if self.device == "cpu" else MAX_DEVICE_NUMBERS
+        )
 
     @property
     def _shape(self) -> tuple[int, int]:
-        return KEPT_SHAPE if self._keeps else MADE_SHAPE
+        return CACHED_SHAPE if self._can_cache else STREAMED_SHAPE
 
     @cached_property
     def _codes(self) -> Engine:
@@ -253,7 +263,7 @@ class Nearest:
             return TorchCodes(rows=self.rows, device=self.device)
         if not self._integers:
             return FloatCodes(rows=self.rows)
-        return IntegerCodes(rows=self.rows) if self._keeps else StreamedCodes(rows=self.rows)
+        return IntegerCodes(rows=self.rows) if self._can_cache else StreamedCodes(rows=self.rows)
 
     @property
     def _integers(self) -> bool:
@@ -262,18 +272,18 @@ class Nearest:
             self.device == "cpu"
             and self.precision != "float32"
             and self.rows.by_direction
-            and engine.exact()
+            and int8.is_exact()
         )
 
-    def _slices(self) -> Iterator[slice]:
+    def _yield_slices(self) -> Iterator[slice]:
         return (
             slice(start, start + self._shape[0])
             for start in range(0, self.rows.size, self._shape[0])
         )
 
-    def _runs(self) -> Iterator[RowRun]:
-        yield from self._kept if self._keeps else self._codes.spans(self._shape[0])
+    def _yield_runs(self) -> Iterator[RowRun]:
+        yield from self._cached_runs if self._can_cache else self._codes.yield_runs(self._shape[0])
 
     @cached_property
-    def _kept(self) -> list[RowRun]:
-        return list(self._codes.spans(self._shape[0]))
+    def _cached_runs(self) -> list[RowRun]:
+        return list(self._codes.yield_runs(self._shape[0]))

@@ -6,7 +6,8 @@ Not here: the formats of published vectors (`vectors`), what a table can do (`em
 constants (`constants`).
 
 A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, if they were
-computed, `neighbours.npy` and `distances.npy` [V, k]. It gets its name only when it is complete.
+computed, `neighbours.npy` and `distances.npy` [V, k]. It gets its name only when it is
+complete.
 """
 
 import hashlib
@@ -26,12 +27,12 @@ from numpy.typing import NDArray
 
 from textveil.config import registry
 from textveil.errors import ConfigError, OutputError, TableError, TextveilError
-from textveil.guarantee import number
+from textveil.guarantee import format_number
 from textveil.randomness import Floats, Values
 from textveil.table import constants
 from textveil.table.constants import TableConstants
-from textveil.table.embedding import UNFIT, EmbeddingTable, Metric, load_table, taken
-from textveil.table.pairs import largest
+from textveil.table.embedding import UNFIT_CHARACTERS, EmbeddingTable, Metric, load_table, take_rows
+from textveil.table.pairwise import find_largest
 from textveil.table.vectors import Vectors
 
 DType = Literal["float16", "float32"]
@@ -46,17 +47,17 @@ MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES = FILES = (
     "neighbours.npy",
     "distances.npy",
 )
-UNFINISHED = ".part"
+UNFINISHED_SUFFIX = ".part"
 """Suffix of an unfinished folder, which never loads."""
 
-PAIRS_UP_TO = 50_000
+MAX_PAIRS_WORDS = 50_000
 """Largest number of words whose pairs of rows are compared by default."""
-HALF_FROM = 1 << 26
+MIN_FLOAT16_NUMBERS = 1 << 26
 """Number of values from which rows are stored in float16 by default.
 
 256 MiB in float32.
 """
-PART = 1 << 20
+MAX_PART_NUMBERS = 1 << 20
 """Numbers processed at once: 8 MiB in float64."""
 
 _HEADER = 128
@@ -110,25 +111,35 @@ class Manifest:
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Reads a manifest from the values of `to_json`."""
         fields = {name: value for name, value in values.items() if name != "textveil table"}
-        found = cls(**{**fields, "constants": TableConstants.from_json(fields["constants"])})
-        counts = (found.words, found.dimension, found.repeated, found.broken, found.neighbours)
-        texts = (found.name, found.source, found.format)
-        listed = {NEIGHBOURS, DISTANCES} if found.neighbours else set()
-        shape = (found.words, found.dimension, found.metric)
-        known = (found.constants.words, found.constants.dimension, found.constants.metric)
+        manifest = cls(**{**fields, "constants": TableConstants.from_json(fields["constants"])})
+        counts = (
+            manifest.words,
+            manifest.dimension,
+            manifest.repeated,
+            manifest.broken,
+            manifest.neighbours,
+        )
+        texts = (manifest.name, manifest.source, manifest.format)
+        listed = {NEIGHBOURS, DISTANCES} if manifest.neighbours else set()
+        shape = (manifest.words, manifest.dimension, manifest.metric)
+        constants_shape = (
+            manifest.constants.words,
+            manifest.constants.dimension,
+            manifest.constants.metric,
+        )
         sound = (
             {*map(type, counts)} == {int},
             min(counts) >= 0,
-            not any(map(UNFIT.search, texts)),
-            found.metric in get_args(Metric),
-            found.dtype in get_args(DType),
-            found.files.keys() == {WORDS, ROWS} | listed,
-            all({*map(type, stamp.values())} == {int, str} for stamp in found.files.values()),
-            shape == known,
+            not any(map(UNFIT_CHARACTERS.search, texts)),
+            manifest.metric in get_args(Metric),
+            manifest.dtype in get_args(DType),
+            manifest.files.keys() == {WORDS, ROWS} | listed,
+            all({*map(type, stamp.values())} == {int, str} for stamp in manifest.files.values()),
+            shape == constants_shape,
         )
         if not all(sound):
             raise ValueError
-        return found
+        return manifest
 
 
 # ---- building ------------------------------------------------------------------------------------
@@ -167,18 +178,23 @@ def build(
         TableError: the source is malformed.
         OutputError: the folder exists, or cannot be written.
     """
-    _check_asked(folder, name, metric, dtype, neighbours)
+    _check_options(folder, name, metric, dtype, neighbours)
     report = progress or (lambda step, done, total: None)
-    with _replacing(Path(os.path.realpath(folder)), force) as part:
+    with _replace_folder(Path(os.path.realpath(folder)), force) as part:
         words, rows = _write_rows(vectors, part / ROWS, metric, dtype, report)
         (part / WORDS).write_text(
             json.dumps(words, ensure_ascii=False, separators=(",\n", ":")), "utf-8"
         )
-        if pairs or (pairs is None and len(words) <= PAIRS_UP_TO):
-            known, listed = _compute_from_pairs(part, words, rows, metric, neighbours, report)
+        if pairs or (pairs is None and len(words) <= MAX_PAIRS_WORDS):
+            table_constants, neighbour_count = _compute_from_pairs(
+                part, words, rows, metric, neighbours, report
+            )
         else:
-            known, listed = constants.bounds(lambda: _report_parts(rows, metric, report), metric), 0
-        files = {name: _stamp(part / name) for name in FILES if (part / name).exists()}
+            table_constants, neighbour_count = (
+                constants.compute_bounds(lambda: _report_parts(rows, metric, report), metric),
+                0,
+            )
+        files = {name: _compute_stamp(part / name) for name in FILES if (part / name).exists()}
         manifest = Manifest(
             name=name or vectors.name,
             source=vectors.file,
@@ -189,26 +205,27 @@ def build(
             dimension=rows.shape[1],
             repeated=vectors.left_out.duplicates,
             broken=vectors.left_out.broken,
-            neighbours=listed,
-            constants=known,
+            neighbours=neighbour_count,
+            constants=table_constants,
             files=files,
         )
         (part / MANIFEST).write_text(_spell(manifest), encoding="utf-8")
     return manifest
 
 
-def _check_asked(
+def _check_options(
     folder: str | Path, name: str | None, metric: str, dtype: str | None, neighbours: int
 ) -> None:
-    if str(folder) in registry.names("table"):
+    if str(folder) in registry.list_names("table"):
         raise ConfigError(
-            f"{folder} is the name of a registered table; for a folder of that name write ./{folder}"
+            f"{folder} is the name of a registered table; for a folder of that name write "
+            f"./{folder}"
         )
-    if os.path.realpath(folder).endswith(UNFINISHED):
+    if os.path.realpath(folder).endswith(UNFINISHED_SUFFIX):
         raise ConfigError(
-            f"the name of a table's folder must not end with {UNFINISHED}, got {folder}"
+            f"the name of a table's folder must not end with {UNFINISHED_SUFFIX}, got {folder}"
         )
-    if name is not None and UNFIT.search(name):
+    if name is not None and UNFIT_CHARACTERS.search(name):
         raise ConfigError("the name of a table must not contain line breaks or control characters")
     if metric not in get_args(Metric):
         raise ConfigError(f"the metric of a table must be chord or euclidean, got {metric!r}")
@@ -229,12 +246,12 @@ def _write_rows(
         for block in vectors.blocks:
             words += block.words
             width = block.rows.shape[1]
-            if dtype is None and kind.itemsize == 4 and len(words) * width > HALF_FROM:
+            if dtype is None and kind.itemsize == 4 and len(words) * width > MIN_FLOAT16_NUMBERS:
                 kind = np.dtype("<f2")
                 _halve(file, vectors)
             file.write(
                 _cast(
-                    _unit(block.rows) if metric == "chord" else block.rows, kind, vectors
+                    _normalize(block.rows) if metric == "chord" else block.rows, kind, vectors
                 ).tobytes()
             )
             report("reading", block.read, vectors.total)
@@ -248,7 +265,7 @@ def _write_rows(
     return words, np.load(path, mmap_mode="c", allow_pickle=False)
 
 
-def _unit(rows: Floats) -> Values:
+def _normalize(rows: Floats) -> Values:
     double = rows.astype(np.float64)
     norms = np.linalg.norm(double, axis=1, keepdims=True)
     if not norms.all():
@@ -263,7 +280,9 @@ def _cast(rows: NDArray[Any], kind: np.dtype[Any], vectors: Vectors) -> NDArray[
     with np.errstate(over="ignore"):
         cast_rows = rows.astype(kind)
     if not np.isfinite(cast_rows).all():
-        raise vectors.left_out.error("it holds a number too large for float16; use --dtype float32")
+        raise vectors.left_out.build_error(
+            "it holds a number too large for float16; use --dtype float32"
+        )
     return cast_rows
 
 
@@ -273,7 +292,7 @@ def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
     read = write = _HEADER
     while read < end:
         file.seek(read)
-        content = file.read(min(4 * PART, end - read))
+        content = file.read(min(4 * MAX_PART_NUMBERS, end - read))
         read += len(content)
         file.seek(write)
         write += file.write(
@@ -285,9 +304,10 @@ def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
 
 def _iterate_parts(rows: NDArray[Any], metric: Metric) -> Iterator[Floats]:
     """Yields stored rows as the table returns them."""
-    step = max(1, PART // rows.shape[1])
+    step = max(1, MAX_PART_NUMBERS // rows.shape[1])
     return (
-        taken(rows[start : start + step], metric == "chord") for start in range(0, len(rows), step)
+        take_rows(rows[start : start + step], metric == "chord")
+        for start in range(0, len(rows), step)
     )
 
 
@@ -327,12 +347,12 @@ def _find_nearest(
     table: EmbeddingTable, count: int, report: Progress
 ) -> Iterator[tuple[NDArray[np.int32], Floats]]:
     """Finds the nearest other words of each word, and their distances."""
-    step = max(1, PART // len(table))
+    step = max(1, MAX_PART_NUMBERS // len(table))
     for start in range(0, len(table), step):
         block = np.arange(start, min(len(table), start + step))
         distances = table.distances(block)
         distances[np.arange(len(block)), block] = np.inf
-        near = largest(-distances, count)
+        near = find_largest(-distances, count)
         yield near.astype("<i4"), np.take_along_axis(distances, near, axis=1).astype("<f4")
         report("neighbours", int(block[-1]) + 1, len(table))
 
@@ -341,12 +361,12 @@ def _find_nearest(
 
 
 @contextmanager
-def _replacing(folder: Path, force: bool) -> Iterator[Path]:
+def _replace_folder(folder: Path, force: bool) -> Iterator[Path]:
     """Yields a folder to write into, which appears when the body succeeds.
 
     Otherwise it is removed.
     """
-    part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED}")
+    part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED_SUFFIX}")
     missing = [parent for parent in part.parents if not parent.exists()]
     try:
         _refuse_existing(folder, force)
@@ -448,7 +468,7 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
     except (OSError, ValueError, RecursionError):
         words = None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise _error(path, "it must be an array of strings")
+        raise _build_error(path, "it must be an array of strings")
     rows = _map_array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
     table = EmbeddingTable.build(
         name=manifest.name, words=words, vectors=rows, metric=manifest.metric, device=device
@@ -467,15 +487,15 @@ def verify(folder: str | Path) -> Manifest:
         path = Path(folder) / name
         try:
             size = path.stat().st_size
-            found = _stamp(path) if size == stamp.get("bytes") else None
+            actual = _compute_stamp(path) if size == stamp.get("bytes") else None
         except OSError as error:
-            raise _error(path, error.strerror or "it cannot be read") from None
-        if found is None:
-            raise _error(
+            raise _build_error(path, error.strerror or "it cannot be read") from None
+        if actual is None:
+            raise _build_error(
                 path, f"it must have {stamp.get('bytes')} bytes, got {size}; build the table again"
             )
-        if found != stamp:
-            raise _error(
+        if actual != stamp:
+            raise _build_error(
                 path, "its SHA-256 differs from the one in table.json; build the table again"
             )
     return manifest
@@ -488,14 +508,14 @@ def read(folder: str | Path) -> Manifest:
         TableError: it is not the folder of a table, or its table.json is damaged.
     """
     path = Path(folder) / MANIFEST
-    if Path(os.path.realpath(folder)).name.endswith(UNFINISHED):
-        raise _error(folder, "it is left from an unfinished build; delete it")
+    if Path(os.path.realpath(folder)).name.endswith(UNFINISHED_SUFFIX):
+        raise _build_error(folder, "it is left from an unfinished build; delete it")
     try:
         content = path.read_bytes()
     except OSError as error:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise _error(path, error.strerror or "it cannot be read") from None
-        raise _error(
+            raise _build_error(path, error.strerror or "it cannot be read") from None
+        raise _build_error(
             folder,
             "it is not the folder of a table (no table.json); `textveil table build` makes one",
         ) from None
@@ -504,9 +524,13 @@ def read(folder: str | Path) -> Manifest:
         values = json.loads(text)
         version = values.get("textveil table")
     except (ValueError, AttributeError, RecursionError):
-        raise _error(path, "it is damaged, or not from textveil; build the table again") from None
+        raise _build_error(
+            path, "it is damaged, or not from textveil; build the table again"
+        ) from None
     if version != VERSION:
-        raise _error(path, f"it must be of version {VERSION}, got {version}; build the table again")
+        raise _build_error(
+            path, f"it must be of version {VERSION}, got {version}; build the table again"
+        )
     try:
         values.pop("sha256")
         manifest = Manifest.from_json(values)
@@ -514,10 +538,10 @@ def read(folder: str | Path) -> Manifest:
             return manifest
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TextveilError):
         pass
-    raise _error(path, "it is damaged, or not from textveil; build the table again")
+    raise _build_error(path, "it is damaged, or not from textveil; build the table again")
 
 
-def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
+def read_neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
     """Reads the nearest other words of each word, nearest first.
 
     Returns rows [V, k], and their distances.
@@ -527,14 +551,16 @@ def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
     """
     manifest = verify(folder)
     if not manifest.neighbours:
-        raise _error(
+        raise _build_error(
             folder, "it has no list of nearest words; build it with --pairs and --neighbours"
         )
     shape = manifest.words, manifest.neighbours
     near = _map_array(Path(folder) / NEIGHBOURS, "int32", shape)
     away = _map_array(Path(folder) / DISTANCES, "float32", shape)
     if near.min() < 0 or near.max() >= manifest.words:
-        raise _error(Path(folder) / NEIGHBOURS, "it must hold row numbers; build the table again")
+        raise _build_error(
+            Path(folder) / NEIGHBOURS, "it must hold row numbers; build the table again"
+        )
     return near, away
 
 
@@ -546,15 +572,15 @@ def _map_array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
     try:
         array = np.lib.format.open_memmap(path, mode="c")
     except Exception:  # NumPy raises many kinds for a foreign header
-        raise _error(path, "it is not an array of a table; build the table again") from None
+        raise _build_error(path, "it is not an array of a table; build the table again") from None
     if (array.dtype, array.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
-        raise _error(
+        raise _build_error(
             path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}; build the table again"
         )
     return cast("NDArray[Any]", array)
 
 
-def _stamp(path: Path) -> dict[str, Any]:
+def _compute_stamp(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         return {
             "bytes": path.stat().st_size,
@@ -576,7 +602,7 @@ def _spell(manifest: Manifest) -> str:
     return "{\n" + ",\n".join([*lines, f' "sha256": "{digest}"']) + "\n}\n"
 
 
-def _error(path: str | Path, reason: str) -> TableError:
+def _build_error(path: str | Path, reason: str) -> TableError:
     return TableError(f"{path}: {reason}")
 
 
@@ -592,73 +618,91 @@ def describe(name: str) -> dict[str, Any]:
         return {"table": name, **verify(name).to_json()}
     table = load_table(name)
     shape = {"words": len(table), "dimension": table.dimension}
-    known = table.stored and table.stored.to_json()
-    return {"table": name, "name": table.name, "metric": table.metric, **shape, "constants": known}
+    constants_json = table.stored and table.stored.to_json()
+    return {
+        "table": name,
+        "name": table.name,
+        "metric": table.metric,
+        **shape,
+        "constants": constants_json,
+    }
 
 
-def folders(where: str | Path) -> Iterator[tuple[str, str]]:
+def list_folders(folder: str | Path) -> Iterator[tuple[str, str]]:
     """Finds the tables among the subfolders of a folder.
 
     Each comes with a line about it.
     """
-    if not Path(where).is_dir():
-        raise TableError(f"{where}: no such folder")
-    for path in sorted(Path(where).iterdir()):
-        if (path / MANIFEST).is_file() and not path.name.endswith(UNFINISHED):
+    if not Path(folder).is_dir():
+        raise TableError(f"{folder}: no such folder")
+    for path in sorted(Path(folder).iterdir()):
+        if (path / MANIFEST).is_file() and not path.name.endswith(UNFINISHED_SUFFIX):
             try:
-                found = read(path)
+                manifest = read(path)
                 yield (
                     str(path),
-                    f"{found.words:,} x {found.dimension}, {found.metric}, {found.dtype}, {found.source}",
+                    (
+                        f"{manifest.words:,} x {manifest.dimension}, {manifest.metric}, "
+                        f"{manifest.dtype}, {manifest.source}"
+                    ),
                 )
             except TableError as error:
                 yield str(path), str(error)
 
 
-def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tuple[str, float]]]:
+def find_nearest_words(
+    name: str, word: str, count: int
+) -> tuple[bool, str, list[tuple[str, float]]]:
     """Finds a word's nearest words in a table.
 
     Returns whether the table has the word, the word of its row (another if it does not), and the
     nearest words with their distances.
     """
     table = load_table(name, metric=read(name).metric if registry.is_folder(name) else "chord")
-    rows, known = table.lookup([word])
-    own = int(rows[0])
-    centre = table.take(slice(own, own + 1)).astype(np.float64)
-    distances = np.concatenate([np.linalg.norm(part - centre, axis=1) for part in table.slabs()])
-    distances[own] = np.inf
-    near = largest(-distances[None], min(count, len(table) - 1))[0].tolist()
+    rows, in_table = table.lookup([word])
+    word_row = int(rows[0])
+    centre = table.take(slice(word_row, word_row + 1)).astype(np.float64)
+    distances = np.concatenate(
+        [np.linalg.norm(part - centre, axis=1) for part in table.yield_slabs()]
+    )
+    distances[word_row] = np.inf
+    near = find_largest(-distances[None], min(count, len(table) - 1))[0].tolist()
     return (
-        bool(known[0]),
-        table.words[own],
+        bool(in_table[0]),
+        table.words[word_row],
         [(table.words[row], float(distances[row])) for row in near],
     )
 
 
-def summary(name: str) -> str:
+def format_summary(name: str) -> str:
     """Formats `describe` as lines for people.
 
     Bounds are rounded up.
     """
-    known = describe(name)
-    found = known["constants"]
-    lines = {"table": known["table"]}
-    if "files" in known:
-        left_out = f"{known['repeated']:,} repeated and {known['broken']:,} broken words left out"
-        size = sum(stamp["bytes"] for stamp in known["files"].values())
+    description = describe(name)
+    constants_json = description["constants"]
+    lines = {"table": description["table"]}
+    if "files" in description:
+        left_out = (
+            f"{description['repeated']:,} repeated and {description['broken']:,} broken words "
+            "left out"
+        )
+        size = sum(stamp["bytes"] for stamp in description["files"].values())
         lines |= {
-            "name": known["name"],
-            "made from": f"{known['source']} ({known['format']}); {left_out}",
+            "name": description["name"],
+            "made from": f"{description['source']} ({description['format']}); {left_out}",
         }
-        lines["files"] = f"{size:,} bytes in {known['dtype']}, checksums verified"
+        lines["files"] = f"{size:,} bytes in {description['dtype']}, checksums verified"
     lines |= {
-        "words": f"{known['words']:,} of {known['dimension']} numbers",
-        "metric": known["metric"],
+        "words": f"{description['words']:,} of {description['dimension']} numbers",
+        "metric": description["metric"],
     }
-    lines |= _format_constants(found) if found else {}
-    if "neighbours" in known:
+    lines |= _format_constants(constants_json) if constants_json else {}
+    if "neighbours" in description:
         lines["nearest words"] = (
-            f"{known['neighbours']} of each word" if known["neighbours"] else "not listed"
+            f"{description['neighbours']} of each word"
+            if description["neighbours"]
+            else "not listed"
         )
     width = max(map(len, lines))
     return "\n".join(f"{name:{width}}  {value}" for name, value in lines.items())
@@ -673,9 +717,9 @@ def _format_constants(constants_json: Mapping[str, Any]) -> dict[str, str]:
         else "not computed"
     )
     return {
-        "diameter": number(constants_json["diameter"], 5) + bound,
-        "l1 diameter": number(constants_json["l1_diameter"], 5) + bound,
-        "coordinate range": number(constants_json["coordinate_range"], 5),
+        "diameter": format_number(constants_json["diameter"], 5) + bound,
+        "l1 diameter": format_number(constants_json["l1_diameter"], 5) + bound,
+        "coordinate range": format_number(constants_json["coordinate_range"], 5),
         "minimum distance": f"{constants_json['minimum_distance']:.4f}"
         if searched
         else "not computed",

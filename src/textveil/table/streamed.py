@@ -17,20 +17,20 @@ from functools import cached_property
 import numpy as np
 
 from textveil.randomness import Floats, Ids, Values
-from textveil.table.codes import (
-    NEARLY,
-    SCALING,
+from textveil.table.int8 import GROUP, IntegerQueries, build_quantizer, widen
+from textveil.table.quantized import (
+    NORM_TOLERANCE,
+    SCALING_ERROR,
     GroupedScores,
     IntegerCodes,
     IntegerRun,
     Queries,
     Stored,
-    norms,
-    turning,
+    compute_norms,
+    compute_rotation_error,
 )
-from textveil.table.engine import GROUP, IntegerQueries, quantizer, widened
 
-PART = 1 << 9
+MEASURED_ROWS = 1 << 9
 """Rows measured at once, so that they stay in a processor's cache."""
 
 
@@ -41,66 +41,72 @@ class StreamedCodes(IntegerCodes):
     Queries are int8, too.
     """
 
-    def queries(self, queries: Values, lengths: Values) -> Queries:
+    def convert_queries(self, queries: Values, lengths: Values) -> Queries:
         """Converts queries [b, d] with norms `lengths` [b] to int8."""
-        asked = super().queries(queries, lengths)
-        return asked._replace(low=IntegerQueries(asked.low, self.rows.stored.dtype))
+        converted = super().convert_queries(queries, lengths)
+        return converted._replace(low=IntegerQueries(converted.low, self.rows.stored.dtype))
 
-    def scores(self, run: IntegerRun, asked: Queries) -> GroupedScores:
+    def score_run(self, run: IntegerRun, queries: Queries) -> GroupedScores:
         """Computes the scores of a run."""
-        each, groups = asked.low.maxima(run.low, run.unit)
-        return GroupedScores(run=run, asked=asked, each=each, groups=groups)
+        products, groups = queries.low.maxima(run.low, run.unit)
+        return GroupedScores(run=run, queries=queries, products=products, groups=groups)
 
-    def place(self, row: Ids) -> Ids:
+    def get_place(self, row: Ids) -> Ids:
         """Returns the row: rows are in the table's order."""
         return row
 
-    def row(self, place: Ids) -> Ids:
+    def get_row(self, place: Ids) -> Ids:
         """Returns the place: rows are in the table's order."""
         return place
 
-    def spans(self, width: int) -> Iterator[IntegerRun]:
+    def yield_runs(self, width: int) -> Iterator[IntegerRun]:
         """Yields all rows, `width` at a time, a multiple of `GROUP`."""
         for start in range(0, self.rows.size, width):
             low = np.ascontiguousarray(self.rows.stored[start : start + width])
             size = len(low)
             if short := -size % GROUP:
                 low = np.pad(low, ((0, short), (0, 0)))
-            if (known := self._sizes.get((start, width))) is None:
+            if (sizes := self._sizes.get((start, width))) is None:
                 parts = [
-                    self._size(low[at : at + PART], min(PART, size - at))
-                    for at in range(0, size, PART)
+                    self._measure_groups(
+                        low[at : at + MEASURED_ROWS], min(MEASURED_ROWS, size - at)
+                    )
+                    for at in range(0, size, MEASURED_ROWS)
                 ]
-                unit, away = (np.concatenate(each) for each in zip(*parts, strict=True))
-                known = self._sizes[start, width] = unit, away
-            yield IntegerRun(start, size, low, unit=known[0], away=known[1])
+                unit, away = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+                sizes = self._sizes[start, width] = unit, away
+            yield IntegerRun(start, size, low, unit=sizes[0], away=sizes[1])
 
     @cached_property
     def _sizes(self) -> dict[tuple[int, int], tuple[Floats, Values]]:
-        """Results of `_size` by first row and number of rows."""
+        """Results of `_measure_groups` by first row and number of rows."""
         return {}
 
-    def _size(self, rows: Stored, size: int) -> tuple[Floats, Values]:
+    def _measure_groups(self, rows: Stored, size: int) -> tuple[Floats, Values]:
         """Measures the unit of each group [g] and its largest error [g].
 
         Only the first `size` rows count.
         """
-        wide = widened(rows)
+        wide = widen(rows)
         groups = wide.reshape(-1, GROUP * wide.shape[1])
         unit = np.maximum(groups.max(axis=1), -groups.min(axis=1)) / np.float32(127)
         unit[unit == 0] = 1
-        back = quantizer(wide.shape[1], rows.dtype)(rows, unit) * np.repeat(unit, GROUP)[:, None]
+        back = (
+            build_quantizer(wide.shape[1], rows.dtype)(rows, unit) * np.repeat(unit, GROUP)[:, None]
+        )
         lengths, away = (
-            norms(vectors)[:size].astype(np.float64) for vectors in (wide, wide - back)
+            compute_norms(vectors)[:size].astype(np.float64) for vectors in (wide, wide - back)
         )
         # rows of length 1 are meant
-        away = away * self._rounded + np.abs(lengths - 1) + lengths * (self._rounded - 1)
-        most = np.maximum.reduceat(away, np.arange(0, size, GROUP))
-        return unit, most + self._turning + NEARLY[np.dtype(np.float32)] + SCALING
+        away = away * self._norm_factor + np.abs(lengths - 1) + lengths * (self._norm_factor - 1)
+        errors = np.maximum.reduceat(away, np.arange(0, size, GROUP))
+        return unit, errors + self._rotation_error + NORM_TOLERANCE[
+            np.dtype(np.float32)
+        ] + SCALING_ERROR
 
-    def _turned(self, vectors: Values | Floats) -> Floats:
+    def _rotate(self, vectors: Values | Floats) -> Floats:
         return vectors.astype(np.float32, copy=False)
 
     @property
-    def _turning(self) -> float:
-        return turning(1)
+    def _rotation_error(self) -> float:
+        return compute_rotation_error(1)

@@ -29,23 +29,23 @@ import numpy as np
 
 from textveil.errors import ConfigError, TableError
 from textveil.randomness import Flags, Floats
-from textveil.table.embedding import UNFIT
+from textveil.table.embedding import UNFIT_CHARACTERS
 from textveil.table.hub import HUB_ID
-from textveil.table.inputs import input_layer, mapped, single
+from textveil.table.input_embeddings import convert_to_float32, map_tensors, read_input_layer
 
 Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 CHUNK = 1 << 22
 """Bytes read at once; they become one block."""
-LONGEST = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 """Largest number of bytes in a line or a word.
 
 Also the bytes used to recognize a format.
 """
-WIDEST = 1 << 16
+MAX_WIDTH = 1 << 16
 """Largest number of values in a row."""
-FIRST = 100
+SAMPLED_LINES = 100
 """Lines that give a row's length, in text without a header."""
 
 _HEADER = re.compile(rb"(\d{1,18}) (\d{1,18})[ \t\r]*\n")
@@ -71,7 +71,7 @@ class WordBlock:
 
 
 @dataclass(kw_only=True)
-class LeftOut:
+class DroppedWords:
     """Words that were not taken from a source, counted while reading."""
 
     source: str
@@ -79,16 +79,18 @@ class LeftOut:
     broken: int = 0
     duplicates: int = 0
 
-    def fault(self, place: str, reason: str) -> None:
+    def count_fault(self, place: str, reason: str) -> None:
         """Counts a word that cannot be taken, or raises `TableError`.
 
         It raises unless such words are skipped.
         """
         if not self.skip_broken:
-            raise self.error(f"{place} {reason}; --skip-broken leaves out and counts such words")
+            raise self.build_error(
+                f"{place} {reason}; --skip-broken leaves out and counts such words"
+            )
         self.broken += 1
 
-    def error(self, reason: str) -> TableError:
+    def build_error(self, reason: str) -> TableError:
         """Returns an error that names the source."""
         return TableError(f"{self.source}: {reason}")
 
@@ -111,11 +113,11 @@ class Vectors:
     format: Format
     total: int
     blocks: Iterator[WordBlock] = field(repr=False)
-    left_out: LeftOut
+    left_out: DroppedWords
 
 
 @contextmanager
-def opened(
+def open_vectors(
     source: str,
     *,
     format: Format | None = None,
@@ -148,15 +150,17 @@ def opened(
         raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}")
     if limit is not None and limit < 2:
         raise ConfigError(f"--limit must be at least 2, got {limit}")
-    left_out = LeftOut(source=source, skip_broken=skip_broken)
+    left_out = DroppedWords(source=source, skip_broken=skip_broken)
     with ExitStack() as stack:
-        with _refusing(left_out):
-            found, total, blocks = _read(source, format, vocabulary, member, left_out, stack)
+        with _refuse_damaged(left_out):
+            recognized, total, blocks = _read(source, format, vocabulary, member, left_out, stack)
         name = os.path.basename(os.path.abspath(source))
         yield Vectors(
-            name=UNFIT.sub("?", name if found == "model" else _ENDING.sub("", name)),
-            file=UNFIT.sub("?", name if os.path.exists(source) else source),
-            format=found,
+            name=UNFIT_CHARACTERS.sub(
+                "?", name if recognized == "model" else _ENDING.sub("", name)
+            ),
+            file=UNFIT_CHARACTERS.sub("?", name if os.path.exists(source) else source),
+            format=recognized,
             total=total,
             blocks=_filter_sound(blocks, left_out, limit, zero_rows),
             left_out=left_out,
@@ -168,7 +172,7 @@ def _read(
     format: Format | None,
     vocabulary: str | None,
     member: str | None,
-    left_out: LeftOut,
+    left_out: DroppedWords,
     stack: ExitStack,
 ) -> tuple[Format, int, Iterator[WordBlock]]:
     """Finds a source's format, size in bytes, and unfiltered blocks."""
@@ -176,13 +180,14 @@ def _read(
     if _is_model(path, source, format):
         if format not in (None, "model") or vocabulary is not None or member is not None:
             raise ConfigError(
-                f"{source} is read as a model: leave out --vocabulary, --member and any other --format"
+                f"{source} is read as a model: leave out --vocabulary, --member and any other "
+                "--format"
             )
         return "model", *_read_model(source, left_out)
     if not path.is_file():
-        what = "it is not a file" if path.exists() else "no such file"
-        raise left_out.error(
-            f"{what}; give a file, the folder of a model, or a hub id (owner/name)"
+        problem = "it is not a file" if path.exists() else "no such file"
+        raise left_out.build_error(
+            f"{problem}; give a file, the folder of a model, or a hub id (owner/name)"
         )
     if format == "model":
         raise ConfigError(
@@ -196,18 +201,20 @@ def _read_file(
     format: Format | None,
     vocabulary: str | None,
     member: str | None,
-    left_out: LeftOut,
+    left_out: DroppedWords,
     stack: ExitStack,
 ) -> tuple[Format, int, Iterator[WordBlock]]:
     packed = _open_archive(path, left_out, stack)
     if packed is not None and _holds_arrays(packed, member):
         return "numpy", *_read_npz(packed, vocabulary, member, left_out, stack)
     stream, tell = _unpack(path, packed, member, left_out, stack)
-    head = stream.read(LONGEST)
+    head = stream.read(MAX_LINE_BYTES)
     recognized = format or _recognize(head, left_out)
     if recognized == "safetensors":
         if packed is not None or isinstance(stream, gzip.GzipFile):
-            raise left_out.error("a packed .safetensors cannot be read in parts; unpack it first")
+            raise left_out.build_error(
+                "a packed .safetensors cannot be read in parts; unpack it first"
+            )
         return recognized, *_read_safetensors(path, vocabulary, member, left_out)
     if member is not None and packed is None:
         raise ConfigError(
@@ -220,7 +227,8 @@ def _read_file(
         )
     if vocabulary is not None:
         raise ConfigError(
-            f"{left_out.source} is read as {recognized}, which has its own words: leave --vocabulary out"
+            f"{left_out.source} is read as {recognized}, which has its own words: leave "
+            "--vocabulary out"
         )
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
     read = _read_binary if recognized == "word2vec" else _read_text
@@ -230,10 +238,10 @@ def _read_file(
 def _is_model(path: Path, source: str, format: Format | None) -> bool:
     """Says whether a source is a model's folder or hub id."""
     is_id = format == "model" or HUB_ID.fullmatch(source) is not None
-    return path.is_dir() or (is_id and not path.exists() and not _means_file(source))
+    return path.is_dir() or (is_id and not path.exists() and not _is_file_name(source))
 
 
-def _means_file(source: str) -> bool:
+def _is_file_name(source: str) -> bool:
     """Says whether a name looks like a file's, existing or not.
 
     No hub is asked for such a name.
@@ -260,21 +268,21 @@ _REFUSED = {
 """Beginnings of files that are never read, and the reasons."""
 
 
-def _recognize(head: bytes, left_out: LeftOut) -> Format:
+def _recognize(head: bytes, left_out: DroppedWords) -> Format:
     """Recognizes a file's format by its beginning."""
     if not head:
-        raise left_out.error("it is empty")
+        raise left_out.build_error("it is empty")
     if head.startswith(b"\x93NUMPY"):
         return "numpy"
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") < 1 << 30:
         return "safetensors"
     for beginning, reason in _REFUSED.items():
         if beginning.match(head):
-            raise left_out.error(reason)
+            raise left_out.build_error(reason)
     return _recognize_lines(head, left_out)
 
 
-def _recognize_lines(head: bytes, left_out: LeftOut) -> Format:
+def _recognize_lines(head: bytes, left_out: DroppedWords) -> Format:
     """Recognizes the format of a file that begins with lines."""
     if header := _HEADER.match(head.removeprefix(b"\xef\xbb\xbf")):
         after = head[header.end() :]
@@ -284,7 +292,7 @@ def _recognize_lines(head: bytes, left_out: LeftOut) -> Format:
     if not _CONTROL.search(first) and _find_width(head) > 0:
         return "glove"
     _refuse_tabs(first, left_out)
-    raise left_out.error(
+    raise left_out.build_error(
         f"its format is not recognized; give it with --format: {', '.join(FORMATS)}"
     )
 
@@ -293,34 +301,36 @@ def _recognize_lines(head: bytes, left_out: LeftOut) -> Format:
 
 
 def _filter_sound(
-    blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, zero_rows: bool
+    blocks: Iterator[WordBlock], left_out: DroppedWords, limit: int | None, zero_rows: bool
 ) -> Iterator[WordBlock]:
     """Yields the blocks without repeated words or unfit ones.
 
     The first of repeated words wins; unfit words are those that no table can hold.
     """
-    seen: set[str] = set()
-    with _refusing(left_out):
+    unique_words: set[str] = set()
+    with _refuse_damaged(left_out):
         for block in blocks:
             faults, sound = _find_faults(block, zero_rows)
-            chosen, repeated = _find_new(block.words, sound, seen, limit)
-            full = len(seen) == limit
+            new_places, repeated = _find_new(block.words, sound, unique_words, limit)
+            full = len(unique_words) == limit
             for number in sorted(faults):
-                if not full or number < block.numbers[chosen[-1]]:  # later faults do not matter
-                    left_out.fault(f"{block.unit} {number}", faults[number])
+                if not full or number < block.numbers[new_places[-1]]:  # later faults do not matter
+                    left_out.count_fault(f"{block.unit} {number}", faults[number])
             left_out.duplicates += repeated
-            if len(chosen) < len(block.words):
+            if len(new_places) < len(block.words):
                 block = replace(
                     block,
-                    words=[block.words[i] for i in chosen],
-                    rows=block.rows[chosen],
-                    numbers=[block.numbers[i] for i in chosen],
+                    words=[block.words[i] for i in new_places],
+                    rows=block.rows[new_places],
+                    numbers=[block.numbers[i] for i in new_places],
                 )
             yield block
             if full:
                 return
-    if len(seen) < 2:
-        raise left_out.error(f"a table needs at least two words, got {len(seen)} that can be taken")
+    if len(unique_words) < 2:
+        raise left_out.build_error(
+            f"a table needs at least two words, got {len(unique_words)} that can be taken"
+        )
 
 
 def _find_faults(block: WordBlock, zero_rows: bool) -> tuple[dict[int, str], list[int]]:
@@ -336,24 +346,24 @@ def _find_faults(block: WordBlock, zero_rows: bool) -> tuple[dict[int, str], lis
 
 
 def _find_new(
-    words: Sequence[str], places: Sequence[int], seen: set[str], limit: int | None
+    words: Sequence[str], places: Sequence[int], unique_words: set[str], limit: int | None
 ) -> tuple[list[int], int]:
     """Finds the places of new words, up to the limit.
 
     Also counts the repeated words among them.
     """
-    chosen: list[int] = []
+    new_places: list[int] = []
     repeated = 0
     for i in places:
-        before = len(seen)
-        seen.add(words[i])
-        if len(seen) > before:
-            chosen.append(i)
+        before = len(unique_words)
+        unique_words.add(words[i])
+        if len(unique_words) > before:
+            new_places.append(i)
         else:
             repeated += 1
-        if len(seen) == limit:
+        if len(unique_words) == limit:
             break
-    return chosen, repeated
+    return new_places, repeated
 
 
 def _find_flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
@@ -364,16 +374,19 @@ def _find_flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]
         yield "has a zero row, which has no direction (metric euclidean can hold it)", size == 0
     if not all(map(str.strip, block.words)):
         yield "has an empty or blank word", np.array([not word.strip() for word in block.words])
-    if UNFIT.search("".join(block.words)):
-        unfit = np.array([UNFIT.search(word) is not None for word in block.words])
+    if UNFIT_CHARACTERS.search("".join(block.words)):
+        unfit = np.array([UNFIT_CHARACTERS.search(word) is not None for word in block.words])
         yield (
-            "has a word with a line break or another control character, or that is not valid Unicode",
+            (
+                "has a word with a line break or another control character, or that is not valid "
+                "Unicode"
+            ),
             unfit,
         )
 
 
 @contextmanager
-def _refusing(left_out: LeftOut) -> Iterator[None]:
+def _refuse_damaged(left_out: DroppedWords) -> Iterator[None]:
     """Turns errors of libraries about a damaged file into one line.
 
     The line names the file.
@@ -398,13 +411,13 @@ def _refusing(left_out: LeftOut) -> Iterator[None]:
 # ---- bytes ---------------------------------------------------------------------------------------
 
 
-def _open_archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile | None:
+def _open_archive(path: Path, left_out: DroppedWords, stack: ExitStack) -> zipfile.ZipFile | None:
     with path.open("rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return None
     packed = stack.enter_context(zipfile.ZipFile(path))
     if any(info.flag_bits & 1 for info in packed.infolist()):
-        raise left_out.error("it is encrypted; unpack it first")
+        raise left_out.build_error("it is encrypted; unpack it first")
     return packed
 
 
@@ -412,7 +425,7 @@ def _unpack(
     path: Path,
     packed: zipfile.ZipFile | None,
     member: str | None,
-    left_out: LeftOut,
+    left_out: DroppedWords,
     stack: ExitStack,
 ) -> tuple[IO[bytes], Callable[[], int]]:
     """Opens a file's unpacked bytes.
@@ -422,8 +435,9 @@ def _unpack(
     if packed is not None:
         names = [info.filename for info in packed.infolist() if not info.is_dir()]
         if any(name.endswith(".pkl") for name in names):
-            raise left_out.error(
-                "it holds pickled Python objects, which are never loaded; give the folder of the model"
+            raise left_out.build_error(
+                "it holds pickled Python objects, which are never loaded; give the folder of the "
+                "model"
             )
         info = packed.getinfo(_choose(names, member, left_out))
         inside = stack.enter_context(packed.open(info))
@@ -438,7 +452,7 @@ def _unpack(
     ), file.tell
 
 
-def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
+def _choose(names: Sequence[str], member: str | None, left_out: DroppedWords) -> str:
     """Returns the requested member, or the only one."""
     if member in names:
         return str(member)
@@ -446,12 +460,12 @@ def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
         return names[0]
     listed = ", ".join(sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
     if not names:
-        raise left_out.error("it holds no two-dimensional array of numbers")
+        raise left_out.build_error("it holds no two-dimensional array of numbers")
     wanted = "holds several" if member is None else f"does not hold {member!r}"
-    raise left_out.error(f"it {wanted}; choose with --member: {listed}")
+    raise left_out.build_error(f"it {wanted}; choose with --member: {listed}")
 
 
-def _read_words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
+def _read_words(vocabulary: str | None, count: int, left_out: DroppedWords) -> list[str]:
     """Reads the words of a vocabulary file.
 
     One too many if there are more than `count`.
@@ -464,18 +478,18 @@ def _read_words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[s
         raise TableError(
             f"{vocabulary}: {'it is not a file' if Path(vocabulary).exists() else 'no such file'}"
         )
-    source_faults = LeftOut(source=vocabulary)
-    with ExitStack() as stack, _refusing(source_faults):
+    source_faults = DroppedWords(source=vocabulary)
+    with ExitStack() as stack, _refuse_damaged(source_faults):
         path = Path(vocabulary)
         stream, _ = _unpack(
             path, _open_archive(path, source_faults, stack), None, source_faults, stack
         )
-        raw = b"".join(islice(iter(lambda: stream.readline(LONGEST), b""), count + 1))
+        raw = b"".join(islice(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), count + 1))
     content = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise source_faults.error(
+        raise source_faults.build_error(
             f"it must be UTF-8; byte {error.start} (counted from 0) is not"
         ) from None
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
@@ -485,7 +499,7 @@ def _read_words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[s
 
 
 def _read_text(
-    chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut
+    chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: DroppedWords
 ) -> Iterator[WordBlock]:
     """Reads lines of a word and its numbers.
 
@@ -505,7 +519,7 @@ def _read_text(
                 width = _find_width(content)
                 if not width:
                     _refuse_tabs(first, left_out)
-                    raise left_out.error(
+                    raise left_out.build_error(
                         "each line must hold a word and numbers, separated by single spaces"
                     )
         count = content.count(b"\n") + 1
@@ -515,33 +529,35 @@ def _read_text(
         )
         line += count
     if declared is not None and declared != line - 2:
-        raise left_out.error(
+        raise left_out.build_error(
             f"its header says {declared:,} words, and it holds {line - 2:,}; it may be cut short"
         )
 
 
-def _split_lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
+def _split_lines(chunks: Iterable[bytes], left_out: DroppedWords) -> Iterator[bytes]:
     """Yields whole lines, many at once, without the last line end."""
-    rest = b""
+    remainder = b""
     for chunk in chunks:
-        content, newline, rest = (rest + chunk).rpartition(b"\n")
+        content, newline, remainder = (remainder + chunk).rpartition(b"\n")
         if newline:
             yield content
-        if len(rest) > LONGEST:
-            raise left_out.error(
-                f"a line is longer than {LONGEST:,} bytes; it is not a text of words and numbers"
+        if len(remainder) > MAX_LINE_BYTES:
+            raise left_out.build_error(
+                f"a line is longer than {MAX_LINE_BYTES:,} bytes; it is not a text of words and "
+                "numbers"
             )
-    if rest:
-        raise left_out.error(
-            "its last line has no line end, so it may be cut short; if it is complete, add a line end"
+    if remainder:
+        raise left_out.build_error(
+            "its last line has no line end, so it may be cut short; if it is complete, add a line "
+            "end"
         )
 
 
-def _read_header(line: bytes, left_out: LeftOut) -> tuple[int, int]:
+def _read_header(line: bytes, left_out: DroppedWords) -> tuple[int, int]:
     """Reads V and d from a header."""
     header = _HEADER.match(line)
-    if header is None or not 1 <= int(header[2]) <= WIDEST:
-        raise left_out.error(
+    if header is None or not 1 <= int(header[2]) <= MAX_WIDTH:
+        raise left_out.build_error(
             "line 1 must be a header: the number of words, and of the numbers of each (1 to 65,536)"
         )
     return int(header[1]), int(header[2])
@@ -552,14 +568,14 @@ def _find_width(content: bytes) -> int:
 
     That of most of the first lines.
     """
-    lines = content.split(b"\n", FIRST)[:FIRST]
+    lines = content.split(b"\n", SAMPLED_LINES)[:SAMPLED_LINES]
     widths = Counter(_count_numbers(line) for line in lines if line)
     return widths.most_common(1)[0][0] if widths else 0
 
 
-def _refuse_tabs(line: bytes, left_out: LeftOut) -> None:
+def _refuse_tabs(line: bytes, left_out: DroppedWords) -> None:
     if re.search(rb"\t[-+.\d]", line):
-        raise left_out.error("it has tabs between words and numbers; use single spaces")
+        raise left_out.build_error("it has tabs between words and numbers; use single spaces")
 
 
 def _count_numbers(line: bytes) -> int:
@@ -568,7 +584,7 @@ def _count_numbers(line: bytes) -> int:
     numbers = 0
     while numbers < len(fields) and _is_number(fields[-1 - numbers]):
         numbers += 1
-    return numbers if numbers <= WIDEST else 0
+    return numbers if numbers <= MAX_WIDTH else 0
 
 
 def _is_number(text: str) -> bool:
@@ -647,7 +663,7 @@ def _parse_numbers(lines: list[str]) -> Floats:
 
 
 def _read_binary(
-    chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut
+    chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: DroppedWords
 ) -> Iterator[WordBlock]:
     """Reads word2vec's binary format: a header, then words and numbers.
 
@@ -666,31 +682,32 @@ def _read_binary(
         at, done = end, done + len(words)
         if done == count:
             break
-        if len(buffer) - at > LONGEST + 4 * width:
-            raise left_out.error(
-                f"the word at byte {begins + at} has no end; the file is not in word2vec's binary format"
+        if len(buffer) - at > MAX_LINE_BYTES + 4 * width:
+            raise left_out.build_error(
+                f"the word at byte {begins + at} has no end; the file is not in word2vec's binary "
+                "format"
             )
         chunk = next(source, b"")
         if not chunk:
-            raise left_out.error(
+            raise left_out.build_error(
                 f"its header says {count:,} words, and it ends after {done:,}; it is cut short"
             )
         begins, buffer, at = begins + at, buffer[at:] + chunk, 0
     if buffer[at:].strip() or next(source, b"").strip():
-        raise left_out.error(f"its header says {count:,} words, and it continues after them")
+        raise left_out.build_error(f"its header says {count:,} words, and it continues after them")
 
 
 def _read_complete(
-    buffer: bytes, at: int, most: int, width: int
+    buffer: bytes, at: int, max_words: int, width: int
 ) -> tuple[list[bytes], list[bytes], list[int], int]:
     """Reads the complete words of a buffer, from a place on.
 
     Returns the words, their numbers and places, and the end of the last one.
     """
     words, rows, places = list[bytes](), list[bytes](), list[int]()
-    while len(words) < most:
+    while len(words) < max_words:
         start = at + 1 if buffer[at : at + 1] == b"\n" else at
-        space = buffer.find(b" ", start, start + LONGEST)
+        space = buffer.find(b" ", start, start + MAX_LINE_BYTES)
         end = space + 1 + 4 * width
         if space < 0 or end > len(buffer):
             break
@@ -736,47 +753,50 @@ def _iterate_blocks(
     count, width = shape
     step = max(1, CHUNK // (4 * width))
 
-    def blocks() -> Iterator[WordBlock]:
+    def yield_blocks() -> Iterator[WordBlock]:
         for start in range(0, count, step):
             stop = min(count, start + step)
             rows = take(start, stop)
             here = [(i, word) for i, word in enumerate(words[start:stop]) if word is not None]
-            chosen = [i for i, _ in here]
+            word_places = [i for i, _ in here]
             yield WordBlock(
                 words=[word for _, word in here],
-                rows=rows if len(here) == len(rows) else rows[chosen],
-                numbers=[start + i + 1 for i in chosen],
+                rows=rows if len(here) == len(rows) else rows[word_places],
+                numbers=[start + i + 1 for i in word_places],
                 unit="row",
                 read=stop * width * itemsize,
             )
 
-    return count * width * itemsize, blocks()
+    return count * width * itemsize, yield_blocks()
 
 
 def _fit_words(
-    shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: LeftOut
+    shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: DroppedWords
 ) -> list[str]:
     """Returns the words of the rows, after checking their number.
 
     `words` gives them, one too many if there are more words than rows.
     """
-    if len(shape) != 2 or not 1 <= shape[1] <= WIDEST:
-        raise left_out.error(
-            f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}, got shape {list(shape)}"
+    if len(shape) != 2 or not 1 <= shape[1] <= MAX_WIDTH:
+        raise left_out.build_error(
+            f"the rows must be an array [V, d] with d from 1 to {MAX_WIDTH:,}, got shape "
+            f"{list(shape)}"
         )
     row_words = words(shape[0])
     if shape[0] != len(row_words):
         amount = "more" if len(row_words) > shape[0] else f"{len(row_words):,}"
-        raise left_out.error(f"each row needs a word, got {shape[0]:,} rows and {amount} words")
+        raise left_out.build_error(
+            f"each row needs a word, got {shape[0]:,} rows and {amount} words"
+        )
     return row_words
 
 
 def _read_npy(
-    stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: LeftOut
+    stream: IO[bytes], get_words: Callable[[int], list[str]], left_out: DroppedWords
 ) -> tuple[int, Iterator[WordBlock]]:
     shape, dtype = _read_npy_header(stream, left_out)
     if dtype.kind != "f":
-        raise left_out.error(f"the rows must be floating-point numbers, got {dtype}")
+        raise left_out.build_error(f"the rows must be floating-point numbers, got {dtype}")
     words = _fit_words(shape, get_words, left_out)
     width = shape[1]
 
@@ -784,9 +804,11 @@ def _read_npy(
         wanted = (stop - start) * width * dtype.itemsize
         content = stream.read(wanted)
         if len(content) < wanted:
-            raise left_out.error(f"its header says {shape[0]:,} rows, and it is cut short")
+            raise left_out.build_error(f"its header says {shape[0]:,} rows, and it is cut short")
         if stop == shape[0] and stream.read(1):
-            raise left_out.error(f"its header says {shape[0]:,} rows, and it continues after them")
+            raise left_out.build_error(
+                f"its header says {shape[0]:,} rows, and it continues after them"
+            )
         with np.errstate(over="ignore"):  # becomes infinity
             return np.frombuffer(content, dtype).reshape(-1, width).astype(np.float32)
 
@@ -794,7 +816,7 @@ def _read_npy(
 
 
 def _read_npy_header(
-    stream: IO[bytes], left_out: LeftOut
+    stream: IO[bytes], left_out: DroppedWords
 ) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     """Reads the shape and type of an array in NumPy's format."""
     read = {
@@ -808,15 +830,18 @@ def _read_npy_header(
     except OSError:
         raise
     except Exception:  # NumPy parses the header as Python, and raises many kinds for a damaged one
-        raise left_out.error(
+        raise left_out.build_error(
             "it is not an array in NumPy's format, or its header is damaged"
         ) from None
     if dtype.hasobject:
-        raise left_out.error(
-            "it holds pickled Python objects, which are never loaded; save words with a type like U20"
+        raise left_out.build_error(
+            "it holds pickled Python objects, which are never loaded; save words with a type like "
+            "U20"
         )
     if fortran and len(shape) > 1:
-        raise left_out.error("the array is stored by columns; save its numpy.ascontiguousarray")
+        raise left_out.build_error(
+            "the array is stored by columns; save its numpy.ascontiguousarray"
+        )
     return shape, dtype
 
 
@@ -834,7 +859,7 @@ def _read_npz(
     packed: zipfile.ZipFile,
     vocabulary: str | None,
     member: str | None,
-    left_out: LeftOut,
+    left_out: DroppedWords,
     stack: ExitStack,
 ) -> tuple[int, Iterator[WordBlock]]:
     """Reads one array of rows from an .npz.
@@ -850,48 +875,52 @@ def _read_npz(
                 tables.append(info.filename.removesuffix(".npy"))
             elif len(shape) == 1 and dtype.kind in "US":
                 texts.append((info, shape[0], math.prod(shape) * dtype.itemsize))
-    chosen = _choose(tables, member and member.removesuffix(".npy"), left_out) + ".npy"
+    array_name = _choose(tables, member and member.removesuffix(".npy"), left_out) + ".npy"
 
     def get_words(count: int) -> list[str]:
         if vocabulary is not None or len(texts) != 1:
             return _read_words(vocabulary, count, left_out)
-        info, held, size = texts[0]
-        if held != count:
-            raise left_out.error(f"each row needs a word, got {count:,} rows and {held:,} words")
+        info, word_count, size = texts[0]
+        if word_count != count:
+            raise left_out.build_error(
+                f"each row needs a word, got {count:,} rows and {word_count:,} words"
+            )
         if size >= info.file_size:  # less than its header says
-            raise left_out.error("its array of words is damaged")
+            raise left_out.build_error("its array of words is damaged")
         with packed.open(info) as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
         try:
             return [word.decode() if isinstance(word, bytes) else word for word in array.tolist()]
         except UnicodeDecodeError:
-            raise left_out.error("its words must be UTF-8") from None
+            raise left_out.build_error("its words must be UTF-8") from None
 
-    return _read_npy(stack.enter_context(packed.open(chosen)), get_words, left_out)
+    return _read_npy(stack.enter_context(packed.open(array_name)), get_words, left_out)
 
 
 def _read_safetensors(
-    path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut
+    path: Path, vocabulary: str | None, member: str | None, left_out: DroppedWords
 ) -> tuple[int, Iterator[WordBlock]]:
-    held = mapped(path)
-    rows = held[
-        _choose([name for name, tensor in held.items() if tensor.ndim == 2], member, left_out)
+    tensors = map_tensors(path)
+    rows = tensors[
+        _choose([name for name, tensor in tensors.items() if tensor.ndim == 2], member, left_out)
     ]
     words = _fit_words(rows.shape, lambda count: _read_words(vocabulary, count, left_out), left_out)
     if rows.dtype.kind not in "fV":
-        raise left_out.error("the rows must be floating-point numbers, and are not")
-    return _iterate_blocks(words, rows.shape, 4, lambda start, stop: single(rows[start:stop]))
+        raise left_out.build_error("the rows must be floating-point numbers, and are not")
+    return _iterate_blocks(
+        words, rows.shape, 4, lambda start, stop: convert_to_float32(rows[start:stop])
+    )
 
 
-def _read_model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
+def _read_model(source: str, left_out: DroppedWords) -> tuple[int, Iterator[WordBlock]]:
     """Reads a model's input embeddings.
 
     The words are its tokenizer's pieces except special ones.
     """
-    layer = input_layer(source)
+    layer = read_input_layer(source)
     count, width = layer.shape
     if max(layer.pieces.values(), default=-1) >= count:
-        raise left_out.error(
+        raise left_out.build_error(
             f"its tokenizer has more pieces than the {count:,} rows of its input embeddings"
         )
     words: list[str | None] = [None] * count

@@ -21,7 +21,7 @@ from textveil.table.embedding import EmbeddingTable
 from textveil.table.hub import HUB_ID, download
 
 CONTINUATION = "##"
-MISSING = 0.05
+MAX_MISSING_SHARE = 0.05
 """Largest share of a tokenizer's pieces that its table may lack.
 
 Special and unused pieces.
@@ -51,16 +51,18 @@ class WordPieces:
         tokenizer = _load(source) if source is not None else table.pieces and table.pieces.tokenizer
         if not tokenizer:
             raise ConfigError(
-                f"words.unit=wordpiece needs words.tokenizer: the table {table.name} has no tokenizer of its own"
+                f"words.unit=wordpiece needs words.tokenizer: the table {table.name} has no "
+                "tokenizer of its own"
             )
         tokenizer.no_truncation()
         tokenizer.no_padding()
         missing = tokenizer.get_vocab_size(with_added_tokens=False) - sum(
             piece in table.row_of for piece in tokenizer.get_vocab()
         )
-        if missing > MISSING * tokenizer.get_vocab_size():
+        if missing > MAX_MISSING_SHARE * tokenizer.get_vocab_size():
             raise ConfigError(
-                f"the table {table.name} lacks {missing:,} of the tokenizer's pieces; use a table of its pieces, such "
+                f"the table {table.name} lacks {missing:,} of the tokenizer's pieces; use a table "
+                "of its pieces, such "
                 "as table.name=minilm-wordpiece"
             )
         return cls(tokenizer=tokenizer, table=table)
@@ -73,7 +75,7 @@ class WordPieces:
         """
         return " " if type(self.tokenizer.decoder).__name__ == "ByteLevel" else ""
 
-    def cut(self, words: Sequence[str]) -> tuple[list[Ids], Flags]:
+    def split(self, words: Sequence[str]) -> tuple[list[Ids], Flags]:
         """Splits each word into the rows of its pieces, at least one.
 
         Also says whether all of them are in the table, bool [n].
@@ -95,12 +97,12 @@ class WordPieces:
         row_of = self.table.row_of
         rows = np.fromiter((row_of.get(piece, -1) for piece in flat), np.int64, len(flat))
         outside = np.flatnonzero(rows < 0)
-        known = rows >= 0
+        in_table = rows >= 0
         rows[outside] = self.table.lookup([flat[i] for i in outside])[0]
         starts = np.cumsum([0, *map(len, pieces)])[:-1]
         if len(starts):
-            known = np.logical_and.reduceat(known, starts)
-        return np.split(rows, starts[1:]), known
+            in_table = np.logical_and.reduceat(in_table, starts)
+        return np.split(rows, starts[1:]), in_table
 
     def join(self, words: Sequence[Ids]) -> list[str]:
         """Decodes released pieces to one string per word; never empty.
@@ -108,8 +110,10 @@ class WordPieces:
         By the tokenizer's decoder.
         """
         ids = [[self._id_of.get(row, -1) for row in rows.tolist()] for rows in words]
-        known: list[Sequence[int]] = [[] if -1 in own else own for own in ids]
-        decoded = self.tokenizer.decode_batch(known, skip_special_tokens=False)
+        decodable_ids: list[Sequence[int]] = [
+            [] if -1 in word_ids else word_ids for word_ids in ids
+        ]
+        decoded = self.tokenizer.decode_batch(decodable_ids, skip_special_tokens=False)
         return [
             text.strip().removeprefix(CONTINUATION) or self._spell(rows)
             for text, rows in zip(decoded, words, strict=True)
@@ -134,7 +138,8 @@ def _load(source: str) -> Tokenizer:
     if not file.exists():
         if not HUB_ID.fullmatch(source):
             raise ConfigError(
-                "words.tokenizer must be a folder with tokenizer.json, such a file, or a hub id (owner/name), "
+                "words.tokenizer must be a folder with tokenizer.json, such a file, or a hub id "
+                "(owner/name), "
                 f"got {source!r}"
             )
         file = download(source, "tokenizer.json")

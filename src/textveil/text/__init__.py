@@ -5,12 +5,12 @@ Not here: which words are protected (`protect`), and their rows in a table (`tab
 """
 
 from textveil.text import lexicon, vocabulary
-from textveil.text.casing import Casing, apply_casing, casing_of, folded
+from textveil.text.casing import Casing, apply_casing, fold_word, get_casing
 from textveil.text.countries import is_country
-from textveil.text.expressions import Late
-from textveil.text.frequency import counts, is_ordinary, ranks
+from textveil.text.expressions import LazyPattern
+from textveil.text.frequency import is_ordinary, load_counts, lookup_ranks
 from textveil.text.name_lists import load_names
-from textveil.text.public import is_public, stopwords
+from textveil.text.public import get_stopwords, is_public
 from textveil.text.released import (
     CLOSING,
     MASK_FIELDS,
@@ -33,22 +33,22 @@ __all__ = [
     "Casing",
     "Item",
     "Kind",
-    "Late",
+    "LazyPattern",
     "Mask",
     "Released",
     "Tokens",
     "apply_casing",
-    "casing_of",
     "check_texts",
-    "counts",
-    "folded",
+    "fold_word",
+    "get_casing",
+    "get_stopwords",
     "is_country",
     "is_ordinary",
     "is_public",
     "lexicon",
+    "load_counts",
     "load_names",
-    "ranks",
-    "stopwords",
+    "lookup_ranks",
     "tokenize",
     "vocabulary",
 ]

@@ -12,7 +12,7 @@ from textveil.errors import InputError
 Casing = Literal["lower", "title", "upper"]
 
 
-def casing_of(word: str) -> Casing:
+def get_casing(word: str) -> Casing:
     """Returns the casing of a word: upper, title or lower.
 
     upper: all capitals, at least two; title: starts with a capital; else lower. Defined for any
@@ -49,7 +49,7 @@ def apply_casing(word: str, casing: str) -> str:
     return lowered[:first] + lowered[first : first + 1].title() + lowered[first + 1 :]
 
 
-def folded(word: str) -> str:
+def fold_word(word: str) -> str:
     """Folds a word to lower case without accents, as in the lists."""
     if word.isascii():
         return word.lower()

@@ -8,7 +8,7 @@ import gzip
 from functools import cache
 from importlib import resources
 
-from textveil.text.casing import folded
+from textveil.text.casing import fold_word
 from textveil.text.tokens import tokenize
 
 
@@ -29,4 +29,4 @@ def is_country(name: str) -> bool:
 
     Source: CLDR, in the languages whose private parts are measured, and Faker.
     """
-    return folded(" ".join(tokenize([name]).words)) in _read_countries()
+    return fold_word(" ".join(tokenize([name]).words)) in _read_countries()

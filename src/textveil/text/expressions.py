@@ -16,7 +16,7 @@ import regex
 Match = regex.Match[str]
 
 
-class Late:
+class LazyPattern:
     """A regular expression of the package `regex`. Thread-safe.
 
     After the first use a method is that of the compiled expression itself, so that it costs nothing

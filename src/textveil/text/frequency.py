@@ -18,7 +18,7 @@ from textveil.randomness import Ints
 
 
 @cache
-def counts() -> Mapping[str, int]:
+def load_counts() -> Mapping[str, int]:
     """Returns the count of each word in public text, most frequent first.
 
     Words are those of `tokenize`, lower-cased, including words of the public list; words that occur
@@ -42,10 +42,10 @@ def _read_lines() -> list[str]:
 
 @cache
 def _rank_words() -> Mapping[str, int]:
-    return {word: rank for rank, word in enumerate(counts(), 1)}
+    return {word: rank for rank, word in enumerate(load_counts(), 1)}
 
 
-def ranks(words: Sequence[str]) -> Ints:
+def lookup_ranks(words: Sequence[str]) -> Ints:
     """Returns each word's rank on the list, ignoring case: int64 [n].
 
     1 is the most frequent word; a word not on the list has the rank after the last, `len(counts())

@@ -20,18 +20,18 @@ from zlib import crc32
 import numpy as np
 
 from textveil.randomness import Flags, Ints
-from textveil.text.casing import folded
+from textveil.text.casing import fold_word
 from textveil.text.tokens import tokenize
 
 FOLDER = "data/lexicon"
 
-NAME, PUBLIC, ORDINARY, PLACE = 1, 2, 4, 8
+NAME_MARK, PUBLIC_MARK, ORDINARY_MARK, PLACE_MARK = 1, 2, 4, 8
 """Marks of the lists; a word on two has their sum."""
 
-MARKS = 16
+MARK_COUNT = 16
 """Number of sums of marks."""
 
-LONGEST = 6
+MAX_ENTRY_WORDS = 6
 """Most words of a public entry or place, and most letters.
 
 The letters are those of a word that is searched where no spaces are.
@@ -44,7 +44,7 @@ Korean words are written together with their endings.
 """
 
 
-def hashed(words: Iterable[str]) -> Ints:
+def hash_words(words: Iterable[str]) -> Ints:
     """Hashes folded words as the list of ordinary words does, int64.
 
     CRC-32 of their UTF-8.
@@ -52,7 +52,7 @@ def hashed(words: Iterable[str]) -> Ints:
     return np.array([crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.int64)
 
 
-def marks(words: Sequence[str], documents: Ints) -> Ints:
+def mark_words(words: Sequence[str], documents: Ints) -> Ints:
     """Returns the mark of each word, int64 [T].
 
     In time linear in their number. Public entries and places are matched from left to right, the
@@ -62,35 +62,37 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
         words: the T words of all texts.
         documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
     """
-    names, entries, longest = lists()
+    names, entries, longest = read_lists()
     distinct = list(set(words))
-    spelled = [folded(word) for word in distinct]
-    alone = ORDINARY * _is_listed_ordinary(spelled) + NAME * np.array(
+    spelled = [fold_word(word) for word in distinct]
+    alone = ORDINARY_MARK * _is_listed_ordinary(spelled) + NAME_MARK * np.array(
         [word in names for word in spelled], bool
     )
     number = {word: i for i, word in enumerate(distinct)}
     which = [number[word] for word in words]
-    found: Ints = alone[which].astype(np.int64)
-    told = [spelled[i] for i in which]
-    found |= ORDINARY * _find_ordinary_cover(told, documents)
+    word_marks: Ints = alone[which].astype(np.int64)
+    folded_words = [spelled[i] for i in which]
+    word_marks |= ORDINARY_MARK * _find_ordinary_cover(folded_words, documents)
     for start, end in zip(documents[:-1].tolist(), documents[1:].tolist(), strict=True):
         at = start
         while at < end:
-            size, mark = _match_entry(told, at, end, entries, longest)
-            found[at : at + size] |= mark
+            size, mark = _match_entry(folded_words, at, end, entries, longest)
+            word_marks[at : at + size] |= mark
             at += size or 1
-    return found
+    return word_marks
 
 
-def all_ordinary(value: str) -> bool:
+def is_all_ordinary(value: str) -> bool:
     """Says whether a value consists of ordinary words and no names.
 
     It must have words, all on the list of ordinary words and none on that of names.
     """
     parts = tokenize([value])
     lettered = np.array([any(letter.isalpha() for letter in word) for word in parts.words], bool)
-    own = marks(parts.words, parts.documents)[lettered]
-    return bool(len(own) and (own & (ORDINARY | NAME) == ORDINARY).all())
+    word_marks = mark_words(parts.words, parts.documents)[lettered]
+    return bool(
+        len(word_marks) and (word_marks & (ORDINARY_MARK | NAME_MARK) == ORDINARY_MARK).all()
+    )
 
 
 def is_of_famous(word: str) -> bool:
@@ -98,7 +100,7 @@ def is_of_famous(word: str) -> bool:
 
     That is, of somebody on the public list.
     """
-    return folded(word) in _find_famous()
+    return fold_word(word) in _find_famous()
 
 
 def _is_listed_ordinary(words: Sequence[str]) -> Flags:
@@ -106,7 +108,7 @@ def _is_listed_ordinary(words: Sequence[str]) -> Flags:
 
     One in 12,000 other words counts as ordinary by a hash collision.
     """
-    hashes, queries = _read_ordinary(), hashed(words)
+    hashes, queries = _read_ordinary(), hash_words(words)
     listed: Flags = hashes[np.searchsorted(hashes, queries).clip(max=len(hashes) - 1)] == queries
     return listed
 
@@ -155,9 +157,10 @@ def _find_ordinary_cover(words: Sequence[str], documents: Ints) -> Flags:
     text, covered = "".join(letters), np.zeros(len(words), bool)
     if not text:
         return covered
-    pieces = [text[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(text))]
+    pieces = [text[i : i + n] for n in range(1, MAX_ENTRY_WORDS + 1) for i in range(len(text))]
     lengths = (
-        _is_listed_ordinary(pieces).reshape(LONGEST, len(text)) * np.arange(1, LONGEST + 1)[:, None]
+        _is_listed_ordinary(pieces).reshape(MAX_ENTRY_WORDS, len(text))
+        * np.arange(1, MAX_ENTRY_WORDS + 1)[:, None]
     )
     longest = lengths.max(axis=0).tolist()
     bare = np.array(letters) != " "
@@ -178,21 +181,21 @@ def _read_ordinary() -> Ints:
 
 
 @cache
-def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
+def read_lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
     """Reads the names, the entries with marks, and the longest entries.
 
     Entries are places and publicly known; the longest of the entries of more than one word are by
     their first word.
     """
-    entries = dict.fromkeys(_read("places"), PLACE)
+    entries = dict.fromkeys(_read("places"), PLACE_MARK)
     for entry in _read("public"):
-        entries[entry] = entries.get(entry, 0) | PUBLIC
+        entries[entry] = entries.get(entry, 0) | PUBLIC_MARK
     longest: dict[str, int] = {}
     for entry in entries:
         if " " not in entry:  # most are one word
             continue
-        first, _, rest = entry.partition(" ")
-        size = rest.count(" ") + 2
+        first, _, remainder = entry.partition(" ")
+        size = remainder.count(" ") + 2
         if size > longest.get(first, 0):
             longest[first] = size
     return frozenset(_read("names")), entries, longest
@@ -204,9 +207,11 @@ def _find_famous() -> frozenset[str]:
 
     The other word must be on the list of names.
     """
-    names, entries, _ = lists()
+    names, entries, _ = read_lists()
     pairs = [
-        entry.split() for entry, mark in entries.items() if mark & PUBLIC and entry.count(" ") == 1
+        entry.split()
+        for entry, mark in entries.items()
+        if mark & PUBLIC_MARK and entry.count(" ") == 1
     ]
     return frozenset(word for pair in pairs for word, other in (pair, pair[::-1]) if other in names)
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from textveil.errors import UnknownName
 
-KINDS = {
+NAME_KINDS = {
     "PERSON": ("given", "family", "both"),
     "LOCATION": ("city", "region", "country"),
     "ORGANIZATION": ("company", "university", "agency", "media", "club"),
@@ -47,8 +47,8 @@ def load_names(type: str) -> NameList:
 
     Source: see the first lines of each list.
     """
-    if type not in KINDS:
-        raise UnknownName("type of names", type, tuple(KINDS))
+    if type not in NAME_KINDS:
+        raise UnknownName("type of names", type, tuple(NAME_KINDS))
     text = files("textveil").joinpath("data", "names", f"{type.lower()}.txt").read_text("utf-8")
     rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
     return NameList(

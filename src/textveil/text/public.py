@@ -11,7 +11,7 @@ from textveil.text import vocabulary
 
 
 @cache
-def stopwords() -> frozenset[str]:
+def get_stopwords() -> frozenset[str]:
     """Returns the public words: English stop words and punctuation marks.
 
     NLTK's 179 English stop words (as before 2024) and the 32 ASCII punctuation marks.
@@ -19,12 +19,12 @@ def stopwords() -> frozenset[str]:
     Source: Bird, Klein and Loper, Natural Language Processing with Python (2009);
     `string.punctuation`.
     """
-    return vocabulary.words("stop_words") | frozenset(string.punctuation)
+    return vocabulary.get_words("stop_words") | frozenset(string.punctuation)
 
 
 @cache
 def _list_spellings() -> frozenset[str]:
-    listed = stopwords() | {"'s"}
+    listed = get_stopwords() | {"'s"}
     return listed | {word.replace("'", "’") for word in listed}
 
 

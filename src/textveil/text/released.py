@@ -11,9 +11,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from textveil.errors import InputError
-from textveil.text.expressions import Late
+from textveil.text.expressions import LazyPattern
 
-_WHITESPACE = Late(r"(?V1)\s*+")
+_WHITESPACE = LazyPattern(r"(?V1)\s*+")
 
 OPENING, CLOSING = "(?:<|&lt;)", "(?:>|&gt;)"
 """Expressions for the brackets of a placeholder in texts and XML.
@@ -21,7 +21,7 @@ OPENING, CLOSING = "(?:<|&lt;)", "(?:>|&gt;)"
 Documents of XML and HTML write them as entities.
 """
 
-RELEASED = Late(f"{OPENING}([A-Z0-9_]++){CLOSING}")
+RELEASED = LazyPattern(f"{OPENING}([A-Z0-9_]++){CLOSING}")
 """A placeholder in a released text; the group is its name."""
 
 
@@ -213,13 +213,13 @@ class Released:
             (Kind.PLACEHOLDER, placeholders, "mask.placeholders", "placeholders"),
             (Kind.NUMBER, self.mask.numbers, "mask.numbers", "moved numbers"),
         ):
-            if self._positions(kind) != set(listed):
+            if self._find_positions(kind) != set(listed):
                 raise InputError(f"{name} must list the positions of exactly the {noun}")
         dropped = set(self.mask.dropped)
         if dropped and any(dropped & {*range(item.start, item.end)} for item in self.items):
             raise InputError("mask.dropped must not list a word that an item stands for")
 
-    def _positions(self, kind: Kind) -> set[int]:
+    def _find_positions(self, kind: Kind) -> set[int]:
         return {i for i, item in enumerate(self.items) if item.kind is kind}
 
     @property
@@ -228,7 +228,7 @@ class Released:
         texts = [item.text for item in self.items]
         return "".join(chain.from_iterable(zip(self.gaps, [*texts, ""], strict=True)))
 
-    def showing_equality(self) -> "Released":
+    def mark_equality(self) -> "Released":
         """Returns a copy whose mask says that equality shows.
 
         Equal words can be recognized, in this text or in others of the session.

@@ -119,7 +119,7 @@ class Tokens:
         return owners
 
     @property
-    def spaced(self) -> Flags:
+    def space_flags(self) -> Flags:
         """Flags of words that follow whitespace, bool [T].
 
         Words at the start of a text count, too.
@@ -129,7 +129,7 @@ class Tokens:
         spaced[self.documents[:-1][self.sizes > 0]] = True
         return spaced
 
-    def gaps(self, b: int) -> list[str]:
+    def get_gaps(self, b: int) -> list[str]:
         """Returns the whitespace of text b around its words.
 
         Before each of its words, and after the last (one more than words).
@@ -140,13 +140,13 @@ class Tokens:
         stops = [*self.starts[rows].tolist(), len(text)]
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
-    def of(self, which: Ints) -> "Tokens":
+    def select(self, which: Ints) -> "Tokens":
         """Selects some of the texts, in any order and with repetitions.
 
         Args:
             which: int64 [C], the numbers of texts.
         """
-        places = self.places(which)
+        places = self.list_words(which)
         return Tokens(
             texts=tuple(self.texts[b] for b in which.tolist()),
             words=[self.words[i] for i in places.tolist()],
@@ -155,7 +155,7 @@ class Tokens:
             documents=np.concatenate(([0], np.cumsum(self.sizes[which]))),
         )
 
-    def places(self, which: Ints) -> Ints:
+    def list_words(self, which: Ints) -> Ints:
         """Returns the numbers of the words of some texts.
 
         One text after the other.
@@ -165,7 +165,7 @@ class Tokens:
         places: Ints = np.repeat(shift, sizes) + np.arange(int(sizes.sum()))
         return places
 
-    def distinct(self) -> tuple["Tokens", Ints]:
+    def remove_repeats(self) -> tuple["Tokens", Ints]:
         """Removes repeated texts, keeping their order.
 
         Also returns the number of each text among the distinct ones, int64 [B].
@@ -174,32 +174,32 @@ class Tokens:
         which = [number.setdefault(text, len(number)) for text in self.texts]
         if len(number) == len(self.texts):
             return self, np.arange(len(self.texts))
-        found = np.array(which, np.int64)
-        return self.of(np.unique(found, return_index=True)[1]), found
+        numbers = np.array(which, np.int64)
+        return self.select(np.unique(numbers, return_index=True)[1]), numbers
 
-    def joined(self, goes_on: Flags) -> "Tokens":
+    def join_words(self, goes_on: Flags) -> "Tokens":
         """Joins some words to the word before, with the whitespace between.
 
         Args:
             goes_on: bool [T], the words that are joined to the one before; never the first word of
                 a text.
         """
-        kept = np.flatnonzero(~goes_on)
-        last = np.append(kept[1:], len(self.words)) - 1
-        owner = self.owners[kept].tolist()
-        starts, ends = self.starts[kept], self.ends[last]
-        words = [self.words[i] for i in kept.tolist()]
-        for place in np.flatnonzero(last > kept).tolist():
+        first_words = np.flatnonzero(~goes_on)
+        last = np.append(first_words[1:], len(self.words)) - 1
+        owner = self.owners[first_words].tolist()
+        starts, ends = self.starts[first_words], self.ends[last]
+        words = [self.words[i] for i in first_words.tolist()]
+        for place in np.flatnonzero(last > first_words).tolist():
             words[place] = self.texts[owner[place]][int(starts[place]) : int(ends[place])]
         return Tokens(
             texts=self.texts,
             words=words,
             starts=starts,
             ends=ends,
-            documents=np.searchsorted(kept, self.documents),
+            documents=np.searchsorted(first_words, self.documents),
         )
 
-    def cut(
+    def split_words(
         self, places: Sequence[tuple[int, int]], bounds: Collection[tuple[int, int]] = ()
     ) -> tuple["Tokens", Ints]:
         """Cuts words where something inside them begins or ends.
@@ -219,14 +219,14 @@ class Tokens:
         if not inside:
             return self, np.arange(len(self.words))
         counts = np.ones(len(self.words), np.int64)
-        counts[list(inside)] += [len(found) for found in inside.values()]
+        counts[list(inside)] += [len(cuts) for cuts in inside.values()]
         origin = np.repeat(np.arange(len(self.words)), counts)
         first = np.cumsum(counts) - counts
         starts, ends = self.starts[origin].copy(), self.ends[origin].copy()
         owner = self.owners
         words = [self.words[i] for i in origin.tolist()]
-        for i, found in inside.items():
-            edges = [int(self.starts[i]), *sorted(found), int(self.ends[i])]
+        for i, cuts in inside.items():
+            edges = [int(self.starts[i]), *sorted(cuts), int(self.ends[i])]
             for at, (start, end) in enumerate(pairwise(edges), int(first[i])):
                 starts[at], ends[at], words[at] = start, end, self.texts[owner[i]][start:end]
         documents = np.append(first, len(words))[self.documents]
@@ -285,15 +285,15 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     documents = np.zeros(len(texts) + 1, np.int64)
     for b, text in enumerate(texts):
-        gaps, found = zip(*_PATTERN.findall(text), strict=True)
-        count = found.index("")
+        gaps, pieces = zip(*_PATTERN.findall(text), strict=True)
+        count = pieces.index("")
         lengths = np.empty(2 * count, np.int64)
         lengths[0::2] = np.fromiter(map(len, gaps), np.int64, count)
-        lengths[1::2] = np.fromiter(map(len, found), np.int64, count)
+        lengths[1::2] = np.fromiter(map(len, pieces), np.int64, count)
         bounds = np.cumsum(lengths)
         starts.append(bounds[0::2])
         ends.append(bounds[1::2])
-        words.extend(found[:count])
+        words.extend(pieces[:count])
         documents[b + 1] = len(words)
     tokens = Tokens(
         texts=tuple(texts),
@@ -307,32 +307,34 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     return tokens
 
 
-def check_texts(texts: Sequence[str], *, first: int = 0, what: str = "text") -> None:
+def check_texts(texts: Sequence[str], *, first: int = 0, noun: str = "text") -> None:
     """Raises unless `texts` is a sequence of valid Unicode strings.
 
     Args:
         texts: the texts to check.
         first: the number of the first.
-        what: the noun for one of them in messages.
+        noun: the noun for one of them in messages.
 
     Raises:
         InputError: a rule is broken; it names the rule and the number of the text.
     """
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise InputError(
-            f"{what}s must be a sequence of strings, got {type(texts).__name__}; put a single {what} in a list"
+            f"{noun}s must be a sequence of strings, got {type(texts).__name__}; put a single "
+            f"{noun} in a list"
         )
     for b, text in enumerate(texts, first):
-        _check_text(b, text, what)
+        _check_text(b, text, noun)
 
 
-def _check_text(b: int, text: object, what: str) -> None:
+def _check_text(b: int, text: object, noun: str) -> None:
     if not isinstance(text, str):
         raise InputError(
-            f"each {what} must be a string; {what} {b} is of type {type(text).__name__}; decode it first"
+            f"each {noun} must be a string; {noun} {b} is of type {type(text).__name__}; decode "
+            "it first"
         )
     if _LONE.search(text):  # searched, not encoded: an encoder's error would contain the whole text
         raise InputError(
-            f"each {what} must be valid Unicode; {what} {b} has a lone surrogate; "
+            f"each {noun} must be valid Unicode; {noun} {b} has a lone surrogate; "
             "read it as UTF-8, or replace what cannot be decoded"
         )

@@ -21,7 +21,7 @@ Also what YAML would take for a number or for a truth value ("no").
 
 
 @cache
-def words(name: str, *languages: str) -> frozenset[str]:
+def get_words(name: str, *languages: str) -> frozenset[str]:
     """Returns the words of a list.
 
     Args:
@@ -32,11 +32,11 @@ def words(name: str, *languages: str) -> frozenset[str]:
     Raises:
         KeyError: there is no such list.
     """
-    lists = by_language(name)
-    return frozenset(word for each in languages or lists for word in lists.get(each, ()))
+    lists = get_words_by_language(name)
+    return frozenset(word for language in languages or lists for word in lists.get(language, ()))
 
 
-def by_language(name: str) -> Mapping[str, tuple[str, ...]]:
+def get_words_by_language(name: str) -> Mapping[str, tuple[str, ...]]:
     """Returns the words of a list by language, in written order.
 
     Raises:
@@ -45,7 +45,7 @@ def by_language(name: str) -> Mapping[str, tuple[str, ...]]:
     return _read_lists()[name]
 
 
-def below(heading: str) -> list[str]:
+def list_names(heading: str) -> list[str]:
     """Returns the names of the lists below a heading."""
     return [name for name in _read_lists() if name.startswith(f"{heading}.")]
 
@@ -58,13 +58,13 @@ def _read_lists() -> dict[str, dict[str, tuple[str, ...]]]:
     """
     lists: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     folder = files("textveil") / "data" / "vocabulary"
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+    for file in sorted(folder.iterdir(), key=lambda path: path.name):
         language, _, ending = file.name.partition(".")
         if ending != "yaml" or language == "keys":
             continue
         for heading, listed in yaml.load(file.read_bytes(), _LOADER).items():
-            below = {"": listed} if isinstance(listed, str) else listed
-            for name, values in below.items():
-                joined = f"{heading}.{name}" if name else heading
-                lists[joined][language] = tuple(map(str.strip, values.split(",")))
+            sublists = {"": listed} if isinstance(listed, str) else listed
+            for name, values in sublists.items():
+                list_name = f"{heading}.{name}" if name else heading
+                lists[list_name][language] = tuple(map(str.strip, values.split(",")))
     return dict(lists)

@@ -12,9 +12,9 @@ from tests.models.conftest import SIZE, save, wordpiece
 from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case, prior
 from textveil.evaluate.attack.bayes import Bayes
-from textveil.evaluate.attack.channel import exact_map
+from textveil.evaluate.attack.channel import find_exact_map
 from textveil.evaluate.attack.joint import decode
-from textveil.evaluate.attack.posterior import posterior
+from textveil.evaluate.attack.posterior import rank_candidates
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil_bench.attack import attack
@@ -25,7 +25,9 @@ RNG = SeededRandomness(5)
 
 
 def case_of(table, name="exponential", texts=None, **options):
-    return Case.of(Privatizer(name, table=table, seed=2, **options), texts or [" ".join(NOUNS)] * 5)
+    return Case.create(
+        Privatizer(name, table=table, seed=2, **options), texts or [" ".join(NOUNS)] * 5
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +50,17 @@ def folder(tmp_path_factory):
 
 def by_hand(view, priors):
     """Posterior [n, V] from priors [n, V] or [V]."""
-    joint = priors * law_by_hand(view.table, C)[:, view.drawn].T
+    joint = priors * law_by_hand(view.table, C)[:, view.output_rows].T
     return joint / joint.sum(axis=1, keepdims=True)
 
 
 def priors_by_hand(view, name, folder):
     if name != "context":
-        return np.exp(prior.static(view.table, name))
-    found = np.empty((len(view.drawn), len(view.table)))
-    for which, expected in prior.context(view, np.arange(len(view.drawn)), folder):
+        return np.exp(prior.get_static_prior(view.table, name))
+    found = np.empty((len(view.output_rows), len(view.table)))
+    for which, expected in prior.yield_context_prior(
+        view, np.arange(len(view.output_rows)), folder
+    ):
         found[which] = np.exp(expected)
     return found
 
@@ -64,7 +68,7 @@ def priors_by_hand(view, name, folder):
 @pytest.mark.parametrize("name", prior.PRIORS)
 def test_the_posterior_is_that_of_bayes(case, folder, name):
     view = replace(case.view)
-    found = posterior(view, prior=name, k=4, model=folder, rng=RNG)
+    found = rank_candidates(view, prior=name, k=4, model=folder, rng=RNG)
     priors = priors_by_hand(view, name, folder)
     expected = by_hand(view, priors)
     assert found.evidence == "exact"
@@ -75,16 +79,17 @@ def test_the_posterior_is_that_of_bayes(case, folder, name):
 
 def test_the_context_changes_guesses(case, folder):
     one, other = (
-        posterior(case.view, prior=name, model=folder, rng=RNG) for name in ("unigram", "context")
+        rank_candidates(case.view, prior=name, model=folder, rng=RNG)
+        for name in ("unigram", "context")
     )
     assert (one.candidates[:, 0] != other.candidates[:, 0]).any()
 
 
 def test_a_posterior_is_computed_once_and_again_for_more_candidates(case):
     view = replace(case.view)
-    first, second = (posterior(view, prior="unigram", k=k, rng=RNG) for k in (5, 3))
+    first, second = (rank_candidates(view, prior="unigram", k=k, rng=RNG) for k in (5, 3))
     assert np.shares_memory(first.candidates, second.candidates)
-    more = posterior(view, prior="unigram", k=600, rng=RNG)
+    more = rank_candidates(view, prior="unigram", k=600, rng=RNG)
     assert more.candidates.shape == (300, 60)
     assert np.array_equal(more.candidates[:, :5], first.candidates)
 
@@ -116,12 +121,12 @@ def test_success_is_what_the_law_promises_and_what_the_attacker_states(small_tab
     """12,000 words drawn evenly; false alarm 1e-6. The twin, who takes c for half of it, states another rate."""
     words = np.random.default_rng(3).choice(NOUNS, 12_000)
     case = case_of(small_table, c=C, texts=[" ".join(words)])
-    _, promised = exact_map(case.view.mechanism, small_table, C, np.full(60, -np.log(60)))
-    found = posterior(case.view, prior="uniform", rng=RNG)
+    _, promised = find_exact_map(case.view.mechanism, small_table, C, np.full(60, -np.log(60)))
+    found = rank_candidates(case.view, prior="uniform", rng=RNG)
     right = found.candidates[:, 0] == case.truth.rows
     low, high = stats.binom.ppf([5e-7, 1 - 5e-7], len(right), promised) / len(right)
     assert low <= right.mean() <= high
-    twin = posterior(
+    twin = rank_candidates(
         replace(case.view, parameter=case.view.parameter / 2), prior="uniform", rng=RNG
     )
     for ranking, honest in ((found, True), (twin, False)):
@@ -147,16 +152,16 @@ def test_an_estimated_channel_says_so_and_loses_little(small_table, name, option
     assert "400" in first.note
     simulated = case_of(small_table, name, texts=[" ".join(NOUNS)] * 2000, **options)
     counts = np.zeros((60, 60))
-    np.add.at(counts, (simulated.truth.rows, simulated.view.drawn), 1)
-    ideal = counts.argmax(axis=0)[case.view.drawn] == case.truth.rows
+    np.add.at(counts, (simulated.truth.rows, simulated.view.output_rows), 1)
+    ideal = counts.argmax(axis=0)[case.view.output_rows] == case.truth.rows
     assert 0.1 < ideal.mean() < 0.95
     assert abs(first.values.mean() - ideal.mean()) < 0.05
 
 
 def test_a_placeholder_is_guessed_from_the_prior_alone(small_table):
     case = case_of(small_table, "placeholder")
-    found = posterior(case.view, prior="unigram", k=60, rng=RNG)
-    unigram = prior.static(small_table, "unigram")
+    found = rank_candidates(case.view, prior="unigram", k=60, rng=RNG)
+    unigram = prior.get_static_prior(small_table, "unigram")
     assert (found.candidates == np.argsort(-unigram)).all()
     assert np.allclose(found.log_probability, -np.sort(-unigram))
     rows = attack(case, [Bayes(priors=("unigram",))]).rows
@@ -175,7 +180,7 @@ def test_mixed_words_are_guessed_together(small_table):
     case = case_of(small_table, "d-chi-stencil", L=3, eta=20.0)
     outcomes = list(Bayes(k=20).run(case, rng=SeededRandomness(6)))
     view, even = case.view, np.full(60, 1 / 60)
-    seen = (view.mechanism, view.table, view.layout, view.parameter, view.drawn, view.passed)
+    seen = (view.mechanism, view.table, view.layout, view.parameter, view.output_rows, view.passed)
     guesses, _ = decode(*seen, even, k=9, rng=SeededRandomness(6))
     assert {each.setting["prior"] for each in outcomes} == {"uniform", "unigram"}
     first, within, *_ = outcomes
@@ -192,26 +197,26 @@ def test_mixed_words_are_guessed_together(small_table):
 
 def test_what_cannot_be_guessed_is_refused(small_table, wordpiece_table, echo):
     empty = case_of(small_table, "noise", texts=["the of and"], epsilon=3.0)
-    unknown = Case.of(Privatizer(echo, epsilon=3.0, table=small_table), ["lemon"])
+    unknown = Case.create(Privatizer(echo, epsilon=3.0, table=small_table), ["lemon"])
     found = attack(empty, [Bayes()]).refused, attack(unknown, [Bayes()]).refused
     assert "no word" in found[0]["bayes"]
     assert "law" in found[1]["bayes"]
     privatizer = Privatizer(
         "noise", epsilon=9, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1
     )
-    pieces = Case.of(privatizer, [f"lemon {CANARY}"])
+    pieces = Case.create(privatizer, [f"lemon {CANARY}"])
     assert {each.setting["prior"] for each in Bayes(draws=4).run(pieces, rng=RNG)} == {
         "uniform",
         "unigram",
     }
     with pytest.raises(ConfigError) as caught:
-        posterior(pieces.view, prior="context", rng=RNG)
+        rank_candidates(pieces.view, prior="context", rng=RNG)
     assert CANARY not in str(caught.value)
 
 
 def test_nothing_of_a_text_is_in_a_repr(small_table):
     case = case_of(small_table, texts=[f"lemon {CANARY}"], c=C)
-    found = posterior(case.view, prior="uniform", rng=RNG)
+    found = rank_candidates(case.view, prior="uniform", rng=RNG)
     assert CANARY not in repr(found)
     assert "array" not in repr(found)
 
@@ -239,7 +244,7 @@ def test_an_attacker_knows_the_public_list_that_makes_the_groups():
         protect={"importance": "list", "important": words},
         groups={"budgets": (0, 0, 1e-6, 0)},
     )
-    case = Case.of(privatizer, [f"the {word} and the harbor" for word in words * 150])
+    case = Case.create(privatizer, [f"the {word} and the harbor" for word in words * 150])
     assert case.view.row_group is not None
     assert (case.view.row_group == case.view.group[0]).sum() == 2
     outcomes = Bayes(priors=("uniform",), k=2).run(case, rng=SeededRandomness(1))

@@ -7,7 +7,7 @@ import pytest
 from tests.fixtures import NOUNS
 
 from textveil.config import WordsOptions
-from textveil.evaluate.attack.beam import Beam, Trigrams
+from textveil.evaluate.attack.beam import Beam, TrigramRatios
 from textveil.evaluate.attack.knowledge import learn
 
 C = 3
@@ -21,7 +21,7 @@ def trigrams(small_table):
     """Of few words, so that some of their pairs and triples were seen."""
     draw = np.random.default_rng(1)
     texts = [" ".join(draw.choice(NOUNS[:5], 6)) for _ in range(8)]
-    return Trigrams.count(learn(small_table, WordsOptions(), texts))
+    return TrigramRatios.count(learn(small_table, WordsOptions(), texts))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def over_all(trigrams, weight, words, likely, documents):
             line = np.array([-1, trigrams.edge, *words[at], trigrams.edge])
             found[at] += (
                 likely[at].prod()
-                * (trigrams.ratios(line[:-2], line[1:-1], line[2:]) ** weight).prod()
+                * (trigrams.compute_ratios(line[:-2], line[1:-1], line[2:]) ** weight).prod()
             )
     return found / found.sum(axis=1, keepdims=True)
 
@@ -78,14 +78,14 @@ def test_without_texts_nothing_is_decoded(trigrams):
 def test_what_was_counted_is_a_probability_of_each_word(small_table):
     texts = ["apple river stone", "apple river apple", "zqword river stone castle"]
     known = learn(small_table, WordsOptions(), texts)
-    trigrams = Trigrams.count(known)
-    apple, river, stone, castle, new = known.ids(
+    trigrams = TrigramRatios.count(known)
+    apple, river, stone, castle, new = known.find_ids(
         small_table, ["apple", "river", "stone", "castle", "zqword"]
     ).tolist()
     every = np.arange(len(known))
 
     def ratio(*words):
-        return trigrams.ratios(*map(np.array, words))
+        return trigrams.compute_ratios(*map(np.array, words))
 
     def told(first, second):
         return known.share @ ratio(first, second, every)

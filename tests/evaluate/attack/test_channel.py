@@ -9,8 +9,14 @@ from scipy import integrate, stats
 from tests.fixtures import NOUNS, Stub, gaussian_rows
 
 from textveil.evaluate.attack import Case, channel
-from textveil.evaluate.attack.channel import estimate, exact, exact_map, likelihoods, refusal
-from textveil.evaluate.attack.posterior import posterior
+from textveil.evaluate.attack.channel import (
+    compute_exact_lines,
+    estimate_lines,
+    explain_refusal,
+    find_exact_map,
+    yield_likelihoods,
+)
+from textveil.evaluate.attack.posterior import rank_candidates
 from textveil.mechanism import (
     CoordinateLaplace,
     Layout,
@@ -43,10 +49,10 @@ def law_by_hand(table, c):
 
 @pytest.mark.parametrize("chunk", [7, 64])
 def test_the_best_guesses_are_those_of_the_whole_matrix(small_table, monkeypatch, chunk):
-    monkeypatch.setattr(channel, "CANDIDATES", chunk)
+    monkeypatch.setattr(channel, "PRIVATE_ROWS_AT_ONCE", chunk)
     prior = np.random.default_rng(0).dirichlet(np.full(60, 0.3)) + 1e-12
     joint = prior[:, None] * law_by_hand(small_table, C)
-    guess, success = exact_map(papers.exponential(c=C), small_table, C, np.log(prior))
+    guess, success = find_exact_map(papers.exponential(c=C), small_table, C, np.log(prior))
     assert guess.tolist() == joint.argmax(axis=0).tolist()
     assert success == pytest.approx(joint.max(axis=0).sum(), rel=1e-9)
     assert not np.array_equal(guess, np.arange(60)), (
@@ -56,27 +62,29 @@ def test_the_best_guesses_are_those_of_the_whole_matrix(small_table, monkeypatch
 
 def test_the_success_under_the_uniform_prior_certifies_no_more_than_is_spent(small_table):
     mechanism = papers.exponential(c=C)
-    _, success = exact_map(mechanism, small_table, C, np.full(60, -np.log(60)))
+    _, success = find_exact_map(mechanism, small_table, C, np.full(60, -np.log(60)))
     certificate = np.log(60 * success)
     by_hand = np.log(law_by_hand(small_table, C).max(axis=0).sum())
     assert certificate == pytest.approx(by_hand, rel=1e-9)
     assert (
         0.5
         < certificate
-        <= float(mechanism.spend(small_table, Layout.of(1), np.array([C]))[0])
+        <= float(mechanism.spend(small_table, Layout.build(1), np.array([C]))[0])
         * small_table.diameter
     )
 
 
 def test_a_deterministic_mechanism_is_its_own_law(small_table):
-    guess, success = exact_map(papers.stencil(L=1), small_table, np.nan, np.full(60, -np.log(60)))
+    guess, success = find_exact_map(
+        papers.stencil(L=1), small_table, np.nan, np.full(60, -np.log(60))
+    )
     assert guess.tolist() == list(range(60))
     assert success == pytest.approx(1.0)
 
 
 def test_a_law_that_is_not_there_is_not_searched(small_table):
     with pytest.raises(ValueError, match="a law"):
-        exact_map(papers.noise(eta=3.0), small_table, 3.0, np.zeros(60))
+        find_exact_map(papers.noise(eta=3.0), small_table, 3.0, np.zeros(60))
 
 
 # ---- densities ---------------------------------------------------------------------------------------
@@ -171,7 +179,7 @@ def raw_noise():
 def projected_noise():
     table = EmbeddingTable.build(name="five", words=NOUNS[:9], vectors=gaussian_rows(9, 5, 6))
     mechanism = papers.noise(eta=4.0, project=2)
-    rows = mechanism.view(table).vectors.astype(np.float64)
+    rows = mechanism.get_view(table).vectors.astype(np.float64)
     return mechanism, table, 4.0, nearest_shares(rows, rows, laplace_offsets(4.0))
 
 
@@ -216,7 +224,7 @@ def never_itself():
 @pytest.mark.slow
 def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_nearest():
     mechanism, table, parameter, law = never_itself()
-    found = estimate(
+    found = estimate_lines(
         mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)
     )
     assert not misses(found, law).any()
@@ -228,12 +236,12 @@ def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_neare
 
 def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_noise(small_table):
     silent = Perturb(noise=NoNoise(), name="never", exclude_original=True)
-    written = exact(silent, small_table, np.arange(60), np.nan)
+    written = compute_exact_lines(silent, small_table, np.arange(60), np.nan)
     assert written is not None
     law = np.exp(written)
     loud = Perturb(noise=MultivariateLaplace(eta=1e6), name="never", exclude_original=True)
     found = np.exp(
-        estimate(loud, small_table, np.arange(60), 1e6, draws=2, rng=SeededRandomness(1))
+        estimate_lines(loud, small_table, np.arange(60), 1e6, draws=2, rng=SeededRandomness(1))
     )
     reached = law.any(axis=1)  # the others are the nearest to no row, and never released
     assert 10 < reached.sum() < 60
@@ -244,7 +252,7 @@ def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_n
 @pytest.mark.parametrize("build", [raw_noise, projected_noise, laplace, polar])
 def test_estimates_are_the_integrals_of_the_law(build):
     mechanism, table, parameter, law = build()
-    found = estimate(
+    found = estimate_lines(
         mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)
     )
     assert not misses(found, law).any()
@@ -260,7 +268,9 @@ def test_draws_that_are_weighed_without_the_density_of_the_pool_are_found_out(mo
     mechanism, table, parameter, law = raw_noise()
     monkeypatch.setattr(channel, "weigh", without)
     assert misses(
-        estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)),
+        estimate_lines(
+            mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)
+        ),
         law,
     ).any()
 
@@ -269,7 +279,9 @@ def test_some_rows_alone_are_estimated_as_all_together():
     """Of 18 * DRAWS draws a tenth is around all 9 rows: 1,800 each, with a standard deviation of 40."""
     mechanism, table, parameter, law = raw_noise()
     rows = np.array([7, 2])
-    found = estimate(mechanism, table, rows, parameter, draws=9 * DRAWS, rng=SeededRandomness(5))
+    found = estimate_lines(
+        mechanism, table, rows, parameter, draws=9 * DRAWS, rng=SeededRandomness(5)
+    )
     assert found.shape == (2, 9)
     assert not misses(found, law[:, rows], m=500).any()
 
@@ -278,8 +290,8 @@ def test_a_row_that_no_draw_became_is_ordered_by_distance(small_table, monkeypat
     def nothing(self, around, line_of):
         yield np.empty((0, 8), np.float32), np.empty(0, np.int64), np.empty(0, np.int64)
 
-    monkeypatch.setattr(channel._Pool, "_draw", nothing)
-    found = estimate(
+    monkeypatch.setattr(channel._DrawPool, "_yield_draws", nothing)
+    found = estimate_lines(
         papers.noise(eta=3.0), small_table, np.array([5, 9]), 3.0, draws=4, rng=SeededRandomness(1)
     )
     rows = small_table.vectors.astype(np.float64)
@@ -292,7 +304,7 @@ def test_a_row_that_no_draw_became_is_ordered_by_distance(small_table, monkeypat
 
 def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypatch):
     asked = []
-    draw = channel._Pool._draw
+    draw = channel._DrawPool._yield_draws
 
     def few(self, around, line_of):
         asked.append(around)
@@ -300,9 +312,9 @@ def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypat
             kept = np.flatnonzero((line == 0) | (len(asked) > 1))
             yield noisy[kept], line[kept], only[kept]
 
-    monkeypatch.setattr(channel._Pool, "_draw", few)
+    monkeypatch.setattr(channel._DrawPool, "_yield_draws", few)
     rows = np.array([5, 9, 30])
-    found = estimate(
+    found = estimate_lines(
         papers.noise(eta=40.0), small_table, rows, 40.0, draws=20, rng=SeededRandomness(1)
     )
     assert np.bincount(asked[1], minlength=60)[[5, 9, 30]].tolist() == [0, 30, 30]
@@ -311,7 +323,7 @@ def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypat
 
 def test_a_word_that_is_never_released_as_itself_is_not_guessed(small_table):
     mechanism = Perturb(name="never", noise=MultivariateLaplace(eta=9.0), exclude_original=True)
-    found = estimate(
+    found = estimate_lines(
         mechanism, small_table, np.array([3, 4]), 9.0, draws=50, rng=SeededRandomness(1)
     )
     assert found[0, 3] == found[1, 4] == -np.inf
@@ -323,7 +335,7 @@ def test_a_word_that_is_never_released_as_itself_is_not_guessed(small_table):
 
 @pytest.fixture(scope="module")
 def view(small_table):
-    return Case.of(
+    return Case.create(
         Privatizer("exponential", c=C, table=small_table, seed=3), [" ".join(NOUNS)] * 4
     ).view
 
@@ -331,12 +343,12 @@ def view(small_table):
 @pytest.mark.parametrize("cells", [1 << 27, 60 * 5])
 def test_a_view_gets_the_law_of_every_position_with_its_own_parameter(view, monkeypatch, cells):
     """In one part, and in parts of five lines; two parameters, and a placeholder among the words."""
-    monkeypatch.setattr(channel, "CELLS", cells)
+    monkeypatch.setattr(channel, "MAX_LOG_PROBABILITIES", cells)
     parameter = np.where(np.arange(240) % 3 == 0, 2.0, C)
-    drawn = np.where(np.arange(240) == 17, -1, view.drawn)
-    view = replace(view, parameter=parameter, drawn=drawn)
+    drawn = np.where(np.arange(240) == 17, -1, view.output_rows)
+    view = replace(view, parameter=parameter, output_rows=drawn)
     found = np.full((240, 60), np.nan)
-    for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
+    for part in yield_likelihoods(view, draws=2, rng=SeededRandomness(0)):
         assert part.evidence == "exact"
         assert part.lines.size <= cells
         assert np.isnan(found[part.positions]).all(), "every position is in one part"
@@ -349,7 +361,9 @@ def test_a_view_gets_the_law_of_every_position_with_its_own_parameter(view, monk
 
 
 def test_one_part_is_held_for_the_next_attack(view):
-    first, second = (next(likelihoods(view, draws=2, rng=SeededRandomness(0))) for _ in range(2))
+    first, second = (
+        next(yield_likelihoods(view, draws=2, rng=SeededRandomness(0))) for _ in range(2)
+    )
     assert first is second
 
 
@@ -357,16 +371,19 @@ def views(table, *, epsilons=(C, C)):
     """Of several seeds; a placeholder among the words of the first."""
     seeds = enumerate(epsilons)
     made = [
-        Case.of(Privatizer("exponential", c=c, table=table, seed=i), [" ".join(NOUNS)]).view
+        Case.create(Privatizer("exponential", c=c, table=table, seed=i), [" ".join(NOUNS)]).view
         for i, c in seeds
     ]
-    return [replace(made[0], drawn=np.where(np.arange(60) == 17, -1, made[0].drawn)), *made[1:]]
+    return [
+        replace(made[0], output_rows=np.where(np.arange(60) == 17, -1, made[0].output_rows)),
+        *made[1:],
+    ]
 
 
 def laws_at(view):
     """The line of every position [n, V]."""
-    found = np.full((len(view.drawn), len(view.table)), np.nan, np.float32)
-    for part in likelihoods(view, draws=2, rng=SeededRandomness(0)):
+    found = np.full((len(view.output_rows), len(view.table)), np.nan, np.float32)
+    for part in yield_likelihoods(view, draws=2, rng=SeededRandomness(0)):
         assert part.evidence == "exact"
         found[part.positions] = part.lines[part.which[:, 0]]
     assert not np.isnan(found).any()
@@ -375,12 +392,12 @@ def laws_at(view):
 
 def test_several_views_share_the_law_of_all_their_rows(small_table, monkeypatch):
     several, alone = (views(small_table, epsilons=(C, C, C)) for _ in range(2))
-    channel.share(several)
-    monkeypatch.setattr(channel, "exact", lambda *_: pytest.fail("the law is there"))
+    channel.share_channels(several)
+    monkeypatch.setattr(channel, "compute_exact_lines", lambda *_: pytest.fail("the law is there"))
     lines = {
         id(part.lines)
         for view in several
-        for part in likelihoods(view, draws=2, rng=SeededRandomness(0))
+        for part in yield_likelihoods(view, draws=2, rng=SeededRandomness(0))
     }
     assert len(lines) == 1
     monkeypatch.undo()
@@ -391,15 +408,15 @@ def test_several_views_share_the_law_of_all_their_rows(small_table, monkeypatch)
 def test_views_that_differ_in_their_law_share_none(small_table, monkeypatch):
     two_budgets = views(small_table, epsilons=(C, C / 2))
     noisy = [
-        Case.of(Privatizer("noise", eta=9.0, table=small_table, seed=i), ["a house"]).view
+        Case.create(Privatizer("noise", eta=9.0, table=small_table, seed=i), ["a house"]).view
         for i in range(2)
     ]
     for several in (two_budgets, noisy):
-        channel.share(several)
+        channel.share_channels(several)
         assert not any(view.memo for view in several)
-    monkeypatch.setattr(channel, "CELLS", 60 * 5)
+    monkeypatch.setattr(channel, "MAX_LOG_PROBABILITIES", 60 * 5)
     too_many = views(small_table)
-    channel.share(too_many)
+    channel.share_channels(too_many)
     assert not any(view.memo for view in too_many)
 
 
@@ -411,10 +428,13 @@ class Whole(Stub):
 
 
 def test_laws_that_may_depend_on_other_words_are_refused(view):
-    assert "other words" in refusal(
+    assert "other words" in explain_refusal(
         replace(view, mechanism=Whole(release=lambda table, block: block.secret))
     )
-    assert refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))) == ""
+    assert (
+        explain_refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C))))
+        == ""
+    )
 
 
 class Foreign(Stub):
@@ -436,14 +456,14 @@ class Unwritten(Foreign):
 
 def test_a_mechanism_of_another_package_needs_nothing_but_its_claim_and_its_law(view):
     foreign = replace(view, mechanism=Foreign(release=lambda table, block: block.secret))
-    assert refusal(foreign) == ""
-    expected = np.log(law_by_hand(view.table, C))[:, view.drawn].T
+    assert explain_refusal(foreign) == ""
+    expected = np.log(law_by_hand(view.table, C))[:, view.output_rows].T
     assert np.array_equal(laws_at(foreign), expected.astype(np.float32))
-    assert posterior(foreign, prior="uniform", rng=SeededRandomness(0)).evidence == "exact"
+    assert rank_candidates(foreign, prior="uniform", rng=SeededRandomness(0)).evidence == "exact"
 
 
 def test_a_law_that_is_neither_written_down_nor_drawn_anew_is_refused(view):
-    assert "no log_probs" in refusal(
+    assert "no log_probs" in explain_refusal(
         replace(view, mechanism=Unwritten(release=lambda table, block: block.secret))
     )
 
@@ -453,10 +473,10 @@ class Shaken(Stub):
 
     exclude_original, noise_law, radius = False, None, None
 
-    def view(self, table):
+    def get_view(self, table):
         return table
 
-    def rate(self, table, parameter):
+    def compute_rate(self, table, parameter):
         return parameter
 
     def sample(self, draws, table, rows, parameter):
@@ -474,7 +494,9 @@ def test_noise_of_another_package_is_drawn_anew_and_weighed():
     table = plane()
     mechanism = Shaken(release=lambda table, block: block.secret)
     assert isinstance(mechanism, Noisy)
-    found = estimate(mechanism, table, np.arange(9), 2.0, draws=DRAWS, rng=SeededRandomness(4))
+    found = estimate_lines(
+        mechanism, table, np.arange(9), 2.0, draws=DRAWS, rng=SeededRandomness(4)
+    )
     rows = table.vectors.astype(np.float64)
     share = stats.norm.ppf((np.arange(POINTS) + 0.5) / POINTS, scale=0.5)
     law = nearest_shares(rows, rows, np.stack(np.meshgrid(share, share), axis=-1).reshape(-1, 2))
@@ -482,5 +504,5 @@ def test_noise_of_another_package_is_drawn_anew_and_weighed():
 
 
 def test_a_mechanism_of_unknown_law_is_refused(view, echo):
-    assert refusal(view) == ""
-    assert "law" in refusal(replace(view, mechanism=echo))
+    assert explain_refusal(view) == ""
+    assert "law" in explain_refusal(replace(view, mechanism=echo))

@@ -10,19 +10,19 @@ from tests.fixtures import NOUNS, Stub, book_of
 from tests.lanes import first_of_each
 from tests.models.conftest import byte_level, save
 
-from textveil.config.frozen import plain
+from textveil.config.frozen import dump_options
 from textveil.errors import ConfigError, InputError, MissingExtra, ModelError
 from textveil.evaluate.attack import Bayes, Case, trigram
 from textveil.evaluate.attack import learned as module
-from textveil.evaluate.attack.beam import LIKELIEST, Trigrams
-from textveil.evaluate.attack.knowledge import GENERAL, learn, smoothed
-from textveil.evaluate.attack.learned import Learned, _tells
-from textveil.evaluate.attack.public import distinct, split
-from textveil.evaluate.attack.weights import logistic
+from textveil.evaluate.attack.beam import BEAM_CANDIDATES, TrigramRatios
+from textveil.evaluate.attack.knowledge import GENERAL_LIST_SIZES, learn, smooth_counts
+from textveil.evaluate.attack.learned import Learned, _has_equal_words
+from textveil.evaluate.attack.public_texts import drop_contained_texts, split_texts
+from textveil.evaluate.attack.ranking_model import fit_logistic
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table import EmbeddingTable
-from textveil.table.book import Books
+from textveil.table.codebook import Books
 from textveil_bench.attack import attack
 
 C = 3.0
@@ -58,7 +58,7 @@ def learned(**options):
 
 
 def case_of(table, texts=PRIVATE, name="exponential", **options):
-    return Case.of(Privatizer(name, table=table, seed=4, **options), texts)
+    return Case.create(Privatizer(name, table=table, seed=4, **options), texts)
 
 
 def outcomes(attacker, case, seed=6):
@@ -122,12 +122,14 @@ def test_texts_that_are_attacked_must_not_be_learned_from(case):
 def test_a_release_that_tells_nothing_leaves_what_stands_around(small_table):
     """Every word is released as one; the baseline is the same attacker without the release."""
     nothing = Stub(release=lambda table, block: np.zeros(len(block.secret), np.int64))
-    case = Case.of(Privatizer("rankcape", table=small_table, k=5, epsilon=1e-6, seed=4), PRIVATE)
+    case = Case.create(
+        Privatizer("rankcape", table=small_table, k=5, epsilon=1e-6, seed=4), PRIVATE
+    )
     top = outcomes(learned(), case)["top-1"]
     n = len(top.values)
     assert abs(top.values.mean() - top.baseline) <= binom.isf(FEW, n, 0.1) / n - 0.1
     refused = attack(
-        Case.of(Privatizer(nothing, epsilon=1.0, table=small_table), PRIVATE), [learned()]
+        Case.create(Privatizer(nothing, epsilon=1.0, table=small_table), PRIVATE), [learned()]
     ).refused
     assert "law" in refused["learned"]
 
@@ -163,20 +165,20 @@ def test_unknown_words_are_guessed_and_their_stand_ins_are_no_hits(small_table):
 
 
 def test_words_of_one_code_are_told_apart_by_what_stands_around(small_table):
-    coarse = small_table.coarse(book_of(small_table, 13))
+    coarse = small_table.coarsen(book_of(small_table, 13))
     case = case_of(coarse, name="codebook", epsilon=8.0)
     top = outcomes(learned(), case)["top-1"]
     bayes = next(iter(Bayes(priors=("unigram",)).run(case, rng=SeededRandomness(6)))).values
     assert top.values.mean() > bayes.mean() + 0.1
     assert top.values.mean() > top.baseline + 0.1
-    assert not _tells(case.view, small_table.lookup(case.secret_words)[0])
+    assert not _has_equal_words(case.view, small_table.lookup(case.secret_words)[0])
 
 
 @pytest.mark.slow
 def test_over_books_by_group_each_word_has_the_codes_of_its_own(small_table, monkeypatch):
     """The twin takes all words for words of the first book."""
     few, many = (book_of(small_table, codes) for codes in (2, 30))
-    table = small_table.coarse(Books.by_group([few, few, many, many]))
+    table = small_table.coarsen(Books.build([few, few, many, many]))
     grouped = {"protect": {"always": NOUNS[::2]}, "groups": {"budgets": [4.0, 4.0, 6.0, 6.0]}}
     case = case_of(table, name="codebook", **grouped)
     top = outcomes(learned(), case)["top-1"]
@@ -200,7 +202,7 @@ def test_equal_words_are_guessed_together(small_table):
     for consistent in (False, True):
         case = case_of(small_table, twice, c=C, words={"consistent": consistent})
         truth = case.view.table.lookup(case.secret_words)[0]
-        assert _tells(case.view, truth) == consistent
+        assert _has_equal_words(case.view, truth) == consistent
         assert outcomes(learned(public=public), case)["top-1"].values.mean() > once - 0.05
 
 
@@ -213,12 +215,12 @@ def test_what_is_not_attacked_says_why(case, small_table):
         case.view
     )
     assert "program" in learned().refusal(replace(case.view, program=None))
-    nothing = Case.of(Privatizer("exponential", table=small_table, c=2.0), ["and the"])
+    nothing = Case.create(Privatizer("exponential", table=small_table, c=2.0), ["and the"])
     assert "no word" in learned().refusal(nothing.view)
     mixing = Privatizer("d-chi-stencil", table=small_table, eta=9.0, L=4, sigma=0.75)
-    assert "one release" in learned().refusal(Case.of(mixing, PRIVATE[:2], releases=2).view)
+    assert "one release" in learned().refusal(Case.create(mixing, PRIVATE[:2], releases=2).view)
     coded = case_of(
-        small_table.coarse(book_of(small_table, 13)),
+        small_table.coarsen(book_of(small_table, 13)),
         PRIVATE[:2],
         name="d-chi-stencil",
         eta=9.0,
@@ -235,12 +237,15 @@ def test_words_that_were_mixed_are_told_apart(small_table, window):
     mixed = {"name": "d-chi-stencil", "eta": 40.0, "sigma": 0.75, **window}
     case = case_of(small_table, **mixed)
     top = outcomes(learned(), case)["top-1"]
-    shown = (case.view.drawn == case.truth.coded).mean()
+    shown = (case.view.output_rows == case.truth.coded).mean()
     assert top.values.mean() > top.baseline + 0.1
     assert top.values.mean() > shown
     assert "weighted sum" in top.note
     swapped = replace(
-        case, view=replace(case.view, drawn=np.roll(case.view.drawn, len(case.view.drawn) // 2))
+        case,
+        view=replace(
+            case.view, output_rows=np.roll(case.view.output_rows, len(case.view.output_rows) // 2)
+        ),
     )
     lost = outcomes(learned(), swapped)["top-1"]  # what was released says nothing of the words
     assert lost.values.mean() < lost.baseline + 0.05
@@ -266,7 +271,7 @@ class MaskedStub:
     knows: bool
     batch: int = 64
 
-    def batches(self, texts, items):
+    def yield_batches(self, texts, items):
         words = texts.words
         logits = np.zeros((len(items), len(self.table)), np.float32)
         if self.knows:  # the next noun follows from this one, so that the reader need not be told
@@ -297,7 +302,7 @@ def test_a_language_model_that_knows_more_is_listened_to(language, case, found, 
     for knows in (True, False):
         monkeypatch.setattr(
             module,
-            "language_model",
+            "load_language_model",
             lambda table, model, kind, knows=knows: MaskedStub(table, knows),
         )
         monkeypatch.setattr(trigram, "load", lambda knows=knows: TrigramStub(knows))
@@ -334,17 +339,17 @@ def test_a_causal_network_that_knows_nothing_does_no_harm(case, found, tmp_path)
 @pytest.mark.slow
 def test_a_beam_is_no_worse_even_where_trigrams_tell_nothing(case, found, monkeypatch):
     """Trigrams of public texts, and of the same words in any order."""
-    count, plain = Trigrams.count, found["top-1"].values.mean()
+    count, plain = TrigramRatios.count, found["top-1"].values.mean()
 
     def shuffled(known):
         return count(replace(known, line=np.random.default_rng(7).permutation(known.line)))
 
     assert outcomes(learned(beam=64), case)["top-1"].values.mean() > plain - 0.02
-    monkeypatch.setattr(Trigrams, "count", shuffled)
+    monkeypatch.setattr(TrigramRatios, "count", shuffled)
     assert outcomes(learned(beam=64), case)["top-1"].values.mean() > plain - 0.05
 
 
-@pytest.mark.parametrize("beam", [-1, LIKELIEST**2 + 1, 10**30, 2.5, float("nan"), "many"])
+@pytest.mark.parametrize("beam", [-1, BEAM_CANDIDATES**2 + 1, 10**30, 2.5, float("nan"), "many"])
 def test_a_beam_keeps_a_number_of_texts(beam):
     with pytest.raises(ConfigError, match="beam") as error:
         Learned(public=("zqcanary",), beam=beam)
@@ -365,7 +370,7 @@ def attacked(small_table):
     cases = [
         (case_of(small_table, c=C), 6),
         (case_of(small_table, c=C), 6),
-        (case_of(small_table.coarse(book_of(small_table, 13)), name="codebook", epsilon=8.0), 6),
+        (case_of(small_table.coarsen(book_of(small_table, 13)), name="codebook", epsilon=8.0), 6),
         (case_of(small_table, OTHERS, c=C), 6),
         (case_of(small_table, c=C), 7),
         (case_of(small_table, c=C, words={"stopwords": "protect"}), 6),
@@ -407,7 +412,7 @@ def test_what_is_kept_is_used_again_for_the_same_alone(twin, attacked, monkeypat
 def test_several_releases_are_summed_up(small_table):
     privatizer = Privatizer("exponential", table=small_table, c=1.5, seed=4)
     rows = attack(
-        Case.of(privatizer, PRIVATE[:60], releases=5), [learned()], rng=SeededRandomness(1)
+        Case.create(privatizer, PRIVATE[:60], releases=5), [learned()], rng=SeededRandomness(1)
     ).rows
     top = {
         (row.setting["releases"], row.setting["memory"]): row.value
@@ -427,7 +432,7 @@ def test_several_releases_are_summed_up(small_table):
 
 def test_public_texts_are_kept_out_of_what_is_printed():
     attacker = learned()
-    assert "public" not in plain(attacker)
+    assert "public" not in dump_options(attacker)
     assert PUBLIC[0] not in repr(attacker)
     with pytest.raises(InputError, match="each public text must be a string"):
         Learned(public=(PUBLIC[0], 3))  # type: ignore[arg-type]
@@ -447,7 +452,7 @@ def test_repetitions_are_left_out():
         whole,
         "six five",
     ]
-    assert distinct(texts) == [whole, "nine ten", "six five"]
+    assert drop_contained_texts(texts) == [whole, "nine ten", "six five"]
 
 
 def test_texts_to_try_share_little_with_those_that_are_counted():
@@ -456,8 +461,8 @@ def test_texts_to_try_share_little_with_those_that_are_counted():
     texts = [
         " ".join([*story[:i], f"v{i}", *story[i + 1 :]]) for story in stories for i in (0, 1, 2)
     ]
-    assert len(distinct(texts)) == 900
-    counted, tried = split(texts, 270, SeededRandomness(2))
+    assert len(drop_contained_texts(texts)) == 900
+    counted, tried = split_texts(texts, 270, SeededRandomness(2))
     assert len(tried) == 30
     ends = [
         {text.split()[-1] + text.split()[-2] + text.split()[-3] for text in part}
@@ -471,14 +476,14 @@ def test_shares_follow_the_counts_where_there_are_enough(small_table):
     general = np.arange(1.0, 61)
     true = np.random.default_rng(1).dirichlet(np.ones(60))
     counts = np.random.default_rng(2).multinomial(100_000, true).astype(float)
-    assert np.abs(smoothed(counts, general) - true).sum() < 0.03
+    assert np.abs(smooth_counts(counts, general) - true).sum() < 0.03
     alike = np.random.default_rng(2).multinomial(200, general / general.sum()).astype(float)
     near, far = (
         np.abs(each - general / general.sum()).sum()
-        for each in (smoothed(alike, general), alike / 200)
+        for each in (smooth_counts(alike, general), alike / 200)
     )
     assert near < far / 2
-    assert len(GENERAL) > 1
+    assert len(GENERAL_LIST_SIZES) > 1
 
 
 def test_knowledge_is_counted_from_texts(small_table):
@@ -487,21 +492,23 @@ def test_knowledge_is_counted_from_texts(small_table):
         Privatizer("exponential", table=small_table, c=1.0).words,
         ["Apple zzyx the river."] * 20,
     )
-    apple, river, unknown, the = known.ids(small_table, ["APPLE", "river", "Zzyx", "the"]).tolist()
-    assert known.own[[apple, river]].all()
-    assert not known.own[unknown]
+    apple, river, unknown, the = known.find_ids(
+        small_table, ["APPLE", "river", "Zzyx", "the"]
+    ).tolist()
+    assert known.is_in_table[[apple, river]].all()
+    assert not known.is_in_table[unknown]
     assert known.candidate[[apple, river, unknown]].all()
     assert not known.candidate[the]
     assert known.row[unknown] == small_table.lookup(["zzyx"])[0][0]
-    assert known.ids(small_table, ["nobody"]).tolist() == [-1]
+    assert known.find_ids(small_table, ["nobody"]).tolist() == [-1]
     share = np.exp(known.log_prior)
     assert share.sum() == pytest.approx(1)
     assert share[apple] == pytest.approx(share[river], rel=0.2)
     assert share[apple] > 5 * np.delete(share, [apple, river, unknown]).max()
-    behind, before = (known.beside[side].ratio.toarray() for side in (-1, 1))
+    behind, before = (known.neighbours[side].ratio.toarray() for side in (-1, 1))
     assert behind[apple].argmax() == unknown
     assert before[unknown].argmax() == apple
-    assert before[len(known)].argmax() in (known.ids(small_table, ["."])[0], river)
+    assert before[len(known)].argmax() in (known.find_ids(small_table, ["."])[0], river)
 
 
 def test_the_logistic_regression_finds_the_weights():
@@ -509,5 +516,5 @@ def test_the_logistic_regression_finds_the_weights():
     features = draw.normal(size=(4000, 5, 3)).astype(np.float32)
     weights = np.array([2.0, -1.0, 0.5])
     right = (features @ weights + draw.gumbel(size=(4000, 5))).argmax(axis=1)
-    assert np.allclose(logistic(features, right), weights, atol=0.15)
-    assert logistic(features[:0], right[:0]).tolist() == [1, 0, 1]
+    assert np.allclose(fit_logistic(features, right), weights, atol=0.15)
+    assert fit_logistic(features[:0], right[:0]).tolist() == [1, 0, 1]

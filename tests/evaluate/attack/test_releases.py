@@ -10,9 +10,9 @@ from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Bayes, Case
-from textveil.evaluate.attack.bayes import steps
-from textveil.evaluate.attack.posterior import after, posterior
-from textveil.pipeline.consistent import Repeats
+from textveil.evaluate.attack.bayes import list_release_counts
+from textveil.evaluate.attack.posterior import rank_after_releases, rank_candidates
+from textveil.pipeline.consistent import Replay
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.session import Session
@@ -33,7 +33,7 @@ def four():
 
 def case_of(table, texts, name="krr", *, session=None, releases=1, **options):
     privatizer = Privatizer(name, table=table, seed=2, **(options or {"epsilon": EPSILON}))
-    return Case.of(privatizer, texts, releases=releases, session=session)
+    return Case.create(privatizer, texts, releases=releases, session=session)
 
 
 def randomised_response():
@@ -65,12 +65,19 @@ def test_the_posterior_of_everything_three_releases_can_say(four):
     case = case_of(four, [" ".join(NOUNS[:SIZE])] * 16, releases=3)
     drawn = np.array(list(product(range(SIZE), repeat=3)))
     views = [
-        replace(view, drawn=rows, shown_words=rows)
-        for view, rows in zip(case.view.others, drawn.T[1:], strict=True)
+        replace(view, output_rows=rows, visible_word_rows=rows)
+        for view, rows in zip(case.view.other_releases, drawn.T[1:], strict=True)
     ]
-    view = replace(case.view, drawn=drawn[:, 0], shown_words=drawn[:, 0], others=tuple(views))
+    view = replace(
+        case.view,
+        output_rows=drawn[:, 0],
+        visible_word_rows=drawn[:, 0],
+        other_releases=tuple(views),
+    )
     for number, found in zip(
-        (1, 2, 3), after(view, [1, 2, 3], prior="uniform", k=SIZE, rng=RNG), strict=True
+        (1, 2, 3),
+        rank_after_releases(view, [1, 2, 3], prior="uniform", k=SIZE, rng=RNG),
+        strict=True,
     ):
         joint = np.prod(randomised_response()[:, drawn[:, :number]], axis=2).T
         expected = joint / joint.sum(axis=1, keepdims=True)
@@ -103,16 +110,16 @@ def test_more_releases_tell_more(four):
 def test_the_first_release_is_attacked_as_one_alone(small_table, name, options):
     texts = [" ".join(NOUNS)] * 3
     one, several = (case_of(small_table, texts, name, releases=n, **options) for n in (1, 3))
-    first = replace(several, view=replace(several.view, others=()))
+    first = replace(several, view=replace(several.view, other_releases=()))
     found = [attack(case, [UNIFORM], rng=SeededRandomness(1)).to_json() for case in (one, first)]
     assert found[0] == found[1]
     assert {tuple(row["setting"]) for row in found[0]["rows"]} == {("prior",)}
 
 
-class Anew(Repeats):
+class Anew(Replay):
     """The twin of memory: it knows what was drawn before, and releases the new draw."""
 
-    def applied(self, release):
+    def apply(self, release):
         return release
 
 
@@ -120,7 +127,7 @@ class Anew(Repeats):
 def test_memory_keeps_twelve_releases_at_the_value_of_one(four, monkeypatch, twin):
     """1,600 words; the test that twelve tell more than one accuses memory never, and misses the twin below 1e-6."""
     if twin:
-        monkeypatch.setattr("textveil.pipeline.privatizer.Repeats", Anew)
+        monkeypatch.setattr("textveil.pipeline.privatizer.Replay", Anew)
     session = Session()
     session.repeats = "user"
     words = np.random.default_rng(6).choice(NOUNS[:SIZE], 1600)
@@ -128,7 +135,7 @@ def test_memory_keeps_twelve_releases_at_the_value_of_one(four, monkeypatch, twi
     found = top1(case)
     alarm = stats.binom.ppf(1 - 1e-6, 1600, promised(1)) / 1600
     assert (found[12] > alarm) == twin
-    assert (np.ptp(case.view.draws, axis=1) > 0).any() == twin
+    assert (np.ptp(case.view.release_rows, axis=1) > 0).any() == twin
     assert top1(case, "drawn once") == {12: found[1]}
 
 
@@ -147,9 +154,9 @@ def test_a_law_that_is_estimated_is_summed_too(small_table):
 
 def test_parts_give_what_the_whole_gives(small_table, monkeypatch):
     case = case_of(small_table, [" ".join(NOUNS)] * 3, "exponential", releases=3, c=2.5)
-    whole = posterior(replace(case.view), prior="uniform", k=3, rng=RNG)
-    monkeypatch.setattr("textveil.evaluate.attack.channel.CELLS", 60 * 7)
-    parts = posterior(replace(case.view), prior="uniform", k=3, rng=RNG)
+    whole = rank_candidates(replace(case.view), prior="uniform", k=3, rng=RNG)
+    monkeypatch.setattr("textveil.evaluate.attack.channel.MAX_LOG_PROBABILITIES", 60 * 7)
+    parts = rank_candidates(replace(case.view), prior="uniform", k=3, rng=RNG)
     assert np.array_equal(whole.candidates, parts.candidates)
     assert np.allclose(whole.log_probability, parts.log_probability)
 
@@ -172,4 +179,9 @@ def test_there_is_at_least_one_release(four):
 
 
 def test_steps_end_with_all_releases():
-    assert [steps(n) for n in (1, 2, 4, 12)] == [[1], [1, 2], [1, 2, 3, 4], [1, 2, 3, 5, 8, 12]]
+    assert [list_release_counts(n) for n in (1, 2, 4, 12)] == [
+        [1],
+        [1, 2],
+        [1, 2, 3, 4],
+        [1, 2, 3, 5, 8, 12],
+    ]

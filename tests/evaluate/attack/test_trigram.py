@@ -18,21 +18,23 @@ def asked(monkeypatch):
 
     def prob(words):
         found.append(tuple(words))
-        return trigram.UNKNOWN if words[0] == "zzz" else -10_000 * len(words[0]) * len(words)
+        return (
+            trigram.UNKNOWN_LOG_SCORE if words[0] == "zzz" else -10_000 * len(words[0]) * len(words)
+        )
 
     monkeypatch.setattr(trigram, "load", lambda: SimpleNamespace(prob=prob))
     return found
 
 
 def test_a_word_stands_between_its_neighbours_and_signs_are_left_out(asked):
-    found = trigram.expected(WORDS, DOCUMENTS, np.array([1]), [["Lynx", "Ox", "zzz"]])
+    found = trigram.score_choices(WORDS, DOCUMENTS, np.array([1]), [["Lynx", "Ox", "zzz"]])
     for word in ("lynx", "ox"):
         for question in ((word, "the", "<s>"), ("sat", word, "the"), ("down", "sat", word)):
             assert question in asked
     assert {question for question in asked if len(question) > 1 and "zzz" in question} == set()
     assert found.shape == (1, 3, 3)
     own = (
-        trigram.UNIT * 10_000 * np.array([3.0, -3.0])
+        trigram.LOG_UNIT * 10_000 * np.array([3.0, -3.0])
     )  # four letters and two, each asked with two words before it
     assert np.allclose(found[0, :2, 0], -own)
     assert not found[0, :, 1:].any()  # the same of both
@@ -40,7 +42,7 @@ def test_a_word_stands_between_its_neighbours_and_signs_are_left_out(asked):
 
 
 def test_nothing_is_asked_beyond_an_unknown_word_or_the_end(asked):
-    found = trigram.expected(WORDS, DOCUMENTS, np.array([0, 4, 7]), [["a", "bb"]] * 3)
+    found = trigram.score_choices(WORDS, DOCUMENTS, np.array([0, 4, 7]), [["a", "bb"]] * 3)
     several = {question for question in asked if len(question) > 1}
     for word in ("a", "bb"):
         assert {question for question in several if word in question} == {
@@ -58,11 +60,11 @@ def test_nothing_is_asked_beyond_an_unknown_word_or_the_end(asked):
 def test_the_model_of_english_knows_what_follows():
     pytest.importorskip("pocketsphinx")
     words = ["I", "drank", "a", "cup", "of", "tea", "this", "morning", "."]
-    found = trigram.expected(
+    found = trigram.score_choices(
         words, np.array([0, len(words)]), np.array([3, 5]), [["cup", "dog"], ["tea", "war"]]
     )
     assert (found[:, 0].sum(axis=1) > found[:, 1].sum(axis=1) + 2).all()
-    assert trigram.expected(words, np.array([0, len(words)]), np.array([], int), []).shape == (
+    assert trigram.score_choices(words, np.array([0, len(words)]), np.array([], int), []).shape == (
         0,
         0,
         3,

@@ -67,7 +67,7 @@ def counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, leng
     first = Layout(
         roles=layout.roles[:length], documents=np.array([0, length]), unit_of=np.arange(length)
     )
-    mixing = mechanism.mix.matrix(first)
+    mixing = mechanism.mix.get_matrix(first)
     protected = first.positions
     for i, (columns, weights) in zip(
         protected, zip(mixing.columns, mixing.weights, strict=True), strict=True
@@ -138,7 +138,7 @@ def test_guesses_are_nearly_as_good_as_with_all_sequences_counted(L, eta, roles,
 @pytest.mark.slow
 def test_stencil_without_noise_is_undone():
     """Where the word itself has the top weight, nearly all words are named."""
-    layout = Layout.of(*[12] * 60)
+    layout = Layout.build(*[12] * 60)
     guesses, _, _, _, secret = guessed(
         stencil(L=5, sigma=1.0), table_of(60, 48), layout, uniform(60)
     )
@@ -149,7 +149,7 @@ def test_never_releasing_the_word_itself_hides_little():
     """Nothing is kept, and yet most words are named; a blind guess is right once in 60."""
     mechanism = stencil(L=3, sigma=0.8, exclude_original=True)
     guesses, _, drawn, _, secret = guessed(
-        mechanism, table_of(60, 24), Layout.of(*[12] * 60), uniform(60)
+        mechanism, table_of(60, 24), Layout.build(*[12] * 60), uniform(60)
     )
     assert not (drawn == secret).any()
     assert not (guesses[:, 0] == drawn).any()
@@ -165,7 +165,7 @@ def test_even_windows_are_taken_apart():
     """
     mechanism = d_chi_stencil(L=4, sigma=0.75, eta=60.0)
     guesses, log_posterior, drawn, _, secret = guessed(
-        mechanism, table_of(60, 24), Layout.of(*[12] * 200), uniform(60), k=3
+        mechanism, table_of(60, 24), Layout.build(*[12] * 200), uniform(60), k=3
     )
     top = (guesses[:, 0] == secret).mean()
     assert top > (drawn == secret).mean() + 0.04
@@ -180,13 +180,13 @@ def test_slices_change_nothing(monkeypatch):
     mechanism, table, layout = (
         d_chi_stencil(L=4, sigma=0.75, eta=60.0),
         table_of(60, 24),
-        Layout.of(100, 1, 60),
+        Layout.build(100, 1, 60),
     )
-    monkeypatch.setattr(joint, "REHEARSED", 300)
+    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
     guesses, log_posterior, *_ = guessed(mechanism, table, layout, uniform(60))
-    monkeypatch.setattr(chain, "ROWS", 16)
-    monkeypatch.setattr(chain, "SLICE", 50)
-    monkeypatch.setattr(joint, "SLICE", 50)
+    monkeypatch.setattr(chain, "TABLES_AT_ONCE", 16)
+    monkeypatch.setattr(chain, "WORDS_AT_ONCE", 50)
+    monkeypatch.setattr(joint, "WORDS_AT_ONCE", 50)
     parts, log_parts, *_ = guessed(mechanism, table, layout, uniform(60))
     assert (guesses[:, 0] == parts[:, 0]).mean() > 0.97
     assert np.abs(log_posterior - log_parts)[:, 0].mean() < 0.02
@@ -205,7 +205,7 @@ def test_slices_change_nothing(monkeypatch):
 )
 def test_all_windows_and_noises_on_uneven_texts(mechanism, monkeypatch):
     """Texts of one word, of none, with words that pass and holes: guesses are rows, and better than blind ones."""
-    monkeypatch.setattr(joint, "REHEARSED", 300)
+    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
     roles = [PROTECT, *[PASS] * 3, *[PROTECT] * 60, HOLE, *[PROTECT, PASS] * 10, PROTECT]
     layout = Layout(
         roles=np.array(roles, np.int8),
@@ -227,7 +227,7 @@ def test_unequal_parameters():
     table, mechanism, layout = (
         table_of(60, 24),
         d_chi_stencil(L=3, sigma=0.5),
-        Layout.of(*[20] * 120),
+        Layout.build(*[20] * 120),
     )
     parameter = np.where(np.arange(2400) % 20 < 10, 12.0, 200.0)
     rows = np.random.default_rng(2).integers(60, size=2400)
@@ -256,7 +256,7 @@ def test_unequal_parameters():
 
 
 def test_no_words():
-    layout = Layout.of(0, 0)
+    layout = Layout.build(0, 0)
     mechanism = d_chi_stencil(L=4, eta=30.0)
     nothing = np.zeros(0, np.int64)
     guesses, log_posterior = decode(
@@ -276,12 +276,12 @@ def test_no_words():
 @pytest.mark.parametrize("words", [1, 5, 257])
 def test_a_last_word_that_stands_alone_in_its_part(words, monkeypatch):
     """Parts of 256 words, and of two: the last of 1, of 5 and of 257 words is alone in its own."""
-    monkeypatch.setattr(joint, "REHEARSED", 300)
+    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
     table, mechanism = table_of(60, 24), d_chi_stencil(L=4, sigma=0.75, eta=60.0)
-    whole, log_whole, *_ = guessed(mechanism, table, Layout.of(words), uniform(60))
+    whole, log_whole, *_ = guessed(mechanism, table, Layout.build(words), uniform(60))
     assert whole.shape == log_whole.shape == (words, 3)
-    monkeypatch.setattr(chain, "ROWS", 2)
-    parts, log_parts, *_ = guessed(mechanism, table, Layout.of(words), uniform(60))
+    monkeypatch.setattr(chain, "TABLES_AT_ONCE", 2)
+    parts, log_parts, *_ = guessed(mechanism, table, Layout.build(words), uniform(60))
     assert np.abs(log_parts - log_whole).mean() < 0.05
     assert (parts[:, 0] == whole[:, 0]).mean() > 0.97
 
@@ -289,11 +289,11 @@ def test_a_last_word_that_stands_alone_in_its_part(words, monkeypatch):
 @pytest.mark.parametrize("k", [0, 10])
 def test_guesses_asked_for_are_in_range(k):
     with pytest.raises(ConfigError, match="k must be 1 to 9"):
-        guessed(stencil(), table_of(60, 8), Layout.of(3), uniform(60), k=k)
+        guessed(stencil(), table_of(60, 8), Layout.build(3), uniform(60), k=k)
 
 
 def test_texts_are_decoded_once_however_many_guesses_are_asked_for(monkeypatch):
-    monkeypatch.setattr(joint, "REHEARSED", 300)
+    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
     asked: list[int] = []
 
     def counted(*args, **options):
@@ -301,11 +301,12 @@ def test_texts_are_decoded_once_however_many_guesses_are_asked_for(monkeypatch):
         return decode(*args, **options)
 
     monkeypatch.setattr(posteriors, "decode", counted)
-    view = Case.of(
+    view = Case.create(
         Privatizer("d-chi-stencil", eta=60.0, table=table_of(60, 8), seed=2), [" ".join(NOUNS)]
     ).view
     few, more = (
-        posteriors.posterior(view, prior="uniform", k=k, rng=SeededRandomness(4)) for k in (5, 100)
+        posteriors.rank_candidates(view, prior="uniform", k=k, rng=SeededRandomness(4))
+        for k in (5, 100)
     )
     assert len(asked) == 1
     assert more.candidates.shape == (60, 9)

@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import binom
 from tests.fixtures import NOUNS, Stub
 
-from textveil.config.frozen import plain
+from textveil.config.frozen import dump_options
 from textveil.errors import ConfigError
-from textveil.evaluate.attack.case import Case
+from textveil.evaluate.attack.attack_input import Case
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
-from textveil_bench.attack.attribute import Attribute, _folds, classify
+from textveil_bench.attack.attribute import Attribute, _assign_folds, classify
 from textveil_bench.attack.report import attack
 
 CANARY = "Zyxqorvian"
@@ -20,7 +20,7 @@ FEW = 1e-6
 
 def infer(privatizer, texts, labels, **options):
     """The outcomes by what they were learned from, and guessed from."""
-    case = Case.of(privatizer, texts)
+    case = Case.create(privatizer, texts)
     outcomes = Attribute(labels=tuple(labels), **options).run(case, rng=SeededRandomness(1))
     return {(o.setting["learned from"], o.setting["guessed from"]): o for o in outcomes}
 
@@ -94,12 +94,12 @@ def test_a_twin_that_learns_what_it_guesses_is_told_from_chance():
 
 def test_folds_are_stratified_and_drawn():
     classes = np.repeat([0, 1, 2], [50, 23, 7])
-    fold = _folds(classes, 5, SeededRandomness(1))
+    fold = _assign_folds(classes, 5, SeededRandomness(1))
     for label, count in enumerate([50, 23, 7]):
         sizes = np.bincount(fold[classes == label], minlength=5)
         assert sizes.sum() == count
         assert sizes.max() - sizes.min() <= 1
-    assert (fold != _folds(classes, 5, SeededRandomness(2))).any()
+    assert (fold != _assign_folds(classes, 5, SeededRandomness(2))).any()
 
 
 def test_rare_labels_and_texts_without_label_are_left_out(small_table, echo):
@@ -120,7 +120,7 @@ def test_texts_without_words_are_texts_too(small_table, echo):
 
 
 def test_refusals(small_table):
-    view = Case.of(Privatizer("placeholder", table=small_table), ["the anchor"] * 8).view
+    view = Case.create(Privatizer("placeholder", table=small_table), ["the anchor"] * 8).view
     assert Attribute().refusal(view) == "it needs labels: name their field with --label"
     assert "two labels" in Attribute(labels=("a",) * 8).refusal(view)
     assert "two labels" in Attribute(labels=("a",) * 6 + ("b",) * 2).refusal(view)
@@ -128,16 +128,16 @@ def test_refusals(small_table):
 
 
 def test_there_is_one_label_for_each_text(small_table):
-    case = Case.of(Privatizer("placeholder", table=small_table), ["the anchor"] * 8)
+    case = Case.create(Privatizer("placeholder", table=small_table), ["the anchor"] * 8)
     with pytest.raises(ConfigError, match="8 texts, not 10"):
         list(Attribute(labels=("a", "b") * 5).run(case, rng=SeededRandomness(1)))
 
 
 def test_labels_are_shown_nowhere(small_table):
     made = Attribute(labels=(CANARY, "red") * 5)
-    case = Case.of(Privatizer("placeholder", table=small_table), ["the anchor"] * 10)
+    case = Case.create(Privatizer("placeholder", table=small_table), ["the anchor"] * 10)
     findings = attack(case, [made], rng=SeededRandomness(1))
-    assert plain(made) == {"folds": 5}
+    assert dump_options(made) == {"folds": 5}
     assert CANARY not in repr(made) + str(findings.to_json()) + repr(findings)
     for wrong in (CANARY, (CANARY, 5)):
         with pytest.raises(ConfigError) as error:

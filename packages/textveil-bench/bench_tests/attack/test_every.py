@@ -15,7 +15,7 @@ from tests.detectors import Finds
 from tests.fixtures import NOUNS, Stub, gaussian_rows
 
 from textveil.config import GroupOptions, registry, resolve
-from textveil.config.sources import profiles
+from textveil.config.sources import describe_profiles
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Case, Outcome
 from textveil.pipeline import Privatizer
@@ -68,14 +68,14 @@ class Asked:
         options: of the attack.
         texts: what is released.
         stencil: whether the mechanism mixes neighbours: then one without noise, and one with nothing but noise.
-        at_most: what is allowed beyond the baseline, where the attack loses: nothing but where the loss is noise.
+        estimate_at_most: what is allowed beyond the baseline, where the attack loses.
     """
 
     metric: str
     options: dict[str, Any]
     texts: list[str]
     stencil: bool = False
-    at_most: float = 0.0
+    estimate_at_most: float = 0.0
 
 
 ASKED = {
@@ -85,7 +85,7 @@ ASKED = {
     "learned": Asked(
         metric="top-1", options={"public": OTHERS, "candidates": 60, "simulated": 100}, texts=TEXTS
     ),
-    "window": Asked(metric="top-1", options={}, texts=TEXTS, stencil=True, at_most=0.15),
+    "window": Asked(metric="top-1", options={}, texts=TEXTS, stencil=True, estimate_at_most=0.15),
     "semantic": Asked(metric="cosine >= 0.6", options={}, texts=TEXTS),
     "membership": Asked(metric="AUC", options={}, texts=TEXTS),
     "linkage": Asked(metric="top-1", options={}, texts=TEXTS),
@@ -111,14 +111,14 @@ def table_of(texts: list[str]) -> EmbeddingTable:
 def outcome(name: str, asked: Asked, privatizer: Privatizer, url: str) -> Outcome | str:
     """What the attack finds, or why it has nothing to say."""
     attack = load(name, {**asked.options, **({"url": url} if name == "llm" else {})})
-    case = Case.of(privatizer, asked.texts)
+    case = Case.create(privatizer, asked.texts)
     if reason := attack.refusal(case.view):
         return reason
     found = attack.run(case, rng=SeededRandomness(3))
     return [each for each in found if each.metric == asked.metric][-1 if name == "linkage" else 0]
 
 
-@pytest.mark.parametrize("name", registry.names("attack"))
+@pytest.mark.parametrize("name", registry.list_names("attack"))
 def test_it_wins_where_nothing_is_changed_and_loses_against_a_mask(
     name, openai_server, monkeypatch
 ):
@@ -141,7 +141,7 @@ def test_it_wins_where_nothing_is_changed_and_loses_against_a_mask(
     assert isinstance(won, Outcome), won
     assert won.values.mean() >= 0.9
     if isinstance(lost, Outcome):
-        assert lost.values.mean() <= (lost.baseline or 0.0) + asked.at_most + 1e-9
+        assert lost.values.mean() <= (lost.baseline or 0.0) + asked.estimate_at_most + 1e-9
 
 
 # ---- profiles --------------------------------------------------------------------------------------------------------
@@ -182,10 +182,10 @@ def tops(findings: Findings) -> dict[tuple[str, str], float]:
     }
 
 
-@pytest.mark.parametrize("profile", profiles())
+@pytest.mark.parametrize("profile", describe_profiles())
 def test_under_every_profile_originals_are_found_where_nothing_is_changed(profile):
     privatizer = shown(profile, OPEN)
-    case = Case.of(privatizer, PAIRS)
+    case = Case.create(privatizer, PAIRS)
     attacks = [load("neighbour"), load("bayes", {"priors": ("uniform",)}), load("linkage")]
     found = tops(attack(case, attacks, rng=SeededRandomness(2)))
     assert found["linkage", "text"] == 1.0
@@ -196,7 +196,7 @@ def test_under_every_profile_originals_are_found_where_nothing_is_changed(profil
 
 @pytest.mark.parametrize("profile", ["document", "paper-noise"])
 def test_under_a_profile_a_mask_leaves_two_texts_of_one_mask(profile):
-    case = Case.of(shown(profile, "placeholder"), PAIRS)
+    case = Case.create(shown(profile, "placeholder"), PAIRS)
     found = tops(
         attack(
             case,
@@ -219,7 +219,7 @@ def test_a_public_word_that_is_part_of_a_name_is_named_by_who_learned():
     texts = [
         f"the {first} and Will and the {second}" for first in NOUNS[:4] for second in NOUNS[4:20]
     ]
-    case = Case.of(privatizer, texts[::4])
+    case = Case.create(privatizer, texts[::4])
     public = tuple(text for text in texts if text not in texts[::4])
     found = next(
         iter(
@@ -234,11 +234,11 @@ def test_a_public_word_that_is_part_of_a_name_is_named_by_who_learned():
 def test_releases_that_do_not_fit_their_originals_are_an_error(small_table):
     """Chance would be no answer: another program made them, or a session that remembers what others drew."""
     made = Privatizer(OPEN, epsilon=1.0, table=small_table)
-    case = Case.of(made, TEXTS)
+    case = Case.create(made, TEXTS)
     other = replace(case.view, program=Privatizer(OPEN, epsilon=0.0, table=small_table))
     with pytest.raises(ConfigError, match="their own originals other masks"):
         attack(replace(case, view=other), [load("linkage")])
-    drawn = replace(case.view, drawn=case.view.drawn[::-1].copy())
+    drawn = replace(case.view, output_rows=case.view.output_rows[::-1].copy())
     for name in ("bayes", "membership", "semantic"):
         with pytest.raises(ConfigError, match="rules out some of the words"):
             attack(replace(case, view=replace(drawn)), [load(name)])

@@ -8,13 +8,13 @@ import pytest
 from scipy.stats import binom
 from tests.fixtures import NOUNS, Stub, book_of
 
-from textveil.config.frozen import plain
+from textveil.config.frozen import dump_options
 from textveil.errors import ConfigError, InputError
-from textveil.evaluate.attack.case import Case
+from textveil.evaluate.attack.attack_input import Case
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
-from textveil.table.book import Books
-from textveil_bench.attack.linkage import Linkage, _pools, expected
+from textveil.table.codebook import Books
+from textveil_bench.attack.linkage import Linkage, _draw_pools, compute_expectations
 from textveil_bench.attack.report import attack
 
 CANARY = "Zyxqorvian"
@@ -28,7 +28,7 @@ def link(
     privatizer: Privatizer, texts: list[str], seed: int = 1, **options: Any
 ) -> dict[tuple[str, str, int], Any]:
     """The values of every outcome by what was measured, from what, and among how many."""
-    case = Case.of(privatizer, texts)
+    case = Case.create(privatizer, texts)
     outcomes = Linkage(**options).run(case, rng=SeededRandomness(seed))
     return {(o.metric, str(o.setting["from"]), int(o.setting["among"])): o.values for o in outcomes}
 
@@ -38,7 +38,7 @@ def harmonic(n: int) -> Fraction:
 
 
 def test_ranks_with_ties_are_means_over_all_orders():
-    top, reciprocal = expected(np.array([0, 0, 1, 4]), np.array([0, 1, 2, 0]))
+    top, reciprocal = compute_expectations(np.array([0, 0, 1, 4]), np.array([0, 1, 2, 0]))
     assert top.tolist() == [1.0, 0.5, 0.0, 0.0]
     ranks = [[1], [1, 2], [2, 3, 4], [5]]
     np.testing.assert_allclose(
@@ -70,7 +70,7 @@ def test_a_twin_that_wins_every_tie_is_told_from_chance(small_table, monkeypatch
     def wins(better: Any, equal: Any) -> Any:
         return (better == 0).astype(float), 1 / (better + 1)
 
-    monkeypatch.setattr("textveil_bench.attack.linkage.expected", wins)
+    monkeypatch.setattr("textveil_bench.attack.linkage.compute_expectations", wins)
     found = link(Privatizer("placeholder", table=small_table), ALIKE)
     assert not np.allclose(found["top-1", "mask", 30], 1 / 30)
 
@@ -90,7 +90,7 @@ def test_words_that_say_nothing_add_nothing(small_table):
 
 def test_rows_are_compared_by_the_sum_of_cosines(small_table):
     released = np.arange(60) % 7
-    case = Case.of(
+    case = Case.create(
         Privatizer(Stub(release=lambda *_: released), epsilon=1.0, table=small_table), ALIKE
     )
     vectors = small_table.vectors.astype(np.float64)
@@ -126,9 +126,9 @@ def fair(pools: Any, others: list[int], p: float) -> bool:
 
 
 def test_pools_are_fair_and_a_twin_of_first_comers_is_not():
-    keys = next(SeededRandomness(5).open([3000]).chunks(3000))[1].uniform(11)
+    keys = next(SeededRandomness(5).open([3000]).split_rows(3000))[1].uniform(11)
     own = np.full(3000, 4)
-    (pools,) = _pools(keys, own, [3])
+    (pools,) = _draw_pools(keys, own, [3])
     assert pools[:, 4].all()
     assert (pools.sum(axis=1) == 3).all()
     others = [i for i in range(11) if i != 4]
@@ -197,8 +197,8 @@ def test_pieces_are_part_of_the_mask(wordpiece_table):
 
 def test_groups_and_their_books_are_those_of_the_release(small_table, echo):
     """A word on the user's list is in another group, which the mask shows, and has the codes of another book."""
-    table = small_table.coarse(
-        Books.by_group([book_of(small_table, 60)] * 2 + [book_of(small_table, 6)] * 2)
+    table = small_table.coarsen(
+        Books.build([book_of(small_table, 60)] * 2 + [book_of(small_table, 6)] * 2)
     )
     grouped: dict[str, Any] = {
         "protect": {"always": NOUNS[:10]},
@@ -217,13 +217,13 @@ def test_groups_and_their_books_are_those_of_the_release(small_table, echo):
 def test_chunks_change_nothing_but_the_draws(small_table, monkeypatch, echo):
     privatizer = Privatizer(echo, epsilon=1.0, table=small_table)
     whole = link(privatizer, ALIKE)
-    monkeypatch.setattr("textveil_bench.attack.linkage.CELLS", 70)
+    monkeypatch.setattr("textveil_bench.attack.linkage.MAX_SCORED_PAIRS", 70)
     for key, values in link(privatizer, ALIKE).items():
         np.testing.assert_array_equal(values, whole[key])
 
 
 def test_fewer_texts_than_wanted_are_said(small_table):
-    case = Case.of(Privatizer("placeholder", table=small_table), ALIKE)
+    case = Case.create(Privatizer("placeholder", table=small_table), ALIKE)
     notes = {
         o.setting["among"]: o.note
         for o in Linkage(pools=(10, 100)).run(case, rng=SeededRandomness(1))
@@ -233,20 +233,20 @@ def test_fewer_texts_than_wanted_are_said(small_table):
 
 def test_refusals(small_table):
     privatizer = Privatizer("placeholder", table=small_table)
-    assert Linkage().refusal(Case.of(privatizer, []).view)
-    alone = Case.of(privatizer, ALIKE[:1])
+    assert Linkage().refusal(Case.create(privatizer, []).view)
+    alone = Case.create(privatizer, ALIKE[:1])
     assert Linkage().refusal(alone.view)
     assert not Linkage(decoys=("another",)).refusal(alone.view)
-    assert not Linkage().refusal(Case.of(privatizer, ALIKE).view)
+    assert not Linkage().refusal(Case.create(privatizer, ALIKE).view)
     with pytest.raises(ConfigError):
         Linkage(pools=(1,))
 
 
 def test_decoys_are_shown_nowhere(small_table):
     made = Linkage(decoys=(CANARY,))
-    case = Case.of(Privatizer("placeholder", table=small_table), ALIKE[:2])
+    case = Case.create(Privatizer("placeholder", table=small_table), ALIKE[:2])
     findings = attack(case, [made], rng=SeededRandomness(1))
-    assert plain(made) == {"pools": (100, 10_000)}
+    assert dump_options(made) == {"pools": (100, 10_000)}
     assert CANARY not in repr(made) + str(findings.to_json()) + repr(findings)
     for wrong in (CANARY, (CANARY, 5), (f"{CANARY} \ud800",)):
         with pytest.raises(InputError) as error:

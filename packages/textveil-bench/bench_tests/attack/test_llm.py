@@ -37,7 +37,9 @@ def every_other(table, block):
 
 
 def case_of(table, texts, release=every_other, **words) -> Case:
-    return Case.of(Privatizer(Stub(release=release), epsilon=1.0, table=table, words=words), texts)
+    return Case.create(
+        Privatizer(Stub(release=release), epsilon=1.0, table=table, words=words), texts
+    )
 
 
 def outcomes(attacker, case):
@@ -56,7 +58,7 @@ def test_answers_are_judged_at_their_positions(openai_server, small_table):
     assert found["top-1"].values.tolist() == [1, 0, 1]
     assert found["top-1"].headline
     private, released = (
-        small_table.take(slice(None))[rows] for rows in (case.truth.rows, case.view.drawn)
+        small_table.take(slice(None))[rows] for rows in (case.truth.rows, case.view.output_rows)
     )
     near = (private * released).sum(axis=1) >= 0.6
     assert found["cosine >= 0.6"].values.tolist() == near.tolist()

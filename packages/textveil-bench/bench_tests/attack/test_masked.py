@@ -17,7 +17,7 @@ from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.attack import masked
 from textveil_bench.attack.masked import Masked
-from textveil_bench.attack.report import load, rates
+from textveil_bench.attack.report import compute_rates, load
 
 TEXTS = ["The anchor, and the river.", "and", "A Copper kettle in the summer", "needle and ocean"]
 RNG = SeededRandomness(1)
@@ -29,7 +29,9 @@ def shifted(table, block):
 
 
 def case_of(table, texts=TEXTS, release=shifted, **words) -> Case:
-    return Case.of(Privatizer(Stub(release=release), epsilon=1.0, table=table, words=words), texts)
+    return Case.create(
+        Privatizer(Stub(release=release), epsilon=1.0, table=table, words=words), texts
+    )
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Planted:
     batch: int = 0
     asked: list = field(default_factory=list)
 
-    def batches(self, texts, positions):
+    def yield_batches(self, texts, positions):
         self.asked.append((texts, positions, self.batch))
         logits = np.zeros((len(positions), self.size), np.float32)
         for place in range(self.rows.shape[1]):
@@ -58,8 +60,8 @@ def plant(monkeypatch):
         model = Planted(rows=rows[:, None] if rows.ndim == 1 else rows, size=len(table))
         prior = np.full(len(table), 1e-3)
         prior[usual] = 1.0
-        monkeypatch.setattr(masked, "language_model", lambda table, source: model)
-        monkeypatch.setattr(masked, "shares", lambda table, listed: prior)
+        monkeypatch.setattr(masked, "load_language_model", lambda table, source: model)
+        monkeypatch.setattr(masked, "compute_shares", lambda table, listed: prior)
         return model
 
     return do
@@ -118,13 +120,13 @@ def test_guesses_and_hits_are_those_of_the_whole_network_run_by_hand(folder, sma
 def test_parts_of_bounded_size_give_the_same_guesses(folder, small_table, monkeypatch):
     case, attack, context = case_of(small_table), Masked(), load_context(small_table, folder)
     whole = attack.guess(case.view, context)
-    monkeypatch.setattr(masked, "CELLS", 1)
+    monkeypatch.setattr(masked, "MAX_LOGITS", 1)
     assert np.array_equal(attack.guess(case.view, context), whole)
 
 
 @pytest.mark.parametrize(("cells", "batch"), [(60 * 40, 40), (60 * 4096, 4000), (1, 1)])
 def test_logits_held_at_once_are_bounded(cells, batch, small_table, monkeypatch, plant):
-    monkeypatch.setattr(masked, "CELLS", cells)
+    monkeypatch.setattr(masked, "MAX_LOGITS", cells)
     case = case_of(small_table)
     model = plant(case.truth.rows, small_table)
     outcomes(Masked(batch=4000), case)
@@ -226,7 +228,8 @@ def test_a_row_of_the_public_list_is_named_where_most_words_outside_the_table_fa
 ):
     """Its share is 9/11, whatever the model says; a masked row could never be named."""
     monkeypatch.setattr(
-        "textveil.table.frequency.fall", lambda table, listed=False: np.array([8.5, 0, 0, 0.5])
+        "textveil.table.frequency.count_by_row",
+        lambda table, listed=False: np.array([8.5, 0, 0, 0.5]),
     )
     table = EmbeddingTable.build(
         name="four", words=["the", "anchor", "river", "stone"], vectors=np.eye(4)
@@ -280,7 +283,9 @@ def test_it_is_registered_and_its_outcomes_become_rates(small_table, plant):
     assert isinstance(attack, Attack)
     case = case_of(small_table)
     plant(case.truth.rows, small_table)
-    rows = [row for row in rates(case, list(attack.run(case, rng=RNG))) if row.slice == "all"]
+    rows = [
+        row for row in compute_rates(case, list(attack.run(case, rng=RNG))) if row.slice == "all"
+    ]
     assert [(row.metric, row.unit, row.value, row.n) for row in rows] == [
         ("top-1", "word", 1.0, 7),
         ("top-2", "word", 1.0, 7),

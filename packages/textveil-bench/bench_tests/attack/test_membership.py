@@ -8,15 +8,20 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from tests.fixtures import NOUNS, Stub, gaussian_rows
 
-from textveil.evaluate.attack.case import Case
+from textveil.evaluate.attack.attack_input import Case
 from textveil.evaluate.attack.posterior import Ranking
-from textveil.evaluate.attack.prior import static
+from textveil.evaluate.attack.prior import get_static_prior
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table import frequency
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.attack import membership as module
-from textveil_bench.attack.membership import Membership, above, of_guesses, overtaken
+from textveil_bench.attack.membership import (
+    Membership,
+    compute_true_positives,
+    rank_members,
+    score_guesses,
+)
 
 FEW = 1e-6
 """The false-alarm rate of tests that count."""
@@ -42,7 +47,7 @@ def test_auc_is_that_of_scikit_learn():
     random = np.random.default_rng(0)
     members, others = random.integers(3, 12, 200) / 4, random.integers(0, 10, 900) / 4
     truth = np.repeat([1, 0], [200, 900])
-    found = overtaken(members, np.sort(others)).mean()
+    found = rank_members(members, np.sort(others)).mean()
     assert found == pytest.approx(
         roc_auc_score(truth, np.concatenate([members, others])), abs=1e-12
     )
@@ -51,7 +56,7 @@ def test_auc_is_that_of_scikit_learn():
 def test_a_threshold_lets_no_more_through_than_the_rate():
     others = np.arange(1000.0)
     members = np.array([988.0, 989.0, 989.5, 990.0])
-    assert above(members, others, 0.01).tolist() == [
+    assert compute_true_positives(members, others, 0.01).tolist() == [
         0.0,
         0.0,
         1.0,
@@ -62,7 +67,8 @@ def test_a_threshold_lets_no_more_through_than_the_rate():
         passing = [value for value in others if (others > value).sum() <= 0.01 * 1234]
         members = np.linspace(0, 5, 100)
         assert (
-            above(members, others, 0.01).tolist() == (members > min(passing)).astype(float).tolist()
+            compute_true_positives(members, others, 0.01).tolist()
+            == (members > min(passing)).astype(float).tolist()
         )
 
 
@@ -72,7 +78,7 @@ def law(epsilon):
     gaps = np.linalg.norm(unit[:, None] - unit[None], axis=2)
     parameter = Privatizer("exponential", epsilon=epsilon, table=TABLE)
     c = parameter.mechanism.calibrate(
-        TABLE, Case.of(parameter, ["anchor"]).view.layout, np.array([epsilon])
+        TABLE, Case.create(parameter, ["anchor"]).view.layout, np.array([epsilon])
     )[0]
     weights = -c * gaps
     return weights - np.log(np.exp(weights).sum(axis=1, keepdims=True))
@@ -93,7 +99,7 @@ def wrong(case, prior_name, even, odd):
     """How far the AUC of words and of texts is from what sums over all words and texts give."""
     prior = PRIORS[prior_name]
     ratios = [statistic(even, prior), statistic(odd, prior)]
-    drawn, secret = case.view.drawn.reshape(-1, 2), case.truth.rows.reshape(-1, 2)
+    drawn, secret = case.view.output_rows.reshape(-1, 2), case.truth.rows.reshape(-1, 2)
     count = len(drawn)
     scores: dict[str, list] = {"word": [], "text": []}
     weights: dict[str, list] = {"word": [], "text": []}
@@ -132,34 +138,38 @@ TOLERANCE = np.sqrt(np.log(4 * 3 * len(TEXTS) / FEW) / (2 * MANY))
 @pytest.fixture
 def many(monkeypatch):
     """So many non-members that a share of them is nearly a probability; and words that are unlike in frequency."""
-    monkeypatch.setattr(module, "NON_MEMBERS", MANY)
-    monkeypatch.setattr(module, "usual", lambda view, name: np.log(PRIORS[name]))
+    monkeypatch.setattr(module, "MIN_NON_MEMBERS", MANY)
+    monkeypatch.setattr(module, "compute_view_prior", lambda view, name: np.log(PRIORS[name]))
 
 
 @pytest.mark.parametrize("prior", ["unigram", "uniform"])
 @pytest.mark.parametrize(("even", "odd"), [(2.0, 2.0), (1.0, 6.0)])
 def test_auc_is_that_of_sums_over_all_words_and_texts(many, prior, even, odd):
     privatizer = Privatizer("exponential", budget=Alternating(even, odd), table=TABLE, seed=3)
-    assert wrong(Case.of(privatizer, TEXTS), prior, even, odd) < TOLERANCE
+    assert wrong(Case.create(privatizer, TEXTS), prior, even, odd) < TOLERANCE
 
 
 def forgets(monkeypatch):
     """Leaves out how likely the release was anyway."""
-    monkeypatch.setattr(module, "expected", lambda part, log_prior: np.zeros(len(part.lines)))
+    monkeypatch.setattr(
+        module, "compute_log_marginals", lambda part, log_prior: np.zeros(len(part.lines))
+    )
 
 
 def draws_otherwise(monkeypatch):
     """Draws non-members that are not from the prior."""
     flat = np.full(len(TABLE), -np.log(len(TABLE)))
-    real = module._tried
+    real = module._draw_rows
     monkeypatch.setattr(
-        module, "_tried", lambda places, secret, _, each, rng: real(places, secret, flat, each, rng)
+        module,
+        "_draw_rows",
+        lambda places, secret, _, each, rng: real(places, secret, flat, each, rng),
     )
 
 
 @pytest.mark.parametrize("twin", [forgets, draws_otherwise])
 def test_broken_twins_are_found(many, twin, monkeypatch):
-    case = Case.of(
+    case = Case.create(
         Privatizer("exponential", budget=Alternating(1.0, 6.0), table=TABLE, seed=3), TEXTS
     )
     twin(monkeypatch)
@@ -167,13 +177,13 @@ def test_broken_twins_are_found(many, twin, monkeypatch):
 
 
 def test_placeholders_are_told_from_nothing():
-    case = Case.of(Privatizer("placeholder", table=TABLE), TEXTS)
+    case = Case.create(Privatizer("placeholder", table=TABLE), TEXTS)
     for outcome in Membership().run(case, rng=SeededRandomness(1)):
         assert set(outcome.values) == ({0.5} if outcome.metric == "AUC" else {0.0})
 
 
 def test_every_word_and_text_with_a_protected_word_has_a_value():
-    case = Case.of(
+    case = Case.create(
         Privatizer("exponential", epsilon=4.0, table=TABLE),
         ["the and", "anchor the apple", "", "autumn"],
     )
@@ -188,12 +198,12 @@ def test_every_word_and_text_with_a_protected_word_has_a_value():
 
 def test_non_members_are_words_of_the_public_list_too_where_these_are_protected(monkeypatch):
     """Hardly any word is like another to the law; so a member is above a non-member but where both are one word."""
-    monkeypatch.setattr(frequency, "counts", lambda: {"the": 10_000_000})
+    monkeypatch.setattr(frequency, "load_counts", lambda: {"the": 10_000_000})
     table = EmbeddingTable.build(name="three", words=["the", *NOUNS[:2]], vectors=np.eye(3))
     auc = {}
     for stopwords in ("pass", "protect"):
         words = {"stopwords": stopwords}
-        case = Case.of(
+        case = Case.create(
             Privatizer("exponential", c=10.0, table=table, words=words, seed=1), ["apple"] * 200
         )
         auc[stopwords] = next(iter(Membership().run(case, rng=SeededRandomness(1)))).values.mean()
@@ -203,10 +213,10 @@ def test_non_members_are_words_of_the_public_list_too_where_these_are_protected(
 
 
 def test_chunks_change_nothing(monkeypatch):
-    case = Case.of(Privatizer("exponential", epsilon=4.0, table=TABLE), TEXTS)
+    case = Case.create(Privatizer("exponential", epsilon=4.0, table=TABLE), TEXTS)
     whole = list(Membership().run(case, rng=SeededRandomness(1)))
     case.view.memo.clear()
-    monkeypatch.setattr(module, "CELLS", 700)
+    monkeypatch.setattr(module, "MAX_SCORES", 700)
     for one, other in zip(whole, Membership().run(case, rng=SeededRandomness(1)), strict=True):
         # sums of two words, taken in other pieces, round otherwise; ties then break
         np.testing.assert_allclose(one.values, other.values, atol=0.02 if one.unit == "text" else 0)
@@ -215,7 +225,7 @@ def test_chunks_change_nothing(monkeypatch):
 def test_noise_is_a_lower_bound_and_grows_with_eta():
     rates = []
     for eta in (1.0, 10.0, 100.0):
-        case = Case.of(Privatizer("noise", eta=eta, table=TABLE, seed=2), TEXTS)
+        case = Case.create(Privatizer("noise", eta=eta, table=TABLE, seed=2), TEXTS)
         outcomes = list(Membership(draws=500).run(case, rng=SeededRandomness(1)))
         assert all(o.note.startswith("a lower bound") for o in outcomes)
         rates.append([o.values.mean() for o in outcomes if o.metric == "AUC"])
@@ -223,7 +233,7 @@ def test_noise_is_a_lower_bound_and_grows_with_eta():
     words, texts = rates[-1]
     # Words come out as they were. The statistic is -ln prior(y) for all who name y, so that a member is below those
     # non-members that name a rarer y, rightly, and level with those that name its own.
-    prior = np.exp(static(TABLE, "unigram"))
+    prior = np.exp(get_static_prior(TABLE, "unigram"))
     missed = [(prior[prior < each].sum() + each / 2) / len(prior) for each in prior]
     assert words == pytest.approx(1 - np.mean(missed), abs=0.01)
     assert texts > words
@@ -242,12 +252,12 @@ def test_guesses_become_ratios_of_posterior_to_prior():
         [0.6 / 0.2, 0.2 / 0.4, 0.5, 0.5, 0.5],
         [0.2 / 0.7, 0.5 / 0.2, 0.2 / 0.7, 0.3 / 0.1, 0.2 / 0.7],
     ]
-    scores = of_guesses(found, np.array([0, 1]), rows, np.log(prior))
+    scores = score_guesses(found, np.array([0, 1]), rows, np.log(prior))
     np.testing.assert_allclose(np.exp(scores), wanted)
 
 
 def test_words_that_were_mixed_are_judged_by_joint_guesses(monkeypatch):
-    case = Case.of(Privatizer("d-chi-stencil", eta=10.0, L=3, table=TABLE), TEXTS)
+    case = Case.create(Privatizer("d-chi-stencil", eta=10.0, L=3, table=TABLE), TEXTS)
     secret = case.truth.rows
     guesses = np.stack([secret, (secret + 1) % len(TABLE)], axis=1)
     guesses[::2] = guesses[::2, ::-1]  # every other word is the second guess only
@@ -257,7 +267,7 @@ def test_words_that_were_mixed_are_judged_by_joint_guesses(monkeypatch):
         blind=secret,
         evidence="estimated",
     )
-    monkeypatch.setattr(module, "posterior", lambda view, **_: ranking)
+    monkeypatch.setattr(module, "rank_candidates", lambda view, **_: ranking)
     outcomes = list(Membership(prior="uniform").run(case, rng=SeededRandomness(1)))
     words = next(o for o in outcomes if o.unit == "word" and o.metric == "AUC")
     # of six equally frequent rows one is the first guess, one the second, and four are none; ties count half
@@ -268,11 +278,13 @@ def test_words_that_were_mixed_are_judged_by_joint_guesses(monkeypatch):
 
 
 def test_refusals(small_table):
-    stub = Case.of(
+    stub = Case.create(
         Privatizer(Stub(release=lambda table, block: block.secret), epsilon=1.0, table=TABLE), TEXTS
     )
     assert Membership().refusal(stub.view)
-    assert Membership().refusal(Case.of(Privatizer("placeholder", table=TABLE), ["the"]).view)
-    nothing = Case.of(Privatizer("noise", epsilon=0.0, table=TABLE), TEXTS)
+    assert Membership().refusal(Case.create(Privatizer("placeholder", table=TABLE), ["the"]).view)
+    nothing = Case.create(Privatizer("noise", epsilon=0.0, table=TABLE), TEXTS)
     assert Membership().refusal(nothing.view) == "no word is protected"
-    assert not Membership().refusal(Case.of(Privatizer("noise", eta=1.0, table=TABLE), TEXTS).view)
+    assert not Membership().refusal(
+        Case.create(Privatizer("noise", eta=1.0, table=TABLE), TEXTS).view
+    )

@@ -11,7 +11,7 @@ from textveil.evaluate.attack import Case
 from textveil.evaluate.risk import assess
 from textveil.randomness.streams import SeededRandomness
 from textveil_bench.attack import attack, load
-from textveil_bench.attack.report import NO_NAMES
+from textveil_bench.attack.report import NO_NAMES_NOTE
 from textveil_bench.measure import measure
 
 __all__ = ["named_table"]
@@ -26,7 +26,7 @@ CERTAIN = {"types": ("PERSON", "LOCATION"), "k": 1, "epsilon": 1e4}
 
 
 def case_of(table, texts=TEXTS, releases=1, **options):
-    return Case.of(document(table, PERSON, **options), texts, releases=releases)
+    return Case.create(document(table, PERSON, **options), texts, releases=releases)
 
 
 def rates(case, name, **options):
@@ -46,7 +46,7 @@ def case(named_table):
 @pytest.mark.parametrize("prior", ["uniform", "unigram"])
 def test_bayes_names_as_many_as_the_risk_says(case, prior):
     risks = assess(case, prior=prior)
-    items = case.view.named.items
+    items = case.view.name_items.items
     named = np.concatenate([risk.named for risk in risks])[items]
     found = rates(case, "bayes", priors=(prior,))["top-1", "name", prior]
     assert found.value == named.mean()
@@ -56,20 +56,20 @@ def test_bayes_names_as_many_as_the_risk_says(case, prior):
 
 
 def test_lists_are_cases_of_their_own(case):
-    assert [part.view.groups for part in case.lists] == [
+    assert [part.view.groups for part in case.list_cases] == [
         ("PERSON given",),
         ("PERSON family",),
         ("LOCATION",),
     ]
-    for part in case.lists:
+    for part in case.list_cases:
         words = part.view.table.words
         assert [words[row] for row in part.truth.rows] == [
             word.lower() for word in part.secret_words
         ]
-        assert [words[row] for row in part.view.drawn] == [
+        assert [words[row] for row in part.view.output_rows] == [
             part.view.items[i].lower() for i in part.view.item
         ]
-        assert part.view.hidden == case.view.hidden
+        assert part.view.placeholder_count == case.view.placeholder_count
 
 
 def test_names_are_told_by_group_and_beside_words(case):
@@ -104,7 +104,7 @@ def test_originals_that_differ_in_names_alone_are_found_by_them(named_table):
     found = rates(case, "linkage")
     assert found["top-1", "text", "mask", 30].value == pytest.approx(1 / 30)
     assert found["top-1", "text", "mask and words", 30].value == 1
-    blind = rates(replace(case, view=replace(case.view, named=None)), "linkage")
+    blind = rates(replace(case, view=replace(case.view, name_items=None)), "linkage")
     assert blind["top-1", "text", "mask and words", 30].value < 0.5
 
 
@@ -119,12 +119,12 @@ def test_several_releases_tell_more_of_names(named_table):
 def test_who_guesses_no_names_says_so(case, openai_server):
     public = tuple(f"the lemon and the castle in {noun}" for noun in ("river", "onion", *PLACES))
     found = rates(case, "learned", public=public, candidates=60, simulated=100)
-    assert NO_NAMES in found["top-1", "word"].note
+    assert NO_NAMES_NOTE in found["top-1", "word"].note
     assert not any(row.unit == "name" for row in found.values())
     echoed = rates(case, "llm", url=openai_server, model="echo")
     names = [
         case.view.items[i].lower() == case.truth.words[i].lower()
-        for i in case.view.named.items.tolist()
+        for i in case.view.name_items.items.tolist()
     ]
     assert echoed["top-1", "name"].value == np.mean(names)
-    assert NO_NAMES not in echoed["top-1", "word"].note
+    assert NO_NAMES_NOTE not in echoed["top-1", "word"].note

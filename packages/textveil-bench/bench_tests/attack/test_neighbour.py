@@ -32,8 +32,8 @@ def sorted_by_hand(distance, released, private):
 @pytest.mark.parametrize(("cells", "slab"), [(1 << 24, 1 << 16), (130, 1 << 16), (130, 7)])
 def test_rank_is_the_place_in_sorted_order(table, monkeypatch, distance, cells, slab):
     """With raw rows for the Euclidean distance, on a table that keeps unit rows; in one batch and slab, and in many."""
-    monkeypatch.setattr(module, "CELLS", cells)
-    monkeypatch.setattr(module, "SLAB", slab)
+    monkeypatch.setattr(module, "MAX_DISTANCES", cells)
+    monkeypatch.setattr(module, "SLAB_ROWS", slab)
     random = np.random.default_rng(0)
     released, private = random.integers(0, 60, 300), random.integers(0, 60, 300)
     expected = [sorted_by_hand(distance, *pair) for pair in zip(released, private, strict=True)]
@@ -55,20 +55,20 @@ def test_equal_rows_are_not_nearer():
 
 
 def test_rates_are_shares_of_ranks(table):
-    case = Case.of(Privatizer("noise", eta=12.0, table=table, seed=2), [" ".join(NOUNS)] * 20)
+    case = Case.create(Privatizer("noise", eta=12.0, table=table, seed=2), [" ".join(NOUNS)] * 20)
     rows = [row for row in attack(case, [Neighbour(k=8)]).rows if row.slice == "all"]
     found = {(row.metric, row.setting["distance"]): row for row in rows}
-    nearer = rank(table, case.view.drawn, case.truth.rows, "cosine")
-    assert found["Pr@1", "cosine"].value == np.mean(case.view.drawn == case.truth.rows)
+    nearer = rank(table, case.view.output_rows, case.truth.rows, "cosine")
+    assert found["Pr@1", "cosine"].value == np.mean(case.view.output_rows == case.truth.rows)
     assert found["Pr@5", "cosine"].value == np.mean(nearer < 5)
     assert found["KNN@8", "cosine"].value == np.mean(nearer < 8)
-    changed = nearer[case.view.drawn != case.truth.rows]
+    changed = nearer[case.view.output_rows != case.truth.rows]
     assert found["KNN@8 of changed words", "cosine"].value == np.mean(changed <= 8)
     assert 0.1 < found["Pr@1", "cosine"].value < found["Pr@5", "cosine"].value < 1
 
 
 def test_placeholders_are_refused(table):
-    found = attack(Case.of(Privatizer("placeholder", table=table), ["lemon"]), [Neighbour()])
+    found = attack(Case.create(Privatizer("placeholder", table=table), ["lemon"]), [Neighbour()])
     assert found.rows == ()
     assert "placeholders" in found.refused["neighbour"]
 

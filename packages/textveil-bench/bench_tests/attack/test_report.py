@@ -20,17 +20,17 @@ CANARY = "zzcanaryzz"
 def case():
     table = EmbeddingTable.build(name="sixty", words=NOUNS, vectors=gaussian_rows(60, 8, 3))
     texts = [" ".join(NOUNS[i : i + 1 + i % 9]) for i in range(40)] + [f"the {CANARY}", "the", ""]
-    return Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), texts)
+    return Case.create(Privatizer("noise", epsilon=5, table=table, seed=1), texts)
 
 
 @pytest.mark.parametrize("unit", ["word", "text"])
 def test_quarters_cover_everything_once(case, unit):
-    m = len(case.view.drawn) if unit == "word" else len(case.view.released)
+    m = len(case.view.output_rows) if unit == "word" else len(case.view.released)
     values = (np.arange(m) % 3 == 0).astype(np.float64)
     outcome = Outcome(
         source="a", metric="m", unit=unit, where=np.arange(m), values=values, baseline=0.2, note="n"
     )
-    rows = list(report.rates(case, [outcome]))
+    rows = list(report.compute_rates(case, [outcome]))
     overall = rows[0]
     assert (overall.slice, overall.n, overall.baseline, overall.note) == ("all", m, 0.2, "n")
     assert overall.value == values.mean()
@@ -51,7 +51,7 @@ def test_frequency_is_of_the_private_word(case):
     outcome = Outcome(source="a", metric="m", where=np.arange(len(unusual)), values=unusual)
     by = {
         row.part.partition(" (")[0]: row.value
-        for row in report.rates(case, [outcome])
+        for row in report.compute_rates(case, [outcome])
         if row.slice == "frequency"
     }
     assert by["rarest quarter"] > 0
@@ -69,7 +69,7 @@ def test_json_is_plain_and_holds_no_text(case):
 
 def test_an_empty_outcome_is_left_out(case):
     none = Outcome(source="a", metric="m", where=np.zeros(0, np.int64), values=np.zeros(0))
-    assert list(report.rates(case, [none])) == []
+    assert list(report.compute_rates(case, [none])) == []
 
 
 def test_an_outcome_has_a_place_for_each_value():

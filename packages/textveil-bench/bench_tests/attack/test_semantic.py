@@ -15,8 +15,8 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.attack import semantic
-from textveil_bench.attack.reconstruction import cosines, fill, spell
-from textveil_bench.attack.report import load, rates
+from textveil_bench.attack.reconstruction import compute_cosines, fill, spell
+from textveil_bench.attack.report import compute_rates, load
 from textveil_bench.attack.semantic import Semantic
 
 ANGLES = {"anchor": 0, "bridge": 50, "candle": 60, "dinner": 180}
@@ -38,7 +38,7 @@ def plane() -> EmbeddingTable:
 
 def case_of(table, texts, rows, **words) -> Case:
     release = Stub(release=lambda table, block: np.array(rows))
-    return Case.of(Privatizer(release, epsilon=1.0, table=table, words=words), texts)
+    return Case.create(Privatizer(release, epsilon=1.0, table=table, words=words), texts)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def rank(monkeypatch):
                 candidates=np.array(rows)[:, None], blind=blinds, evidence="exact"
             )
 
-        monkeypatch.setattr(semantic, "posterior", posterior)
+        monkeypatch.setattr(semantic, "rank_candidates", posterior)
         monkeypatch.setattr(semantic, "load_sentences", Counting)
         return asked
 
@@ -143,7 +143,7 @@ def test_positions_with_a_placeholder_are_left_out(plane, rank):
 def test_without_a_drawn_word_or_a_known_law_it_is_refused(plane):
     assert "nothing was drawn" in Semantic().refusal(case_of(plane, ["anchor"], [PLACEHOLDER]).view)
     assert "law" in Semantic().refusal(case_of(plane, ["anchor"], [BRIDGE]).view)
-    known = Case.of(Privatizer("exponential", epsilon=1.0, table=plane), ["anchor"])
+    known = Case.create(Privatizer("exponential", epsilon=1.0, table=plane), ["anchor"])
     assert Semantic().refusal(known.view) == ""
 
 
@@ -179,7 +179,9 @@ def test_it_is_registered_and_its_outcomes_become_rates(plane, rank):
     case = case_of(plane, ["anchor bridge", "candle"], [CANDLE, BRIDGE, CANDLE])
     rank([ANCHOR, BRIDGE, CANDLE])
     values = [
-        row.value for row in rates(case, list(attack.run(case, rng=RNG))) if row.slice == "all"
+        row.value
+        for row in compute_rates(case, list(attack.run(case, rng=RNG)))
+        if row.slice == "all"
     ]
     assert values == pytest.approx([1, 1, 1, 2 / 3, (cos(60) + 2) / 3, 3 / 4], abs=1e-6)
 
@@ -189,7 +191,8 @@ def test_exact_guesses_come_nearer_than_the_released_words(small_table, monkeypa
     prior = np.full(len(small_table), 1e-9)
     prior[[0, 59]] = 0.5
     monkeypatch.setattr(
-        "textveil.evaluate.attack.prior.static", lambda table, name, stopwords="pass": np.log(prior)
+        "textveil.evaluate.attack.prior.get_static_prior",
+        lambda table, name, stopwords="pass": np.log(prior),
     )
     monkeypatch.setattr(
         semantic,
@@ -197,7 +200,7 @@ def test_exact_guesses_come_nearer_than_the_released_words(small_table, monkeypa
         lambda: SimpleNamespace(encode=lambda texts: np.ones((len(texts), 1))),
     )
     texts = [f"{small_table.words[0]} {small_table.words[59]}"] * 50
-    case = Case.of(Privatizer("exponential", c=3.0, table=small_table, seed=1), texts)
+    case = Case.create(Privatizer("exponential", c=3.0, table=small_table, seed=1), texts)
     found = outcomes(Semantic(), case)
     best, released = (found["mean cosine", guess].values.mean() for guess in ("best", "released"))
     likeliest = exact(case, small_table)
@@ -210,11 +213,11 @@ def test_exact_guesses_come_nearer_than_the_released_words(small_table, monkeypa
 def exact(case, table):
     """The likelier of rows 0 and 59 at each position, from the written law."""
     rows = np.array([0, 59])
-    layout = Layout.of(2)
+    layout = Layout.build(2)
     laws = case.view.mechanism.log_probs(
         table, Block(layout=layout, rows=rows), case.view.parameter[:2]
     )
-    return rows[laws[:, case.view.drawn].argmax(axis=0)]
+    return rows[laws[:, case.view.output_rows].argmax(axis=0)]
 
 
 # ---- reconstructions ------------------------------------------------------------------------------------------
@@ -254,6 +257,6 @@ def test_pieces_of_a_word_are_filled_in_together(wordpiece_table):
 def test_cosines_of_a_projection_are_those_of_the_whole_table(small_table, monkeypatch):
     vectors = small_table.take(slice(None)).astype(np.float64)
     one, other = np.arange(20), np.arange(20)[::-1].copy()
-    monkeypatch.setattr("textveil_bench.attack.reconstruction.SLAB", 7)
+    monkeypatch.setattr("textveil_bench.attack.reconstruction.SLAB_ROWS", 7)
     expected = (vectors[one] * vectors[other]).sum(axis=1)
-    assert cosines(small_table.project(3), one, other) == pytest.approx(expected, abs=1e-6)
+    assert compute_cosines(small_table.project(3), one, other) == pytest.approx(expected, abs=1e-6)

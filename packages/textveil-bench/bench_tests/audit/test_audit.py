@@ -21,15 +21,15 @@ from textveil.errors import BudgetError, ConfigError
 from textveil.guarantee import Claim, Restricted
 from textveil.mechanism import Block, Layout
 from textveil.pipeline.privatizer import Privatizer
-from textveil.randomness.samplers import weighted_choice
+from textveil.randomness.samplers import choose_weighted
 from textveil.randomness.streams import Randomness
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.audit import sampled
 from textveil_bench.audit.finding import AuditFinding
-from textveil_bench.audit.fit import binomial
+from textveil_bench.audit.fit import compute_binomial_p
 from textveil_bench.audit.run import CHECKS, audit
-from textveil_bench.audit.sampled import Trial, _loss
-from textveil_bench.audit.streams import _compare
+from textveil_bench.audit.sampled import Trial, _estimate_loss
+from textveil_bench.audit.streams import _find_agreement
 
 HERE = tuple(check for check in CHECKS if check not in ("streams", "seed"))
 """The checks that need no other process."""
@@ -66,8 +66,8 @@ class Response:
         self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
     ) -> Any:
         released = np.empty(len(parameter), np.int64)
-        for chunk, draws in rng.open(block.layout.sizes).chunks(4096):
-            released[chunk] = weighted_choice(
+        for chunk, draws in rng.open(block.layout.sizes).split_rows(4096):
+            released[chunk] = choose_weighted(
                 draws, self.weights(table, block.secret[chunk], parameter[chunk])
             )
         return released
@@ -154,7 +154,7 @@ def test_conditional_laws_that_make_no_joint_law_are_refuted() -> None:
 @pytest.mark.parametrize("width", [1, 0])
 def test_a_restricted_promise_to_nobody_is_unchecked(width: int) -> None:
     class Nobody(Groups):
-        def pairs(self, table: EmbeddingTable, rows: Any) -> Any:
+        def mark_restricted_pairs(self, table: EmbeddingTable, rows: Any) -> Any:
             return np.eye(len(rows), dtype=bool) * bool(width)
 
     assert findings(Nobody(), "restricted")["restricted"].verdict == "unchecked"
@@ -170,9 +170,9 @@ def test_a_restricted_metric_promise_is_held_to_its_distances_and_its_diameter()
             )
             return replace(super().claim(table), restricted=promise)
 
-        def pairs(self, table: EmbeddingTable, rows: Any) -> Any:
+        def mark_restricted_pairs(self, table: EmbeddingTable, rows: Any) -> Any:
             apart = cdist(table.root.vectors[rows], table.root.vectors[rows])
-            return super().pairs(table, rows) & (apart >= self.near)
+            return super().mark_restricted_pairs(table, rows) & (apart >= self.near)
 
         near, diameter = 1.0, 2.0
 
@@ -188,8 +188,8 @@ def test_a_refuted_paper_is_no_failure_and_other_options_are_not_the_papers() ->
     found = findings(Groups(), "paper")["paper"]
     assert found.verdict == "refuted"
     assert (found.claimed, found.found) == (3.0, math.inf)
-    assert not found.fails
-    assert not found.violated
+    assert not found.has_failed
+    assert not found.is_violated
     assert json.loads(json.dumps(found.to_json()))["verdict"] == "refuted"
     assert findings(Ranked(from_paper=False), "paper")["paper"].verdict == "not applicable"
     assert findings(Response(), "paper", "restricted")["paper"].verdict == "not applicable"
@@ -273,7 +273,7 @@ def test_two_equal_laws_are_not_told_apart_by_chance() -> None:
             inputs=np.array([0, 1]),
             outputs=rng.integers(0, 60, (2, 400, 1)),
         )
-        assert _loss(trial, 0, 1, 1e-6) <= 0
+        assert _estimate_loss(trial, 0, 1, 1e-6) <= 0
 
 
 def test_a_lower_bound_stays_below_a_known_ratio_and_comes_near_it() -> None:
@@ -287,27 +287,33 @@ def test_a_lower_bound_stays_below_a_known_ratio_and_comes_near_it() -> None:
         inputs=np.array([0, 1]),
         outputs=outputs,
     )
-    bound = _loss(trial, 0, 1, 1e-6)
+    bound = _estimate_loss(trial, 0, 1, 1e-6)
     assert math.log(3) - 0.3 < bound <= math.log(3)
 
 
 def test_counts_keep_a_law_and_reject_another() -> None:
     law = np.array([0.5, 0.3, 0.2, 0.0])
     counts = np.bincount(np.random.default_rng(3).choice(4, 20_000, p=law), minlength=4)
-    assert binomial(counts, law) > 1e-6
-    assert binomial(counts, law[[0, 2, 1, 3]]) < 1e-6
-    assert binomial(counts + np.array([0, 0, 0, 1]), law) == 0.0  # what cannot be came out
-    assert binomial(np.array([0, 20_000]), np.array([0.0, 1.0])) == 1.0  # what must be did
+    assert compute_binomial_p(counts, law) > 1e-6
+    assert compute_binomial_p(counts, law[[0, 2, 1, 3]]) < 1e-6
+    assert (
+        compute_binomial_p(counts + np.array([0, 0, 0, 1]), law) == 0.0
+    )  # what cannot be came out
+    assert (
+        compute_binomial_p(np.array([0, 20_000]), np.array([0.0, 1.0])) == 1.0
+    )  # what must be did
 
 
 def test_a_rare_word_that_comes_often_is_seen() -> None:
-    assert binomial(np.array([18_000, 2_000, 0]), np.array([0.9999, 0.0001, 0.0])) < 1e-100
+    assert (
+        compute_binomial_p(np.array([18_000, 2_000, 0]), np.array([0.9999, 0.0001, 0.0])) < 1e-100
+    )
     # all that can happen with two cells, weighted by its probability: the alarm is kept where an expectation is small
     for expectation in (0.1, 10.0, 100.0):
         share = expectation / 2_000
         outcomes = np.arange(2_001)
         accused = [
-            binomial(np.array([2_000 - k, k]), np.array([1 - share, share])) < 1e-3
+            compute_binomial_p(np.array([2_000 - k, k]), np.array([1 - share, share])) < 1e-3
             for k in outcomes
         ]
         assert binom.pmf(outcomes[accused], 2_000, share).sum() <= 1e-3
@@ -320,16 +326,16 @@ def test_runs_are_compared_beyond_chance() -> None:
         return who, tuple(map(str, rng.integers(0, 30, 200)))
 
     one, two, three = run("one"), run("two"), run("three")
-    assert (_compare([one, two, three, run("four")]) or ("missing",))[0] == ""
+    assert (_find_agreement([one, two, three, run("four")]) or ("missing",))[0] == ""
     half = ("half", one[1][:100] + three[1][100:])
-    assert (_compare([one, two, half, run("four")]) or ("",))[0] != ""
+    assert (_find_agreement([one, two, half, run("four")]) or ("",))[0] != ""
     long = tuple(map(str, rng.integers(0, 30, 260)))
     for shift in (1, 3, 60):  # a stream that goes on inside another
         shifted = [("early", long[:200]), ("late", long[shift : shift + 200])]
         for order in (shifted, shifted[::-1]):
-            assert f"{shift} places apart" in (_compare([*order, one, two]) or ("",))[0]
+            assert f"{shift} places apart" in (_find_agreement([*order, one, two]) or ("",))[0]
     constant = ("still", ("word",) * 200)
-    assert _compare([constant, constant]) is None  # equal outputs prove nothing
+    assert _find_agreement([constant, constant]) is None  # equal outputs prove nothing
 
 
 NOMINAL = ("santext+", "custext", "custext+", "rantext")
@@ -339,17 +345,17 @@ APART = (*NOMINAL, "stencil", "mask-and-fill", "placeholder")
 @pytest.mark.parametrize(
     "name",
     first_of_each(
-        sorted(registry.names("mechanism")), lambda name: name if name in APART else "claims"
+        sorted(registry.list_names("mechanism")), lambda name: name if name in APART else "claims"
     ),
 )
 def test_no_registered_mechanism_is_accused(name: str) -> None:
-    epsilon = None if not registry.budget_parameter(name)[1] else EPSILON
+    epsilon = None if not registry.find_budget_parameter(name)[1] else EPSILON
     build = partial(Privatizer, name, table=fit(name, table()), epsilon=epsilon)
     nominal = name in NOMINAL
     with pytest.warns(match="bounds nothing") if nominal else nullcontext():
         found = {each.check: each for each in audit(build, small=True, only=HERE)}
     assert set(found) == set(HERE)
-    assert not [each for each in found.values() if each.violated]
+    assert not [each for each in found.values() if each.is_violated]
     assert found["totality"].verdict == found["error path"].verdict == "holds"
     if name == "stencil":
         assert found["support"].verdict == found["log-ratio"].verdict == "no claim"
@@ -458,7 +464,7 @@ def test_a_mechanism_that_refuses_every_check_is_not_let_pass() -> None:
 
     found = findings(Refusing(), *HERE)
     assert all(
-        found[check].fails
+        found[check].has_failed
         for check in ("log-ratio", "certificate", "sampled", "sampler", "totality")
     )
     assert not [each for each in found.values() if "word of the table" in each.why]
@@ -479,7 +485,7 @@ def test_a_claim_in_a_metric_that_nobody_can_compute_is_unchecked() -> None:
 
     found = findings(Curved(overdone=5.0), "log-ratio", "sampled")
     assert {each.verdict for each in found.values()} == {"unchecked"}
-    assert all(each.fails and "chord" in each.why for each in found.values())
+    assert all(each.has_failed and "chord" in each.why for each in found.values())
 
 
 @pytest.mark.parametrize("epsilon", [0.0, math.inf])
@@ -524,6 +530,6 @@ def test_a_slow_mechanism_gets_fewer_texts_and_a_true_bound(
 
     monkeypatch.setattr(sampled, "SECONDS_SMALL", 1e-6)
     found = findings(Slow(), "sampled", epsilon=3.0)["sampled"]
-    assert sorted(set(drawn[:20])) == [sampled.FIRST, sampled.FEWEST]
+    assert sorted(set(drawn[:20])) == [sampled.TIMED_TEXTS, sampled.MIN_TRIALS]
     assert found.verdict == "holds"
     assert 1.0 < (found.found or 0) <= 3.0

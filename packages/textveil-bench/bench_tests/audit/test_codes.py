@@ -16,7 +16,7 @@ from textveil_bench.audit import audit
 
 CODES = 6
 TABLE = EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
-COARSE = TABLE.coarse(book_of(TABLE, CODES))
+COARSE = TABLE.coarsen(book_of(TABLE, CODES))
 EXACT = ("log-ratio", "joint", "certificate", "support", "overcharge")
 RULE: dict[str, Any] = {"name": "codebook", "utility": Distance(), "rule": Staircase(sizes=(1,))}
 

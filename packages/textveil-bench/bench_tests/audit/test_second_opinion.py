@@ -34,7 +34,9 @@ DISTANCE = 1.0
 
 def lower_bound(mechanism: Mechanism, seed: int) -> float:
     """What the estimator says is lost at least between two words, if outputs right of the middle mean the right one."""
-    layout = Layout.of(*[50] * (TRIALS // 50))  # words are drawn on their own: one stream serves 50
+    layout = Layout.build(
+        *[50] * (TRIALS // 50)
+    )  # words are drawn on their own: one stream serves 50
     parameter = mechanism.calibrate(LINE, layout, np.full(TRIALS, EPSILON))
     rng = SeededRandomness(seed)
     said = {
@@ -64,6 +66,6 @@ def test_the_estimator_confirms_the_mechanism_and_refutes_half_of_its_claim(
 def test_the_estimator_refutes_noise_of_half_the_scale() -> None:
     """The twin says that it spends what it is asked for, and draws for twice that."""
     twin = MECHANISMS["epsilon doubled, noise"]()
-    layout = Layout.of(1)
+    layout = Layout.build(1)
     assert twin.spend(LINE, layout, twin.calibrate(LINE, layout, np.array([EPSILON])))[0] == EPSILON
     assert lower_bound(twin, 2) > EPSILON * DISTANCE

@@ -82,8 +82,8 @@ def test_every_data_set_says_what_it_is(name):
     if source.hub is not None:
         assert set(source.hub.splits) == set(source.files)
     for part in source.subsets.values():
-        assert len(part.becomes) in (0, len(source.labels))
-        assert {number for number in part.becomes if number is not None} == set(
+        assert len(part.label_map) in (0, len(source.labels))
+        assert {number for number in part.label_map if number is not None} == set(
             range(len(part.labels))
         )
 
@@ -669,12 +669,12 @@ def test_without_the_library(monkeypatch):
 
 def test_a_star_in_a_name(tmp_path):
     file = File(name="a/*_test.csv", star="subject")
-    assert file.starred(tmp_path / "a" / "world_religions_test.csv.gz") == "world_religions"
+    assert file.match_star(tmp_path / "a" / "world_religions_test.csv.gz") == "world_religions"
 
 
 @pytest.mark.parametrize(("count", "limit"), [(10, 3), (10, 10), (7, 5), (3, 9), (0, 2), (5, 0)])
 def test_spaced(count, limit):
-    found = loading._spaced(count, limit)
+    found = loading._space_evenly(count, limit)
     assert len(found) == min(count, limit)
     assert found == sorted(set(found))
     assert all(0 <= i < count for i in found)

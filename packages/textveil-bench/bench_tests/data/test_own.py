@@ -83,7 +83,7 @@ def test_rows_without_a_label_are_left_out(put):
 def test_where_a_file_lies_is_not_told(put, tmp_path):
     data = load(put("letters.csv", "text\nhello\n"))
     assert (data.name, data.source) == ("letters", "letters.csv")
-    assert SweepData(name=str(tmp_path / "letters-{split}.csv")).called == "letters"
+    assert SweepData(name=str(tmp_path / "letters-{split}.csv")).row_name == "letters"
 
 
 def test_pairs_choices_and_groups(put):

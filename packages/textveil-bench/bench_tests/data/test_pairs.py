@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from textveil_bench.data.pairs import make, sentences
+from textveil_bench.data.pairs import make_pairs, split_sentences
 from textveil_bench.examples import Example
 
 
@@ -30,7 +30,7 @@ from textveil_bench.examples import Example
     ],
 )
 def test_sentences(text, expected):
-    assert sentences(text) == expected
+    assert split_sentences(text) == expected
 
 
 def question(text: str, context: str, *answers: str) -> Example:
@@ -47,7 +47,7 @@ ASKED = [
 
 
 def test_each_question_has_a_sentence_with_its_answer_and_one_without():
-    found = make(ASKED)
+    found = make_pairs(ASKED)
     assert len(found) == 6
     for asked in ASKED:
         pair = {
@@ -74,9 +74,9 @@ def test_the_same_seed_gives_the_same_pairs_in_the_same_order():
         question(f"Who met number {i}?", f"Ana met number {i}. It rained. Bo slept.", "Ana")
         for i in range(40)
     ]
-    assert make(many) == make(many)
-    assert make(many, seed=1) != make(many)
-    labels = [example.label for example in make(many)]
+    assert make_pairs(many) == make_pairs(many)
+    assert make_pairs(many, seed=1) != make_pairs(many)
+    labels = [example.label for example in make_pairs(many)]
     assert Counter(labels) == {0: 40, 1: 40}
     assert 5 < labels[::2].count(1) < 35, "evenly spaced rows have both labels"
 
@@ -86,13 +86,13 @@ def test_what_is_judged_is_not_trained_on():
         Example(texts=("who opened THE bridge", "Nothing."), label=0),
         Example(texts=("?", "Greta Holm was a widow"), label=1),
     ]
-    assert make(ASKED, unseen=judged) == []
-    assert len(make(ASKED, unseen=judged[:1])) == 4
-    assert len(make(ASKED, unseen=[question("?", MILL, "1803")])) == 0, (
+    assert make_pairs(ASKED, unseen=judged) == []
+    assert len(make_pairs(ASKED, unseen=judged[:1])) == 4
+    assert len(make_pairs(ASKED, unseen=[question("?", MILL, "1803")])) == 0, (
         "the bridge alone has no other sentence"
     )
 
 
 def test_a_question_without_a_sentence_of_its_answer_is_left_out():
-    assert make([question("What?", "It rained. He left.", "rained. He")]) == []
-    assert make([]) == []
+    assert make_pairs([question("What?", "It rained. He left.", "rained. He")]) == []
+    assert make_pairs([]) == []

@@ -5,7 +5,7 @@ import pytest
 
 from textveil.errors import ConfigError, InputError, ModelError, UnknownName
 from textveil_bench.lm_eval import harness
-from textveil_bench.lm_eval.extra import library
+from textveil_bench.lm_eval.extra import load_library
 
 
 class Entry:
@@ -15,19 +15,19 @@ class Entry:
 
 def test_tasks_are_found_by_name_group_and_pattern(tasks):
     assert [*harness.load_tasks(["sst2", "story"], tasks)["tasks"]] == ["sst2", "story"]
-    names = harness._manager(["sst2"], tasks)
-    assert harness._matching("s*", names) == ["samples", "sst2", "story", "swag"]
-    assert harness._matching("both", names) == ["both"]
+    names = harness._build_manager(["sst2"], tasks)
+    assert harness._match_tasks("s*", names) == ["samples", "sst2", "story", "swag"]
+    assert harness._match_tasks("both", names) == ["both"]
     with pytest.raises(UnknownName, match="did you mean 'sst2'"):
-        harness._matching("sst3", names)
+        harness._match_tasks("sst3", names)
     with pytest.raises(UnknownName):
-        harness._matching("q*", names)
+        harness._match_tasks("q*", names)
 
 
 def test_the_index_of_all_tasks_is_made_only_where_it_is_needed(tasks, monkeypatch):
     made = []
     monkeypatch.setattr(
-        library("lm_eval.tasks").TaskManager,
+        load_library("lm_eval.tasks").TaskManager,
         "__init__",
         lambda self, **options: made.append(options),
     )
@@ -38,7 +38,7 @@ def test_the_index_of_all_tasks_is_made_only_where_it_is_needed(tasks, monkeypat
     }
     own = {"all_groups": [*index], "all_subtasks": ["sst2", "swag"], "task_index": index}
     for name, value in own.items():
-        monkeypatch.setattr(library("lm_eval.tasks").TaskManager, name, value)
+        monkeypatch.setattr(load_library("lm_eval.tasks").TaskManager, name, value)
     for names, wanted in (
         (["sst2", "both"], 1),
         (["sst2", "glue"], 2),
@@ -47,7 +47,7 @@ def test_the_index_of_all_tasks_is_made_only_where_it_is_needed(tasks, monkeypat
         (["s*"], 2),
     ):
         made.clear()
-        harness._manager(names, tasks)
+        harness._build_manager(names, tasks)
         assert len(made) == wanted, names
         assert ("include_defaults" in made[-1]) == (wanted == 1)
 
@@ -96,7 +96,7 @@ def test_a_model_of_chats_has_no_probabilities(tasks):
 
 def test_keys_in_arguments_are_not_repeated():
     arguments = "pretrained=gpt2,dtype=float32,auth_token=secret,base_url=http://user:secret@host"
-    assert harness.said(arguments) == {"pretrained": "gpt2", "dtype": "float32"}
+    assert harness.get_reported_arguments(arguments) == {"pretrained": "gpt2", "dtype": "float32"}
 
 
 def test_numbers_that_are_none():
@@ -104,7 +104,7 @@ def test_numbers_that_are_none():
         "a": {"alias": "a", "sample_len": 3, "m,none": math.nan, "m_stderr,none": "N/A", "k,f": 1}
     }
     rows = list(
-        harness._rows(
+        harness._build_rows(
             {"results": scores, "higher_is_better": {"a": {"k": True}}, "versions": {"a": 2}}
         )
     )
@@ -119,4 +119,4 @@ def test_the_library_may_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "lm_eval", None)
     monkeypatch.delitem(sys.modules, "lm_eval.tasks", raising=False)
     with pytest.raises(ConfigError, match=r"pip install 'textveil-bench\[lm-eval\]'"):
-        library("lm_eval.tasks")
+        load_library("lm_eval.tasks")

@@ -8,7 +8,7 @@ import pytest
 from textveil.config.sections import Config, MechanismOptions, ProtectOptions, WordsOptions
 from textveil.errors import ConfigError, OutputError
 from textveil_bench.lm_eval import releases
-from textveil_bench.lm_eval.releases import Releases, fingerprint
+from textveil_bench.lm_eval.releases import ReleaseStore, compute_config_digest
 
 CONFIG = Config(mechanism=MechanismOptions(name="rankcape"), epsilon=4.0)
 DOCUMENTS = [
@@ -19,8 +19,8 @@ DOCUMENTS = [
 
 
 def drawn(config, folder, documents=DOCUMENTS):
-    with Releases.opened(config, folder) as found:
-        return found.of(documents)
+    with ReleaseStore.open_store(config, folder) as found:
+        return found.get_releases(documents)
 
 
 def test_each_field_has_its_release_and_keeps_its_spacing(tmp_path):
@@ -39,14 +39,14 @@ def test_each_field_has_its_release_and_keeps_its_spacing(tmp_path):
 
 def test_a_document_has_one_release(tmp_path):
     texts = [kept.texts for kept in drawn(CONFIG, tmp_path).values()]
-    with Releases.opened(CONFIG, tmp_path) as found:
-        assert found.missing([*DOCUMENTS, ("other",), ("other",)]) == [("other",)]
-        assert [kept.texts for kept in found.of(DOCUMENTS).values()] == texts
+    with ReleaseStore.open_store(CONFIG, tmp_path) as found:
+        assert found.list_missing([*DOCUMENTS, ("other",), ("other",)]) == [("other",)]
+        assert [kept.texts for kept in found.get_releases(DOCUMENTS).values()] == texts
     assert [kept.texts for kept in drawn(CONFIG, None).values()] != texts
 
 
 def test_who_draws_second_takes_what_the_first_has_kept(tmp_path, monkeypatch):
-    keep = Releases._keep
+    keep = ReleaseStore._save_releases
     first: list[dict] = []
 
     def late(self, documents):
@@ -55,7 +55,7 @@ def test_who_draws_second_takes_what_the_first_has_kept(tmp_path, monkeypatch):
             first[0] = drawn(CONFIG, tmp_path)
         keep(self, documents)
 
-    monkeypatch.setattr(Releases, "_keep", late)
+    monkeypatch.setattr(ReleaseStore, "_save_releases", late)
     found = drawn(CONFIG, tmp_path)
     assert [kept.texts for kept in found.values()] == [kept.texts for kept in first[0].values()]
 
@@ -74,23 +74,23 @@ def test_who_draws_second_takes_what_the_first_has_kept(tmp_path, monkeypatch):
 )
 def test_a_cache_of_another_configuration_is_not_used(tmp_path, other):
     drawn(CONFIG, tmp_path)
-    with Releases.opened(replace(CONFIG, **other), tmp_path) as found:
-        assert found.missing(DOCUMENTS) == DOCUMENTS
+    with ReleaseStore.open_store(replace(CONFIG, **other), tmp_path) as found:
+        assert found.list_missing(DOCUMENTS) == DOCUMENTS
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_what_decides_a_draw(monkeypatch):
-    assert fingerprint(CONFIG, "a") != fingerprint(CONFIG, "b")
-    before = fingerprint(CONFIG, "a")
+    assert compute_config_digest(CONFIG, "a") != compute_config_digest(CONFIG, "b")
+    before = compute_config_digest(CONFIG, "a")
     monkeypatch.setattr(releases, "__version__", "another")
-    assert fingerprint(CONFIG, "a") != before
+    assert compute_config_digest(CONFIG, "a") != before
 
 
 def test_a_file_under_another_name_is_refused(tmp_path):
     drawn(CONFIG, tmp_path)
     (file,) = tmp_path.iterdir()
     other = replace(CONFIG, epsilon=5.0)
-    with Releases.opened(other, tmp_path / "elsewhere"):
+    with ReleaseStore.open_store(other, tmp_path / "elsewhere"):
         pass
     (name,) = (tmp_path / "elsewhere").iterdir()
     file.rename(tmp_path / name.name)
@@ -123,8 +123,10 @@ def test_a_batch_is_kept_whole_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(releases, "BATCH", 1)
     monkeypatch.setattr(
         releases,
-        "_packed",
-        lambda result, pack=releases._packed: pack(result) if result.text[0] != " " else 1 / 0,
+        "_pack_statement",
+        lambda result, pack=releases._pack_statement: (
+            pack(result) if result.text[0] != " " else 1 / 0
+        ),
     )
     with pytest.raises(ZeroDivisionError):
         drawn(CONFIG, tmp_path)

@@ -12,9 +12,9 @@ from textveil.config.sections import Config, MechanismOptions, WordsOptions
 from textveil.errors import ConfigError, InputError, ModelError, TextveilWarning
 from textveil.pipeline.privatizer import Privatizer
 from textveil_bench.lm_eval import harness
-from textveil_bench.lm_eval.extra import library, quiet
+from textveil_bench.lm_eval.extra import load_library, suppress_output
 from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED
-from textveil_bench.lm_eval.run import RunOptions, evaluate, preview
+from textveil_bench.lm_eval.run import EvaluationOptions, evaluate, preview
 
 CONFIG = Config(mechanism=MechanismOptions(name="rankcape"), epsilon=4.0, seed=3)
 OPEN = Config(
@@ -28,7 +28,7 @@ GUARDED = [name for name in TASKS if name != "dated"]
 
 def asked(tasks, *names, **options):
     fields = {name: FIELDS[name] for name in names if name in FIELDS}
-    return RunOptions(
+    return EvaluationOptions(
         tasks=names, include_path=tasks, **{"model": "dummy", "fields": fields, **options}
     )
 
@@ -106,7 +106,7 @@ def test_fields_that_are_kept(tasks, heard):
 def test_answers_in_words_are_private_in_examples_and_scored_against_originals(
     tasks, heard, monkeypatch
 ):
-    model = library("lm_eval.models.dummy").DummyLM
+    model = load_library("lm_eval.models.dummy").DummyLM
     first = TASKS["story"][0](0)["answer"]
     monkeypatch.setattr(model, "generate_until", lambda self, requests: [first] * len(requests))
     found = evaluate(CONFIG, asked(tasks, "story", num_fewshot=2))
@@ -264,7 +264,7 @@ def test_a_number_that_a_prompt_shows_is_refused(tasks):
 
 def test_documents_that_stay_in_a_task_are_noticed(tasks, monkeypatch):
     monkeypatch.setattr(
-        library("lm_eval.api.samplers").ContextSampler, "replace_df", lambda self, rows: None
+        load_library("lm_eval.api.samplers").ContextSampler, "replace_df", lambda self, rows: None
     )
     with pytest.raises(ConfigError, match="keeps its documents elsewhere"):
         preview(CONFIG, asked(tasks, "sst2"))
@@ -276,7 +276,7 @@ def test_more_examples_than_there_are(tasks):
 
 
 def test_the_library_is_kept_quiet(capfd, caplog):
-    with quiet():
+    with suppress_output():
         print(CANARY)
         print(CANARY, file=sys.stderr)
         getLogger("lm_eval").warning(CANARY)

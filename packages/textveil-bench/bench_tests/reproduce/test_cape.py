@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from textveil.models import stored_range
+from textveil.models import load_stored_range
 from textveil.table.embedding import load_table
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.reproduce import bounds, cape, costs
@@ -119,9 +119,12 @@ def test_costs_stand_in_columns(monkeypatch):
 def test_every_subject_is_a_configuration():
     from textveil.config.layers import resolve
 
-    for name, subject in costs._subjects().items():
+    for name, subject in costs._load_subjects().items():
         assert resolve(overrides=subject.set).table.name == "minilm-s", name
-    assert {*costs._given()["paper"], *costs._given()["quick"]} <= costs._subjects().keys()
+    assert {
+        *costs._load_settings()["paper"],
+        *costs._load_settings()["quick"],
+    } <= costs._load_subjects().keys()
 
 
 # ---- bounds that are measured ----------------------------------------------------------------------------------------
@@ -142,10 +145,10 @@ def test_a_bound_is_measured_where_an_entry_asks_for_it():
     before = sweep(
         **{"mechanism.name": "cape", "mechanism.model": "bundled:3", "mechanism.bound": "measured"}
     )
-    after = bounds.bounded(before, "quick", Folders())
+    after = bounds.measure_bounds(before, "quick", Folders())
     assert after["entries"][:2] == before["entries"][:2]
     found = after["entries"][2]["set"]
-    stored = stored_range(load_table("minilm-s"))
+    stored = load_stored_range(load_table("minilm-s"))
     assert stored is not None
     assert stored.lowest < found["mechanism.floor"] < found["mechanism.bound"] < stored.largest + 5
     assert before["entries"][2]["set"]["mechanism.bound"] == "measured"
@@ -153,15 +156,15 @@ def test_a_bound_is_measured_where_an_entry_asks_for_it():
 
 
 def test_a_floor_that_is_set_stays(monkeypatch):
-    monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
+    monkeypatch.setattr(bounds, "_measure_bound", lambda *_: (5.0, -12.0))
     before = sweep(**{"mechanism.bound": "measured", "mechanism.floor": 0.0})
-    assert bounds.bounded(before, "quick", Folders())["entries"][2]["set"] == {
+    assert bounds.measure_bounds(before, "quick", Folders())["entries"][2]["set"] == {
         "mechanism.bound": 5.0,
         "mechanism.floor": 0.0,
     }
 
 
 def test_nothing_is_read_where_no_entry_asks(monkeypatch):
-    monkeypatch.setattr(bounds, "_texts", None)
+    monkeypatch.setattr(bounds, "_load_texts", None)
     before = sweep(**{"mechanism.bound": 1.0})
-    assert bounds.bounded(before, "usual", Folders()) == before
+    assert bounds.measure_bounds(before, "usual", Folders()) == before

@@ -11,9 +11,9 @@ import pytest
 from textveil import cli
 from textveil_bench import rows
 from textveil_bench.reproduce import targets
-from textveil_bench.reproduce.document import document, metrics
-from textveil_bench.reproduce.run import How, reproduce
-from textveil_bench.tasks import small
+from textveil_bench.reproduce.document import build_document, list_metrics
+from textveil_bench.reproduce.run import ReproductionOptions, reproduce
+from textveil_bench.tasks import small_model
 
 TARGET = """
 title: "Made up, figure 1: likeness against reconstruction"
@@ -77,7 +77,7 @@ def run(capsys, *arguments):
 def test_targets_are_listed(capsys):
     code, out, _ = run(capsys)
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == targets.names()
+    assert [line.split()[0] for line in out.splitlines()] == targets.list_names()
     assert "d-chi-STENCIL, figure 4: accuracy" in out
 
 
@@ -163,9 +163,9 @@ def test_a_small_language_model_is_asked_if_wanted_and_shown_if_stored(
     path = Path(str(targets.CONF / "made-up-fig1.yaml"))
     path.write_text(TARGET.replace("over:", panel + "over:"), encoding="utf-8")
     likely = SimpleNamespace(
-        likely=lambda prompt: {" positive": -1.0, " negative": -1.0 - len(prompt) % 3}
+        predict_tokens=lambda prompt: {" positive": -1.0, " negative": -1.0 - len(prompt) % 3}
     )
-    monkeypatch.setattr(small, "model", lambda: likely)
+    monkeypatch.setattr(small_model, "get_model", lambda: likely)
     given = ("made-up-fig1", "--output", tmp_path / "out", "--processes", 1)
     assert "small: not run: needs --generative" in run(capsys, *given)[1]
     code, out, _ = run(capsys, *given, "--generative")
@@ -218,7 +218,7 @@ def test_stored_rows_are_shown_without_data_and_without_a_run(
 
     with monkeypatch.context() as patched:
         patched.setattr(
-            "textveil_bench.reproduce.run.circumstances", None
+            "textveil_bench.reproduce.run.read_circumstances", None
         )  # those of what computed the tables stay
         code, out, _ = run(capsys, "all", "--rows", first, "--output", second)
     assert code == 0
@@ -279,11 +279,15 @@ def test_what_targets_look_at_is_in_their_rows(name, shared, monkeypatch):
     """One value of every grid and budget is enough to see that."""
     monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(shared))
-    target = targets.load(name)
+    target = targets.load_target(name)
     made = reproduce(
-        replace(target, quick={**target.quick, "thin": 1}), shared / "rows", How(scale="quick")
+        replace(target, quick={**target.quick, "thin": 1}),
+        shared / "rows",
+        ReproductionOptions(scale="quick"),
     )
-    found = {figure["metric"] for cell in document(made)["cells"] for figure in cell["figures"]}
-    wanted = {metric.title for metric in metrics(target)}
+    found = {
+        figure["metric"] for cell in build_document(made)["cells"] for figure in cell["figures"]
+    }
+    wanted = {metric.title for metric in list_metrics(target)}
     assert wanted - found <= {"exposed (unigram)"}, "of a panel that quick runs leave out"
-    assert made.judged or not target.expect
+    assert made.verdicts or not target.expect

@@ -8,16 +8,16 @@ from textveil.protect.budget import TABLE1
 from textveil.table.embedding import load_table
 from textveil_bench import cells
 from textveil_bench.reproduce import bounds, targets
-from textveil_bench.reproduce.computed import COMPUTED
+from textveil_bench.reproduce.computed import COMPUTED_TABLES
 from textveil_bench.reproduce.targets import (
     AtRisk,
     Scale,
     Target,
-    changed,
-    load,
-    names,
-    planned,
-    read,
+    apply_changes,
+    build_plans,
+    list_names,
+    load_target,
+    parse_target,
 )
 from textveil_bench.run import Folders
 from textveil_bench.spec import Sweep
@@ -50,51 +50,55 @@ SWEEP = {
 
 
 def target(**values):
-    return read("made-up", {"title": "t", "paper": "p", "shows": "s", "sweep": SWEEP, **values})
+    return parse_target(
+        "made-up", {"title": "t", "paper": "p", "shows": "s", "sweep": SWEEP, **values}
+    )
 
 
 def test_every_figure_and_table_has_a_target():
-    assert set(names()) >= NAMES
+    assert set(list_names()) >= NAMES
 
 
 def test_names_are_in_the_order_of_their_numbers():
-    found = names()
+    found = list_names()
     assert found.index("stencil-fig2") < found.index("stencil-fig4")
     assert found.index("stamp-fig7-10") < found.index("stamp-table1")
 
 
 def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(UnknownName, match="did you mean 'stencil-fig3'"):
-        load("stencil-fgi3")
+        load_target("stencil-fgi3")
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_names())
 def test_every_panel_is_a_sweep_whose_options_there_are(name, monkeypatch):
-    monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
-    monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
+    monkeypatch.setattr(bounds, "_load_texts", lambda *_: ("a",))
+    monkeypatch.setattr(bounds, "_measure_bound", lambda *_: (5.0, -12.0))
     for scale, hub in zip(SCALES, cycle((True, False)), strict=False):
-        plan = planned(load(name), scale, hub=hub, endpoint=ENDPOINT, generative=True)
+        plan = build_plans(load_target(name), scale, hub=hub, endpoint=ENDPOINT, generative=True)
         for sweep in plan.sweeps.values():
-            made = Sweep.read(bounds.bounded(sweep, scale, Folders()))
-            cells.check(made)
+            made = Sweep.read(bounds.measure_bounds(sweep, scale, Folders()))
+            cells.check_sweep(made)
             assert made.series
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_names())
 def test_targets_say_what_differs_and_where_values_are_from(name):
-    found = load(name)
+    found = load_target(name)
     assert found.differs
     assert all(each.source and each.value is not None for each in found.published)
     assert all(each.claim and each.source for each in found.expect)
     assert set(found.computed) | {
         panel.computed for panel in found.panels if panel.computed
-    } <= set(COMPUTED)
+    } <= set(COMPUTED_TABLES)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_names())
 def test_values_and_claims_choose_series_that_are_run(name):
-    found = load(name)
-    plans = [planned(found, hub=hub, endpoint=ENDPOINT, generative=True) for hub in (False, True)]
+    found = load_target(name)
+    plans = [
+        build_plans(found, hub=hub, endpoint=ENDPOINT, generative=True) for hub in (False, True)
+    ]
     series = [
         each
         for plan in plans
@@ -111,7 +115,7 @@ def test_values_and_claims_choose_series_that_are_run(name):
 
 def _fits(series, where):
     own = {
-        "data": series.source.called,
+        "data": series.source.row_name,
         "entry": series.entry,
         "series": series.name,
         "family": series.family,
@@ -130,8 +134,8 @@ def _fits(series, where):
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_quick_runs_need_no_folder_of_corpora(name):
-    sweeps = planned(load(name), "quick").sweeps
-    assert sweeps or not load(name).sweep
+    sweeps = build_plans(load_target(name), "quick").sweeps
+    assert sweeps or not load_target(name).sweep
     for sweep in sweeps.values():
         made = Sweep.read(sweep)
         assert {source.name for source in made.data} <= {"opinions", "fantasy-generated"}
@@ -141,16 +145,16 @@ def test_quick_runs_need_no_folder_of_corpora(name):
 
 
 def test_the_papers_grids_are_run():
-    fig4 = Sweep.read(planned(load("stencil-fig4")).sweeps["SST-2 in place of SWAG"])
+    fig4 = Sweep.read(build_plans(load_target("stencil-fig4")).sweeps["SST-2 in place of SWAG"])
     (entry,) = fig4.entries
     assert entry.grid["mechanism.L"] == (1, 2, 3, 4, 5, 8, 9)
     assert {80, 120, 160, 200, 240} <= set(entry.budget["mechanism.eta"])
-    fig3 = Sweep.read(planned(load("stencil-fig3")).sweeps["SST-2"])
+    fig3 = Sweep.read(build_plans(load_target("stencil-fig3")).sweeps["SST-2"])
     assert fig3.entries[0].grid["mechanism.sigma"] == (0.5, 0.75, 1.0, 1.25)
 
 
 def test_the_vectors_of_table_1_are_those_of_the_rules():
-    table1 = Sweep.read(planned(load("stamp-table1")).sweeps["AG News"])
+    table1 = Sweep.read(build_plans(load_target("stamp-table1")).sweeps["AG News"])
     for entry in table1.entries:
         assert [tuple(each) for each in entry.budget["groups.budgets"]] == list(TABLE1.values())
 
@@ -160,7 +164,7 @@ def test_the_papers_scale_of_laplace_is_that_of_the_table(name):
     table = load_table("minilm-s")
     bases = [
         entry.set["groups.base"]
-        for entry in Sweep.read(load(name).sweep).entries
+        for entry in Sweep.read(load_target(name).sweep).entries
         if entry.set["mechanism.name"] == "laplace"
     ]
     paper, equal = bases
@@ -178,7 +182,7 @@ def _several(budget):
 
 
 def test_changes_merge_common_options_and_replace_the_rest():
-    made = changed(SWEEP, {"common": {"words.casing": "copy"}, "limit": None, "seeds": [7]})
+    made = apply_changes(SWEEP, {"common": {"words.casing": "copy"}, "limit": None, "seeds": [7]})
     assert made["common"] == {"table.name": "minilm-s", "words.casing": "copy"}
     assert made["limit"] is None
     assert made["seeds"] == [7]
@@ -186,16 +190,18 @@ def test_changes_merge_common_options_and_replace_the_rest():
 
 
 def test_thin_keeps_the_ends():
-    made = changed(SWEEP, {"thin": 2})
+    made = apply_changes(SWEEP, {"thin": 2})
     assert made["entries"][0]["budget"] == {"mechanism.eta": [1, 5]}
-    assert changed(SWEEP, {"thin": 3})["entries"][0]["budget"] == {"mechanism.eta": [1, 3, 5]}
-    assert changed(SWEEP, {"thin": 9}) == SWEEP
+    assert apply_changes(SWEEP, {"thin": 3})["entries"][0]["budget"] == {"mechanism.eta": [1, 3, 5]}
+    assert apply_changes(SWEEP, {"thin": 9}) == SWEEP
 
 
 def test_only_keeps_entries_and_knows_their_names():
-    assert [each["name"] for each in changed(SWEEP, {"only": ["mask"]})["entries"]] == ["mask"]
+    assert [each["name"] for each in apply_changes(SWEEP, {"only": ["mask"]})["entries"]] == [
+        "mask"
+    ]
     with pytest.raises(UnknownName, match="no entry of the sweep is named 'mak'"):
-        changed(SWEEP, {"only": ["mak"]})
+        apply_changes(SWEEP, {"only": ["mak"]})
 
 
 PANELS = [
@@ -207,14 +213,14 @@ PANELS = [
 
 
 def test_panels_that_need_a_model_are_not_run_without_one():
-    plans = planned(target(panels=PANELS))
+    plans = build_plans(target(panels=PANELS))
     assert list(plans.sweeps) == ["one", "two"]
     assert plans.not_run == {"asked": "needs an LLM", "mended": "needs an LLM"}
     assert plans.tables == ()
 
 
 def test_with_a_model_they_are_run_and_are_told_of_it():
-    plans = planned(target(panels=PANELS), endpoint=ENDPOINT)
+    plans = build_plans(target(panels=PANELS), endpoint=ENDPOINT)
     assert plans.sweeps["asked"]["endpoint"] == ENDPOINT
     assert "endpoint" not in plans.sweeps["one"]
     assert plans.tables == ("stamp-repaired",)
@@ -222,21 +228,21 @@ def test_with_a_model_they_are_run_and_are_told_of_it():
 
 
 def test_a_quick_run_has_the_panels_that_say_so_with_their_changes():
-    plans = planned(target(panels=PANELS, quick={"limit": 12, "seeds": [1]}), "quick")
+    plans = build_plans(target(panels=PANELS, quick={"limit": 12, "seeds": [1]}), "quick")
     assert list(plans.sweeps) == ["one"]
     assert plans.sweeps["one"]["limit"] == 5
     assert plans.sweeps["one"]["seeds"] == [1]
-    assert plans.not_run["two"] == targets.NOT_QUICK
+    assert plans.not_run["two"] == targets.NOT_QUICK_REASON
 
 
 def test_changes_of_a_run_come_after_those_of_a_panel():
     made = target(panels=PANELS, full={"limit": None}, hub={"common": {"table.name": "./glove"}})
-    assert planned(made, "full").sweeps["two"]["limit"] is None
-    assert planned(made, hub=True).sweeps["two"]["common"]["table.name"] == "./glove"
+    assert build_plans(made, "full").sweeps["two"]["limit"] is None
+    assert build_plans(made, hub=True).sweeps["two"]["common"]["table.name"] == "./glove"
 
 
 def test_set_has_options_of_entries_by_name():
-    made = changed(
+    made = apply_changes(
         SWEEP, {"set": {"noise": {"mechanism.project": 8}, "another": {"mechanism.L": 3}}}
     )
     assert made["entries"][0]["set"] == {"mechanism.name": "noise", "mechanism.project": 8}
@@ -248,11 +254,14 @@ HUB = [{"name": "here"}, {"name": "there", "needs": "hub"}, {"name": "both", "ne
 
 
 def test_panels_that_need_a_hub_are_run_with_it_only():
-    plans = planned(target(panels=HUB))
+    plans = build_plans(target(panels=HUB))
     assert list(plans.sweeps) == ["here"]
-    assert plans.not_run == {"there": targets.NEEDS["hub"], "both": "needs an LLM"}
-    assert planned(target(panels=HUB), endpoint=ENDPOINT).not_run["both"] == targets.NEEDS["hub"]
-    plans = planned(target(panels=HUB), hub=True, endpoint=ENDPOINT)
+    assert plans.not_run == {"there": targets.NEED_REASONS["hub"], "both": "needs an LLM"}
+    assert (
+        build_plans(target(panels=HUB), endpoint=ENDPOINT).not_run["both"]
+        == targets.NEED_REASONS["hub"]
+    )
+    plans = build_plans(target(panels=HUB), hub=True, endpoint=ENDPOINT)
     assert not plans.not_run
     assert "endpoint" not in plans.sweeps["there"]
     assert plans.sweeps["both"]["endpoint"] == ENDPOINT
@@ -260,10 +269,10 @@ def test_panels_that_need_a_hub_are_run_with_it_only():
 
 def test_panels_of_the_small_language_model_are_run_if_asked_for():
     panels = [*PANELS, {"name": "small", "needs": "small", "changes": {"limit": 20}}]
-    assert planned(target(panels=panels), endpoint=ENDPOINT).not_run == {
-        "small": targets.NEEDS["small"]
+    assert build_plans(target(panels=panels), endpoint=ENDPOINT).not_run == {
+        "small": targets.NEED_REASONS["small"]
     }
-    plans = planned(target(panels=panels), generative=True)
+    plans = build_plans(target(panels=panels), generative=True)
     assert plans.sweeps["small"]["limit"] == 20
     assert "small" not in plans.not_run
     assert "endpoint" not in plans.sweeps["small"], "it needs none"
@@ -273,8 +282,8 @@ def test_panels_of_the_small_language_model_are_run_if_asked_for():
 def test_a_target_like_another_has_its_sweep_with_changes_and_its_panels():
     shared = {"title": "t", "paper": "p", "shows": "s", "like": "cape-fig5"}
     made, other = (
-        read("made-up", {**shared, "sweep": {"only": ["cape"], "limit": 7}}),
-        load("cape-fig5"),
+        parse_target("made-up", {**shared, "sweep": {"only": ["cape"], "limit": 7}}),
+        load_target("cape-fig5"),
     )
     assert made.panels == other.panels
     assert made.quick == other.quick
@@ -282,7 +291,8 @@ def test_a_target_like_another_has_its_sweep_with_changes_and_its_panels():
     assert {**made.sweep, "limit": 500, "entries": None} == {**other.sweep, "entries": None}
     assert not made.published
     assert [
-        panel.name for panel in read("made-up", {**shared, "panels": [{"name": "own"}]}).panels
+        panel.name
+        for panel in parse_target("made-up", {**shared, "panels": [{"name": "own"}]}).panels
     ] == ["own"]
 
 
@@ -347,5 +357,5 @@ def test_metrics_are_names_or_mappings():
 def test_a_target_of_a_table_alone_needs_no_sweep():
     made = target(sweep={}, computed="stamp-budgets")
     assert isinstance(made, Target)
-    assert planned(made).tables == ("stamp-budgets",)
-    assert not planned(made).sweeps
+    assert build_plans(made).tables == ("stamp-budgets",)
+    assert not build_plans(made).sweeps

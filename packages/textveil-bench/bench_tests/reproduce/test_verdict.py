@@ -7,9 +7,15 @@ from bench_tests import synthetic
 from textveil_bench import compare
 from textveil_bench.intervals import Interval
 from textveil_bench.reproduce.computed import Table
-from textveil_bench.reproduce.document import repeated
-from textveil_bench.reproduce.targets import read
-from textveil_bench.reproduce.verdict import ComparedPlace, beside, chosen, contradicted, judged
+from textveil_bench.reproduce.document import find_repeated_claims
+from textveil_bench.reproduce.targets import parse_target
+from textveil_bench.reproduce.verdict import (
+    ComparedPlace,
+    check_claims,
+    compare_published,
+    format_contradictions,
+    select_cells,
+)
 
 ENTRIES = (
     synthetic.Entry(name="noise", path="mechanism.eta", budgets=(40, 60, 80, 120, 160), middle=80),
@@ -21,7 +27,7 @@ ENTRIES = (
 
 @pytest.fixture(scope="module")
 def series():
-    return compare.series(list(synthetic.rows(entries=ENTRIES, data=("sst2",), texts=200)))
+    return compare.build_series(list(synthetic.rows(entries=ENTRIES, data=("sst2",), texts=200)))
 
 
 def claim(*members, **values):
@@ -35,7 +41,7 @@ def claim(*members, **values):
 
 
 def judge(series, *members, **values):
-    made = read(
+    made = parse_target(
         "made-up",
         {
             "title": "t",
@@ -45,7 +51,7 @@ def judge(series, *members, **values):
             "expect": [claim(*members, **values)],
         },
     )
-    (found,) = judged(made, series)
+    (found,) = check_claims(made, series)
     return found
 
 
@@ -64,7 +70,7 @@ def test_a_claim_holds_and_its_opposite_does_not(series):
 
 def test_what_chance_could_do_cannot_be_told(series):
     rows = list(synthetic.rows(entries=ENTRIES, data=("sst2",), texts=8, seeds=(1,)))
-    few = compare.series(rows)
+    few = compare.build_series(rows)
     assert (
         judge(few, {"entry": "noise"}, {"entry": "wide", "mechanism.k": 20}, at=RISK).answer
         == "cannot be told"
@@ -90,17 +96,19 @@ def test_near(series):
 def test_of_what_is_near_the_place_that_is_farthest_is_told(series):
     gaps = [Interval(value=value, low=value - 0.1, high=value + 0.1) for value in (0.02, -0.05)]
     places = tuple(
-        ComparedPlace(name=f"epsilon {i}", one=0.5, other=0.5, gap=gap)
+        ComparedPlace(name=f"epsilon {i}", first=0.5, second=0.5, gap=gap)
         for i, gap in enumerate(gaps)
     )
     near = judge(series, BETTER, BETTER, **{"is": "near"}, by=0.06)
-    assert "farthest" not in near.says, "it holds"
+    assert "farthest" not in near.summary, "it holds"
     open_ = replace(near, answer="cannot be told", places=places)
-    assert open_.says.endswith("; farthest at epsilon 1: -0.050 (-0.150 to +0.050)")
-    refuted = replace(near, answer="does not hold", places=(*places, places[0]), against=places)
-    assert "; surely on the other side at epsilon 1: -0.050 (" in refuted.says
+    assert open_.summary.endswith("; farthest at epsilon 1: -0.050 (-0.150 to +0.050)")
+    refuted = replace(
+        near, answer="does not hold", places=(*places, places[0]), contrary_places=places
+    )
+    assert "; surely on the other side at epsilon 1: -0.050 (" in refuted.summary
     below = replace(refuted, expectation=replace(near.expectation, direction="below"))
-    assert "; surely on the other side at epsilon 0: +0.020 (" in below.says
+    assert "; surely on the other side at epsilon 0: +0.020 (" in below.summary
 
 
 def test_one_place_against_refutes_what_holds_on_the_whole(series):
@@ -113,18 +121,19 @@ def test_one_place_against_refutes_what_holds_on_the_whole(series):
             _set(row, "accuracy", 0.0)
         elif row["entry"] == "crossing":
             _set(row, "accuracy", 1.0)
-    found = judge(compare.series(made), {"entry": "crossing"}, WORSE)
+    found = judge(compare.build_series(made), {"entry": "crossing"}, WORSE)
     assert found.gaps[0].low > 0
     assert found.answer == "does not hold"
-    assert [place.name for place in found.against] == ["epsilon 4"]
+    assert [place.name for place in found.contrary_places] == ["epsilon 4"]
     assert (
-        f"; surely on the other side at epsilon 4: {found.places[0].gap.value:+.3f} (" in found.says
+        f"; surely on the other side at epsilon 4: {found.places[0].gap.value:+.3f} ("
+        in found.summary
     )
-    assert "on the other side" not in judge(series, WORSE, BETTER).says, (
+    assert "on the other side" not in judge(series, WORSE, BETTER).summary, (
         "it is on the other side as a whole"
     )
     assert (
-        judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer
+        judge(compare.build_series(made), {"entry": "crossing"} | first, WORSE | first).answer
         == "does not hold"
     )
 
@@ -138,9 +147,9 @@ def test_a_trifle_at_one_place_refutes_nothing():
             _set(row, "accuracy", 0.8 - 0.004 * (row["entry"] == "good"))
         elif row["entry"] == "good":
             _set(row, "accuracy", 1.0)
-    found = judge(compare.series(made), {"entry": "good"}, WORSE)
+    found = judge(compare.build_series(made), {"entry": "good"}, WORSE)
     assert found.places[0].gap.high < 0
-    assert (found.answer, found.against) == ("holds", ())
+    assert (found.answer, found.contrary_places) == ("holds", ())
 
 
 def _set(row, metric, value):
@@ -152,7 +161,7 @@ def _set(row, metric, value):
 def test_equal_numbers_of_two_kinds_of_budget_are_not_compared():
     """SanText's epsilon multiplies a distance, Cape's nominal one does not: 8 and 8 have nothing in common."""
     scaled = synthetic.Entry(name="scaled", edge=-0.4, path="mechanism.eta")
-    made = compare.series(
+    made = compare.build_series(
         list(synthetic.rows(entries=(*ENTRIES, scaled), data=("sst2",), texts=200))
     )
     one, other = {"entry": "scaled"}, BETTER
@@ -160,7 +169,7 @@ def test_equal_numbers_of_two_kinds_of_budget_are_not_compared():
     for members in ((one, other), (other, one), (one | alone, other | alone)):
         found = judge(made, *members)
         assert (found.answer, found.gaps, found.places) == ("not tested", (), ())
-        assert "budgets of two kinds" in found.says
+        assert "budgets of two kinds" in found.summary
     assert judge(made, other, one, at="order").answer == "holds"
     assert judge(made, other, one, at=RISK).answer == "holds"
     assert judge(made, {"entry": "identity"}, one).answer == "holds", "originals have no budget"
@@ -180,20 +189,22 @@ def test_where_what_holds_on_the_mean_does_not_is_told():
                     count = len(score["values"])
                     right = 120 - worse * 60 if not last else 120 - 2 * (not worse)
                     score["values"] = [float(i < right) for i in range(count)]
-    series = compare.series(made)
+    series = compare.build_series(made)
     found = judge(series, {"entry": "good"}, WORSE)
-    assert (found.answer, found.against) == ("holds", ())
-    assert found.says.endswith("; not so at epsilon 14: -0.010 (-0.025 to +0.000)")
+    assert (found.answer, found.contrary_places) == ("holds", ())
+    assert found.summary.endswith("; not so at epsilon 14: -0.010 (-0.025 to +0.000)")
     below = judge(series, WORSE, {"entry": "good"}, **{"is": "below"})
-    assert below.says.endswith("; not so at epsilon 14: +0.010 (+0.000 to +0.025)")
-    twice = replace(found, places=(*found.places, found.places[-1])).says
+    assert below.summary.endswith("; not so at epsilon 14: +0.010 (+0.000 to +0.025)")
+    twice = replace(found, places=(*found.places, found.places[-1])).summary
     assert "; not so at 2 of them, least at epsilon 14: -0.010" in twice
-    assert "not so" not in judge(series, {"entry": "good"}, WORSE, by=-0.02).says, (
+    assert "not so" not in judge(series, {"entry": "good"}, WORSE, by=-0.02).summary, (
         "within the margin"
     )
     assert (
         "not so"
-        not in judge(series, {"entry": "good", "budget": "first"}, WORSE | {"budget": "first"}).says
+        not in judge(
+            series, {"entry": "good", "budget": "first"}, WORSE | {"budget": "first"}
+        ).summary
     )
 
 
@@ -222,11 +233,17 @@ def test_a_comparison_counts_once():
         [{"claim": "c", "comparison": name} for name in names] for names in ("ab", "b", "cab")
     ]
     documents = [{"target": f"fig{i}", "claims": each} for i, each in enumerate(claims)]
-    assert repeated(documents) == {("fig1", 0): "fig0", ("fig2", 1): "fig0", ("fig2", 2): "fig0"}
+    assert find_repeated_claims(documents) == {
+        ("fig1", 0): "fig0",
+        ("fig2", 1): "fig0",
+        ("fig2", 2): "fig0",
+    }
     claims[0][1]["claim"] = "ours: c"
-    assert repeated(documents) == {("fig0", 1): "fig1", ("fig2", 1): "fig0", ("fig2", 2): "fig1"}, (
-        "a paper's counts"
-    )
+    assert find_repeated_claims(documents) == {
+        ("fig0", 1): "fig1",
+        ("fig2", 1): "fig0",
+        ("fig2", 2): "fig1",
+    }, "a paper's counts"
 
 
 def test_a_chain_holds_where_every_pair_does(series):
@@ -248,7 +265,7 @@ def test_a_number_stands_for_itself(series):
     assert judge(series, {"entry": "identity"}, 0.6).answer == "holds"
     assert judge(series, 0.99, {"entry": "custext+", "budget": "first"}).answer == "holds"
     assert (
-        judge(series, {"entry": "identity"}, 0.6, at=RISK).why
+        judge(series, {"entry": "identity"}, 0.6, at=RISK).reason
         == "a number is compared at budgets, not at a risk"
     )
 
@@ -256,7 +273,7 @@ def test_a_number_stands_for_itself(series):
 def test_order_pairs_budgets_of_unlike_kinds(series):
     noise = {"entry": "noise"}
     why = "epsilon and eta are budgets of two kinds: equal numbers of them are not equal"
-    assert judge(series, BETTER, noise).why == why
+    assert judge(series, BETTER, noise).reason == why
     assert judge(series, {"entry": "noise", "budget": "first"}, 0.01).places, "a number has no kind"
     found = judge(series, BETTER, noise, at="order")
     assert len(found.places) == 5
@@ -276,10 +293,10 @@ def test_at_a_risk_the_best_of_several_series_is_taken_less_what_that_gains_by_c
     each = [
         judge(series, {"entry": "wide", "mechanism.k": k}, WORSE, at={**RISK, "levels": [0.1]})
         .places[0]
-        .one
+        .first
         for k in (20, 200)
     ]
-    assert max(each) - 0.02 < both.places[0].one < max(each)
+    assert max(each) - 0.02 < both.places[0].first < max(each)
     assert each[0] != each[1]
 
 
@@ -299,8 +316,8 @@ def test_at_a_risk_the_best_of_several_series_is_taken_less_what_that_gains_by_c
 def test_what_is_missing_is_said(series, members, values, why):
     found = judge(series, *members, **values)
     assert found.answer == "not tested"
-    assert why in found.why
-    assert found.says == found.why
+    assert why in found.reason
+    assert found.summary == found.reason
 
 
 def test_a_metric_that_two_judges_have_must_be_told_apart():
@@ -308,14 +325,14 @@ def test_a_metric_that_two_judges_have_must_be_told_apart():
     for row in made:
         own = next(score for score in row["scores"] if score["metric"] == "accuracy")
         row["scores"].append({**own, "source": "finetune: small"})
-    series = compare.series(made)
-    assert "choose with source" in judge(series, BETTER, WORSE).why
+    series = compare.build_series(made)
+    assert "choose with source" in judge(series, BETTER, WORSE).reason
     told = judge(series, BETTER, WORSE, metric={"metric": "accuracy", "source": "finetune"})
     assert told.places
 
 
 def test_claims_are_judged_on_the_data_sets_that_have_their_metric():
-    both = compare.series(list(synthetic.rows(entries=ENTRIES, texts=30)))
+    both = compare.build_series(list(synthetic.rows(entries=ENTRIES, texts=30)))
     assert judge(both, BETTER, WORSE).data == "sst2"  # squad has F1
 
 
@@ -324,11 +341,11 @@ def test_claims_are_judged_on_the_data_sets_that_have_their_metric():
 
 def published(series, where, value, metric="accuracy"):
     given = {"where": where, "metric": metric, "value": value, "source": "table 1"}
-    made = read(
+    made = parse_target(
         "made-up",
         {"title": "t", "paper": "p", "shows": "s", "sweep": {"name": "x"}, "published": [given]},
     )
-    (found,) = beside(made, series)
+    (found,) = compare_published(made, series)
     return found
 
 
@@ -336,14 +353,14 @@ def test_ours_stands_beside_the_published_value(series):
     found = published(series, {"data": "sst2", "entry": "identity"}, 0.5)
     assert found.ours is not None
     assert found.ours.low <= found.ours.value <= found.ours.high
-    assert found.says == f"ours is {found.ours.value - 0.5:.3g} higher"
+    assert found.summary == f"ours is {found.ours.value - 0.5:.3g} higher"
     near = published(series, {"data": "sst2", "entry": "identity"}, round(found.ours.value, 3))
-    assert near.says == "our interval holds the paper's value"
+    assert near.summary == "our interval holds the paper's value"
 
 
 def test_what_differs_by_rounding_is_the_same(series):
     found = published(series, {"data": "sst2", "entry": "identity"}, 0.5)
-    said = replace(found, ours=Interval(value=0.5, low=0.5 - 1e-10, high=0.5 - 1e-11)).says
+    said = replace(found, ours=Interval(value=0.5, low=0.5 - 1e-10, high=0.5 - 1e-11)).summary
     assert said == "ours is the paper's value"
 
 
@@ -356,7 +373,7 @@ def test_what_differs_by_rounding_is_the_same(series):
     ],
 )
 def test_what_was_not_measured_is_said(series, where, metric, says):
-    assert published(series, where, 0.5, metric).says == says
+    assert published(series, where, 0.5, metric).summary == says
 
 
 def test_times_are_those_of_an_example(series):
@@ -366,18 +383,18 @@ def test_times_are_those_of_an_example(series):
 
 
 def test_selectors(series):
-    assert [curve.series.name for curve in chosen({"entry": "wide"}, series)] == [
+    assert [curve.series.name for curve in select_cells({"entry": "wide"}, series)] == [
         "wide, k 20",
         "wide, k 200",
     ]
-    assert [curve.series.name for curve in chosen({"mechanism.k": [200, 3]}, series)] == [
+    assert [curve.series.name for curve in select_cells({"mechanism.k": [200, 3]}, series)] == [
         "wide, k 200"
     ]
-    (curve,) = chosen({"entry": "cape", "budget": [6.0, 14.0]}, series)
+    (curve,) = select_cells({"entry": "cape", "budget": [6.0, 14.0]}, series)
     assert [cell.budget for cell in curve.cells] == [6.0, 14.0]
-    (curve,) = chosen({"entry": "cape", "budget": "last"}, series)
+    (curve,) = select_cells({"entry": "cape", "budget": "last"}, series)
     assert [cell.budget for cell in curve.cells] == [14.0]
-    assert not chosen({"entry": "cape", "level": 0.1}, series)
+    assert not select_cells({"entry": "cape", "level": 0.1}, series)
     assert np.isfinite(curve.cells[0].budget)
 
 
@@ -386,14 +403,14 @@ def test_selectors(series):
 
 def told(series, says, **shows):
     values = {"title": "t", "paper": "p", "shows": "s", "sweep": {"name": "x"}}
-    made = read("made-up", {**values, "contradicts": [{"says": says, "shows": shows}]})
-    (found,) = contradicted(made, series)
+    made = parse_target("made-up", {**values, "contradicts": [{"says": says, "shows": shows}]})
+    (found,) = format_contradictions(made, series)
     return found
 
 
 def test_a_sentence_shows_figures_of_rows(series):
     where = {"data": "sst2", "entry": "noise", "budget": 80}
-    (cell,) = chosen(where, series)[0].cells
+    (cell,) = select_cells(where, series)[0].cells
     value = next(
         each.interval for name, each in cell.estimates.items() if name.metric == "accuracy"
     )
@@ -436,7 +453,7 @@ def test_a_published_value_stands_beside_the_row_of_a_table():
             ("polar", "setup, s"),
         )
     ]
-    made = read(
+    made = parse_target(
         "made-up",
         {
             "title": "t",
@@ -446,10 +463,10 @@ def test_a_published_value_stands_beside_the_row_of_a_table():
             "published": published,
         },
     )
-    found = beside(made, [], {"costs": table})
+    found = compare_published(made, [], {"costs": table})
     assert [each.ours and each.ours.value for each in found] == [2.5, None, None, None]
-    assert found[0].says == "ours is 0.5 lower"
-    assert [each.why for each in found[1:]] == [
+    assert found[0].summary == "ours is 0.5 lower"
+    assert [each.reason for each in found[1:]] == [
         "no row of ours has it",
         "no table of ours has it",
         "no row of ours has it",

@@ -64,7 +64,7 @@ def spelled(original: str, released: str) -> ReleasedField:
             Item(text=word, kind=kind, group="", start=i, end=i + 1)
             for i, (word, kind) in enumerate(zip(theirs.words, kinds, strict=True))
         ),
-        gaps=tuple(theirs.gaps(0)),
+        gaps=tuple(theirs.get_gaps(0)),
         original=original,
         starts=tuple(mine.starts.tolist()),
         ends=tuple(mine.ends.tolist()),
@@ -73,7 +73,7 @@ def spelled(original: str, released: str) -> ReleasedField:
 
 def untouched(data: DataSet) -> list[ReleasedExample]:
     """Everything released as it was."""
-    return [ReleasedExample.untouched(example) for example in data.examples]
+    return [ReleasedExample.build_unchanged(example) for example in data.examples]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import transformers
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError, ModelError
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.tasks.classifier import Classification, matched
+from textveil_bench.tasks.classifier import Classification, match_labels
 
 NOUNS = ("anchor", "bakery", "candle", "dinner", "engine", "fabric", "garden", "hammer")
 
@@ -72,7 +72,7 @@ def test_the_released_text_is_classified(rated, rater, trial):
     ],
 )
 def test_labels_are_matched_by_name_or_number(labels, offered, given, found):
-    assert matched(labels, offered, given) == found
+    assert match_labels(labels, offered, given) == found
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_labels_without_a_match_are_refused(offered, given):
     with pytest.raises(
         ConfigError, match=r"a different label .* for each of the data's \(bad, good\)"
     ):
-        matched(("bad", "good"), offered, given)
+        match_labels(("bad", "good"), offered, given)
 
 
 def test_a_model_that_is_not_there_is_said(rated):
@@ -103,6 +103,6 @@ def test_a_model_that_is_not_there_is_said(rated):
 
 def test_it_refuses_what_has_no_labels(stories, pairs):
     judge = Classification(model="owner/model")
-    assert judge.refusal(pairs) == ""
-    assert "of the kind text" in judge.refusal(stories)
+    assert judge.explain_refusal(pairs) == ""
+    assert "of the kind text" in judge.explain_refusal(stories)
     assert judge.name == "classifier (owner/model)"

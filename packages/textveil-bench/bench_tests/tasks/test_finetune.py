@@ -6,11 +6,11 @@ import torch
 
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError, ModelError
-from textveil.models.networks import untrained
+from textveil.models.networks import load_untrained
 from textveil.randomness.streams import SeededRandomness
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.tasks import finetune, kept
-from textveil_bench.tasks.finetune import Finetune, begin
+from textveil_bench.tasks import finetune, judge_store
+from textveil_bench.tasks.finetune import Finetune, initialize_weights
 
 PLACES = ("harbor", "castle", "market", "valley", "temple", "forest", "palace", "bridge")
 FOODS = ("apple", "butter", "cherry", "dinner", "ginger", "lemon", "onion", "pepper")
@@ -114,7 +114,7 @@ def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_kept(
         with torch.no_grad():
             next(model.network.module.parameters()).fill_(torch.nan)
 
-    monkeypatch.setattr(finetune, "begin", spoil)
+    monkeypatch.setattr(finetune, "initialize_weights", spoil)
     seen = data("test", slice(1))
     with pytest.raises(ModelError, match="lower the rate"):
         list(judge(tiny, tmp_path).score(seen, untouched(seen)))
@@ -122,10 +122,10 @@ def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_kept(
 
 
 def test_new_weights_are_drawn_and_all_others_stay(tiny):
-    model, missing = untrained(str(tiny), 3)
-    before = kept.fingerprint(model.network.module, without=missing)
-    begin(model, missing, SeededRandomness(0))
-    assert kept.fingerprint(model.network.module, without=missing) == before
+    model, missing = load_untrained(str(tiny), 3)
+    before = judge_store.hash_network(model.network.module, ignore=missing)
+    initialize_weights(model, missing, SeededRandomness(0))
+    assert judge_store.hash_network(model.network.module, ignore=missing) == before
     head = dict(model.network.module.named_parameters())
     assert head["classifier.bias"].tolist() == [0, 0, 0]
     assert 0 < head["classifier.weight"].std() < 0.05

@@ -12,7 +12,7 @@ from textveil.errors import ConfigError
 from textveil.models.endpoint import Endpoint
 from textveil.text.released import Item, Kind
 from textveil_bench.tasks import vectors
-from textveil_bench.tasks.generation import Generation, begun
+from textveil_bench.tasks.generation import Generation, split_prompt
 from textveil_bench.trials import ReleasedExample, ReleasedField
 
 WORDS = "one two three four five six seven eight nine ten"
@@ -67,7 +67,7 @@ def whole(text: str) -> ReleasedField:
     ],
 )
 def test_texts_are_cut_behind_their_first_words(text, prefix, length, found):
-    assert tuple(begun(whole(text), prefix, length)) == found
+    assert tuple(split_prompt(whole(text), prefix, length)) == found
 
 
 def test_an_item_on_both_sides_of_the_cut_belongs_to_the_beginning():
@@ -86,7 +86,7 @@ def test_an_item_on_both_sides_of_the_cut_belongs_to_the_beginning():
         starts=starts,
         ends=(3, 8, 14, 19, 25, 28),
     )
-    assert begun(part, 2, 9) == ("ask <PERSON>", "ask Anna Maria Bell", "about it")
+    assert split_prompt(part, 2, 9) == ("ask <PERSON>", "ask Anna Maria Bell", "about it")
 
 
 def test_coherence_and_alignment_are_cosines_with_the_beginning_and_what_follows(
@@ -97,14 +97,14 @@ def test_coherence_and_alignment_are_cosines_with_the_beginning_and_what_follows
         score.metric: score
         for score in generation(local_model="draft").score(stories, untouched(stories))
     }
-    prompts = [begun(trial.parts[0], 5, 100) for trial in untouched(stories)]
+    prompts = [split_prompt(trial.parts[0], 5, 100) for trial in untouched(stories)]
     said = vectors.encode([prompt.released.replace(".", "!") for prompt in prompts])
     for metric, texts in (
         ("coherence", [prompt.original for prompt in prompts]),
-        ("alignment", [prompt.rest for prompt in prompts]),
+        ("alignment", [prompt.continuation for prompt in prompts]),
     ):
         np.testing.assert_allclose(
-            found[metric].values, vectors.cosines(said, vectors.encode(texts)), atol=1e-5
+            found[metric].values, vectors.compute_cosines(said, vectors.encode(texts)), atol=1e-5
         )
     assert found["coherence"].values == pytest.approx([1, 1], abs=1e-4)
     assert (found["alignment"].values < 0.9).all()
@@ -181,9 +181,9 @@ def test_alignment_can_be_with_what_the_model_writes_for_the_original(
 
 
 def test_it_needs_texts_and_an_endpoint(generation, stories, judged):
-    assert generation().refusal(stories) == ""
-    assert "of the kind classification" in generation().refusal(judged)
-    assert Generation().refusal(stories) == "it needs an LLM: give an endpoint"
+    assert generation().explain_refusal(stories) == ""
+    assert "of the kind classification" in generation().explain_refusal(judged)
+    assert Generation().explain_refusal(stories) == "it needs an LLM: give an endpoint"
     assert (Generation().name, generation().name) == (
         "generation (no endpoint)",
         "generation (echo)",

@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
-from textveil.text.frequency import counts
+from textveil.text.frequency import load_counts
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.tasks import labelled, vectors
-from textveil_bench.tasks.head import Head, fit, overlaps
+from textveil_bench.tasks.head import Head, compute_overlaps, fit
 
 
 def head(train: DataSet, folder, **options) -> Head:
@@ -64,7 +64,7 @@ def test_another_penalty_has_another_head_on_the_same_features(learned, judged, 
 
 
 def test_fewer_rows_are_drawn_alike_each_time_and_have_features_of_their_own(learned, tmp_path):
-    few, again = (labelled.learned_from(learned, 10) for _ in range(2))
+    few, again = (labelled.select_training_rows(learned, 10) for _ in range(2))
     assert [each.texts for each in few.examples] == [each.texts for each in again.examples]
     assert len(few) == 10
     order = [learned.examples.index(each) for each in few.examples]
@@ -92,9 +92,9 @@ def test_a_head_refuses_what_has_no_label_for_a_text_or_two(
     learned, stories, questions, pairs, judged, tmp_path
 ):
     judge = head(learned, tmp_path)
-    assert judge.refusal(judged) == judge.refusal(pairs) == ""
-    assert "stories is of the kind text" in judge.refusal(stories)
-    assert "facts is of the kind reading" in judge.refusal(questions)
+    assert judge.explain_refusal(judged) == judge.explain_refusal(pairs) == ""
+    assert "stories is of the kind text" in judge.explain_refusal(stories)
+    assert "facts is of the kind reading" in judge.explain_refusal(questions)
 
 
 # ---- pairs -------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_head_refuses_what_has_no_label_for_a_text_or_two(
 @pytest.mark.parametrize("reader", [True, False])
 def test_the_features_of_a_pair(reader, pairs, tmp_path):
     texts = [example.texts for example in pairs.examples]
-    found = head(pairs, tmp_path, reader=reader).features(texts)
+    found = head(pairs, tmp_path, reader=reader).compute_features(texts)
     one, other = (vectors.encode([each[i] for each in texts]) for i in (0, 1))
     size = one.shape[1]
     assert found.shape == (len(texts), 4 * size + 2 + reader)
@@ -126,9 +126,9 @@ def test_pairs_are_learned(pairs, tmp_path):
 
 
 def test_overlap_is_the_share_of_the_firsts_words_by_rarity():
-    total = sum(counts().values())
-    whale, the = (math.log(total / counts()[word]) for word in ("whale", "the"))
-    found = overlaps(
+    total = sum(load_counts().values())
+    whale, the = (math.log(total / load_counts()[word]) for word in ("whale", "the"))
+    found = compute_overlaps(
         [
             ("The whale?", "a WHALE"),
             ("The whale", "the, the"),

@@ -38,13 +38,13 @@ def test_all_fields_count_and_more_changes_cost_more(questions, trial):
 def test_nothing_means_nothing(trial):
     example = Example(texts=("",))
     data = DataSet(name="empty", split="test", kind="text", fields=("text",), examples=(example,))
-    assert Meaning().refusal(data) == ""
+    assert Meaning().explain_refusal(data) == ""
     assert next(Meaning().score(data, [trial(example, "")])).values.tolist() == [0]
 
 
 def test_equal_texts_are_encoded_once_and_originals_once_in_all(monkeypatch):
     seen: list[str] = []
-    encoder = models.encoder()
+    encoder = models.get_encoder()
     encode = type(encoder).encode
 
     def watched(self, texts):
@@ -58,8 +58,8 @@ def test_equal_texts_are_encoded_once_and_originals_once_in_all(monkeypatch):
     np.testing.assert_allclose(
         found, encode(encoder, ["kettle", "meadow at noon", "kettle"]), atol=1e-5
     )
-    vectors.originals.cache_clear()
-    one, other = (vectors.originals(("a lantern", "a ladder")) for _ in range(2))
+    vectors.encode_originals.cache_clear()
+    one, other = (vectors.encode_originals(("a lantern", "a ladder")) for _ in range(2))
     assert one is other
     assert seen[2:] == ["a ladder", "a lantern"]
     assert not one.flags.writeable

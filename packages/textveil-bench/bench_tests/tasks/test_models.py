@@ -21,10 +21,10 @@ READ = ["The report was written by the council, and is long."]
 @pytest.mark.slow
 def test_what_is_quick_is_nearly_the_same(monkeypatch):
     """In bfloat16, whether or not this processor is quick in it."""
-    monkeypatch.setattr(models, "precision", lambda: "bfloat16")
+    monkeypatch.setattr(models, "choose_precision", lambda: "bfloat16")
     encoder, reader = load_sentences(device="cpu:0"), load_reader(device="cpu:0")
     exact, read = encoder.encode(TEXTS), reader.answer(QUESTIONS, READ)
-    with models.quick():
+    with models.reduce_precision():
         assert torch.is_autocast_enabled("cpu")
         near, found = encoder.encode(TEXTS), reader.answer(QUESTIONS, READ)
     assert not torch.is_autocast_enabled("cpu")
@@ -36,23 +36,23 @@ def test_what_is_quick_is_nearly_the_same(monkeypatch):
 @pytest.mark.slow
 def test_the_last_layer_of_a_language_model_stays_exact(monkeypatch):
     """Logits of bfloat16 alone would be multiples of 1/16 or more: many words at one place."""
-    monkeypatch.setattr(models, "precision", lambda: "bfloat16")
+    monkeypatch.setattr(models, "choose_precision", lambda: "bfloat16")
     context = load_context(load_table("minilm-s"), device="cpu:0")
-    texts = Ragged.of(tokenize(["the film is good"]))
-    exact = context.logits(texts, np.arange(4))
-    with models.quick():
-        near = context.logits(texts, np.arange(4))
+    texts = Ragged.build(tokenize(["the film is good"]))
+    exact = context.compute_logits(texts, np.arange(4))
+    with models.reduce_precision():
+        near = context.compute_logits(texts, np.arange(4))
     assert near.dtype == np.float32
     assert 1e-5 < np.abs(exact - near).max() < 0.5
     assert len(np.unique(near)) > 0.99 * len(np.unique(exact))
 
 
 def test_a_processor_without_instructions_for_it_takes_float32(monkeypatch):
-    models.precision.cache_clear()
+    models.choose_precision.cache_clear()
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True})
     try:
-        assert models.precision() == "float32"
-        with models.quick():
+        assert models.choose_precision() == "float32"
+        with models.reduce_precision():
             assert not torch.is_autocast_enabled("cpu")
     finally:
-        models.precision.cache_clear()
+        models.choose_precision.cache_clear()

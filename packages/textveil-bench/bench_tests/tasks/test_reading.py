@@ -8,7 +8,7 @@ from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
 from textveil.models import load_reader
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.tasks.answers import exact, scores, token_f1
+from textveil_bench.tasks.answers import score_answers, score_exact_match, score_token_f1
 from textveil_bench.tasks.reading import Reading
 
 
@@ -34,8 +34,8 @@ def other_reader(tmp_path_factory):
     ],
 )
 def test_scores_are_squads(answer, golds, f1, match):
-    assert token_f1(answer, golds) == pytest.approx(f1)
-    assert exact(answer, golds) == match
+    assert score_token_f1(answer, golds) == pytest.approx(f1)
+    assert score_exact_match(answer, golds) == match
 
 
 def by_metric(found) -> dict[str, np.ndarray]:
@@ -91,7 +91,7 @@ def test_another_reader_can_be_asked(questions, other_reader):
     found = by_metric(Reading(reader=str(other_reader)).score(questions, untouched(questions)))
     golds = [example.answers for example in questions.examples]
     assert found["F1"].tolist() == [
-        token_f1(each.text, own) for each, own in zip(asked, golds, strict=True)
+        score_token_f1(each.text, own) for each, own in zip(asked, golds, strict=True)
     ]
     assert Reading(reader=str(other_reader)).name == f"reader ({other_reader.name})"
 
@@ -104,15 +104,15 @@ def test_the_headline_is_an_option(questions):
 
 
 def test_the_cosine_is_the_one_with_the_nearest_gold_answer(questions):
-    found = by_metric(scores(questions, ["copper pier", "1974", ""], note=""))
+    found = by_metric(score_answers(questions, ["copper pier", "1974", ""], note=""))
     assert found["cosine"][0] == pytest.approx(1, abs=1e-5)
     assert 0 < found["cosine"][1] < 0.5
     assert found["cosine"][2] == 0
 
 
 def test_reading_refuses_what_has_no_question_or_no_answer(questions, judged, pairs):
-    assert Reading().refusal(questions) == ""
-    assert "opinions is of the kind classification" in Reading().refusal(judged)
-    assert "facts is of the kind pairs" in Reading().refusal(pairs)
+    assert Reading().explain_refusal(questions) == ""
+    assert "opinions is of the kind classification" in Reading().explain_refusal(judged)
+    assert "facts is of the kind pairs" in Reading().explain_refusal(pairs)
     without = DataSet(**{**vars(questions), "examples": (Example(texts=("a", "b")),)})
-    assert Reading().refusal(without) == "facts has questions without answers"
+    assert Reading().explain_refusal(without) == "facts has questions without answers"

@@ -1,9 +1,11 @@
 """Cells: runs one series on one data set, at some budgets and seeds, and makes rows.
 
-In: a series, its data set, what to evaluate. Out: a row for each cell, and some texts before and after.
+In: a series, its data set, what to evaluate. Out: a row for each cell, and some texts before and
+after.
 Not here: which cells exist (`spec`), in which process they run (`run`), the judges (`tasks`).
 
-A mechanism that uses a language model runs with all budgets and seeds together, so that the model's output for a text
+A mechanism that uses a language model runs with all budgets and seeds together, so that the model's
+output for a text
 is computed once. All others run cell by cell.
 """
 
@@ -17,40 +19,40 @@ import numpy as np
 
 from textveil.config import Config, ProtectOptions
 from textveil.errors import ConfigError, EndpointError
-from textveil.evaluate.attack import Attack, Case, Outcome, channel, looks
+from textveil.evaluate.attack import Attack, Case, Outcome, channel, is_contextual
 from textveil.guarantee import Guarantee
-from textveil.pipeline import SWEPT, Privatizer, Rehearsal, sweep
+from textveil.pipeline import SWEEP_WORDS, EvaluationRun, Privatizer, sweep
 from textveil.randomness import Ids, Randomness, SeededRandomness, Values
 from textveil.text import tokenize
 from textveil_bench import attack, intervals, measure, rows
-from textveil_bench.detections import remembered
+from textveil_bench.detections import get_caching_detector
 from textveil_bench.examples import DataSet
-from textveil_bench.exposure import METRIC, exposed
-from textveil_bench.spec import EXPOSED, PlannedCell, PlannedSeries, Sweep
+from textveil_bench.exposure import EXPOSURE_METRIC, measure_exposure
+from textveil_bench.spec import EXPOSURE_PRIOR, PlannedCell, PlannedSeries, Sweep
 from textveil_bench.tasks import models
-from textveil_bench.tasks.contract import Judge, Score
-from textveil_bench.trials import ReleasedExample, joined, trials
+from textveil_bench.tasks.task_contract import Judge, Score
+from textveil_bench.trials import ReleasedExample, join_fields, split_releases
 
-SIMULATION = 2**100
+SIMULATION_PART = 2**100
 """The part of a seed's streams for attackers that simulate a mechanism; no text has such a number."""
 
-QUESTION = "question"
+QUESTION_FIELD = "question"
 """The field whose question the other fields are read for."""
 
-KNOWING = frozenset(("bayes", "semantic", "membership"))
+LIKELIHOOD_ATTACKS = frozenset(("bayes", "semantic", "membership"))
 """Attacks that need the mechanism's distribution, which takes a second per position if it depends on context."""
 
-ASKING = frozenset(("masked",))
+RANKING_ATTACKS = frozenset(("masked",))
 """Attacks that only rank words by a network's output, so that it may use fast low-precision arithmetic."""
 
-TOGETHER = 4096
+MAX_BATCH_WORDS = 4096
 """Words per attacked batch, if a language model's output for them is kept: 360 MB at 21,719 rows."""
 
-BY_DEFINITION = "by definition: every word is released as it is"
+IDENTITY_NOTE = "by definition: every word is released as it is"
 
 
 @dataclass(kw_only=True)
-class _Collected:
+class _CollectedOutcome:
     """The values of one outcome, collected over batches of texts."""
 
     outcome: Outcome
@@ -59,14 +61,14 @@ class _Collected:
 
 
 @dataclass(kw_only=True)
-class _Run:
+class _CellRun:
     """One cell during computation."""
 
     cell: PlannedCell
     privatizer: Privatizer
     trials: list[ReleasedExample] = field(default_factory=list)
     guarantees: list[Guarantee] = field(default_factory=list)
-    found: dict[tuple[str, ...], _Collected] = field(default_factory=dict)
+    collected: dict[tuple[str, ...], _CollectedOutcome] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(
@@ -79,10 +81,10 @@ def compute(
     cells: Sequence[PlannedCell],
     data: DataSet,
     judges: Sequence[Judge],
-    asked: Sweep,
+    sweep_spec: Sweep,
     circumstances: Mapping[str, Any],
     training: Mapping[str, Any],
-) -> Iterator[rows.Row]:
+) -> Iterator[rows.BenchRow]:
     """The rows of some cells of a series.
 
     Args:
@@ -90,20 +92,21 @@ def compute(
         cells: cells of the series, at least one.
         data: its data set.
         judges: the tasks.
-        asked: the sweep, with attacks and measures.
+        sweep_spec: the sweep, with attacks and measures.
         circumstances: what each row records about where it was computed.
-        training: what each row records about training texts: `training` and `learned` of its `data`.
+        training: what each row records about training texts: `training` and `learned` of its
+            `data`.
     """
     shared = {
         "version": rows.VERSION,
-        "sweep": asked.name,
+        "sweep": sweep_spec.name,
         "entry": series.entry,
         "series": series.name,
         "family": series.family,
         "whose": series.whose,
         "point": dict(series.point),
         "data": {
-            "name": series.source.called,
+            "name": series.source.row_name,
             "split": data.split,
             "kind": data.kind,
             "source": data.source,
@@ -112,199 +115,214 @@ def compute(
             "remarks": list(data.remarks),
             **training,
         },
-        "lengths": tokenize([joined(example) for example in data.examples]).sizes.tolist(),
+        "lengths": tokenize([join_fields(example) for example in data.examples]).sizes.tolist(),
     }
     if cells[0].config is None:
         for cell in cells:
             yield {
                 **shared,
-                **_untouched(cell, data, judges, asked),
+                **_build_identity_row(cell, data, judges, sweep_spec),
                 "circumstances": dict(circumstances),
             }
         return
-    for run in _runs(cells, data, asked):
-        scores, refused = _judged(judges, data, run.trials, run.seconds)
-        own = [
-            _score(found, len(data)) for found in run.found.values() if any(map(len, found.values))
+    for run in _run_cells(cells, data, sweep_spec):
+        scores, refused = _run_judges(judges, data, run.trials, run.seconds)
+        attack_scores = [
+            _score_outcome(collected, len(data))
+            for collected in run.collected.values()
+            if any(map(len, collected.values))
         ]
         yield {
             **shared,
-            **_described(run.cell, series, run.privatizer),
-            "epsilon": _epsilon(run.guarantees),
+            **_build_cell_fields(run.cell, series, run.privatizer),
+            "epsilon": _find_largest_epsilon(run.guarantees),
             "protected": [guarantee.protected for guarantee in run.guarantees],
-            "scores": [*scores, *own],
+            "scores": [*scores, *attack_scores],
             "not_run": {**refused, **run.refused, **run.failed},
             "seconds": {name: round(value, 3) for name, value in run.seconds.items()},
             "circumstances": dict(circumstances),
-            "texts": _shown(run.trials, asked.gallery),
+            "texts": _build_gallery(run.trials, sweep_spec.gallery),
         }
 
 
-def _runs(cells: Sequence[PlannedCell], data: DataSet, asked: Sweep) -> Iterator[_Run]:
+def _run_cells(
+    cells: Sequence[PlannedCell], data: DataSet, sweep_spec: Sweep
+) -> Iterator[_CellRun]:
     """Each cell with what was released, attacked and measured."""
-    texts = [joined(example) for example in data.examples]
-    made = [_Run(cell=cell, privatizer=privatizer(cell)) for cell in cells]
-    if looks(made[0].privatizer.mechanism, made[0].privatizer.table):
-        _in_context(made, data, texts, asked)
-        yield from made
+    texts = [join_fields(example) for example in data.examples]
+    runs = [_CellRun(cell=cell, privatizer=build_cell_privatizer(cell)) for cell in cells]
+    if is_contextual(runs[0].privatizer.mechanism, runs[0].privatizer.table):
+        _run_together(runs, data, texts, sweep_spec)
+        yield from runs
         return
-    cases = [(run, _alone(run, data, texts, asked)) for run in made]
-    if any(each["name"] in KNOWING for each in asked.attacks):
-        _share(cases)
+    cases = [(run, _draw_cell(run, data, texts, sweep_spec)) for run in runs]
+    if any(options["name"] in LIKELIHOOD_ATTACKS for options in sweep_spec.attacks):
+        _compute_shared_channels(cases)
     for run, case in cases:
-        _attack(run, case, asked, 0)
+        _run_attacks(run, case, sweep_spec, 0)
         yield run
 
 
-def _alone(run: _Run, data: DataSet, texts: Sequence[str], asked: Sweep) -> Case:
+def _draw_cell(run: _CellRun, data: DataSet, texts: Sequence[str], sweep_spec: Sweep) -> Case:
     """Draws one cell; returns the part that is attacked."""
     first, cases = 0, []
-    for part in _split(run.privatizer, texts, asked.attacked):
+    for part in _split_texts(run.privatizer, texts, sweep_spec.attacked):
         start = time.perf_counter()
         rehearsal = run.privatizer.rehearse(
-            part, queries=queries(run.privatizer, data, first, len(part))
+            part, queries=select_queries(run.privatizer, data, first, len(part))
         )
         run.seconds["draw"] += time.perf_counter() - start
-        _take(run, data, rehearsal, first)
+        _add_rehearsal(run, data, rehearsal, first)
         if first == 0:
-            cases.append(Case.after(run.privatizer, rehearsal))
+            cases.append(Case.build(run.privatizer, rehearsal))
         first += len(part)
     return cases[0]
 
 
-def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked: Sweep) -> None:
+def _run_together(
+    runs: Sequence[_CellRun], data: DataSet, texts: Sequence[str], sweep_spec: Sweep
+) -> None:
     """All cells together: a language model's output for a text is computed once."""
     first = 0
-    for number, chunk in enumerate(_split(made[0].privatizer, texts, asked.attacked)):
-        part = TOGETHER if number == 0 else SWEPT
-        for rehearsals in _timed_sweep(
-            made, chunk, queries(made[0].privatizer, data, first, len(chunk)), part
+    for number, chunk in enumerate(_split_texts(runs[0].privatizer, texts, sweep_spec.attacked)):
+        part = MAX_BATCH_WORDS if number == 0 else SWEEP_WORDS
+        for rehearsals in _run_timed_sweep(
+            runs, chunk, select_queries(runs[0].privatizer, data, first, len(chunk)), part
         ):
             done = len(rehearsals[0].results)
             cases = []
-            for run, rehearsal in zip(made, rehearsals, strict=True):
-                _take(run, data, rehearsal, first)
+            for run, rehearsal in zip(runs, rehearsals, strict=True):
+                _add_rehearsal(run, data, rehearsal, first)
                 if number == 0:
-                    cases.append((run, Case.after(run.privatizer, rehearsal)))
-            if any(each["name"] in KNOWING for each in asked.attacks):
-                _share(cases)
+                    cases.append((run, Case.build(run.privatizer, rehearsal)))
+            if any(options["name"] in LIKELIHOOD_ATTACKS for options in sweep_spec.attacks):
+                _compute_shared_channels(cases)
             for run, case in cases:
-                _attack(run, case, asked, first)
+                _run_attacks(run, case, sweep_spec, first)
             first += done
 
 
-def privatizer(cell: PlannedCell) -> Privatizer:
+def build_cell_privatizer(cell: PlannedCell) -> Privatizer:
     """The privatizer of a cell other than the baseline identity."""
     assert cell.config is not None, "the baseline identity has none"
-    return built(cell.config)
+    return build_privatizer(cell.config)
 
 
-def built(config: Config) -> Privatizer:
+def build_privatizer(config: Config) -> Privatizer:
     """A privatizer whose detectors run once per text for all cells of a process."""
-    found = tuple(
-        remembered(each) if isinstance(each, str) else each for each in config.protect.detectors
+    detectors = tuple(
+        get_caching_detector(detector) if isinstance(detector, str) else detector
+        for detector in config.protect.detectors
     )
-    return Privatizer.from_config(replace(config, protect=replace(config.protect, detectors=found)))
+    return Privatizer.from_config(
+        replace(config, protect=replace(config.protect, detectors=detectors))
+    )
 
 
-def queries(privatizer: Privatizer, data: DataSet, first: int, count: int) -> list[str] | None:
+def select_queries(
+    privatizer: Privatizer, data: DataSet, first: int, count: int
+) -> list[str] | None:
     """The queries of some examples, their questions, if importance is on without a fixed task.
 
     Raises:
         ConfigError: the examples have no questions.
     """
-    if privatizer.grouping is None or not asks(privatizer.grouping.options):
+    if privatizer.grouping is None or not is_query_needed(privatizer.grouping.options):
         return None
-    return questions(data)[first : first + count]
+    return list_questions(data)[first : first + count]
 
 
-def asks(options: ProtectOptions) -> bool:
+def is_query_needed(options: ProtectOptions) -> bool:
     """Whether importance is on without a fixed task, so that each text needs a query."""
     return options.importance == "cosine" and options.task is None
 
 
-def questions(data: DataSet) -> list[str]:
+def list_questions(data: DataSet) -> list[str]:
     """The question of each example.
 
     Raises:
         ConfigError: the examples have no questions.
     """
-    if QUESTION not in data.fields:
+    if QUESTION_FIELD not in data.fields:
         raise ConfigError(
             f"{data.name} has no questions, so importance needs a task: set protect.task"
         )
-    place = data.fields.index(QUESTION)
+    place = data.fields.index(QUESTION_FIELD)
     return [example.texts[place] for example in data.examples]
 
 
-def _split(privatizer: Privatizer, texts: Sequence[str], attacked: int | None) -> list[list[str]]:
+def _split_texts(
+    privatizer: Privatizer, texts: Sequence[str], attacked: int | None
+) -> list[list[str]]:
     """The texts that are attacked, with about `attacked` private words, and the others."""
     if attacked is None:
         return [list(texts)]
-    stop = attacked_texts(privatizer, texts, attacked)
+    stop = count_attacked_texts(privatizer, texts, attacked)
     return [part for part in (list(texts[:stop]), list(texts[stop:])) if part]
 
 
-def attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) -> int:
+def count_attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) -> int:
     """How many of the first texts have this many private words together; all if they have fewer."""
-    from textveil.protect import listed
+    from textveil.protect import find_public_words
 
     tokens = tokenize(texts)
-    private = np.concatenate([[0], np.cumsum(~listed(tokens.words, privatizer.words))])
+    private = np.concatenate([[0], np.cumsum(~find_public_words(tokens.words, privatizer.words))])
     return min(len(texts), int(np.searchsorted(private[tokens.documents[1:]], attacked)) + 1)
 
 
-def _timed_sweep(
-    made: Sequence[_Run], texts: Sequence[str], asked: Sequence[str] | None, part: int
-) -> Iterator[tuple[Rehearsal, ...]]:
+def _run_timed_sweep(
+    runs: Sequence[_CellRun], texts: Sequence[str], text_queries: Sequence[str] | None, part: int
+) -> Iterator[tuple[EvaluationRun, ...]]:
     """`sweep`, with its time split evenly over the cells."""
-    found = sweep([run.privatizer for run in made], texts, asked, part=part)
+    batches = sweep([run.privatizer for run in runs], texts, text_queries, part=part)
     while True:
         start = time.perf_counter()
-        rehearsals = next(found, None)
+        rehearsals = next(batches, None)
         if rehearsals is None:
             return
-        for run in made:
-            run.seconds["draw"] += (time.perf_counter() - start) / len(made)
+        for run in runs:
+            run.seconds["draw"] += (time.perf_counter() - start) / len(runs)
         yield rehearsals
 
 
-def _take(run: _Run, data: DataSet, rehearsal: Rehearsal, first: int) -> None:
+def _add_rehearsal(run: _CellRun, data: DataSet, rehearsal: EvaluationRun, first: int) -> None:
     examples = data.examples[first : first + len(rehearsal.results)]
-    run.trials += trials(examples, rehearsal.results)
+    run.trials += split_releases(examples, rehearsal.results)
     run.guarantees += [result.guarantee for result in rehearsal.results]
 
 
 # ---- attacks and measures of the releases ----------------------------------------------------------------
 
 
-def _share(cases: Sequence[tuple[_Run, Case]]) -> None:
+def _compute_shared_channels(cases: Sequence[tuple[_CellRun, Case]]) -> None:
     """Shares between the cells what their channels have in common, so that it is computed once."""
-    views = [case.view for _, case in cases if len(case.view.drawn)]
-    if views and not channel.refusal(views[0]):
+    views = [case.view for _, case in cases if len(case.view.output_rows)]
+    if views and not channel.explain_refusal(views[0]):
         start = time.perf_counter()
-        channel.share(views)
+        channel.share_channels(views)
         for run, _ in cases:
             run.seconds["attack"] += (time.perf_counter() - start) / len(cases)
 
 
-def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
+def _run_attacks(run: _CellRun, case: Case, sweep_spec: Sweep, first: int) -> None:
     """All attacks and measures on one batch of texts, the first of which has this number."""
     start = time.perf_counter()
     assert run.cell.config is not None
     assert run.cell.config.seed is not None, "cells have their own seeds"
-    rng: Randomness = SeededRandomness(run.cell.config.seed).part(SIMULATION + first)
-    for attacker in attackers(asked):
-        with models.quick() if attacker.name in ASKING else nullcontext():
-            _take_outcomes(run, attacker.name, _outcomes(run, attacker, case, rng), case, first)
-    for name, outcomes in measure.outcomes(
-        case, [name for name in asked.measures if name != "meaning"], rng=rng
+    rng: Randomness = SeededRandomness(run.cell.config.seed).derive_part(SIMULATION_PART + first)
+    for attacker in load_attackers(sweep_spec):
+        with models.reduce_precision() if attacker.name in RANKING_ATTACKS else nullcontext():
+            _add_outcomes(run, attacker.name, _run_attacker(run, attacker, case, rng), case, first)
+    for name, outcomes in measure.run_measures(
+        case, [name for name in sweep_spec.measures if name != "meaning"], rng=rng
     ):
-        _take_outcomes(run, name, outcomes, case, first)
+        _add_outcomes(run, name, outcomes, case, first)
     run.seconds["attack"] += time.perf_counter() - start
 
 
-def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Iterator[Outcome]:
+def _run_attacker(
+    run: _CellRun, attacker: Attack, case: Case, rng: Randomness
+) -> Iterator[Outcome]:
     """An attacker's outcomes; none if it refuses."""
     if reason := attacker.refusal(case.view):
         run.refused[attacker.name] = reason
@@ -312,8 +330,8 @@ def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Itera
         yield from attacker.run(case, rng=rng)
 
 
-def _take_outcomes(
-    run: _Run, name: str, outcomes: Iterable[Outcome], case: Case, first: int
+def _add_outcomes(
+    run: _CellRun, name: str, outcomes: Iterable[Outcome], case: Case, first: int
 ) -> None:
     """Collects what an attack or measure found in one batch; if it fails, its results from all batches are dropped."""
     if name in run.failed:
@@ -321,47 +339,54 @@ def _take_outcomes(
     try:
         for outcome in outcomes:
             texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
-            _collect(run, outcome, first + texts)
+            _add_outcome(run, outcome, first + texts)
             if (outcome.source, outcome.metric) == ("bayes", "top-1") and outcome.setting[
                 "prior"
             ] != "context":
-                everything, owners = exposed(case, outcome)
-                _collect(run, everything, first + owners)
+                everything, owners = measure_exposure(case, outcome)
+                _add_outcome(run, everything, first + owners)
     except (ConfigError, EndpointError) as error:
-        run.failed[name] = _line(error)
-        run.found = {key: found for key, found in run.found.items() if found.outcome.source != name}
+        run.failed[name] = _format_error(error)
+        run.collected = {
+            key: collected
+            for key, collected in run.collected.items()
+            if collected.outcome.source != name
+        }
 
 
-def _line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     """Why something failed, in one line; messages hold no private text."""
     return " ".join(str(error).split())
 
 
-def attackers(asked: Sweep) -> list[Attack]:
+def load_attackers(sweep_spec: Sweep) -> list[Attack]:
     """The attackers of a sweep.
 
     Raises:
         UnknownName: there is no such attack, or it has no such option.
     """
     return [
-        attack.load(each["name"], {name: value for name, value in each.items() if name != "name"})
-        for each in asked.attacks
+        attack.load(
+            attack_options["name"],
+            {name: value for name, value in attack_options.items() if name != "name"},
+        )
+        for attack_options in sweep_spec.attacks
     ]
 
 
-def _collect(run: _Run, outcome: Outcome, texts: Ids) -> None:
+def _add_outcome(run: _CellRun, outcome: Outcome, texts: Ids) -> None:
     key = (outcome.source, outcome.metric, *map(str, outcome.setting.items()))
-    found = run.found.setdefault(key, _Collected(outcome=outcome))
-    found.values.append(outcome.values)
-    found.texts.append(texts)
+    collected = run.collected.setdefault(key, _CollectedOutcome(outcome=outcome))
+    collected.values.append(outcome.values)
+    collected.texts.append(texts)
 
 
-def _score(found: _Collected, texts: int) -> rows.Row:
+def _score_outcome(collected: _CollectedOutcome, texts: int) -> rows.BenchRow:
     """An outcome as a score of a row."""
     outcome, values, owners = (
-        found.outcome,
-        np.concatenate(found.values),
-        np.concatenate(found.texts),
+        collected.outcome,
+        np.concatenate(collected.values),
+        np.concatenate(collected.texts),
     )
     weights = np.bincount(owners, minlength=texts)
     sums = np.bincount(owners, values, minlength=texts)
@@ -370,7 +395,7 @@ def _score(found: _Collected, texts: int) -> rows.Row:
         s / w if w else None
         for s, w in zip(sums[:stop].tolist(), weights[:stop].tolist(), strict=True)
     ]
-    return score(
+    return build_score(
         source=outcome.source,
         metric=outcome.metric,
         setting=dict(outcome.setting),
@@ -386,21 +411,21 @@ def _score(found: _Collected, texts: int) -> rows.Row:
     )
 
 
-def score(
+def build_score(
     *,
     interval: intervals.Interval,
     values: Sequence[float | None],
     geometric: bool = False,
-    **named: Any,
-) -> rows.Row:
+    **fields: Any,
+) -> rows.BenchRow:
     """One score of a row; per-text numbers are rounded to five digits."""
     value, low, high = (
-        _finite(np.exp(end) if geometric else end)
+        _drop_infinity(np.exp(end) if geometric else end)
         for end in (interval.value, interval.low, interval.high)
     )
-    short = [None if each is None else float(f"{each:.5g}") for each in values]
+    short = [None if number is None else float(f"{number:.5g}") for number in values]
     return {
-        **named,
+        **fields,
         "value": value,
         "low": low,
         "high": high,
@@ -409,78 +434,88 @@ def score(
     }
 
 
-def _finite(value: float) -> float | None:
+def _drop_infinity(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
 # ---- the judges ----------------------------------------------------------------------------------------
 
 
-def _judged(
+def _run_judges(
     judges: Sequence[Judge],
     data: DataSet,
-    tried: Sequence[ReleasedExample],
+    released_examples: Sequence[ReleasedExample],
     seconds: dict[str, float],
-) -> tuple[list[rows.Row], dict[str, str]]:
+) -> tuple[list[rows.BenchRow], dict[str, str]]:
     """The scores of all judges, and the judges without one."""
     start = time.perf_counter()
-    found: list[rows.Row] = []
+    scores: list[rows.BenchRow] = []
     refused: dict[str, str] = {}
     for judge in judges:
         try:
-            if reason := judge.refusal(data):
+            if reason := judge.explain_refusal(data):
                 refused[judge.name] = reason
                 continue
-            with models.quick():
-                found += [_judgement(judge, each) for each in judge.score(data, tried)]
+            with models.reduce_precision():
+                scores += [
+                    _build_judge_score(judge, judge_score)
+                    for judge_score in judge.score(data, released_examples)
+                ]
         except (ConfigError, EndpointError) as error:
-            refused[judge.name] = _line(error)
+            refused[judge.name] = _format_error(error)
     seconds["task"] += time.perf_counter() - start
-    return found, refused
+    return scores, refused
 
 
-def _judgement(judge: Judge, given: Score) -> rows.Row:
+def _build_judge_score(judge: Judge, judge_score: Score) -> rows.BenchRow:
     """A judge's score as a score of a row."""
-    return score(
+    return build_score(
         source=judge.name,
-        metric=given.metric,
+        metric=judge_score.metric,
         setting={},
         unit="text",
-        interval=intervals.mean(given.values, np.arange(len(given.values)), share=given.share),
-        n=len(given.values),
-        baseline=given.chance,
-        note=given.note,
-        headline=given.headline,
-        values=given.values.tolist(),
+        interval=intervals.mean(
+            judge_score.values, np.arange(len(judge_score.values)), share=judge_score.share
+        ),
+        n=len(judge_score.values),
+        baseline=judge_score.chance,
+        note=judge_score.note,
+        headline=judge_score.headline,
+        values=judge_score.values.tolist(),
         weights=None,
     )
 
 
-def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked: Sweep) -> rows.Row:
+def _build_identity_row(
+    cell: PlannedCell, data: DataSet, judges: Sequence[Judge], sweep_spec: Sweep
+) -> rows.BenchRow:
     """The row of the baseline that leaves texts unchanged."""
     seconds = dict.fromkeys(("draw", "attack", "task"), 0.0)
-    scores, refused = _judged(
-        judges, data, [ReleasedExample.untouched(example) for example in data.examples], seconds
+    scores, refused = _run_judges(
+        judges,
+        data,
+        [ReleasedExample.build_unchanged(example) for example in data.examples],
+        seconds,
     )
-    if any(each["name"] == "bayes" for each in asked.attacks):
+    if any(options["name"] == "bayes" for options in sweep_spec.attacks):
         ones = np.ones(len(data))
         scores.append(
-            score(
+            build_score(
                 source="bayes",
-                metric=METRIC,
-                setting={"prior": EXPOSED},
+                metric=EXPOSURE_METRIC,
+                setting={"prior": EXPOSURE_PRIOR},
                 unit="text",
                 interval=intervals.Interval(value=1.0, low=1.0, high=1.0),
                 n=len(ones),
                 baseline=None,
-                note=BY_DEFINITION,
+                note=IDENTITY_NOTE,
                 headline=True,
                 values=ones.tolist(),
                 weights=None,
             )
         )
     return {
-        **_described(cell, None, None),
+        **_build_cell_fields(cell, None, None),
         "epsilon": {"kind": "none", "metric": None, "per_word": "infinite", "ldp": "infinite"},
         "protected": None,
         "scores": scores,
@@ -490,68 +525,81 @@ def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked:
     }
 
 
-def _described(
-    cell: PlannedCell, series: PlannedSeries | None, made: Privatizer | None
-) -> rows.Row:
+def _build_cell_fields(
+    cell: PlannedCell, series: PlannedSeries | None, privatizer: Privatizer | None
+) -> rows.BenchRow:
     """The part of a row that describes its cell."""
     path = series.path if series else None
     return {
         "key": cell.key,
         "seed": cell.seed,
         "level": None,
-        "mechanism": made.claim.mechanism if made else "identity",
-        "table": made.table.name if made else None,
-        "configuration": _plain(cell.config.public()) if cell.config else None,
-        "budget": None if path is None else {"path": path, "value": _plain(cell.budget)},
+        "mechanism": privatizer.claim.mechanism if privatizer else "identity",
+        "table": privatizer.table.name if privatizer else None,
+        "configuration": _convert_to_plain(cell.config.dump_public()) if cell.config else None,
+        "budget": None if path is None else {"path": path, "value": _convert_to_plain(cell.budget)},
     }
 
 
-def _epsilon(guarantees: Sequence[Guarantee]) -> rows.Row:
+def _find_largest_epsilon(guarantees: Sequence[Guarantee]) -> rows.BenchRow:
     """The largest of all statements."""
     kinds = {guarantee.kind for guarantee in guarantees}
     metrics = {guarantee.claim.metric for guarantee in guarantees}
     return {
         "kind": "none" if "none" in kinds else kinds.pop(),
         "metric": metrics.pop(),
-        "per_word": _plain(max((guarantee.epsilon for guarantee in guarantees), default=0.0)),
-        "ldp": _plain(max((guarantee.epsilon_ldp for guarantee in guarantees), default=0.0)),
+        "per_word": _convert_to_plain(
+            max((guarantee.epsilon for guarantee in guarantees), default=0.0)
+        ),
+        "ldp": _convert_to_plain(
+            max((guarantee.epsilon_ldp for guarantee in guarantees), default=0.0)
+        ),
     }
 
 
-def _plain(value: Any) -> Any:
+def _convert_to_plain(value: Any) -> Any:
     """Plain data without infinities, which JSON cannot hold."""
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _convert_to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_convert_to_plain(item) for item in value]
     return "infinite" if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _shown(tried: Sequence[ReleasedExample], count: int) -> list[rows.Row]:
+def _build_gallery(released_examples: Sequence[ReleasedExample], count: int) -> list[rows.BenchRow]:
     """Some texts before and after, for the gallery."""
     return [
         {
-            "original": joined(trial.example),
-            "released": joined(replace(trial.example, texts=trial.texts)),
+            "original": join_fields(trial.example),
+            "released": join_fields(replace(trial.example, texts=trial.texts)),
         }
-        for trial in tried[:count]
+        for trial in released_examples[:count]
     ]
 
 
-def check(made: Sweep) -> None:
+def check_sweep(sweep_spec: Sweep) -> None:
     """Builds every cheap part of a sweep, so that errors in it surface before anything runs.
 
     Raises:
         ConfigError: an option is wrong. UnknownName: there is no such mechanism, attack or option.
     """
-    attackers(made)
-    for series in (each.taught(("word",)) if each.learned else each for each in made.series):
-        if series.searched:
+    load_attackers(sweep_spec)
+    for series in (
+        entry.add_task_words(("word",)) if entry.task_word_count else entry
+        for entry in sweep_spec.series
+    ):
+        if series.is_searched:
             raise ConfigError(
-                f"the budgets of {series.entry!r} must be numbers; `risk` is for `textveil bench choose`"
+                f"the budgets of {series.entry!r} must be numbers; `risk` is for `textveil bench "
+                "choose`"
             )
         for budget in series.budgets:
-            series.config(budget)
-    for own in made.data:
-        if not own.task and own.limit is None and made.limit is None and own.split == "train":
+            series.build_config(budget)
+    for source in sweep_spec.data:
+        if (
+            not source.task
+            and source.limit is None
+            and sweep_spec.limit is None
+            and source.split == "train"
+        ):
             raise ConfigError("a sweep over training texts needs a limit: set sweep.limit")

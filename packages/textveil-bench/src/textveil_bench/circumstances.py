@@ -1,6 +1,7 @@
 """Where and when something was measured.
 
-In: the machine, the installed packages, the package's git repository if there is one. Out: plain data.
+In: the machine, the installed packages, the package's git repository if there is one. Out: plain
+data.
 Not here: what was measured.
 """
 
@@ -14,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from textveil.runtime import threads
+from textveil.runtime import count_threads
 
 PACKAGES = (
     "textveil",
@@ -28,48 +29,49 @@ PACKAGES = (
 )
 
 
-def circumstances(*also: str) -> dict[str, Any]:
+def read_circumstances(*extra_packages: str) -> dict[str, Any]:
     """Time, commit, versions, machine, cores, and this process's threads and device.
 
-    The commit is that of the working tree the package is imported from, with a "+" if the tree has changes, and None
+    The commit is that of the working tree the package is imported from, with a "+" if the tree has
+    changes, and None
     without one; it is looked up once per process, whose code does not change.
 
     Args:
-        also: packages whose versions are added to the usual ones.
+        *extra_packages: packages whose versions are added to the usual ones.
     """
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": _read_commit(),
         "python": platform.python_version(),
-        "versions": versions(*PACKAGES, *also),
+        "versions": read_versions(*PACKAGES, *extra_packages),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
-        "threads": threads(),
+        "threads": count_threads(),
         "device": "cpu",
     }
 
 
-def versions(*names: str) -> dict[str, str]:
+def read_versions(*names: str) -> dict[str, str]:
     """The versions of those of these packages that are installed."""
-    found = {}
+    version_by_name = {}
     for name in names:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            version_by_name[name] = version(name)
+    return version_by_name
 
 
 @cache
-def _commit() -> str | None:
-    here = Path(__file__).resolve().parents[4]
-    if not (here / ".git").exists():
+def _read_commit() -> str | None:
+    root = Path(__file__).resolve().parents[4]
+    if not (root / ".git").exists():
         return None
     try:
-        head, changed = (
+        head, changes = (
             subprocess.run(
-                ["git", *words], cwd=here, capture_output=True, text=True, check=True
+                ["git", *words], cwd=root, capture_output=True, text=True, check=True
             ).stdout.strip()
             for words in (("rev-parse", "HEAD"), ("status", "--porcelain"))
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    return head + "+" * bool(changed)
+    return head + "+" * bool(changes)

@@ -15,14 +15,14 @@ import numpy as np
 from textveil.config import registry
 from textveil.errors import ConfigError, InputError
 from textveil.randomness import Ints, Values
-from textveil_bench.estimates import Estimate, Sample, at, estimates
+from textveil_bench.estimates import Estimate, Sample, compute_estimates, interpolate
 from textveil_bench.spec import MEASURES
 
-Row = Mapping[str, Any]
+SeedRow = Mapping[str, Any]
 
 Role = Literal["task", "attack", "measure"]
 
-NEAR = 0.12
+MAX_RISK_DISTANCE = 0.12
 """Largest relative distance of a risk from a level that it may stand for."""
 
 QUARTERS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
@@ -40,26 +40,28 @@ class MetricKey(NamedTuple):
         """Whether it measures utility, an attacker's success, or similarity."""
         if self.source in MEASURES:
             return "measure"
-        return "attack" if self.source in _attacks() else "task"
+        return "attack" if self.source in _list_attacks() else "task"
 
     @property
     def title(self) -> str:
         """Its name for people."""
-        twice = self.source.casefold() == self.metric.casefold()
+        is_repeated = self.source.casefold() == self.metric.casefold()
         setting = ", ".join(
             value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting
         )
-        return (self.metric if twice else f"{self.source} {self.metric}") + (
+        return (self.metric if is_repeated else f"{self.source} {self.metric}") + (
             f" ({setting})" if setting else ""
         )
 
 
 @cache
-def _attacks() -> frozenset[str]:
-    return frozenset(registry.names("attack"))  # slow: reads the metadata of all installed packages
+def _list_attacks() -> frozenset[str]:
+    return frozenset(
+        registry.list_names("attack")
+    )  # slow: reads the metadata of all installed packages
 
 
-class Data(NamedTuple):
+class DataSetKey(NamedTuple):
     """Identifies a data set: its rows are about the same texts."""
 
     name: str
@@ -96,13 +98,13 @@ class Cell:
         seconds: by step, the mean over seeds.
     """
 
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[SeedRow, ...] = field(repr=False)
     scores: Mapping[MetricKey, SeedScores] = field(repr=False)
     not_run: Mapping[str, str] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
 
     @property
-    def row(self) -> Row:
+    def row(self) -> SeedRow:
         """The first row, for what is the same for all seeds."""
         return self.rows[0]
 
@@ -125,8 +127,8 @@ class Cell:
     @cached_property
     def estimates(self) -> Mapping[MetricKey, Estimate]:
         """Each metric with its interval."""
-        found = estimates([score.sample for score in self.scores.values()])
-        return dict(zip(self.scores, found, strict=True))
+        values = compute_estimates([score.sample for score in self.scores.values()])
+        return dict(zip(self.scores, values, strict=True))
 
     @cached_property
     def slices(self) -> Mapping[MetricKey, Sequence[tuple[str, Estimate]]]:
@@ -135,22 +137,24 @@ class Cell:
         Texts of equal length stay together, so quarters may differ in size.
         """
         lengths = np.asarray(self.row["lengths"])
-        which = np.searchsorted(np.quantile(lengths, (0.25, 0.5, 0.75)), lengths)
+        quarters = np.searchsorted(np.quantile(lengths, (0.25, 0.5, 0.75)), lengths)
         parts = [
-            (f"{name} ({_range(lengths[which == i])})", which == i)
+            (f"{name} ({_format_range(lengths[quarters == i])})", quarters == i)
             for i, name in enumerate(QUARTERS)
-            if (which == i).any()
+            if (quarters == i).any()
         ]
-        found: dict[MetricKey, Sequence[tuple[str, Estimate]]] = {}
+        by_metric: dict[MetricKey, Sequence[tuple[str, Estimate]]] = {}
         for metric, score in self.scores.items():
-            some = [
-                (name, score.sample.where(part))
+            named_samples = [
+                (name, score.sample.select_texts(part))
                 for name, part in parts
                 if score.sample.sizes[part].any()
             ]
-            values = estimates([sample for _, sample in some])
-            found[metric] = [(name, value) for (name, _), value in zip(some, values, strict=True)]
-        return found
+            values = compute_estimates([sample for _, sample in named_samples])
+            by_metric[metric] = [
+                (name, value) for (name, _), value in zip(named_samples, values, strict=True)
+            ]
+        return by_metric
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -170,7 +174,7 @@ class Series:
     entry: str
     family: str
     whose: str
-    data: Data
+    data: DataSetKey
     cells: tuple[Cell, ...] = field(repr=False)
 
     @property
@@ -181,17 +185,19 @@ class Series:
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """Its options by dotted path, where they are the same for all budgets and seeds."""
-        first, *others = (
-            {path: repr(value) for path, value in _options(cell.row)} for cell in self.cells
+        first_options, *other_options = (
+            {path: repr(value) for path, value in _list_options(cell.row)} for cell in self.cells
         )
-        same = {
+        common_paths = {
             path
-            for path, value in first.items()
-            if all(other.get(path) == value for other in others)
+            for path, value in first_options.items()
+            if all(other.get(path) == value for other in other_options)
         }
-        return {path: value for path, value in _options(self.cells[0].row) if path in same}
+        return {
+            path: value for path, value in _list_options(self.cells[0].row) if path in common_paths
+        }
 
-    def curve(self, *metrics: MetricKey) -> list[tuple[Cell, tuple[Estimate, ...]]]:
+    def list_points(self, *metrics: MetricKey) -> list[tuple[Cell, tuple[Estimate, ...]]]:
         """The cells that have all of these metrics, and their values."""
         return [
             (cell, tuple(cell.estimates[metric] for metric in metrics))
@@ -199,69 +205,78 @@ class Series:
             if all(metric in cell.estimates for metric in metrics)
         ]
 
-    def at_risk(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
+    def estimate_at_risk(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
         """The figure where a risk is at a level, interpolated between the two neighbouring budgets.
 
-        If the curve ends before the level, but a budget was chosen for this level and its risk is within `NEAR` of
+        If the curve ends before the level, but a budget was chosen for this level and its risk is
+        within `MAX_RISK_DISTANCE` of
         it, that cell's measured figure is used.
 
         Returns:
             None if neither is possible.
         """
-        points = self.curve(risk, figure)
-        found = at([values[0] for _, values in points], [values[1] for _, values in points], level)
-        if found is None:
-            near = [
+        points = self.list_points(risk, figure)
+        estimate = interpolate(
+            [values[0] for _, values in points], [values[1] for _, values in points], level
+        )
+        if estimate is None:
+            nearby = [
                 (values[1], abs(values[0].value - level))
                 for cell, values in points
                 if cell.level == level
             ]
-            found = next((figure for figure, off in near if off <= NEAR * level), None)
-        return found
+            estimate = next(
+                (figure for figure, distance in nearby if distance <= MAX_RISK_DISTANCE * level),
+                None,
+            )
+        return estimate
 
-    def at_most(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
+    def estimate_at_most(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
         """The same for a risk of at most a level: a curve that ends below it is read at its end.
 
         Returns:
             None if the risk is larger everywhere.
         """
-        found = self.at_risk(risk, figure, level)
-        points = self.curve(risk, figure)
-        if found is None and points:
-            most, value = max((values for _, values in points), key=lambda values: values[0].value)
-            found = value if most.value <= level else None
-        return found
+        estimate = self.estimate_at_risk(risk, figure, level)
+        points = self.list_points(risk, figure)
+        if estimate is None and points:
+            largest, value = max(
+                (values for _, values in points), key=lambda values: values[0].value
+            )
+            estimate = value if largest.value <= level else None
+        return estimate
 
 
-def series(rows: Iterable[Row]) -> list[Series]:
+def build_series(rows: Iterable[SeedRow]) -> list[Series]:
     """All series in rows, in order of first appearance. Of rows with the same key, the last one counts.
 
     Raises:
         InputError: a row lacks a field, or has more than one value per text.
         ConfigError: rows of one series differ in more than budget and seed.
     """
-    cells: dict[tuple[Data, str], dict[str, dict[int, _Read]]] = {}
+    cells: dict[tuple[DataSetKey, str], dict[str, dict[int, _ParsedRow]]] = {}
     for row in rows:
         try:
-            read = _Read.of(row)
+            parsed_row = _ParsedRow.parse(row)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(
-                "a row lacks a field that rows of the bench have, or its values do not fit; run the sweep again"
+                "a row lacks a field that rows of the bench have, or its values do not fit; run "
+                "the sweep again"
             ) from None
-        own = cells.setdefault(
-            (Data(row["data"]["name"], row["data"]["digest"]), row["series"]), {}
+        budgets = cells.setdefault(
+            (DataSetKey(row["data"]["name"], row["data"]["digest"]), row["series"]), {}
         )
-        own.setdefault(json.dumps([row["level"], row["budget"]]), {})[row["seed"]] = read
-    return [_series(data, name, by_budget) for (data, name), by_budget in cells.items()]
+        budgets.setdefault(json.dumps([row["level"], row["budget"]]), {})[row["seed"]] = parsed_row
+    return [_assemble_series(data, name, by_budget) for (data, name), by_budget in cells.items()]
 
 
-def chance(figure: MetricKey, cells: Iterable[Cell]) -> float | None:
+def find_chance(figure: MetricKey, cells: Iterable[Cell]) -> float | None:
     """What a metric reaches without the released words; None if no cell says so."""
-    found = [cell.scores[figure].baseline for cell in cells if figure in cell.scores]
-    return next((value for value in found if value is not None), None)
+    baselines = [cell.scores[figure].baseline for cell in cells if figure in cell.scores]
+    return next((value for value in baselines if value is not None), None)
 
 
-def _range(lengths: Ints) -> str:
+def _format_range(lengths: Ints) -> str:
     low, high = int(lengths.min()), int(lengths.max())
     return f"{low:,} words" if low == high else f"{low:,} to {high:,} words"
 
@@ -269,7 +284,7 @@ def _range(lengths: Ints) -> str:
 # ---- from rows -----------------------------------------------------------------------------------------
 
 
-_OF_ROWS = (
+_ROW_FIELDS = (
     *(
         "sweep",
         "entry",
@@ -285,116 +300,134 @@ _OF_ROWS = (
     ),
     *("lengths", "not_run", "seconds", "circumstances"),
 )
-_OF_SCORES = ("unit", "low", "high", "baseline", "note", "headline", "geometric")
+_SCORE_FIELDS = ("unit", "low", "high", "baseline", "note", "headline", "geometric")
 """Fields of scores that are read besides the values."""
 
 
-class _Read(NamedTuple):
+class _ParsedRow(NamedTuple):
     """A row without its scores, and the scores as arrays: lists of numbers are ten times as large."""
 
-    row: Row
+    row: SeedRow
     scores: Mapping[MetricKey, tuple[Mapping[str, Any], Values, Values]]
 
     @classmethod
-    def of(cls, row: Row) -> "_Read":
+    def parse(cls, row: SeedRow) -> "_ParsedRow":
         texts = len(row["lengths"])
         scores = {
             MetricKey(score["source"], score["metric"], tuple(score["setting"].items())): (
-                {name: score[name] for name in _OF_SCORES},
-                *_weighted(score, texts),
+                {name: score[name] for name in _SCORE_FIELDS},
+                *_weigh_values(score, texts),
             )
             for score in row["scores"]
         }
-        return cls({name: row[name] for name in _OF_ROWS}, scores)
+        return cls({name: row[name] for name in _ROW_FIELDS}, scores)
 
 
-def _weighted(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
+def _weigh_values(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
     """The sum and the weight of each text; 0 for texts without a value and for those not looked at."""
     values, weights = np.zeros(texts), np.zeros(texts)
-    given = np.array(score["values"], dtype=np.float64)
-    if given.ndim != 1 or len(given) > texts:
+    raw_values = np.array(score["values"], dtype=np.float64)
+    if raw_values.ndim != 1 or len(raw_values) > texts:
         raise ValueError
     sizes = (
-        np.ones(len(given))
+        np.ones(len(raw_values))
         if score["weights"] is None
         else np.array(score["weights"], dtype=np.float64)
     )
-    known = ~np.isnan(given) & (sizes > 0)
-    values[: len(given)] = np.where(known, given, 0) * sizes
-    weights[: len(given)] = np.where(known, sizes, 0)
+    valid = ~np.isnan(raw_values) & (sizes > 0)
+    values[: len(raw_values)] = np.where(valid, raw_values, 0) * sizes
+    weights[: len(raw_values)] = np.where(valid, sizes, 0)
     return values, weights
 
 
-def _series(data: Data, name: str, by_budget: Mapping[str, Mapping[int, _Read]]) -> Series:
-    rows = [read.row for by_seed in by_budget.values() for read in by_seed.values()]
+def _assemble_series(
+    data: DataSetKey, name: str, by_budget: Mapping[str, Mapping[int, _ParsedRow]]
+) -> Series:
+    rows = [parsed_row.row for by_seed in by_budget.values() for parsed_row in by_seed.values()]
     for by_seed in by_budget.values():
-        if len({repr(dict(_options(read.row))) for read in by_seed.values()}) > 1:
+        if len({repr(dict(_list_options(parsed_row.row))) for parsed_row in by_seed.values()}) > 1:
             raise ConfigError(
-                f"the rows of {name!r} on {data.name} may differ only in budget and seed, and differ in other "
+                f"the rows of {name!r} on {data.name} may differ only in budget and seed, and "
+                "differ in other "
                 "options; report their files separately"
             )
-    cells = [_cell(by_seed, data) for by_seed in by_budget.values()]
+    cells = [_build_cell(by_seed, data) for by_seed in by_budget.values()]
     return Series(
         name=name,
         **{part: rows[0][part] for part in ("entry", "family", "whose")},
         data=data,
-        cells=tuple(sorted(cells, key=_place)),
+        cells=tuple(sorted(cells, key=_rank_budget)),
     )
 
 
-def _place(cell: Cell) -> tuple[bool, float]:
+def _rank_budget(cell: Cell) -> tuple[bool, float]:
     """Non-numeric budgets keep their order, after the numeric ones."""
     number = isinstance(cell.budget, int | float)
     return not number, float(cell.budget) if number else 0.0
 
 
-def _cell(by_seed: Mapping[int, _Read], data: Data) -> Cell:
-    reads = list(by_seed.values())
-    metrics = dict.fromkeys(metric for read in reads for metric in read.scores)
+def _build_cell(by_seed: Mapping[int, _ParsedRow], data: DataSetKey) -> Cell:
+    parsed_rows = list(by_seed.values())
+    metrics = dict.fromkeys(metric for parsed_row in parsed_rows for metric in parsed_row.scores)
     scores = {
-        metric: _score([read.scores[metric] for read in reads if metric in read.scores], data)
+        metric: _merge_scores(
+            [
+                parsed_row.scores[metric]
+                for parsed_row in parsed_rows
+                if metric in parsed_row.scores
+            ],
+            data,
+        )
         for metric in metrics
     }
-    steps = dict.fromkeys(step for read in reads for step in read.row["seconds"])
+    steps = dict.fromkeys(step for parsed_row in parsed_rows for step in parsed_row.row["seconds"])
     return Cell(
-        rows=tuple(read.row for read in reads),
+        rows=tuple(parsed_row.row for parsed_row in parsed_rows),
         scores={metric: score for metric, score in scores.items() if score.sample.sizes.any()},
-        not_run={name: reason for read in reads for name, reason in read.row["not_run"].items()},
+        not_run={
+            name: reason
+            for parsed_row in parsed_rows
+            for name, reason in parsed_row.row["not_run"].items()
+        },
         seconds={
-            step: float(np.mean([read.row["seconds"].get(step) or 0.0 for read in reads]))
+            step: float(
+                np.mean([parsed_row.row["seconds"].get(step) or 0.0 for parsed_row in parsed_rows])
+            )
             for step in steps
         },
     )
 
 
-def _score(found: Sequence[tuple[Mapping[str, Any], Values, Values]], data: Data) -> SeedScores:
+def _merge_scores(
+    seed_scores: Sequence[tuple[Mapping[str, Any], Values, Values]], data: DataSetKey
+) -> SeedScores:
     """The scores of all seeds as one: each text's mean over them."""
-    facts = [each for each, _, _ in found]
-    lows, highs = ([each[end] for each in facts] for end in ("low", "high"))
-    known = None if None in lows or None in highs else (min(lows), max(highs))
-    baselines = [each["baseline"] for each in facts if each["baseline"] is not None]
+    facts = [fact for fact, _, _ in seed_scores]
+    lows, highs = ([fact[end] for fact in facts] for end in ("low", "high"))
+    fallback_interval = None if None in lows or None in highs else (min(lows), max(highs))
+    baselines = [fact["baseline"] for fact in facts if fact["baseline"] is not None]
     return SeedScores(
         unit=facts[0]["unit"],
         headline=facts[0]["headline"],
         baseline=float(np.mean(baselines)) if baselines else None,
-        notes=tuple(dict.fromkeys(each["note"] for each in facts if each["note"])),
+        notes=tuple(dict.fromkeys(fact["note"] for fact in facts if fact["note"])),
         sample=Sample(
             texts=data.digest,
-            sums=np.mean([sums for _, sums, _ in found], axis=0),
-            sizes=np.mean([sizes for _, _, sizes in found], axis=0),
-            known=known,
+            sums=np.mean([sums for _, sums, _ in seed_scores], axis=0),
+            sizes=np.mean([sizes for _, _, sizes in seed_scores], axis=0),
+            fallback_interval=fallback_interval,
             geometric=facts[0]["geometric"],
         ),
     )
 
 
-def _options(row: Row) -> Iterator[tuple[str, Any]]:
-    return ((path, value) for path, value in _flat(row["configuration"] or {}) if path != "seed")
+def _list_options(row: SeedRow) -> Iterator[tuple[str, Any]]:
+    return ((path, value) for path, value in _flatten(row["configuration"] or {}) if path != "seed")
 
 
-def _flat(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in options.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value

@@ -8,39 +8,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from textveil.detect import Detector, Span, detector
+from textveil.detect import Detector, Span, load_detector
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Remembered:
+class CachingDetector:
     """A detector and its findings. Secret: it holds texts.
 
     Attributes:
         name: the detector's, which is the source of its spans.
-        asked: the detector.
+        detector: the detector.
     """
 
     name: str
-    asked: Detector = field(repr=False)
-    _found: dict[str, list[Span]] = field(default_factory=dict, repr=False)
+    detector: Detector = field(repr=False)
+    _cache: dict[str, list[Span]] = field(default_factory=dict, repr=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The spans of all texts; the detector only runs on texts it has not seen."""
-        new = list(dict.fromkeys(text for text in texts if text not in self._found))
+        new = list(dict.fromkeys(text for text in texts if text not in self._cache))
         if new:
             spans: dict[str, list[Span]] = {text: [] for text in new}
-            for span in self.asked.find(new):
+            for span in self.detector.find(new):
                 spans[new[span.text]].append(span)
-            self._found.update(spans)
-        return [span._replace(text=i) for i, text in enumerate(texts) for span in self._found[text]]
+            self._cache.update(spans)
+        return [span._replace(text=i) for i, text in enumerate(texts) for span in self._cache[text]]
 
 
 @lru_cache(maxsize=16)
-def remembered(name: str) -> Remembered:
+def get_caching_detector(name: str) -> CachingDetector:
     """A detector by name, one per process.
 
     Raises:
         UnknownName: there is no such detector. ConfigError: it is not installed.
     """
-    asked = detector(name)
-    return Remembered(name=asked.name, asked=asked)
+    inner = load_detector(name)
+    return CachingDetector(name=inner.name, detector=inner)

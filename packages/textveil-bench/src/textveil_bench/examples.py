@@ -10,10 +10,10 @@ from typing import Literal, Self
 
 from textveil.errors import ConfigError
 
-Kind = Literal["classification", "pairs", "reading", "choice", "text"]
+ExampleKind = Literal["classification", "pairs", "reading", "choice", "text"]
 """A labelled text; two texts with a label; a question and a text with answers; a question with options; a text."""
 
-DIGEST = 16
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class DataSet:
 
     name: str
     split: str
-    kind: Kind
+    kind: ExampleKind
     fields: tuple[str, ...]
     labels: tuple[str, ...] = ()
     examples: tuple[Example, ...] = field(repr=False)
@@ -66,7 +66,8 @@ class DataSet:
         for i, example in enumerate(self.examples):
             if len(example.texts) != len(self.fields):
                 raise ConfigError(
-                    f"example {i} of {self.name} must have {len(self.fields)} texts, got {len(example.texts)}"
+                    f"example {i} of {self.name} must have {len(self.fields)} texts, got "
+                    f"{len(example.texts)}"
                 )
             if self.labels and not (
                 example.label is not None and 0 <= example.label < len(self.labels)
@@ -82,7 +83,7 @@ class DataSet:
         """At most `limit` examples from `start` on; all of them for None."""
         return replace(self, examples=self.examples[start:][:limit])
 
-    def only(self, groups: frozenset[str]) -> Self:
+    def select_groups(self, groups: frozenset[str]) -> Self:
         """The examples of some groups."""
         return replace(
             self, examples=tuple(example for example in self.examples if example.group in groups)
@@ -91,8 +92,8 @@ class DataSet:
     @property
     def digest(self) -> str:
         """A fingerprint of all texts and answers; data sets with the same fingerprint count as the same."""
-        found = blake2b(digest_size=DIGEST)
+        hasher = blake2b(digest_size=DIGEST_BYTES)
         for example in self.examples:
             parts = (*example.texts, str(example.label), *example.answers)
-            found.update(repr(parts).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()
+            hasher.update(repr(parts).encode("utf-8", "surrogatepass"))
+        return hasher.hexdigest()

@@ -3,7 +3,8 @@
 In: a count and a seed, or an endpoint. Out: `Passage`s, as examples or as lines of JSON.
 Not here: what answers the questions (`tasks`), and the file of the paper's authors (`data`).
 
-Source: STAMP, the appendix on Fantasy SQuAD: such paragraphs separate what a model reads from what it remembers. There
+Source: STAMP, the appendix on Fantasy SQuAD: such paragraphs separate what a model reads from what
+it remembers. There
 a language model wrote them, as in `ask`; `generate` draws them from a grammar, offline.
 """
 
@@ -19,19 +20,19 @@ from typing import Any, TypeVar
 import yaml
 
 from textveil.errors import ConfigError, EndpointError, RandomnessError
-from textveil.files import json_line
+from textveil.files import format_json_line
 from textveil.models import Endpoint
 from textveil.randomness import SeededRandomness
-from textveil.text import counts
+from textveil.text import load_counts
 from textveil_bench.examples import Example
 
-QUESTIONS = 5
+QUESTIONS_PER_PARAGRAPH = 5
 """Questions per paragraph."""
 
-LONGEST = 3
+MAX_ANSWER_WORDS = 3
 """Most words in an answer."""
 
-ASIDES = 2
+ASIDES_PER_PARAGRAPH = 2
 """Sentences per paragraph without a question, besides the first."""
 
 ONSETS = (
@@ -82,10 +83,10 @@ CODAS = (
 )
 """Parts of names."""
 
-WIDTH = 64
+DRAW_WIDTH = 64
 """Uniform values drawn at once."""
 
-TRIES = 100
+MAX_DRAFTS = 100
 """Most drafts per paragraph; about one in fifty has an answer twice and is rejected."""
 
 INSTRUCTIONS = """\
@@ -106,7 +107,7 @@ class Question:
 
     Attributes:
         text: the question.
-        answer: one to `LONGEST` words of the paragraph.
+        answer: one to `MAX_ANSWER_WORDS` words of the paragraph.
         start: position of the answer's first character in the paragraph.
     """
 
@@ -131,57 +132,59 @@ class Passage:
             end = question.start + len(question.answer)
             if (
                 self.context[question.start : end] != question.answer
-                or len(_places(question.answer, self.context)) != 1
+                or len(_find_answer(question.answer, self.context)) != 1
             ):
                 raise ConfigError(
                     "an answer must occur in its paragraph exactly once, at the given position"
                 )
 
 
-def accepted(context: str, asked: Iterable[tuple[str, str]], refused: Counter[str]) -> Passage:
+def build_passage(
+    context: str, question_pairs: Iterable[tuple[str, str]], refused: Counter[str]
+) -> Passage:
     """A paragraph with those of its questions that are usable.
 
     Args:
         context: the paragraph.
-        asked: questions and answers.
+        question_pairs: questions and answers.
         refused: counts the reasons for rejecting others.
     """
-    found: list[Question] = []
-    for text, answer in asked:
-        at = _places(answer, context)
+    usable_questions: list[Question] = []
+    for text, answer in question_pairs:
+        positions = _find_answer(answer, context)
         if not text.strip().endswith("?"):
             refused["no question"] += 1
-        elif not 1 <= len(answer.split()) <= LONGEST:
-            refused[f"an answer that has not one to {LONGEST} words"] += 1
-        elif not at or not context.startswith(answer, at[0]):
+        elif not 1 <= len(answer.split()) <= MAX_ANSWER_WORDS:
+            refused[f"an answer that has not one to {MAX_ANSWER_WORDS} words"] += 1
+        elif not positions or not context.startswith(answer, positions[0]):
             refused["an answer that is not in the paragraph"] += 1
-        elif len(at) > 1:
+        elif len(positions) > 1:
             refused["an answer that is there more than once"] += 1
-        elif _places(answer, text):
+        elif _find_answer(answer, text):
             refused["an answer that is in its question"] += 1
         else:
-            found.append(Question(text=text.strip(), answer=answer, start=at[0]))
-    return Passage(context=context, questions=tuple(found))
+            usable_questions.append(Question(text=text.strip(), answer=answer, start=positions[0]))
+    return Passage(context=context, questions=tuple(usable_questions))
 
 
-def _places(answer: str, context: str) -> list[int]:
+def _find_answer(answer: str, context: str) -> list[int]:
     """Where an answer occurs in a text as whole words, ignoring case."""
-    found = re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", context, re.IGNORECASE)
-    return [each.start() for each in found]
+    matches = re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", context, re.IGNORECASE)
+    return [match.start() for match in matches]
 
 
-def examples(passages: Iterable[Passage]) -> Iterator[Example]:
+def build_examples(passages: Iterable[Passage]) -> Iterator[Example]:
     """One example for each question, with the texts question and context."""
     for passage in passages:
         for question in passage.questions:
             yield Example(texts=(question.text, passage.context), answers=(question.answer,))
 
 
-def lines(passages: Iterable[Passage]) -> Iterator[str]:
+def format_lines(passages: Iterable[Passage]) -> Iterator[str]:
     """One line of JSON per question, in SQuAD's format; `data.load` reads a file of them."""
     for number, passage in enumerate(passages):
         for i, question in enumerate(passage.questions, 1):
-            yield json_line(
+            yield format_json_line(
                 {
                     "id": f"{number}-q{i}",
                     "title": "Fantasy",
@@ -198,7 +201,8 @@ def lines(passages: Iterable[Passage]) -> Iterator[str]:
 def generate(count: int, *, seed: int = 0) -> Iterator[Passage]:
     """Paragraphs about invented cities, events and species, from a grammar.
 
-    The same seed gives the same paragraphs, and a larger count starts with the same ones. Drawn names are not on the
+    The same seed gives the same paragraphs, and a larger count starts with the same ones. Drawn
+    names are not on the
     list of public words; answers are common words or such names.
 
     Args:
@@ -210,82 +214,90 @@ def generate(count: int, *, seed: int = 0) -> Iterator[Passage]:
     """
     if count < 1:
         raise ConfigError(f"the number of paragraphs must be 1 or more, got {count}")
-    rng, seen = SeededRandomness(seed), set[str]()
+    rng, contexts = SeededRandomness(seed), set[str]()
     for number in range(count):
-        dice = _Dice(rng.part(number))
-        for _ in range(TRIES):
-            passage = _draft(dice)
-            if len(passage.questions) == QUESTIONS and passage.context not in seen:
+        dice = _Chooser(rng.derive_part(number))
+        for _ in range(MAX_DRAFTS):
+            passage = _draft_passage(dice)
+            if (
+                len(passage.questions) == QUESTIONS_PER_PARAGRAPH
+                and passage.context not in contexts
+            ):
                 break
         else:
             raise RandomnessError(
-                f"the grammar made no new paragraph in {TRIES} drafts; ask for fewer paragraphs"
+                f"the grammar made no new paragraph in {MAX_DRAFTS} drafts; ask for fewer "
+                "paragraphs"
             )
-        seen.add(passage.context)
+        contexts.add(passage.context)
         yield passage
 
 
-class _Dice:
+class _Chooser:
     """Choices from one stream."""
 
     def __init__(self, rng: SeededRandomness) -> None:
-        self._values = self._drawn(rng)
+        self._values = self._draw_values(rng)
 
     @staticmethod
-    def _drawn(rng: SeededRandomness) -> Iterator[float]:
+    def _draw_values(rng: SeededRandomness) -> Iterator[float]:
         while True:
-            for _, draws in rng.open([WIDTH]).chunks(WIDTH):
+            for _, draws in rng.open([DRAW_WIDTH]).split_rows(DRAW_WIDTH):
                 yield from draws.uniform(1)[:, 0].tolist()
 
-    def one(self, of: Sequence[_T]) -> _T:
-        return of[int(next(self._values) * len(of))]
+    def pick(self, options: Sequence[_T]) -> _T:
+        return options[int(next(self._values) * len(options))]
 
-    def some(self, count: int, of: Sequence[_T]) -> list[_T]:
+    def sample(self, count: int, options: Sequence[_T]) -> list[_T]:
         """`count` of them, in random order."""
-        keys = [next(self._values) for _ in of]
-        return [of[i] for i in sorted(range(len(of)), key=keys.__getitem__)[:count]]
+        keys = [next(self._values) for _ in options]
+        return [options[i] for i in sorted(range(len(options)), key=keys.__getitem__)[:count]]
 
-    def name(self) -> str:
+    def make_name(self) -> str:
         """A name that is not on the list of public words."""
         while True:
-            syllables = [self.one(ONSETS) + self.one(VOWELS) for _ in range(self.one((1, 2)))]
-            name = "".join(syllables) + self.one(ONSETS) + self.one(VOWELS) + self.one(CODAS)
-            if name not in counts():
+            syllables = [self.pick(ONSETS) + self.pick(VOWELS) for _ in range(self.pick((1, 2)))]
+            name = "".join(syllables) + self.pick(ONSETS) + self.pick(VOWELS) + self.pick(CODAS)
+            if name not in load_counts():
                 return name.capitalize()
 
-    def names(self) -> dict[str, str]:
+    def make_names(self) -> dict[str, str]:
         """Invented names for the roles in a paragraph."""
-        named = {name: self.name() for name in ("place", "people", "person")}
-        return {**named, "creature": self.name().lower()}
+        names = {name: self.make_name() for name in ("place", "people", "person")}
+        return {**names, "creature": self.make_name().lower()}
 
 
-def _draft(dice: _Dice) -> Passage:
+def _draft_passage(dice: _Chooser) -> Passage:
     """A paragraph, some of whose questions may be rejected."""
-    grammar = _grammar()
-    topic = grammar["topics"][dice.one(list(grammar["topics"]))]
-    named = dice.names()
-    asked, said = [], []
-    for fact in dice.some(QUESTIONS, topic["facts"]):
+    grammar = _load_grammar()
+    topic = grammar["topics"][dice.pick(list(grammar["topics"]))]
+    names = dice.make_names()
+    question_pairs, sentences = [], []
+    for fact in dice.sample(QUESTIONS_PER_PARAGRAPH, topic["facts"]):
         answer = (
-            dice.name()
+            dice.make_name()
             if fact["answer"] == "name"
-            else dice.one(grammar["answers"][fact["answer"]])
+            else dice.pick(grammar["answers"][fact["answer"]])
         )
-        said.append(_filled(dice.one(fact["says"]), {**named, "answer": answer}))
-        asked.append((dice.one(fact["asks"]).format(**named), answer))
-    said += [_filled(each, named) for each in dice.some(ASIDES, topic["asides"])]
-    opening = _filled(dice.one(topic["opens"]), named)
-    return accepted(" ".join([opening, *dice.some(len(said), said)]), asked, Counter())
+        sentences.append(_fill_names(dice.pick(fact["says"]), {**names, "answer": answer}))
+        question_pairs.append((dice.pick(fact["asks"]).format(**names), answer))
+    sentences += [
+        _fill_names(aside, names) for aside in dice.sample(ASIDES_PER_PARAGRAPH, topic["asides"])
+    ]
+    opening = _fill_names(dice.pick(topic["opens"]), names)
+    return build_passage(
+        " ".join([opening, *dice.sample(len(sentences), sentences)]), question_pairs, Counter()
+    )
 
 
-def _filled(sentence: str, named: Mapping[str, str]) -> str:
+def _fill_names(sentence: str, names: Mapping[str, str]) -> str:
     """A sentence with names filled in and a capital at its start."""
-    found = sentence.format(**named)
-    return found[0].upper() + found[1:]
+    text = sentence.format(**names)
+    return text[0].upper() + text[1:]
 
 
 @cache
-def _grammar() -> Any:
+def _load_grammar() -> Any:
     return yaml.safe_load((files("textveil_bench") / "fantasy.yaml").read_text(encoding="utf-8"))
 
 
@@ -295,11 +307,11 @@ TOPICS = ("a city", "an event of long ago", "a species")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenPassages:
     """What a language model wrote.
 
     Attributes:
-        passages: at least one; each with 1 to `QUESTIONS` questions.
+        passages: at least one; each with 1 to `QUESTIONS_PER_PARAGRAPH` questions.
         wanted: number of paragraphs requested.
         refused: number of rejections by reason.
     """
@@ -309,11 +321,14 @@ class Written:
     refused: Mapping[str, int]
 
     def __str__(self) -> str:
-        found = sum(len(passage.questions) for passage in self.passages)
+        question_count = sum(len(passage.questions) for passage in self.passages)
         refused = "".join(
-            f"; refused: {count} times {what}" for what, count in self.refused.items()
+            f"; refused: {count} times {reason}" for reason, count in self.refused.items()
         )
-        return f"{len(self.passages)} of {self.wanted} paragraphs, with {found} questions{refused}"
+        return (
+            f"{len(self.passages)} of {self.wanted} paragraphs, with {question_count} "
+            f"questions{refused}"
+        )
 
 
 def ask(
@@ -323,11 +338,13 @@ def ask(
     seed: int = 0,
     attempts: int = 3,
     report: Callable[[str, int, int], None] | None = None,
-) -> Written:
+) -> WrittenPassages:
     """Has a language model write paragraphs with questions; only the instructions and invented names are sent.
 
-    An answer that does not occur in its paragraph, occurs twice, is too long, or is given away by its question is
-    rejected and counted. A paragraph with fewer than `QUESTIONS` questions is requested again, with other names; the
+    An answer that does not occur in its paragraph, occurs twice, is too long, or is given away by
+    its question is
+    rejected and counted. A paragraph with fewer than `QUESTIONS_PER_PARAGRAPH` questions is
+    requested again, with other names; the
     draft with the most questions is kept.
 
     Args:
@@ -344,44 +361,52 @@ def ask(
     if count < 1 or attempts < 1:
         raise ConfigError(f"paragraphs and attempts must be 1 or more, got {count} and {attempts}")
     rng = SeededRandomness(seed)
-    dice = [_Dice(rng.part(number)) for number in range(count)]
+    dice = [_Chooser(rng.derive_part(number)) for number in range(count)]
     best = [Passage(context="", questions=())] * count
     refused: Counter[str] = Counter()
     for _ in range(attempts):
-        left = [i for i, passage in enumerate(best) if len(passage.questions) < QUESTIONS]
-        answers = endpoint.ask([_prompt(i, dice[i]) for i in left], report=report) if left else []
-        for i, answer in zip(left, answers, strict=True):
+        incomplete = [
+            i for i, passage in enumerate(best) if len(passage.questions) < QUESTIONS_PER_PARAGRAPH
+        ]
+        answers = (
+            endpoint.ask([_build_prompt(i, dice[i]) for i in incomplete], report=report)
+            if incomplete
+            else []
+        )
+        for i, answer in zip(incomplete, answers, strict=True):
             best[i] = max(
-                best[i], _parsed(answer, refused), key=lambda passage: len(passage.questions)
+                best[i], _parse_passage(answer, refused), key=lambda passage: len(passage.questions)
             )
     passages = tuple({passage.context: passage for passage in best if passage.questions}.values())
     if not passages:
         raise EndpointError(
             f"the endpoint wrote no paragraph with questions as JSON in {count} tries"
         )
-    return Written(passages=passages, wanted=count, refused=dict(refused))
+    return WrittenPassages(passages=passages, wanted=count, refused=dict(refused))
 
 
-def _prompt(number: int, dice: _Dice) -> tuple[str, str]:
+def _build_prompt(number: int, dice: _Chooser) -> tuple[str, str]:
     topic = TOPICS[number % len(TOPICS)]
-    names = ", ".join(name.capitalize() for name in dice.names().values())
+    names = ", ".join(name.capitalize() for name in dice.make_names().values())
     return INSTRUCTIONS.format(
-        topic=topic, names=names, questions=QUESTIONS, longest=LONGEST
+        topic=topic, names=names, questions=QUESTIONS_PER_PARAGRAPH, longest=MAX_ANSWER_WORDS
     ), f"Write about {topic}."
 
 
-def _parsed(answer: str, refused: Counter[str]) -> Passage:
+def _parse_passage(answer: str, refused: Counter[str]) -> Passage:
     """The paragraph and questions of an answer, which must be one JSON object, with or without a code fence."""
     body = re.sub(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", r"\1", answer, flags=re.DOTALL)
     try:
-        found = json.loads(body.encode(errors="replace"))  # JSON may hold lone surrogates
-        context = found["paragraph"]
-        asked = [(each["question"], each["answer"]) for each in found["questions"]]
+        document = json.loads(body.encode(errors="replace"))  # JSON may hold lone surrogates
+        context = document["paragraph"]
+        question_pairs = [(item["question"], item["answer"]) for item in document["questions"]]
     except (ValueError, LookupError, TypeError, RecursionError):
-        context, asked = None, []
+        context, question_pairs = None, []
     if not isinstance(context, str) or not all(
-        isinstance(each, str) for pair in asked for each in pair
+        isinstance(item, str) for pair in question_pairs for item in pair
     ):
         refused["no JSON as asked for"] += 1
         return Passage(context="", questions=())
-    return accepted(" ".join(context.split()), asked[:QUESTIONS], refused)
+    return build_passage(
+        " ".join(context.split()), question_pairs[:QUESTIONS_PER_PARAGRAPH], refused
+    )

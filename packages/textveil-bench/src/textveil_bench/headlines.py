@@ -8,62 +8,72 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from textveil_bench.exposure import METRIC
-from textveil_bench.rows import Row
+from textveil_bench.exposure import EXPOSURE_METRIC
+from textveil_bench.rows import BenchRow
 
-WIDTH = 34
+NAME_WIDTH = 34
 """Width of a series name."""
 
 
-def headlines(rows: Sequence[Row]) -> Iterator[str]:
+def format_headlines(rows: Sequence[BenchRow]) -> Iterator[str]:
     """A line for each series and budget: the mean over seeds of the first figure of each judge and attack.
 
     Args:
         rows: of one sweep or several.
     """
     for data in dict.fromkeys(row["data"]["name"] for row in rows):
-        own = [row for row in rows if row["data"]["name"] == data]
-        columns = list(_first(own).values())
-        yield f"{data}, {own[0]['data']['examples']:,} examples"
-        yield f"  {'':{WIDTH}}{'budget':>10}{'local DP':>10}" + "".join(
+        data_rows = [row for row in rows if row["data"]["name"] == data]
+        columns = list(_find_headlines(data_rows).values())
+        yield f"{data}, {data_rows[0]['data']['examples']:,} examples"
+        yield f"  {'':{NAME_WIDTH}}{'budget':>10}{'local DP':>10}" + "".join(
             f"  {column}" for column in columns
         )
-        for series, budget in dict.fromkeys((row["series"], _budget(row)) for row in own):
-            cells = [row for row in own if (row["series"], _budget(row)) == (series, budget)]
-            figures = "".join(f"  {_mean(cells, column):>{len(column)}}" for column in columns)
-            yield f"  {_cut(series):{WIDTH}}{budget:>10}{_bound(cells[0]):>10}{figures}"
+        for series, budget in dict.fromkeys(
+            (row["series"], _format_budget(row)) for row in data_rows
+        ):
+            cells = [
+                row for row in data_rows if (row["series"], _format_budget(row)) == (series, budget)
+            ]
+            figures = "".join(
+                f"  {_format_mean(cells, column):>{len(column)}}" for column in columns
+            )
+            yield f"  {_cut_name(series):{NAME_WIDTH}}{budget:>10}{_format_bound(cells[0]):>10}{figures}"
 
 
-def _first(rows: Sequence[Row]) -> dict[str, str]:
+def _find_headlines(rows: Sequence[BenchRow]) -> dict[str, str]:
     """The first headline of each judge, attack and measure; the page has all of them."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for score in (score for row in rows for score in row["scores"] if score["headline"]):
-        if score["metric"] == METRIC or score["source"] not in found:
-            found[score["source"]] = _name(score)
-    return found
+        if score["metric"] == EXPOSURE_METRIC or score["source"] not in columns:
+            columns[score["source"]] = _format_name(score)
+    return columns
 
 
-def _name(score: Row) -> str:
+def _format_name(score: BenchRow) -> str:
     setting = " ".join(map(str, score["setting"].values()))
-    twice = score["source"] == score["metric"].lower()
-    return " ".join(filter(None, (score["source"], "" if twice else score["metric"], setting)))
+    is_repeated = score["source"] == score["metric"].lower()
+    return " ".join(
+        filter(None, (score["source"], "" if is_repeated else score["metric"], setting))
+    )
 
 
-def _mean(cells: Sequence[Row], column: str) -> str:
-    found = [score["value"] for row in cells for score in row["scores"] if _name(score) == column]
-    known = [value for value in found if value is not None]
-    return f"{np.mean(known):.3f}" if known else ""
+def _format_mean(cells: Sequence[BenchRow], column: str) -> str:
+    values = [
+        score["value"] for row in cells for score in row["scores"] if _format_name(score) == column
+    ]
+    numbers = [value for value in values if value is not None]
+    return f"{np.mean(numbers):.3f}" if numbers else ""
 
 
-def _budget(row: Row) -> str:
+def _format_budget(row: BenchRow) -> str:
     value = (row["budget"] or {}).get("value", "")
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
-def _bound(row: Row) -> str:
-    found = row["epsilon"]["ldp"]
-    return found if isinstance(found, str) else f"{found:.4g}"
+def _format_bound(row: BenchRow) -> str:
+    bound = row["epsilon"]["ldp"]
+    return bound if isinstance(bound, str) else f"{bound:.4g}"
 
 
-def _cut(name: str) -> str:
-    return name if len(name) < WIDTH else name[: WIDTH - 4] + "..."
+def _cut_name(name: str) -> str:
+    return name if len(name) < NAME_WIDTH else name[: NAME_WIDTH - 4] + "..."

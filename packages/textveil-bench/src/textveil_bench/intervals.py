@@ -11,9 +11,9 @@ import numpy as np
 from textveil.errors import ConfigError
 from textveil.randomness import Ids, Values
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 
-FEW = 10
+MIN_CLUSTERS = 10
 """Clusters below which their spread is not estimated."""
 
 
@@ -26,7 +26,9 @@ class Interval:
     high: float
 
 
-def clopper_pearson(hits: float, trials: float, level: float = LEVEL) -> tuple[float, float]:
+def clopper_pearson(
+    hits: float, trials: float, level: float = CONFIDENCE_LEVEL
+) -> tuple[float, float]:
     """The exact two-sided interval of a probability, from hits among independent trials.
 
     Args:
@@ -51,20 +53,27 @@ def clopper_pearson(hits: float, trials: float, level: float = LEVEL) -> tuple[f
     return low, high
 
 
-def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = True) -> Interval:
+def mean(
+    values: Values, clusters: Ids, level: float = CONFIDENCE_LEVEL, *, share: bool = True
+) -> Interval:
     """The mean of values that come in clusters (words in texts), with its interval.
 
-    The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or 1 get the interval
-    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. Fewer than
-    `FEW` clusters tell little of the spread between clusters: the values then count as independent, as the draws are,
-    and the interval speaks of these very texts, not of others like them. Intervals of values that are not negative end
+    The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or
+    1 get the interval
+    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others
+    Student's. Fewer than
+    `MIN_CLUSTERS` clusters tell little of the spread between clusters: the values then count as
+    independent, as the draws are,
+    and the interval speaks of these very texts, not of others like them. Intervals of values that
+    are not negative end
     at 0, and those of shares at 1.
 
     Args:
         values: float64 [m], m of 1 or more.
         clusters: int64 [m], the number of each value's cluster.
         level: of confidence.
-        share: whether values from 0 to 1 are shares; else those that are all 0 or 1 get Student's interval too.
+        share: whether values from 0 to 1 are shares; else those that are all 0 or 1 get Student's
+            interval too.
 
     Raises:
         ConfigError: there are no values.
@@ -76,30 +85,30 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = T
         raise ConfigError("a mean needs one value at least")
     from scipy.special import stdtrit
 
-    _, which = np.unique(clusters, return_inverse=True)
-    alone = which.max() + 1 < FEW
-    if alone:
-        which = np.arange(m)
+    _, cluster_indices = np.unique(clusters, return_inverse=True)
+    few_clusters = cluster_indices.max() + 1 < MIN_CLUSTERS
+    if few_clusters:
+        cluster_indices = np.arange(m)
     value = float(values.mean())
-    deviations = np.bincount(which, values - value)
+    deviations = np.bincount(cluster_indices, values - value)
     groups = len(deviations)
     variance = float(np.square(deviations).sum()) / m**2 * groups / max(1, groups - 1)
     quantile = float(stdtrit(max(1, groups - 1), (1 + level) / 2))
     if share and np.isin(values, (0.0, 1.0)).all():
         size = float(m)
-        if value in (0.0, 1.0) and not alone:
+        if value in (0.0, 1.0) and not few_clusters:
             size = float(
                 groups
             )  # how alike the values of a cluster are cannot be seen: as alike as can be
-        elif variance > 0 and not alone:
+        elif variance > 0 and not few_clusters:
             independent = float(stdtrit(m - 1, (1 + level) / 2))
             size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)
         low, high = clopper_pearson(value * size, size, level)
         return Interval(value=value, low=low, high=high)
     if groups == 1:
         return Interval(value=value, low=-np.inf, high=np.inf)
-    reach = quantile * variance**0.5
-    low, high = value - reach, value + reach
+    half_width = quantile * variance**0.5
+    low, high = value - half_width, value + half_width
     if values.min() >= 0:
         low = max(low, 0.0)
     if share and values.min() >= 0 and values.max() <= 1:

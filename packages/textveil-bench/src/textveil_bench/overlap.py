@@ -7,26 +7,27 @@ Not here: how texts become words (`words`), and what is compared with what (`att
 from collections.abc import Hashable, Sequence
 
 
-def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
+def rouge_l(first: Sequence[str], second: Sequence[str]) -> float:
     """Rouge-L: the F1 of the longest common subsequence of words, from 0 to 1, whatever their casing.
 
     Twice the length of that subsequence, over the lengths of both; 1 where neither has a word.
 
-    Source: Lin, ROUGE: A Package for Automatic Evaluation of Summaries (2004), section 3.1, with beta = 1.
+    Source: Lin, ROUGE: A Package for Automatic Evaluation of Summaries (2004), section 3.1, with
+        beta = 1.
     """
     from rapidfuzz.distance import LCSseq
 
-    if not (one or other):
+    if not (first or second):
         return 1.0
     common = LCSseq.similarity(
-        [word.casefold() for word in one], [word.casefold() for word in other]
+        [word.casefold() for word in first], [word.casefold() for word in second]
     )
-    return 2 * common / (len(one) + len(other))
+    return 2 * common / (len(first) + len(second))
 
 
-def matches(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The pairs of a longest common subsequence: where each stands in `one` and in `other`, both rising."""
+def match_words(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """The pairs of a longest common subsequence: where each stands in `first` and in `second`, both rising."""
     from rapidfuzz.distance import LCSseq
 
-    blocks = LCSseq.editops(one, other).as_matching_blocks()
+    blocks = LCSseq.editops(first, second).as_matching_blocks()
     return [(block.a + i, block.b + i) for block in blocks for i in range(block.size)]

@@ -12,25 +12,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def best(run: Callable[[], object], repeat: int) -> float:
+def measure_best_seconds(run: Callable[[], object], repeat: int) -> float:
     """The shortest of several runs after a warm-up, in seconds."""
-    return quickest(run, repeat)[0]
+    return measure_best_run(run, repeat)[0]
 
 
-def clocked(run: Callable[[], object]) -> tuple[float, float]:
+def measure_run(run: Callable[[], object]) -> tuple[float, float]:
     """Seconds for one run: wall clock, and CPU time of all threads."""
-    start, used = time.perf_counter(), time.process_time()
+    start, cpu_start = time.perf_counter(), time.process_time()
     run()
-    return time.perf_counter() - start, time.process_time() - used
+    return time.perf_counter() - start, time.process_time() - cpu_start
 
 
-def quickest(run: Callable[[], object], repeat: int) -> tuple[float, float]:
+def measure_best_run(run: Callable[[], object], repeat: int) -> tuple[float, float]:
     """The shortest of several runs after a warm-up: wall clock and CPU time."""
     run()
-    return min(clocked(run) for _ in range(repeat))
+    return min(measure_run(run) for _ in range(repeat))
 
 
-def peak_memory() -> int:
+def read_peak_memory() -> int:
     """This process's peak resident memory in bytes, mapped pages included.
 
     From its own status: on Linux, `getrusage` also counts the process that started this one.

@@ -1,28 +1,42 @@
 """Rows: one per cell of a sweep, appended to a file as JSON, and exported as a table.
 
-In: plain data. Out: a file of rows that is intact up to its last line; a table with a line for each score.
+In: plain data. Out: a file of rows that is intact up to its last line; a table with a line for each
+score.
 Not here: how a cell is computed (`cells`), and what is made of rows (`compare`, `report`).
 A row, as JSON (version 1):
 
-- `key`: the fingerprint of everything that determines the cell; a run does not compute a known key again.
-- `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (in rows of older
+- `key`: the fingerprint of everything that determines the cell; a run does not compute a known key
+again.
+- `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (in
+rows of older
   runs the attack success for which the budget was chosen; else null).
-- `data`: name, split, kind, source, digest, examples, remarks; `training` {"source", "digest", "examples"}, the texts
-  judges learn from, null if none learns; `learned` {"source", "digest", "examples", "words"}, the texts that the
-  important words were learned from, and the fingerprint of the list, null if there was none. Rows of older runs have
+- `data`: name, split, kind, source, digest, examples, remarks; `training` {"source", "digest",
+"examples"}, the texts
+  judges learn from, null if none learns; `learned` {"source", "digest", "examples", "words"}, the
+  texts that the
+  important words were learned from, and the fingerprint of the list, null if there was none. Rows
+  of older runs have
   neither.
-- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null if nothing is privatized), `budget` {"path",
+- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null if nothing is
+privatized), `budget` {"path",
   "value"}, null if there is none.
-- `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" if there is no bound.
+- `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" if there
+is no bound.
 - `lengths`, `protected`: words and protected words of each text.
-- `scores`: a list of {"source", "metric", "setting", "unit", "value", "low", "high", "n", "baseline", "note",
-  "headline", "geometric", "values", "weights"}. `values` has one number per text (for the first texts, if a score was
-  not computed for all), null for texts without one; `weights` is the number of words behind each, null if each text
+- `scores`: a list of {"source", "metric", "setting", "unit", "value", "low", "high", "n",
+"baseline", "note",
+  "headline", "geometric", "values", "weights"}. `values` has one number per text (for the first
+  texts, if a score was
+  not computed for all), null for texts without one; `weights` is the number of words behind each,
+  null if each text
   counts once. `value` is their weighted mean, exp of it if `geometric`.
-- `not_run`: judges and attacks that do not apply or failed (an endpoint that gave no answer), with the reason, by name.
+- `not_run`: judges and attacks that do not apply or failed (an endpoint that gave no answer), with
+the reason, by name.
 - `seconds`: {"draw", "attack", "task"}.
-- `circumstances`: of the process that computed the cell: time, commit, python, versions, machine, cores, threads,
-  device, and `judges`, the precision in which their networks and that of the attack `masked` multiply ("bfloat16" or
+- `circumstances`: of the process that computed the cell: time, commit, python, versions, machine,
+cores, threads,
+  device, and `judges`, the precision in which their networks and that of the attack `masked`
+  multiply ("bfloat16" or
   "float32").
 """
 
@@ -38,7 +52,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError, OutputError, TextveilWarning
 from textveil.files import streams
 
@@ -50,13 +64,13 @@ except ImportError:  # Windows
 VERSION = 1
 """Version of the row format; raised when a field changes its meaning."""
 
-FILE, GALLERY = "rows.jsonl", "gallery.jsonl"
+ROWS_FILE, GALLERY_FILE = "rows.jsonl", "gallery.jsonl"
 """In a run's folder: the rows, and some texts before and after."""
 
-Row = dict[str, Any]
+BenchRow = dict[str, Any]
 
 
-def read(paths: Iterable[Path]) -> list[Row]:
+def read(paths: Iterable[Path]) -> list[BenchRow]:
     """The rows of files, or of runs' folders, plain or compressed (rows.jsonl.gz).
 
     A truncated last line is skipped: its run was interrupted, and will compute it again.
@@ -65,43 +79,45 @@ def read(paths: Iterable[Path]) -> list[Row]:
         InputError: a file cannot be read, a line is not a row, or there are no rows.
         ConfigError: a row has another version.
     """
-    return list(stream(paths))
+    return list(yield_rows(paths))
 
 
-def stream(paths: Iterable[Path]) -> Iterator[Row]:
+def yield_rows(paths: Iterable[Path]) -> Iterator[BenchRow]:
     """The same, one row at a time, with a warning for a skipped line."""
     empty = True
     for path in paths:
-        for row in _rows(_file(path), told=True):
+        for row in _read_rows(_find_file(path), warn=True):
             empty = False
             yield row
     if empty:
         raise InputError("the files hold no rows; give at least one row")
 
 
-def found(folder: Path) -> list[Row]:
+def read_existing(folder: Path) -> list[BenchRow]:
     """The rows of a folder, as in `read`; none if no run has written any yet."""
-    path = _file(folder)
-    return list(_rows(path)) if path.exists() else []
+    path = _find_file(folder)
+    return list(_read_rows(path)) if path.exists() else []
 
 
-def _file(path: Path) -> Path:
+def _find_file(path: Path) -> Path:
     """The file with the rows of a folder: the plain one if both or neither exist."""
     if not path.is_dir():
         return path
-    plain = path / FILE
-    packed = plain.with_name(f"{FILE}.gz")
-    return packed if packed.exists() and not plain.exists() else plain
+    plain = path / ROWS_FILE
+    compressed = plain.with_name(f"{ROWS_FILE}.gz")
+    return compressed if compressed.exists() and not plain.exists() else plain
 
 
-def gallery(paths: Iterable[Path]) -> Iterator[Row]:
+def read_gallery(paths: Iterable[Path]) -> Iterator[BenchRow]:
     """The texts before and after that were kept beside these rows, if any.
 
     Raises:
         InputError: a file cannot be read, or a line has another form.
     """
-    for path in dict.fromkeys((path if path.is_dir() else path.parent) / GALLERY for path in paths):
-        for number, line in _lines(path, told=True) if path.exists() else ():
+    for path in dict.fromkeys(
+        (path if path.is_dir() else path.parent) / GALLERY_FILE for path in paths
+    ):
+        for number, line in _read_lines(path, warn=True) if path.exists() else ():
             texts = [line.get(name) for name in ("data", "entry", "series", "original", "released")]
             if not all(isinstance(text, str) for text in texts):
                 raise InputError(
@@ -110,8 +126,8 @@ def gallery(paths: Iterable[Path]) -> Iterator[Row]:
             yield line
 
 
-def _rows(path: Path, *, told: bool = False) -> Iterator[Row]:
-    for number, row in _lines(path, told=told):
+def _read_rows(path: Path, *, warn: bool = False) -> Iterator[BenchRow]:
+    for number, row in _read_lines(path, warn=warn):
         if not ("key" in row and "scores" in row):
             raise InputError(f"line {number} of {path.name!r} is not a row of a bench run")
         if row.get("version") != VERSION:
@@ -121,12 +137,12 @@ def _rows(path: Path, *, told: bool = False) -> Iterator[Row]:
         yield row
 
 
-def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
+def _read_lines(path: Path, *, warn: bool) -> Iterator[tuple[int, BenchRow]]:
     """The objects of a file with their line numbers, except a truncated last line.
 
     Args:
         path: of the file.
-        told: whether to warn about a skipped line.
+        warn: whether to warn about a skipped line.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
@@ -141,9 +157,12 @@ def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
                     yield number, value
                 elif line.endswith(b"\n"):
                     raise InputError(f"line {number} of {path.name!r} is not a JSON object")
-                elif told:
-                    said = f"the last line of {path.name!r} is truncated and skipped; resuming the run adds it"
-                    warnings.warn(said, TextveilWarning, stacklevel=2)
+                elif warn:
+                    message = (
+                        f"the last line of {path.name!r} is truncated and skipped; resuming the "
+                        "run adds it"
+                    )
+                    warnings.warn(message, TextveilWarning, stacklevel=2)
     except OSError as error:
         raise InputError(
             f"cannot read the rows {path.name!r}: {error.strerror or 'it is not a gzip file'}"
@@ -155,7 +174,7 @@ def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Store:
+class RowStore:
     """The rows of a run's folder, locked by one process.
 
     Attributes:
@@ -164,19 +183,19 @@ class Store:
     """
 
     folder: Path
-    rows: Sequence[Row] = field(repr=False)
+    rows: Sequence[BenchRow] = field(repr=False)
     _file: BinaryIO = field(repr=False)
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def add_row(self, row: Mapping[str, Any]) -> None:
         """Adds a row; it is on disk when this returns."""
-        with streams.writing():
+        with streams.convert_write_errors():
             self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Store]:
+def open_store(folder: Path) -> Iterator[RowStore]:
     """The rows of a folder, which is created if needed; other runs in the same folder are refused meanwhile.
 
     Raises:
@@ -185,13 +204,13 @@ def opened(folder: Path) -> Iterator[Store]:
     """
     if folder.exists() and not folder.is_dir():
         raise OutputError("the output must be a folder, and it is a file; choose another path")
-    if not (folder / FILE).exists() and _file(folder).exists():
+    if not (folder / ROWS_FILE).exists() and _find_file(folder).exists():
         raise ConfigError(
-            f"a run cannot resume from compressed rows: unpack {FILE}.gz with gunzip first"
+            f"a run cannot resume from compressed rows: unpack {ROWS_FILE}.gz with gunzip first"
         )
-    with streams.writing():
+    with streams.convert_write_errors():
         streams.make_folder(folder)
-        file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below
+        file = open(folder / ROWS_FILE, "a+b")  # noqa: SIM115 - closed below
     with file:
         if fcntl is not None:
             try:
@@ -200,24 +219,24 @@ def opened(folder: Path) -> Iterator[Store]:
                 raise ConfigError(
                     f"another run is at work in {folder.name}; wait until it has ended"
                 ) from None
-        for name in (FILE, GALLERY):
-            _repair(folder / name)
+        for name in (ROWS_FILE, GALLERY_FILE):
+            _remove_unfinished_line(folder / name)
         file.seek(0, os.SEEK_END)
-        rows = list(_rows(folder / FILE))
-        yield Store(folder=folder, rows=rows, _file=file)
+        rows = list(_read_rows(folder / ROWS_FILE))
+        yield RowStore(folder=folder, rows=rows, _file=file)
 
 
-def _repair(path: Path) -> None:
+def _remove_unfinished_line(path: Path) -> None:
     """Removes an unfinished last line."""
     if path.exists():
-        with streams.writing(), open(path, "r+b") as file:
+        with streams.convert_write_errors(), open(path, "r+b") as file:
             file.truncate(file.read().rfind(b"\n") + 1)
 
 
 # ---- tables --------------------------------------------------------------------------------------------
 
 
-def table(rows: Iterable[Row]) -> Iterator[Row]:
+def build_score_rows(rows: Iterable[BenchRow]) -> Iterator[BenchRow]:
     """The rows with a line for each score, without per-text values; nested fields as JSON."""
     for row in rows:
         shared = {
@@ -232,15 +251,15 @@ def table(rows: Iterable[Row]) -> Iterator[Row]:
             "table": row["table"],
             "budget_path": (row["budget"] or {}).get("path"),
             "budget": (row["budget"] or {}).get("value"),
-            "epsilon": _bound(row, "per_word"),
-            "epsilon_ldp": _bound(row, "ldp"),
+            "epsilon": _read_epsilon(row, "per_word"),
+            "epsilon_ldp": _read_epsilon(row, "ldp"),
             "configuration": json.dumps(row["configuration"], sort_keys=True),
             "commit": row["circumstances"]["commit"],
             "time": row["circumstances"]["time"],
             "circumstances": json.dumps(row["circumstances"], sort_keys=True),
         }
         for score in row["scores"]:
-            own = (
+            columns = (
                 "source",
                 "metric",
                 "unit",
@@ -255,53 +274,53 @@ def table(rows: Iterable[Row]) -> Iterator[Row]:
             yield {
                 **shared,
                 "setting": json.dumps(score["setting"]),
-                **{name: score[name] for name in own},
+                **{name: score[name] for name in columns},
             }
 
 
-def plain(line: Row) -> Row:
-    """A line of `table` for JSON, which has no infinity: "infinite", as in rows."""
+def convert_infinity(line: BenchRow) -> BenchRow:
+    """A line of `build_score_rows` for JSON, which has no infinity: "infinite", as in rows."""
     return {name: "infinite" if value == math.inf else value for name, value in line.items()}
 
 
-def _bound(row: Row, name: str) -> float | None:
-    found = (row["epsilon"] or {}).get(name)
-    return math.inf if found == "infinite" else found
+def _read_epsilon(row: BenchRow, name: str) -> float | None:
+    value = (row["epsilon"] or {}).get(name)
+    return math.inf if value == "infinite" else value
 
 
-def export(rows: Iterable[Row], path: Path) -> int:
-    """Writes `table` as .parquet, .csv or .jsonl, by file name; returns the number of lines.
+def write_table(rows: Iterable[BenchRow], path: Path) -> int:
+    """Writes `build_score_rows` as .parquet, .csv or .jsonl, by file name; returns the number of lines.
 
     Raises:
         ConfigError: the name has another suffix.
     """
-    writers: dict[str, Callable[[list[Row], BinaryIO], None]] = {
-        ".parquet": _parquet,
-        ".csv": _csv,
+    writers: dict[str, Callable[[list[BenchRow], BinaryIO], None]] = {
+        ".parquet": _write_parquet,
+        ".csv": _write_csv,
         ".jsonl": lambda lines, stream: stream.writelines(
-            streams.json_line(plain(line)).encode() for line in lines
+            streams.format_json_line(convert_infinity(line)).encode() for line in lines
         ),
     }
     if path.suffix not in writers:
         raise ConfigError(f"a table's name must end in {', '.join(writers)}; got {path.suffix!r}")
-    lines = list(table(rows))
+    lines = list(build_score_rows(rows))
     part = path.with_name(path.name + ".part")
-    with streams.writing():
+    with streams.convert_write_errors():
         with open(part, "wb") as stream:
             writers[path.suffix](lines, stream)
         os.replace(part, path)
     return len(lines)
 
 
-def _parquet(lines: list[Row], stream: BinaryIO) -> None:
-    with needed():
+def _write_parquet(lines: list[BenchRow], stream: BinaryIO) -> None:
+    with explain_missing():
         import pyarrow as pa
         import pyarrow.parquet as pq
 
     pq.write_table(pa.Table.from_pylist(lines), stream)
 
 
-def _csv(lines: list[Row], stream: BinaryIO) -> None:
+def _write_csv(lines: list[BenchRow], stream: BinaryIO) -> None:
     import csv
     import io
 

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from textveil.config import Config, options, resolve, sources
-from textveil.errors import ConfigError, UnknownName, shown
-from textveil_bench.data import called, is_file
+from textveil.config import Config, make_options, resolve, sources
+from textveil.errors import ConfigError, UnknownName, quote_short
+from textveil_bench.data import get_data_name, is_file
 
-CONF = Path(__file__).resolve().parent / "conf"
+CONF_FOLDER = Path(__file__).resolve().parent / "conf"
 """The packaged sweeps."""
 
 BASELINES: Mapping[str, Mapping[str, Any]] = {
@@ -28,16 +28,18 @@ BASELINES: Mapping[str, Mapping[str, Any]] = {
     "equality": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": True},
 }
 """Nothing is changed; each private word becomes a placeholder; each private word is drawn uniformly from the table;
-the same with equal words of a text drawn alike, which shows only which words are equal. The others do not show that,
-whatever a sweep sets for its mechanisms: placeholders that tell equal words from others would be no floor."""
+the same with equal words of a text drawn alike, which shows only which words are equal. The others
+do not show that,
+whatever a sweep sets for its mechanisms: placeholders that tell equal words from others would be no
+floor."""
 
-LEARNED = "learned"
+LEARNED_PATH = "learned"
 """Used like an option's path: how many important words are learned from training texts."""
 
-EXPOSED = "unigram"
+EXPOSURE_PRIOR = "unigram"
 """The prior of the attacker who says what is exposed."""
 
-RISK = "risk"
+RISK_BUDGET = "risk"
 """In place of budgets: a comparison finds those under which an attacker gets what it allows."""
 
 MEASURES = ("retention", "cosine", "oov", "rouge-l", "bleu", "mapping", "perplexity", "meaning")
@@ -46,27 +48,27 @@ Point = Mapping[str, Any]
 """Values by dotted path."""
 
 
-def _named(value: object) -> object:
+def _parse_parts(value: object) -> object:
     """A bare name as {"name": ...}, and a single part as a list."""
-    found = tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
-    if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in found):
+    parts = tuple({"name": part} if isinstance(part, str) else part for part in _wrap_single(value))
+    if not all(isinstance(part, Mapping) and isinstance(part.get("name"), str) for part in parts):
         raise ConfigError(
             "attacks, tasks and data sets must be names, or mappings with a name and options"
         )
-    return found
+    return parts
 
 
-def _several(value: object) -> list[Any] | tuple[Any, ...]:
+def _wrap_single(value: object) -> list[Any] | tuple[Any, ...]:
     return value if isinstance(value, list | tuple) else (value,)
 
 
 Part = Mapping[str, Any]
 """A name with options: {"name": "bayes", "priors": ["unigram"]}."""
 
-Parts = Annotated[tuple[Part, ...], BeforeValidator(_named)]
+Parts = Annotated[tuple[Part, ...], BeforeValidator(_parse_parts)]
 
 
-@options("data.")
+@make_options("data.")
 class SweepData:
     """One data set of a sweep.
 
@@ -91,19 +93,19 @@ class SweepData:
     as_name: str | None = None
 
     @property
-    def called(self) -> str:
+    def row_name(self) -> str:
         """Its name in rows."""
         if self.as_name is not None:
             return self.as_name
-        name = called(self.name) if is_file(self.name) else self.name
+        name = get_data_name(self.name) if is_file(self.name) else self.name
         return f"{name}, {self.subset}" if self.subset else name
 
-    def training(self, limit: int | None = None) -> Self:
+    def get_training_split(self, limit: int | None = None) -> Self:
         """The training split of the same data set, all of it or up to the limit."""
         return replace(self, split="train", limit=limit, beside=0)
 
 
-@options("entries.")
+@make_options("entries.")
 class SweepEntry:
     """One mechanism of a sweep, with the options that vary.
 
@@ -111,10 +113,13 @@ class SweepEntry:
         name: its name in figures.
         family: shared by entries that are one mechanism with other options; None for its own name.
         whose: "paper" for mechanisms as in their papers, "ours" for others.
-        set: options by dotted path. `learned` is not a privatizer's: this many words that distinguish the labels of
-            the data set are learned from its training texts, as the important ones (`protect.importance=list`).
+        set: options by dotted path. `learned` is not a privatizer's: this many words that
+            distinguish the labels of
+            the data set are learned from its training texts, as the important ones
+            (`protect.importance=list`).
         grid: options with several values; each combination is a series.
-        budget: one path with its values, each a cell; empty if the mechanism needs no budget. In a comparison
+        budget: one path with its values, each a cell; empty if the mechanism needs no budget. In a
+            comparison
             it is "risk".
         start: in a comparison, where the search for a budget starts.
         most: the largest budget of that search; None for no limit.
@@ -125,10 +130,10 @@ class SweepEntry:
     family: str | None = None
     whose: Literal["paper", "ours"] = "paper"
     set: Mapping[str, Any] = Field(default_factory=dict)
-    grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(
+    grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_wrap_single)]] = Field(
         default_factory=dict
     )
-    budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(
+    budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_wrap_single)]] = Field(
         default_factory=dict
     )
     start: Annotated[float, Field(gt=0)] = 10.0
@@ -147,7 +152,7 @@ class SweepEntry:
                 )
 
 
-@options("sweep.")
+@make_options("sweep.")
 class Sweep:
     """A complete description of a run of the bench.
 
@@ -158,7 +163,8 @@ class Sweep:
         common: options of every entry, by dotted path.
         data: the data sets.
         attacks: attacks by name, with options.
-        attacked: number of private words for attacks and measures of words, in whole texts from the first; None: all.
+        attacked: number of private words for attacks and measures of words, in whole texts from the
+            first; None: all.
         measures: see `MEASURES`.
         baselines: any of identity, mask, uniform, equality.
         entries: the mechanisms.
@@ -167,7 +173,11 @@ class Sweep:
     """
 
     name: str
-    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_several)] = (1, 2, 3)
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_wrap_single)] = (
+        1,
+        2,
+        3,
+    )
     limit: Annotated[int, Field(ge=1)] | None = 500
     common: Mapping[str, Any] = Field(default_factory=dict)
     data: Annotated[tuple[SweepData, ...], Field(min_length=1)]
@@ -180,27 +190,27 @@ class Sweep:
     endpoint: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for kind, names, known in (
+        for kind, names, choices in (
             ("baseline", self.baselines, BASELINES),
             ("measure", self.measures, MEASURES),
         ):
             for name in names:
-                if name not in known:
-                    raise UnknownName(kind, name, list(known))
+                if name not in choices:
+                    raise UnknownName(kind, name, list(choices))
         if len(set(self.seeds)) < len(self.seeds) or not self.seeds:
             raise ConfigError("sweep.seeds must be one or more different numbers")
-        called = [source.called for source in self.data]
+        row_names = [source.row_name for source in self.data]
         for entry in self.entries:
             for name in entry.for_data:
-                if name not in called:
-                    raise UnknownName(f"data set in for_data of {entry.name!r}", name, called)
-        if len(set(called)) < len(called):
+                if name not in row_names:
+                    raise UnknownName(f"data set in for_data of {entry.name!r}", name, row_names)
+        if len(set(row_names)) < len(row_names):
             raise ConfigError(
                 "two data sets of a sweep have the same name; give one of them as_name"
             )
 
     @classmethod
-    def read(cls, given: str | Path | Mapping[str, Any]) -> Self:
+    def read(cls, source: str | Path | Mapping[str, Any]) -> Self:
         """A sweep from a YAML file, the name of a packaged one ("sweep"), or a mapping.
 
         Raises:
@@ -208,17 +218,19 @@ class Sweep:
             UnknownName: there is no such option, measure or baseline.
         """
         values = (
-            dict(given)
-            if isinstance(given, Mapping)
-            else dict(sources.read_mapping(packaged(given)))
+            dict(source)
+            if isinstance(source, Mapping)
+            else dict(sources.read_mapping(find_packaged_file(source)))
         )
         values.pop("description", None)
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             if name in values:
-                values[name] = tuple(built(section, each, name) for each in _several(values[name]))
+                values[name] = tuple(
+                    build_section(section, item, name) for item in _wrap_single(values[name])
+                )
         return cls(**values)
 
-    def narrowed(
+    def select_part(
         self,
         *,
         limit: int | None = None,
@@ -230,61 +242,73 @@ class Sweep:
         Args:
             limit: most examples per data set; smaller limits of the sweep stay.
             seeds: replace its own.
-            only: names of data sets and entries; if one of a kind is named, others of that kind are left out.
+            only: names of data sets and entries; if one of a kind is named, others of that kind are
+                left out.
 
         Raises:
             UnknownName: neither a data set nor an entry has this name.
-            ConfigError: an entry is named that applies to none of the data sets, or nothing is left.
+            ConfigError: an entry is named that applies to none of the data sets, or nothing is
+                left.
         """
-        known = {
-            "data": [source.called for source in self.data],
+        choices = {
+            "data": [source.row_name for source in self.data],
             "entries": [entry.name for entry in self.entries],
         }
         for name in only:
-            if name not in known["data"] and name not in known["entries"]:
-                raise UnknownName("data set or entry", name, [*known["data"], *known["entries"]])
-        data = tuple(source for source in self.data if source.called in only) or self.data
-        named = tuple(entry for entry in self.entries if entry.name in only) or self.entries
-        left = {source.called for source in data}
-        own = [
-            replace(each, for_data={k: v for k, v in each.for_data.items() if k in left})
-            for each in named
+            if name not in choices["data"] and name not in choices["entries"]:
+                raise UnknownName(
+                    "data set or entry", name, [*choices["data"], *choices["entries"]]
+                )
+        data = tuple(source for source in self.data if source.row_name in only) or self.data
+        selected_entries = (
+            tuple(entry for entry in self.entries if entry.name in only) or self.entries
+        )
+        data_names = {source.row_name for source in data}
+        candidates = [
+            replace(item, for_data={k: v for k, v in item.for_data.items() if k in data_names})
+            for item in selected_entries
         ]
         entries = tuple(
-            one for one, each in zip(own, named, strict=True) if one.for_data or not each.for_data
+            candidate
+            for candidate, item in zip(candidates, selected_entries, strict=True)
+            if candidate.for_data or not item.for_data
         )
-        for entry in named:
-            if entry.name in only and entry.name not in {each.name for each in entries}:
+        for entry in selected_entries:
+            if entry.name in only and entry.name not in {item.name for item in entries}:
                 raise ConfigError(
-                    f"the entry {entry.name!r} is only for {', '.join(entry.for_data)}, and the data sets left are "
-                    f"{', '.join(sorted(left))}; name one of both"
+                    f"the entry {entry.name!r} is only for {', '.join(entry.for_data)}, and the "
+                    "data sets left are "
+                    f"{', '.join(sorted(data_names))}; name one of both"
                 )
         if limit is not None:
             data = tuple(
-                replace(source, limit=_least(limit, source.limit or self.limit)) for source in data
+                replace(source, limit=_pick_lower_limit(limit, source.limit or self.limit))
+                for source in data
             )
-            limit = _least(limit, self.limit)
-        made = replace(
+            limit = _pick_lower_limit(limit, self.limit)
+        sweep = replace(
             self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit
         )
-        if only and not made.series:
-            there = "; ".join(
-                f"{kind}: {', '.join(names) or 'none'}" for kind, names in known.items()
+        if only and not sweep.series:
+            listing = "; ".join(
+                f"{kind}: {', '.join(names) or 'none'}" for kind, names in choices.items()
             )
-            raise ConfigError(f"this selection leaves nothing of the sweep to run; it has {there}")
-        return made
+            raise ConfigError(
+                f"this selection leaves nothing of the sweep to run; it has {listing}"
+            )
+        return sweep
 
     @property
     def series(self) -> "list[PlannedSeries]":
         """All series, baselines first, those of an entry together."""
-        found = [
+        planned_series = [
             PlannedSeries(
                 entry=name,
                 name=name,
                 family=name,
                 whose="baseline",
                 source=source,
-                settings=self._settings(point),
+                settings=self._merge_settings(point),
             )
             for source in self.data
             for name, point in BASELINES.items()
@@ -294,71 +318,77 @@ class Sweep:
             path, budgets = next(iter(entry.budget.items()), (None, (None,)))
             for values in product(*entry.grid.values()):
                 point = dict(zip(entry.grid, values, strict=True))
-                found += [
+                planned_series += [
                     PlannedSeries(
                         entry=entry.name,
-                        name=_title(entry.name, point),
+                        name=_format_title(entry.name, point),
                         family=entry.family or entry.name,
                         whose=entry.whose,
                         source=source,
-                        settings=self._settings(
-                            {**entry.set, **entry.for_data.get(source.called, {}), **point}
+                        settings=self._merge_settings(
+                            {**entry.set, **entry.for_data.get(source.row_name, {}), **point}
                         ),
                         point=point,
                         path=path,
                         budgets=tuple(budgets),
                         start=entry.start,
-                        most=entry.most,
+                        max_budget=entry.most,
                     )
                     for source in self.data
-                    if not entry.for_data or source.called in entry.for_data
+                    if not entry.for_data or source.row_name in entry.for_data
                 ]
-        names = [(series.name, series.source.called) for series in found]
+        names = [(series.name, series.source.row_name) for series in planned_series]
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
             raise ConfigError(
                 f"two series of a sweep have the same name, {twice[0]!r}; rename one entry"
             )
-        return found
+        return planned_series
 
-    def _settings(self, own: Point) -> Point:
-        return {**{path: value for path, value in self.common.items() if path not in own}, **own}
+    def _merge_settings(self, settings: Point) -> Point:
+        return {
+            **{path: value for path, value in self.common.items() if path not in settings},
+            **settings,
+        }
 
 
-def _least(limit: int, own: int | None) -> int:
-    return limit if own is None else min(limit, own)
+def _pick_lower_limit(limit: int, current_limit: int | None) -> int:
+    return limit if current_limit is None else min(limit, current_limit)
 
 
-def packaged(given: str | Path, folder: Path = CONF, what: str = "sweep") -> Path:
+def find_packaged_file(name: str | Path, folder: Path = CONF_FOLDER, kind: str = "sweep") -> Path:
     """A file by its name, or one of a folder of the package, such as "sweep"."""
-    path = Path(given)
-    if path.exists() or path.suffix != "" or path.name != str(given):
+    path = Path(name)
+    if path.exists() or path.suffix != "" or path.name != str(name):
         return path
-    found = folder / f"{given}.yaml"
-    if not found.exists():
-        known = sorted(each.stem for each in folder.glob("*.yaml"))
-        raise UnknownName(f"{what}, as a file or in the package,", str(given), known)
-    return found
+    file = folder / f"{name}.yaml"
+    if not file.exists():
+        names = sorted(item.stem for item in folder.glob("*.yaml"))
+        raise UnknownName(f"{kind}, as a file or in the package,", str(name), names)
+    return file
 
 
-def built(section: Any, given: Any, name: str) -> Any:
+def build_section(section: Any, source: Any, name: str) -> Any:
     """A section of a sweep from its options, or from a bare name."""
-    if isinstance(given, section):
-        return given
-    values = {"name": given} if isinstance(given, str) else given
+    if isinstance(source, section):
+        return source
+    values = {"name": source} if isinstance(source, str) else source
     if not isinstance(values, Mapping):
         raise ConfigError(f"{name} of a sweep must be a mapping of options, or a list of them")
     return section(**values)
 
 
-def _title(name: str, point: Point) -> str:
+def _format_title(name: str, point: Point) -> str:
     """The name of a series, with the options that distinguish it from its neighbours."""
     return ", ".join(
-        [name, *(f"{path.rpartition('.')[2]} {_spelled(value)}" for path, value in point.items())]
+        [
+            name,
+            *(f"{path.rpartition('.')[2]} {_format_value(value)}" for path, value in point.items()),
+        ]
     )
 
 
-def _spelled(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -394,7 +424,7 @@ class PlannedSeries:
         path: of the budget; None if there is none.
         budgets: values; ("risk",) if they must be found; (None,) if there is none.
         start: where the search starts.
-        most: the largest budget of the search; None for no limit.
+        max_budget: the largest budget of the search; None for no limit.
     """
 
     entry: str
@@ -407,59 +437,62 @@ class PlannedSeries:
     path: str | None = None
     budgets: tuple[Any, ...] = (None,)
     start: float = 10.0
-    most: float | None = None
+    max_budget: float | None = None
 
     @property
-    def searched(self) -> bool:
+    def is_searched(self) -> bool:
         """Whether its budgets are found by risk."""
-        return self.budgets == (RISK,)
+        return self.budgets == (RISK_BUDGET,)
 
-    def config(self, budget: Any, seed: int | None = None) -> Config | None:
+    def build_config(self, budget: Any, seed: int | None = None) -> Config | None:
         """The options at a budget; None for the baseline that changes nothing.
 
         Raises:
-            ConfigError: an option is wrong; BudgetError: the budget is. UnknownName: there is no such option.
+            ConfigError: an option is wrong; BudgetError: the budget is. UnknownName: there is no
+                such option.
         """
         if self.whose == "baseline" and self.name == "identity":
             return None
-        chosen = {**self.settings, **({} if self.path is None else {self.path: budget})}
-        return resolve(overrides={**chosen, **({} if seed is None else {"seed": seed})})
+        settings = {**self.settings, **({} if self.path is None else {self.path: budget})}
+        return resolve(overrides={**settings, **({} if seed is None else {"seed": seed})})
 
     @property
-    def learned(self) -> int:
+    def task_word_count(self) -> int:
         """Number of important words learned from training texts; 0 for none.
 
         Raises:
             ConfigError: it is negative or not a whole number.
         """
-        count = self.settings.get(LEARNED, 0)
+        count = self.settings.get(LEARNED_PATH, 0)
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            given = shown(count) if isinstance(count, str) else f"a {type(count).__name__}"
+            description = (
+                quote_short(count) if isinstance(count, str) else f"a {type(count).__name__}"
+            )
             raise ConfigError(
-                f"learned of {self.name!r} must be a whole number of 0 or more, got {given}"
+                f"learned of {self.name!r} must be a whole number of 0 or more, got {description}"
             )
         return count
 
     @property
-    def teaches(self) -> bool:
+    def has_task_words(self) -> bool:
         """Whether it has such words, already learned or not."""
-        return bool(self.learned) or "protect.important" in self.settings
+        return bool(self.task_word_count) or "protect.important" in self.settings
 
-    def taught(self, words: tuple[str, ...]) -> Self:
+    def add_task_words(self, words: tuple[str, ...]) -> Self:
         """The series with the learned words."""
-        rest = {path: value for path, value in self.settings.items() if path != LEARNED}
+        settings = {path: value for path, value in self.settings.items() if path != LEARNED_PATH}
         return replace(
-            self, settings={**rest, "protect.importance": "list", "protect.important": words}
+            self, settings={**settings, "protect.importance": "list", "protect.important": words}
         )
 
-    def cells(self, sweep: Sweep, digest: str) -> Iterator[PlannedCell]:
+    def build_cells(self, sweep: Sweep, digest: str) -> Iterator[PlannedCell]:
         """Each budget with each seed.
 
         Args:
             sweep: with the seeds, and with what is evaluated.
             digest: of the data set.
         """
-        asked = {
+        evaluation = {
             "rows": VERSION,
             "data": digest,
             "task": self.source.task,
@@ -467,44 +500,49 @@ class PlannedSeries:
             "attacks": sweep.attacks,
             "attacked": sweep.attacked,
             "measures": sweep.measures,
-            "prior": EXPOSED,
+            "prior": EXPOSURE_PRIOR,
             "endpoint": sweep.endpoint,
         }
         for budget, seed in product(self.budgets, sweep.seeds):
-            config = self.config(budget)
-            drawn = _fingerprint(
-                {"data": digest, "config": config and chosen(config), "seed": seed}
+            config = self.build_config(budget)
+            draw_key = _hash_values(
+                {"data": digest, "config": config and find_non_defaults(config), "seed": seed}
             )
-            key = _fingerprint({**asked, "drawn": drawn})
-            own = self.config(budget, int(drawn, 16))
-            yield PlannedCell(budget=budget, seed=seed, config=own, key=key)
+            key = _hash_values({**evaluation, "drawn": draw_key})
+            seeded_config = self.build_config(budget, int(draw_key, 16))
+            yield PlannedCell(budget=budget, seed=seed, config=seeded_config, key=key)
 
 
 VERSION = 1
 """Version of cells; raised when the same options give other figures."""
 
 
-def chosen(config: Config) -> dict[str, Any]:
+def find_non_defaults(config: Config) -> dict[str, Any]:
     """What a configuration sets that is no default, and its mechanism.
 
-    So a new option changes no fingerprint where it is not set. Whoever changes a default raises `VERSION`.
+    So a new option changes no fingerprint where it is not set. Whoever changes a default raises
+    `VERSION`.
     """
 
-    def differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def find_differences(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+        differences: dict[str, Any] = {}
         for name, value in values.items():
-            own = differing(value, usual.get(name) or {}) if isinstance(value, Mapping) else value
-            if own != usual.get(name) and (own or not isinstance(value, Mapping)):
-                found[name] = own
-        return found
+            difference = (
+                find_differences(value, defaults.get(name) or {})
+                if isinstance(value, Mapping)
+                else value
+            )
+            if difference != defaults.get(name) and (difference or not isinstance(value, Mapping)):
+                differences[name] = difference
+        return differences
 
-    return differing(config.to_dict(), {**Config().to_dict(), "mechanism": {}})
+    return find_differences(config.to_dict(), {**Config().to_dict(), "mechanism": {}})
 
 
-def _fingerprint(value: Mapping[str, Any]) -> str:
-    content = json.dumps(value, sort_keys=True, default=_plain)
+def _hash_values(value: Mapping[str, Any]) -> str:
+    content = json.dumps(value, sort_keys=True, default=_convert_value)
     return blake2b(content.encode(), digest_size=12).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)

@@ -3,7 +3,8 @@
 In: a data set with labels. Out: words, the most distinctive first.
 Not here: what they are used for (`protect.importance`), and judges (`tasks`).
 
-A list that depends on public texts alone, not on the text to privatize, keeps a word's group a public function of the
+A list that depends on public texts alone, not on the text to privatize, keeps a word's group a
+public function of the
 word (STAMP with a context-free list).
 """
 
@@ -15,20 +16,21 @@ from textveil.errors import ConfigError
 from textveil.text import is_public, tokenize
 from textveil_bench.examples import DataSet
 
-SEEN = 3
+MIN_WORD_TEXTS = 3
 """Least number of texts a word must occur in."""
 
 STRENGTH = 0.3
 """Inverse regularization strength: words of few texts get little weight."""
 
-TELLS = 0.01
+MIN_WEIGHT = 0.01
 """Least change in log-odds: a word that changes less is not distinctive, however few others there are."""
 
 
 def learn(data: DataSet, count: int) -> tuple[str, ...]:
     """The words with the largest weight for any label, in a logistic regression on the words of a text.
 
-    Public words are left out, because they are released as they are; so are words that occur in fewer than three
+    Public words are left out, because they are released as they are; so are words that occur in
+    fewer than three
     texts.
 
     Args:
@@ -40,7 +42,8 @@ def learn(data: DataSet, count: int) -> tuple[str, ...]:
     """
     if data.kind != "classification" or count < 1:
         raise ConfigError(
-            f"task words need a classification and a count of 1 or more, got {data.kind} and {count}"
+            f"task words need a classification and a count of 1 or more, got {data.kind} and "
+            f"{count}"
         )
     from scipy.sparse import csr_matrix
     from sklearn.linear_model import LogisticRegression
@@ -48,29 +51,33 @@ def learn(data: DataSet, count: int) -> tuple[str, ...]:
     tokens = tokenize([example.texts[0] for example in data.examples])
     bounds = tokens.documents.tolist()
     texts = [
-        sorted({word.lower() for word in tokens.words[a:b] if _counts(word)})
+        sorted({word.lower() for word in tokens.words[a:b] if _is_candidate(word)})
         for a, b in pairwise(bounds)
     ]
     distinct = sorted({word for text in texts for word in text})
     number = {word: i for i, word in enumerate(distinct)}
     rows = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
     columns = np.array([number[word] for text in texts for word in text], np.int64)
-    kept = np.bincount(columns, minlength=len(distinct)) >= SEEN
-    if not kept.any():
-        raise ConfigError(f"no word occurs in {SEEN} texts of {data.name}; use more texts")
-    matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(texts), len(distinct)))[:, kept]
+    frequent = np.bincount(columns, minlength=len(distinct)) >= MIN_WORD_TEXTS
+    if not frequent.any():
+        raise ConfigError(
+            f"no word occurs in {MIN_WORD_TEXTS} texts of {data.name}; use more texts"
+        )
+    matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(texts), len(distinct)))[
+        :, frequent
+    ]
     labels = [example.label for example in data.examples]
     weights = np.abs(LogisticRegression(C=STRENGTH, max_iter=500).fit(matrix, labels).coef_).max(
         axis=0
     )
-    order = [i for i in np.argsort(-weights, kind="stable")[:count] if weights[i] > TELLS]
+    order = [i for i in np.argsort(-weights, kind="stable")[:count] if weights[i] > MIN_WEIGHT]
     if not order:
         raise ConfigError(
             f"no word of {data.name} distinguishes its labels; use more texts or another data set"
         )
-    words = np.array(distinct, object)[kept]
+    words = np.array(distinct, object)[frequent]
     return tuple(words[order].tolist())
 
 
-def _counts(word: str) -> bool:
+def _is_candidate(word: str) -> bool:
     return word.isalpha() and not is_public(word)

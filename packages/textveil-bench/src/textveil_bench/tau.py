@@ -1,7 +1,8 @@
 """Sweeps over one option of a privatizer, measuring the results.
 
 In: texts, and a privatizer for each value. Out: a row per value.
-Not here: how a row is shown (`cli.sweep`) or drawn, and which words are important (`protect.importance`).
+Not here: how a row is shown (`cli.sweep`) or drawn, and which words are important
+(`protect.importance`).
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ from textveil.pipeline import Privatizer, Result
 from textveil.protect import GROUPS
 from textveil_bench.intervals import Interval, mean
 
-Report = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
 TAUS = (0.3, 0.4, 0.5, 0.6, 0.7)
 """The thresholds of STAMP's figure 5."""
@@ -30,7 +31,8 @@ class ThresholdRow:
     Attributes:
         tau: cosine with the task above which a word is important.
         similarity: mean cosine between original and released text, over all texts.
-        words: number of words in each of the four groups; public words, typed names and placeholders are in none.
+        words: number of words in each of the four groups; public words, typed names and
+            placeholders are in none.
         budget: the mean epsilon of non-public words, infinite ones included.
         texts: number of texts with words.
     """
@@ -51,30 +53,31 @@ class ThresholdRow:
         """The row as plain data; an infinite budget or end of an interval is "infinite"."""
         return {
             "tau": self.tau,
-            "similarity": _plain(self.similarity.value),
-            "low": _plain(self.similarity.low),
-            "high": _plain(self.similarity.high),
+            "similarity": _convert_number(self.similarity.value),
+            "low": _convert_number(self.similarity.low),
+            "high": _convert_number(self.similarity.high),
             "words": dict(self.words),
             "shares": self.shares,
-            "budget": _plain(self.budget),
+            "budget": _convert_number(self.budget),
             "texts": self.texts,
         }
 
 
-def tau(
+def measure_thresholds(
     texts: Sequence[str],
-    privatizer_for: Callable[[float], Privatizer],
+    build_privatizer: Callable[[float], Privatizer],
     taus: Sequence[float] = TAUS,
     *,
     queries: Sequence[str] | None = None,
     encoder: SentenceEncoder | None = None,
-    report: Report = lambda step, done, total: None,
+    report: ProgressCallback = lambda step, done, total: None,
 ) -> list[ThresholdRow]:
     """How close in meaning texts stay to their originals, by the threshold of importance.
 
     Args:
         texts: at least one with words; they are privatized once per threshold.
-        privatizer_for: makes the privatizer of a threshold, `Privatizer(..., protect={"tau": tau, ...})`.
+        build_privatizer: makes the privatizer of a threshold, `Privatizer(..., protect={"tau": tau,
+            ...})`.
         taus: the thresholds, at least one.
         queries: what each text is for, if the privatizers have no task of their own.
         encoder: for the vectors that are compared; None for the bundled one.
@@ -92,42 +95,42 @@ def tau(
         raise ConfigError(
             f"give one query per text, got {len(queries)} queries for {len(texts)} texts"
         )
-    reader = load_sentences() if encoder is None else encoder
-    originals = reader.encode(texts)
-    worded = np.flatnonzero(np.linalg.norm(originals, axis=1) > 0)
-    if not len(worded):
+    sentence_encoder = load_sentences() if encoder is None else encoder
+    originals = sentence_encoder.encode(texts)
+    text_rows = np.flatnonzero(np.linalg.norm(originals, axis=1) > 0)
+    if not len(text_rows):
         raise InputError("none of the texts has any words")
     rows = []
     for i, threshold in enumerate(taus):
         results: list[Result] = []
-        for result in privatizer_for(threshold).privatize_many(texts, queries=queries):
+        for result in build_privatizer(threshold).privatize_many(texts, queries=queries):
             results.append(result)
             report("texts", i * len(texts) + len(results), len(taus) * len(texts))
-        cosines = (originals * reader.encode([result.text for result in results])).sum(
+        cosines = (originals * sentence_encoder.encode([result.text for result in results])).sum(
             axis=1, dtype=np.float64
         )
-        found = Counter(label for result in results for label in result.released.mask.groups or ())
+        counts = Counter(label for result in results for label in result.released.mask.groups or ())
         rows.append(
             ThresholdRow(
                 tau=threshold,
-                similarity=_clamped(mean(cosines[worded], worded, share=False)),
-                words={group: found[group] for group in GROUPS},
-                budget=_budget(results),
-                texts=len(worded),
+                similarity=_clip_interval(mean(cosines[text_rows], text_rows, share=False)),
+                words={group: counts[group] for group in GROUPS},
+                budget=_compute_budget(results),
+                texts=len(text_rows),
             )
         )
     return rows
 
 
-def _clamped(cosine: Interval) -> Interval:
+def _clip_interval(cosine: Interval) -> Interval:
     """An interval clamped to [-1, 1], the range of a cosine."""
     return Interval(value=cosine.value, low=max(cosine.low, -1.0), high=min(cosine.high, 1.0))
 
 
-def _budget(results: Sequence[Result]) -> float:
-    spent = np.concatenate([result.guarantee.epsilon_per_word for result in results])
-    return float(spent.mean()) if len(spent) else 0.0
+def _compute_budget(results: Sequence[Result]) -> float:
+    losses = np.concatenate([result.guarantee.epsilon_per_word for result in results])
+    return float(losses.mean()) if len(losses) else 0.0
 
 
-def _plain(value: float) -> float | str:
+def _convert_number(value: float) -> float | str:
     return value if np.isfinite(value) else "infinite"

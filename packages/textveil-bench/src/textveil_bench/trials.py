@@ -1,9 +1,11 @@
 """Examples after release: an example is privatized as one text, then split into its fields again.
 
-In: examples, a privatizer's results. Out: `ReleasedExample`s, each with one `ReleasedField` per field.
+In: examples, a privatizer's results. Out: `ReleasedExample`s, each with one `ReleasedField` per
+field.
 Not here: how they are judged (`tasks`), and the attacks, which see the whole text (`attack`).
 
-The fields of an example form one text, separated by an empty line: a question and its paragraph are released together,
+The fields of an example form one text, separated by an empty line: a question and its paragraph are
+released together,
 and if equal words of a text have equal releases, that holds across both.
 """
 
@@ -19,7 +21,7 @@ from textveil.pipeline import Result
 from textveil.text import Item, Kind, Released, tokenize
 from textveil_bench.examples import Example
 
-BETWEEN = "\n\n"
+FIELD_SEPARATOR = "\n\n"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +51,7 @@ class ReleasedField:
         )
 
     @cached_property
-    def _places(self) -> list[int]:
+    def _item_ends(self) -> list[int]:
         """Where each item ends in the released text."""
         return list(
             accumulate(
@@ -57,7 +59,7 @@ class ReleasedField:
             )
         )
 
-    def behind(self, start: int, end: int) -> str:
+    def find_original(self, start: int, end: int) -> str:
         """The original text behind a span of the released text, as the text's owner reads it.
 
         Args:
@@ -65,16 +67,20 @@ class ReleasedField:
             end: one past its last character.
 
         Returns:
-            the original from the first to the last word that an item of the span stands for; "" if there is none.
+            the original from the first to the last word that an item of the span stands for; "" if
+            there is none.
         """
-        touched = [
+        overlapping_items = [
             item
-            for item, stop in zip(self.items, self._places, strict=True)
+            for item, stop in zip(self.items, self._item_ends, strict=True)
             if stop > start and stop - len(item.text) < end and item.end > item.start
         ]
-        if not touched:
+        if not overlapping_items:
             return ""
-        first, last = min(item.start for item in touched), max(item.end for item in touched)
+        first, last = (
+            min(item.start for item in overlapping_items),
+            max(item.end for item in overlapping_items),
+        )
         return self.original[self.starts[first] : self.ends[last - 1]]
 
 
@@ -96,22 +102,23 @@ class ReleasedExample:
         return tuple(part.text for part in self.parts)
 
     @classmethod
-    def untouched(cls, example: Example) -> Self:
+    def build_unchanged(cls, example: Example) -> Self:
         """An example released without changes: the baseline `identity`."""
-        return cls(example=example, parts=tuple(map(_as_it_was, example.texts)))
+        return cls(example=example, parts=tuple(map(_build_unchanged_field, example.texts)))
 
 
-def joined(example: Example) -> str:
+def join_fields(example: Example) -> str:
     """The fields of an example as the one text that is privatized."""
-    return BETWEEN.join(example.texts)
+    return FIELD_SEPARATOR.join(example.texts)
 
 
-def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[ReleasedExample]:
+def split_releases(examples: Sequence[Example], results: Sequence[Result]) -> list[ReleasedExample]:
     """Splits releases into the fields of their examples.
 
     Args:
         examples: B examples.
-        results: the release of `joined` of each, with its original. An item that stands for several words counts as
+        results: the release of `join_fields` of each, with its original. An item that stands for
+            several words counts as
             one word there, and as all of them in a field.
 
     Raises:
@@ -119,44 +126,50 @@ def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[Relea
     """
     return [
         ReleasedExample(
-            example=example, parts=tuple(_parts(example, result.released, result.private.words))
+            example=example,
+            parts=tuple(_split_fields(example, result.released, result.private.words)),
         )
         for example, result in zip(examples, results, strict=True)
     ]
 
 
-def _parts(example: Example, released: Released, words: Sequence[str]) -> list[ReleasedField]:
+def _split_fields(
+    example: Example, released: Released, words: Sequence[str]
+) -> list[ReleasedField]:
     """The fields; `words` are the units that items count, one of which may be several words of the text."""
     tokens = tokenize(example.texts)
     bounds = tokens.documents.tolist()
-    places = source_places(joined(example), words)
-    given = [
+    places = find_source_places(join_fields(example), words)
+    source_items = [
         item._replace(start=places[item.start], end=places[item.end]) for item in released.items
     ]
-    owners = [bisect_right(bounds, item.start) - 1 for item in given]
+    owners = [bisect_right(bounds, item.start) - 1 for item in source_items]
     parts = []
     for b, (first, stop) in enumerate(pairwise(bounds)):
-        own = [i for i, owner in enumerate(owners) if owner == b]
-        if any(given[i].end > stop for i in own):
+        indices = [i for i, owner in enumerate(owners) if owner == b]
+        if any(source_items[i].end > stop for i in indices):
             raise InputError("an item stands for words of two fields; each must be within one")
         items = tuple(
-            given[i]._replace(start=given[i].start - first, end=given[i].end - first) for i in own
+            source_items[i]._replace(
+                start=source_items[i].start - first, end=source_items[i].end - first
+            )
+            for i in indices
         )
-        gaps = ("", *(released.gaps[i] for i in own[1:]), "") if own else ("",)
-        inside = slice(first, stop)
+        gaps = ("", *(released.gaps[i] for i in indices[1:]), "") if indices else ("",)
+        span = slice(first, stop)
         parts.append(
             ReleasedField(
                 items=items,
                 gaps=gaps,
                 original=example.texts[b],
-                starts=tuple(tokens.starts[inside].tolist()),
-                ends=tuple(tokens.ends[inside].tolist()),
+                starts=tuple(tokens.starts[span].tolist()),
+                ends=tuple(tokens.ends[span].tolist()),
             )
         )
     return parts
 
 
-def source_places(text: str, words: Sequence[str]) -> list[int]:
+def find_source_places(text: str, words: Sequence[str]) -> list[int]:
     """For each word of a release, the word of the text it begins at (it may be several), and the text's word count.
 
     Args:
@@ -172,7 +185,7 @@ def source_places(text: str, words: Sequence[str]) -> list[int]:
     return [*places, len(starts)]
 
 
-def _as_it_was(text: str) -> ReleasedField:
+def _build_unchanged_field(text: str) -> ReleasedField:
     tokens = tokenize([text])
     items = tuple(
         Item(text=word, kind=Kind.VERBATIM, group="", start=i, end=i + 1)
@@ -180,7 +193,7 @@ def _as_it_was(text: str) -> ReleasedField:
     )
     return ReleasedField(
         items=items,
-        gaps=tuple(tokens.gaps(0)),
+        gaps=tuple(tokens.get_gaps(0)),
         original=text,
         starts=tuple(tokens.starts.tolist()),
         ends=tuple(tokens.ends.tolist()),

@@ -20,32 +20,32 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from textveil.detect.keyvalue.elided import read_elided
-from textveil.detect.keyvalue.keys import folded
+from textveil.detect.keyvalue.field_names import fold_key
 from textveil.detect.keyvalue.parsers import KeyedValue, KeyedValues, read_calls, read_pairs
 from textveil.detect.keyvalue.tables import read_inserts, read_tables
 from textveil.detect.keyvalue.values import (
     Value,
-    find,
+    find_name,
+    find_value,
     is_example,
+    is_likely_name,
+    is_no_name,
     is_ordinary,
-    looks_like_name,
-    no_name,
-    person,
 )
-from textveil.detect.patterns.hosts import mail_privacy
+from textveil.detect.patterns.hosts import score_mail_privacy
 from textveil.detect.patterns.references import is_range
-from textveil.detect.patterns.rules import NUMBERED, is_dummy
-from textveil.detect.patterns.secrets import is_password, secret_check
+from textveil.detect.patterns.rules import NUMBERED_TYPES, is_dummy
+from textveil.detect.patterns.secrets import get_secret_check, is_password
 from textveil.detect.spans import Span
 from textveil.text import lexicon, vocabulary
 
 SCORE = 1.0
 """The score of all spans: less certain values are left to other detectors."""
 
-_NAMES = ("given", "family", "full")
-_TELLING = ("given", "family", "full", "birth", "national", "medical", "email")
+_NAME_KINDS = ("given", "family", "full")
+_IDENTIFYING_KINDS = ("given", "family", "full", "birth", "national", "medical", "email")
 """Kinds whose values prove that a record is a person's."""
-_CONTACTS = (
+_CONTACT_KINDS = (
     "phone",
     "age",
     "address",
@@ -58,7 +58,7 @@ _CONTACTS = (
     "card",
 )
 """Kinds that prove it beside a name."""
-_BESIDE = (
+_RECORD_KINDS = (
     "age",
     "place",
     "org",
@@ -71,7 +71,7 @@ _BESIDE = (
     "extension",
 )
 """Kinds that are private only in a person's record."""
-_ISSUED = (
+_ISSUED_KINDS = (
     "national",
     "medical",
     "licence",
@@ -82,9 +82,9 @@ _ISSUED = (
     "coordinates",
 )
 """Kinds whose keys may be short and mean other things."""
-_SIGNS = (":", "=", "<", "\\", "：", "【", ".set", "PID|")
+_PAIR_SIGNS = (":", "=", "<", "\\", "：", "【", ".set", "PID|")
 """Signs of pairs: a text without any of them holds no pairs."""
-_TRACKS = frozenset(("trkpt", "wpt", "rtept", "home"))
+_TRACK_KEYS = frozenset(("trkpt", "wpt", "rtept", "home"))
 """Keys of recorded places of a person."""
 _NAMES_APART = re.compile(r"[,;/]|[ ](?:and|und|et|y|e|i|&)(?=[ ])")
 _JOINED = re.compile(r"[ ](?:and|und|et|y|e|en|ve|i|&)[ ]")
@@ -93,7 +93,7 @@ _TELEPHONE = re.compile(r"(?<![\w./\-])[+(]{0,2}\d(?:[ ().\-/]{0,3}\d){7,14}(?![
 _TEMPLATE = re.compile(r"[$<%*^/\\]|process\.|os\.|\{\{|\{.*\}$|https?:")
 _MIXED = re.compile(r"[^A-Za-z_./:|,\-]")
 _OWNER = re.compile(r"[a-z]{4,20}\d{1,4}")
-_NAMED = ("given", "family")
+_CERTAIN_NAME_KINDS = ("given", "family")
 """Kinds of keys whose value is a name, however ordinary the word."""
 
 _VIETNAMESE = re.compile(r"[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
@@ -129,7 +129,7 @@ class Structure:
             )
             for number, text in enumerate(texts)
             for start, end, type_ in _drop_overlaps(_find_values(text))
-            if not (type_ in NUMBERED and is_dummy(text[start:end]))
+            if not (type_ in NUMBERED_TYPES and is_dummy(text[start:end]))
         ]
 
 
@@ -138,12 +138,12 @@ def _estimate_privacy(type_: str, value: str) -> float:
 
     A mail address may be nobody's, even behind a key.
     """
-    return mail_privacy(value) if type_ == "EMAIL" else 1.0
+    return score_mail_privacy(value) if type_ == "EMAIL" else 1.0
 
 
 def _find_values(text: str) -> Iterator[tuple[int, int, str]]:
     cells = KeyedValues()
-    if any(sign in text for sign in _SIGNS):
+    if any(sign in text for sign in _PAIR_SIGNS):
         read_pairs(text, cells)
     read_calls(text, cells)
     yield from _find_private(text, cells)
@@ -162,7 +162,7 @@ def _is_of_words(value: str) -> bool:
 
     Vietnamese is excluded: its names are ordinary words.
     """
-    return lexicon.all_ordinary(value) and not _VIETNAMESE.search(value)
+    return lexicon.is_all_ordinary(value) and not _VIETNAMESE.search(value)
 
 
 def _drop_overlaps(places: Iterator[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
@@ -171,9 +171,9 @@ def _drop_overlaps(places: Iterator[tuple[int, int, str]]) -> list[tuple[int, in
     Of two that overlap, the earlier start wins, then the longer value.
     """
     disjoint: list[tuple[int, int, str]] = []
-    for one in sorted(places, key=lambda place: (place[0], -place[1])):
-        if not disjoint or one[0] >= disjoint[-1][1]:
-            disjoint.append(one)
+    for value in sorted(places, key=lambda place: (place[0], -place[1])):
+        if not disjoint or value[0] >= disjoint[-1][1]:
+            disjoint.append(value)
     return disjoint
 
 
@@ -184,16 +184,16 @@ def _drop_overlaps(places: Iterator[tuple[int, int, str]]) -> list[tuple[int, in
 class _Records:
     """The kinds of values in each record, and its relations."""
 
-    own: dict[int, set[str]]
+    kinds: dict[int, set[str]]
     parents: list[int]
     persons: list[bool]
-    below: dict[int, set[str]]
+    inner_kinds: dict[int, set[str]]
 
     def is_of_person(self, record: int, but: str = "") -> bool:
         """True if the record or an outer one is a person's."""
         while record >= 0:
             if self.persons[record] or any(
-                kind in _TELLING for kind in self.own.get(record, set()) - {but}
+                kind in _IDENTIFYING_KINDS for kind in self.kinds.get(record, set()) - {but}
             ):
                 return True
             record = self.parents[record]
@@ -201,7 +201,7 @@ class _Records:
 
     def has_contact(self, record: int) -> bool:
         """True if the record has contact details or other personal data."""
-        return bool(self.own.get(record, set()) & {*_CONTACTS})
+        return bool(self.kinds.get(record, set()) & {*_CONTACT_KINDS})
 
     def has_kind(self, record: int, kind: str) -> bool:
         """True if a record nearby has a value of a kind.
@@ -209,7 +209,7 @@ class _Records:
         Nearby are the record itself, outer records, and records directly inside these.
         """
         while record >= 0:
-            if kind in self.own.get(record, set()) | self.below.get(record, set()):
+            if kind in self.kinds.get(record, set()) | self.inner_kinds.get(record, set()):
                 return True
             record = self.parents[record]
         return False
@@ -217,36 +217,36 @@ class _Records:
     def is_near_person(self, record: int) -> bool:
         """True if a record nearby is a person's, see `has_kind`."""
         while record >= 0:
-            kinds = self.own.get(record, set()) | self.below.get(record, set())
-            if self.persons[record] or kinds & {*_TELLING, "role", "name"}:
+            kinds = self.kinds.get(record, set()) | self.inner_kinds.get(record, set())
+            if self.persons[record] or kinds & {*_IDENTIFYING_KINDS, "role", "name"}:
                 return True
             record = self.parents[record]
         return False
 
 
 def _find_private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
-    cells.pair(text)
+    cells.resolve_pairs(text)
     values = [(cell, value) for cell in cells.cells for value in _read_cell(text, cell)]
     kinds_inside: dict[int, set[str]] = defaultdict(set)
-    below: dict[int, set[str]] = defaultdict(set)
+    inner_kinds: dict[int, set[str]] = defaultdict(set)
     for cell, value in values:
-        if _shows_record(text, cell, value):
+        if _is_evidence(text, cell, value):
             kinds_inside[cell.record].add(cell.kind)
     for record, kinds in kinds_inside.items():
-        below[cells.parents[record]] |= kinds if cells.parents[record] >= 0 else set()
-    records = _Records(kinds_inside, cells.parents, cells.persons, below)
+        inner_kinds[cells.parents[record]] |= kinds if cells.parents[record] >= 0 else set()
+    records = _Records(kinds_inside, cells.parents, cells.persons, inner_kinds)
     for cell, value in values:
         case = _Case(text, cell, value, records, cells)
         named = value.type == "PERSON"
         if _is_private(case):
             yield value.start, value.end, value.type
-            below[cell.record] |= {"name"} if named else set()
+            inner_kinds[cell.record] |= {"name"} if named else set()
 
 
-def _shows_record(text: str, cell: KeyedValue, value: Value) -> bool:
+def _is_evidence(text: str, cell: KeyedValue, value: Value) -> bool:
     """True if a value shows the kind of its record."""
-    if cell.kind in _NAMES:
-        return cell.key.lower() not in vocabulary.words("partial_fields")
+    if cell.kind in _NAME_KINDS:
+        return cell.key.lower() not in vocabulary.get_words("partial_fields")
     if cell.kind == "role":
         return value.likely or not _is_word(text, value)
     return value.likely or cell.kind not in ("name", "author")
@@ -270,20 +270,20 @@ class _Case(NamedTuple):
         return self.text[self.value.start : self.value.end]
 
     @property
-    def is_apart(self) -> bool:
+    def is_delimited(self) -> bool:
         """True if the value is quoted, a cell, or in a form."""
         return self.cell.whole or self.cell.form
 
-    def is_telling(self, but: str = "") -> bool:
+    def is_of_person(self, but: str = "") -> bool:
         """True if the record is a person's."""
         return self.records.is_of_person(self.cell.record, but=but)
 
-    def has_beside(self) -> bool:
+    def has_personal_data(self) -> bool:
         """True if the record has personal data or another name."""
-        kinds = self.records.own.get(self.cell.record, set())
+        kinds = self.records.kinds.get(self.cell.record, set())
         return self.records.has_contact(self.cell.record) or "name" in kinds
 
-    def is_near(self) -> bool:
+    def is_near_person(self) -> bool:
         """True if a person's record is nearby."""
         return self.records.is_near_person(self.cell.record)
 
@@ -297,7 +297,7 @@ def _read_cell(text: str, cell: KeyedValue) -> Iterator[Value]:
         at = cell.start
         for part in _NAMES_APART.split(text[cell.start : cell.end]):
             lead = len(part) - len(part.lstrip(" \"'"))
-            if value := person(
+            if value := find_name(
                 text, at + lead, min(cell.end, at + len(part)), whole=False, strong=False
             ):
                 yield value
@@ -308,16 +308,16 @@ def _read_cell(text: str, cell: KeyedValue) -> Iterator[Value]:
         return
     yield value
     if value.type == "PERSON" and cell.form:
-        yield from _find_beside(text, value, cell.end)
+        yield from _find_behind_name(text, value, cell.end)
 
 
-def _find_beside(text: str, value: Value, end: int) -> Iterator[Value]:
+def _find_behind_name(text: str, value: Value, end: int) -> Iterator[Value]:
     """Finds the login, telephone number or second name behind a name."""
     login = _LOGIN.match(text, value.end, end)
     if login and _is_login_of(login[1], text[value.start : value.end]):
         yield Value(*login.span(1), "HANDLE", True)
     if joined := _JOINED.match(text, value.end, end):
-        second = person(text, joined.end(), end, whole=False, strong=False)
+        second = find_name(text, joined.end(), end, whole=False, strong=False)
         if second and (second.likely or " " in text[second.start : second.end]):
             yield second
     for number in _TELEPHONE.finditer(text, value.end, end):
@@ -330,7 +330,7 @@ def _is_login_of(login: str, name: str) -> bool:
 
     It is no plain word, or holds a part of the name.
     """
-    parts = (word for word in folded(name).split() if len(word) > 2)
+    parts = (word for word in fold_key(name).split() if len(word) > 2)
     return not login.isalpha() or any(word in login.lower() for word in parts)
 
 
@@ -340,11 +340,11 @@ def _find_value(text: str, cell: KeyedValue) -> Value | None:
         return None
     code = cell.whole and text[: cell.start].endswith(("=", "= "))
     value = text[start:end]
-    if code and cell.kind in (*_BESIDE, "address") and _CALCULATED.search(value):
+    if code and cell.kind in (*_RECORD_KINDS, "address") and _CALCULATED.search(value):
         return None
-    if cell.kind in _NAMES:
-        strong = cell.key.lower() not in vocabulary.words("partial_fields") and not code
-        return person(text, start, end, whole=cell.whole, strong=strong)
+    if cell.kind in _NAME_KINDS:
+        strong = cell.key.lower() not in vocabulary.get_words("partial_fields") and not code
+        return find_name(text, start, end, whole=cell.whole, strong=strong)
     return _find_person(text, start, end, cell) or _find_of_kind(text, start, end, cell)
 
 
@@ -370,7 +370,7 @@ def _find_person(text: str, start: int, end: int, cell: KeyedValue) -> Value | N
     surname = cell.key.lower() == "sn"
     if not surname and cell.kind != "handle":
         return None
-    named = person(text, start, end, whole=cell.whole, strong=False)
+    named = find_name(text, start, end, whole=cell.whole, strong=False)
     if named is None or surname:
         return named
     name = text[named.start : named.end]
@@ -383,10 +383,10 @@ def _find_of_kind(text: str, start: int, end: int, cell: KeyedValue) -> Value | 
         stem = text[start:end].rstrip("0123456789")
         return None if is_ordinary(stem) else Value(start, end, "HANDLE", True)
     if cell.kind in ("name", "role", "author"):
-        return person(text, start, end, whole=cell.whole, strong=False)
+        return find_name(text, start, end, whole=cell.whole, strong=False)
     if cell.kind == "secret":
         return _find_secret(text, start, end, cell)
-    return find(cell.kind, text, start, end, whole=cell.whole) if start < end else None
+    return find_value(cell.kind, text, start, end, whole=cell.whole) if start < end else None
 
 
 def _is_word(text: str, value: Value) -> bool:
@@ -439,22 +439,22 @@ def _fits_key(value: str, cell: KeyedValue, *, quoted: bool) -> bool:
     if not quoted and _CALLED.search(value):
         return False
     if value.isdigit():
-        named = folded(cell.key).split()[-1:] != ["pass"] and 3 <= len(value) <= 12
+        named = fold_key(cell.key).split()[-1:] != ["pass"] and 3 <= len(value) <= 12
         return named and (quoted or cell.form)
-    fits = secret_check(folded(cell.key)) if cell.paired else None
+    fits = get_secret_check(fold_key(cell.key)) if cell.paired else None
     return bool(fits(value) if fits else is_password(value) and _MIXED.search(value))
 
 
 def _is_private(case: _Case) -> bool:
     kind, type_ = case.cell.kind, case.value.type
-    if type_ == "PERSON" and kind not in _NAMED and _is_of_words(case.content):
+    if type_ == "PERSON" and kind not in _CERTAIN_NAME_KINDS and _is_of_words(case.content):
         return False
     if type_ == "PERSON" and kind in ("id", "handle"):
-        return case.is_telling() if kind == "id" else _is_somebody(case)
-    if type_ in ("HANDLE", "PHONE") and kind in (*_NAMES, "role", "name"):
+        return case.is_of_person() if kind == "id" else _is_somebody(case)
+    if type_ in ("HANDLE", "PHONE") and kind in (*_NAME_KINDS, "role", "name"):
         return True
-    judge = _JUDGES.get(kind)
-    return case.value.likely if judge is None else judge(case)
+    test = _PRIVACY_TESTS.get(kind)
+    return case.value.likely if test is None else test(case)
 
 
 def _is_listed_person(case: _Case) -> bool:
@@ -468,10 +468,10 @@ def _is_of_person(case: _Case) -> bool:
     """
     kind, key = case.cell.kind, case.cell.key.lower()
     if kind != "full":
-        return key not in vocabulary.words("partial_fields") or case.is_telling()
+        return key not in vocabulary.get_words("partial_fields") or case.is_of_person()
     if case.content.islower() and " " not in case.content:
-        return case.is_telling(but=kind)
-    return case.is_apart or case.value.likely
+        return case.is_of_person(but=kind)
+    return case.is_delimited or case.value.likely
 
 
 def _is_of_somebody(case: _Case) -> bool:
@@ -479,20 +479,20 @@ def _is_of_somebody(case: _Case) -> bool:
 
     It stands in a person's record, or is a recorded place of a person.
     """
-    track = case.cells.names[case.cell.record].lower() in _TRACKS
+    track = case.cells.names[case.cell.record].lower() in _TRACK_KEYS
     if track and case.cell.kind in ("latitude", "longitude"):
         return True
-    return not _cites(case.text, case.cell) and case.is_near()
+    return not _has_citation(case.text, case.cell) and case.is_near_person()
 
 
 def _is_address(case: _Case) -> bool:
-    if _cites(case.text, case.cell):
+    if _has_citation(case.text, case.cell):
         return False
-    return (case.value.likely and case.is_apart) or case.is_near()
+    return (case.value.likely and case.is_delimited) or case.is_near_person()
 
 
 def _is_expiry(case: _Case) -> bool:
-    return case.is_near() or case.records.has_kind(case.cell.record, "card")
+    return case.is_near_person() or case.records.has_kind(case.cell.record, "card")
 
 
 def _is_number(case: _Case) -> bool:
@@ -504,7 +504,7 @@ def _is_number(case: _Case) -> bool:
         return False
     if case.value.likely and len(case.content) >= 6 and sum(map(str.isdigit, case.content)) >= 4:
         return True
-    return case.cell.key.lower() not in ("id", "ref") and case.is_near()
+    return case.cell.key.lower() not in ("id", "ref") and case.is_near_person()
 
 
 def _is_issued(case: _Case) -> bool:
@@ -514,7 +514,7 @@ def _is_issued(case: _Case) -> bool:
     """
     cell = case.cell
     quoted = cell.start > 0 and case.text[cell.start - 1] in "\"'`>"
-    return len(cell.key) > 3 or cell.form or quoted or case.is_near()
+    return len(cell.key) > 3 or cell.form or quoted or case.is_near_person()
 
 
 def _is_somebody(case: _Case) -> bool:
@@ -525,9 +525,9 @@ def _is_somebody(case: _Case) -> bool:
     cell, name = case.cell, case.content
     if is_example(name) or _is_of_work(case):
         return False
-    if not case.is_apart and not case.value.likely:
+    if not case.is_delimited and not case.value.likely:
         return False
-    if case.value.likely or case.is_telling(but=cell.kind) or not name.isascii():
+    if case.value.likely or case.is_of_person(but=cell.kind) or not name.isascii():
         return True
     if not _PARTED.isdisjoint(name):
         return not all(map(is_ordinary, name.split()))
@@ -539,10 +539,10 @@ def _is_of_work(case: _Case) -> bool:
     if case.cell.kind != "author":
         return False
     keys = case.cells.keys[case.cell.record]
-    return bool(keys & vocabulary.words("work_fields")) or _cites(case.text, case.cell)
+    return bool(keys & vocabulary.get_words("work_fields")) or _has_citation(case.text, case.cell)
 
 
-def _cites(text: str, cell: KeyedValue) -> bool:
+def _has_citation(text: str, cell: KeyedValue) -> bool:
     before = text[max(0, cell.start - 1500) : cell.start]
     return any(
         sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi")
@@ -551,14 +551,14 @@ def _cites(text: str, cell: KeyedValue) -> bool:
 
 def _is_named(case: _Case) -> bool:
     """True if the value behind a bare `name` is a person's name."""
-    name, likely, telling = case.content, case.value.likely, case.is_telling()
+    name, likely, telling = case.content, case.value.likely, case.is_of_person()
     several = not _SEVERAL.isdisjoint(name)
     alone = not several and not telling
     if is_example(name) or (alone and _is_constant(name)):
         return False
     if telling:
         return _is_no_word(case)
-    if case.has_beside() and _may_be_name(case, several=several):
+    if case.has_personal_data() and _may_be_name(case, several=several):
         return True
     return several and likely and _is_full(case)
 
@@ -581,9 +581,9 @@ def _is_constant(name: str) -> bool:
 
 
 def _is_no_word(case: _Case) -> bool:
-    if looks_like_name(case.content):
+    if is_likely_name(case.content):
         return True
-    return not _is_word(case.text, case.value) and not no_name(case.content)
+    return not _is_word(case.text, case.value) and not is_no_name(case.content)
 
 
 def _is_full(case: _Case) -> bool:
@@ -594,7 +594,7 @@ def _is_full(case: _Case) -> bool:
     if case.cell.form and case.cell.key[:1].isupper():
         return True
     words = case.content.split()
-    has_given_name = len(words) <= 4 and looks_like_name(words[0] + " " + words[0])
+    has_given_name = len(words) <= 4 and is_likely_name(words[0] + " " + words[0])
     return has_given_name and not is_ordinary(words[-1])
 
 
@@ -605,7 +605,7 @@ def _is_login(case: _Case) -> bool:
     if _is_all(case):
         return case.value.likely or not is_ordinary(name)
     if cell.form:
-        return case.value.likely or (not is_ordinary(name) and case.is_near())
+        return case.value.likely or (not is_ordinary(name) and case.is_near_person())
     return _is_assigned(case) and not is_ordinary(name)
 
 
@@ -623,16 +623,16 @@ def _is_all(case: _Case) -> bool:
     return case.cell.whole and before[-1:] in {*",;|\t "} and before.rstrip()[-1:] != "="
 
 
-_JUDGES: dict[str, Callable[[_Case], bool]] = {
+_PRIVACY_TESTS: dict[str, Callable[[_Case], bool]] = {
     "people": _is_listed_person,
     "name": _is_named,
     "expiry": _is_expiry,
     "address": _is_address,
     "handle": _is_login,
     "id": _is_number,
-    **dict.fromkeys(_NAMES, _is_of_person),
+    **dict.fromkeys(_NAME_KINDS, _is_of_person),
     **dict.fromkeys(("role", "author"), _is_somebody),
-    **dict.fromkeys(_BESIDE, _is_of_somebody),
-    **dict.fromkeys(_ISSUED, _is_issued),
+    **dict.fromkeys(_RECORD_KINDS, _is_of_somebody),
+    **dict.fromkeys(_ISSUED_KINDS, _is_issued),
 }
 """The tests of values whose kinds are not private wherever they are likely."""

@@ -15,14 +15,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from textveil.detect.keyvalue.keys import is_number, is_person, is_secret, kind_of, part_of_pair
-from textveil.detect.patterns.rules import listed
+from textveil.detect.keyvalue.field_names import (
+    classify_key,
+    get_pair_part,
+    is_number,
+    is_person,
+    is_secret,
+)
+from textveil.detect.patterns.rules import make_word_set
 from textveil.detect.patterns.secrets import is_strong
 
-DEPTH = 2
+MAX_STRING_DEPTH = 2
 """The depth to which strings are searched for further pairs: JSON in JSON, arguments of a command.
 """
-_DEEPEST = 200
+_MAX_OPEN_BRACKETS = 200
 """The most open brackets that are remembered."""
 
 
@@ -54,7 +60,7 @@ class KeyedValue(NamedTuple):
         return f"KeyedValue({self.start}, {self.end}, {self.kind})"
 
 
-class Told(NamedTuple):
+class PairPart(NamedTuple):
     """The key or the value of a pair that two fields describe.
 
     It holds the place, the part of the pair, and how it is written.
@@ -79,7 +85,7 @@ class KeyedValues:
         persons: for each record whether its own key stands for a person.
         keys: for each record the keys in it, whether or not they have a kind.
         names: for each record its own key.
-        told: for each record the places of keys and values of pairs: `name: X, value: Y`.
+        pair_parts: for each record the places of keys and values of pairs: `name: X, value: Y`.
     """
 
     cells: list[KeyedValue] = field(default_factory=list)
@@ -87,9 +93,9 @@ class KeyedValues:
     persons: list[bool] = field(default_factory=list)
     keys: list[set[str]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    told: dict[int, list[Told]] = field(default_factory=dict)
+    pair_parts: dict[int, list[PairPart]] = field(default_factory=dict)
 
-    def record(self, parent: int, key: str = "") -> int:
+    def add_record(self, parent: int, key: str = "") -> int:
         """Adds a record inside another record, and returns its number."""
         self.parents.append(parent)
         self.persons.append(bool(key) and is_person(key))
@@ -104,27 +110,29 @@ class KeyedValues:
         if start >= end:
             return
         self.keys[record].add(key.lower())
-        if part := part_of_pair(key):
-            self.told.setdefault(record, []).append(Told(start, end, part, whole, form))
-        around = self.names[record]
-        kind = kind_of(key)
-        if kind is None and around and is_number(key):
-            kind = kind_of(f"{around} {key}") or ("house" if kind_of(around) == "address" else None)
+        if part := get_pair_part(key):
+            self.pair_parts.setdefault(record, []).append(PairPart(start, end, part, whole, form))
+        parent_key = self.names[record]
+        kind = classify_key(key)
+        if kind is None and parent_key and is_number(key):
+            kind = classify_key(f"{parent_key} {key}") or (
+                "house" if classify_key(parent_key) == "address" else None
+            )
         if kind:
             self.cells.append(KeyedValue(start, end, kind, key, whole, record, form))
 
-    def pair(self, text: str) -> None:
+    def resolve_pairs(self, text: str) -> None:
         """Adds the values of pairs whose keys are values themselves.
 
         Key and value come in either order; without a key, the record's own key counts.
         """
-        for record, fields in self.told.items():
+        for record, fields in self.pair_parts.items():
             fields.sort()
             parts = [entry.part for entry in fields]
             if "value" not in parts and "default" not in parts:
                 continue
             first = "key" if parts[0] == "key" else "value"
-            groups: list[list[Told]] = []
+            groups: list[list[PairPart]] = []
             for entry in (
                 fields
             ):  # a group begins where what a pair begins with stands behind the rest of one
@@ -142,13 +150,20 @@ class KeyedValues:
                     if entry.part != "key":
                         self.add_pair(keys or [self.names[record]], entry, record)
 
-    def add_pair(self, keys: Sequence[str], told: Told, record: int) -> None:
+    def add_pair(self, keys: Sequence[str], pair_part: PairPart, record: int) -> None:
         """Adds the value of a pair, if a key announces a kind."""
         for key in keys:
-            kind = "secret" if is_secret(key) else kind_of(key)
-            if kind and (kind == "secret" or told.part == "value"):
+            kind = "secret" if is_secret(key) else classify_key(key)
+            if kind and (kind == "secret" or pair_part.part == "value"):
                 value = KeyedValue(
-                    told.start, told.end, kind, key, told.whole, record, told.form, paired=True
+                    pair_part.start,
+                    pair_part.end,
+                    kind,
+                    key,
+                    pair_part.whole,
+                    record,
+                    pair_part.form,
+                    paired=True,
                 )
                 self.cells.append(value)
                 return
@@ -175,7 +190,7 @@ _NEXT = re.compile(r"(?:[,;&]|\s)\s?[\w.\-]{1,40}=")
 _CLOSES = {"}": "{", "]": "[", ")": "("}
 
 
-class _Scan:
+class _PairScanner:
     """A single pass over a part of a text."""
 
     def __init__(self, text: str, cells: KeyedValues, root: int) -> None:
@@ -209,7 +224,7 @@ class _Scan:
                 inner = (at + quote, stop - quote if closed else stop)
                 self._read_string(at, inner)
                 self.last = (at, stop, *inner)
-                if depth < DEPTH and inner[1] - inner[0] > 4:
+                if depth < MAX_STRING_DEPTH and inner[1] - inner[0] > 4:
                     self._scan_string(inner, depth)
             elif sign == "\n":
                 self._end_line(at, end)
@@ -240,7 +255,7 @@ class _Scan:
         if self.text.find("=", start, end) < 0 and self.text.find(":", start, end) < 0:
             return
         escaped = self.text.find('\\"', start, end) >= 0
-        part = _Scan(self.text, self.cells, self.cells.record(self.record))
+        part = _PairScanner(self.text, self.cells, self.cells.add_record(self.record))
         part.run(start, end, depth + 1, escaped=escaped)
 
     def _read_string(self, at: int, inner: tuple[int, int]) -> None:
@@ -269,7 +284,7 @@ class _Scan:
         self.key, self.at, self.bare, self.assigned = key, at, bare, assigned
 
     def _read_separator(self, at: int, stop: int, quoted: tuple[int, int, int, int] | None) -> None:
-        text, sign = self.text, text_sign(self.text, at, stop)
+        text, sign = self.text, get_separator(self.text, at, stop)
         if not sign:
             return
         if quoted is not None:
@@ -297,7 +312,7 @@ class _Scan:
             and self.bare
             and self.key is not None
             and not self.open
-            and not kind_of(key)
+            and not classify_key(key)
         ):
             return
         if not annotated:
@@ -320,7 +335,7 @@ class _Scan:
         around = self.indents[-1][1] if self.indents else self.root
         key = self.parent_key if self.indents or column else ""
         self.block = (
-            self.cells.record(around, key) if (item or column or not self.indents) else around
+            self.cells.add_record(around, key) if (item or column or not self.indents) else around
         )
         self.indents.append((column, self.block))
 
@@ -369,7 +384,7 @@ class _Scan:
                 self.key = None
             if following and following not in " \t":
                 self.indents.clear()
-                self.block, self.parent_key = self.cells.record(self.root), ""
+                self.block, self.parent_key = self.cells.add_record(self.root), ""
         self.line = begin
         self._begin_section(begin)
 
@@ -384,7 +399,7 @@ class _Scan:
             if close > 0 and text[close + 1 : close + 2] in ("", "\n", "\r", " ", "]"):
                 section = text[begin + 1 : close].strip("[]").rpartition(".")[2]
                 self.indents.clear()
-                self.block = self.cells.record(self.root, section)
+                self.block = self.cells.add_record(self.root, section)
                 self.indents.append((0, self.block))
 
     def _open_bracket(self, sign: str, at: int) -> None:
@@ -412,7 +427,7 @@ class _Scan:
             key = self.open[-1][2]  # an object in a list
         if direct or call:
             self.key = None
-        if len(self.open) < _DEEPEST:
+        if len(self.open) < _MAX_OPEN_BRACKETS:
             self._begin_record(sign, key, call=call)
 
     def _begin_record(self, sign: str, key: str, *, call: bool) -> None:
@@ -423,7 +438,7 @@ class _Scan:
         if call and (setter := _SETTER.search(key)):
             self.open.append((sign, self.record, setter[1]))
             return
-        record = self.record if sign == "[" else self.cells.record(self.record, key)
+        record = self.record if sign == "[" else self.cells.add_record(self.record, key)
         self.open.append((sign, record, "" if call else key))
 
     def _close_bracket(self, sign: str, at: int) -> None:
@@ -449,7 +464,7 @@ def _get_key(name: str) -> str:
     )
 
 
-def text_sign(text: str, at: int, stop: int) -> str:
+def get_separator(text: str, at: int, stop: int) -> str:
     """Returns `:` or `=` if it separates a key and a value.
 
     Otherwise, in times, addresses and other operators, it returns "".
@@ -472,11 +487,13 @@ _TAG = re.compile(
     r"<(/?)([A-Za-z_][\w:.\-]{0,60})((?:[^<>\"']|\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'){0,200}+)>"
 )
 _ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
-_NAMING = ("name", "key", "id", "property")
+_NAMING_ATTRIBUTES = ("name", "key", "id", "property")
 """Attributes that name the value or the text of their element."""
-_LISTED = listed("string integer real date data")
+_PLIST_ELEMENTS = make_word_set("string integer real date data")
 """Elements of property lists behind an element `key`."""
-_VOID = listed("br hr img input meta link col source track wbr area base embed param")
+_VOID_ELEMENTS = make_word_set(
+    "br hr img input meta link col source track wbr area base embed param"
+)
 
 
 def read_tags(text: str, cells: KeyedValues) -> None:
@@ -484,7 +501,7 @@ def read_tags(text: str, cells: KeyedValues) -> None:
     if "</" not in text and "/>" not in text and "=" not in text:
         return
     stack: list[tuple[str, int]] = []
-    root = cells.record(-1)
+    root = cells.add_record(-1)
     last: tuple[str, int, int, str] | None = (
         None  # the last tag that opened, where its text starts, its record, its key
     )
@@ -497,7 +514,7 @@ def read_tags(text: str, cells: KeyedValues) -> None:
             if last and last[0] == name:
                 place = _strip_range(text, last[1], match.start())
                 cells.add(
-                    last[3] or (before if plain in _LISTED else "") or plain,
+                    last[3] or (before if plain in _PLIST_ELEMENTS else "") or plain,
                     *place,
                     whole=True,
                     record=last[2],
@@ -510,21 +527,21 @@ def read_tags(text: str, cells: KeyedValues) -> None:
             last = None
             continue
         if "=" in attributes:
-            _read_attributes(match.start(3), attributes, cells, cells.record(around, plain))
-        if attributes.endswith("/") or plain.lower() in _VOID:
+            _read_attributes(match.start(3), attributes, cells, cells.add_record(around, plain))
+        if attributes.endswith("/") or plain.lower() in _VOID_ELEMENTS:
             last = None
         else:
             named = next(
                 (
                     attribute[2] or attribute[3]
                     for attribute in _ATTRIBUTE.finditer(attributes)
-                    if attribute[1] in _NAMING
+                    if attribute[1] in _NAMING_ATTRIBUTES
                 ),
                 "",
             )
             last = (name, match.end(), around, named or "")
-            if len(stack) < _DEEPEST:
-                stack.append((name, cells.record(around, named or plain)))
+            if len(stack) < _MAX_OPEN_BRACKETS:
+                stack.append((name, cells.add_record(around, named or plain)))
 
 
 def _read_attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -> None:
@@ -538,11 +555,11 @@ def _read_attributes(offset: int, attributes: str, cells: KeyedValues, record: i
         )
     around = cells.parents[record]
     for key in ("value", "content"):
-        named = next((values[other] for other in _NAMING if other in values), None)
+        named = next((values[other] for other in _NAMING_ATTRIBUTES if other in values), None)
         if key in values and named:
             _, start, end = values.pop(key)
-            cells.add_pair([named[0]], Told(start, end, "value", True, False), around)
-            for other in _NAMING:
+            cells.add_pair([named[0]], PairPart(start, end, "value", True, False), around)
+            for other in _NAMING_ATTRIBUTES:
                 values.pop(other, None)
             break
     else:
@@ -624,7 +641,7 @@ _FIELDS = {
 def read_cards(text: str, cells: KeyedValues) -> None:
     """Reads vCards, iCalendar entries, and patients of HL7."""
     for match in _PATIENT.finditer(text) if "PID|" in text else ():
-        record, at = cells.record(-1, "patient"), match.start(1)
+        record, at = cells.add_record(-1, "patient"), match.start(1)
         for number, part in enumerate(match[1].split("|", 20)[:20], 1):
             if number in _FIELDS:
                 begin = at
@@ -635,7 +652,7 @@ def read_cards(text: str, cells: KeyedValues) -> None:
     begin = text.find("BEGIN:V")
     if begin < 0 and not _ALONE.search(text):
         return
-    record = cells.record(-1, "person")
+    record = cells.add_record(-1, "person")
     for match in _CARD.finditer(text, max(0, begin)):
         key, start, end = match[1], match.start(3), match.end(3)
         if match[3].endswith("\r"):
@@ -694,7 +711,7 @@ def read_calls(text: str, cells: KeyedValues) -> None:
 
     They are the second of two strings, `put("db.password", "...")`, or of two words.
     """
-    record = cells.record(-1)
+    record = cells.add_record(-1)
     for match in _CALL.finditer(text):
         group = "" if match["key"] else "2"
         key, value = match["key" + group], match["value" + group]
@@ -709,7 +726,7 @@ _COMMAND = re.compile(
 )
 _BRACED = re.compile(r"\{((?:[^{}\\]|\\.)*)\}")
 _BREAK = re.compile(r"\\{2,}\*?(?:\[[^\]\n]{0,20}\])?|\\(?:newline|and)(?![A-Za-z])")
-_SETTERS = listed("setkomavar newcommand renewcommand providecommand def")
+_SETTERS = make_word_set("setkomavar newcommand renewcommand providecommand def")
 """Commands whose first value is the name of another command."""
 _WHOSE = re.compile(r"^\\?(?:from|to|my|author|user|sender|cv|the)(?=[a-z]{3})")
 _PARTS = {
@@ -722,7 +739,7 @@ _PARTS = {
     "social": ("github username",),
 }
 """The meaning of values, or lines, of commands whose names mean something else elsewhere."""
-_SITES = listed(
+_SITES = make_word_set(
     "linkedin github gitlab twitter x mastodon skype telegram instagram orcid bluesky stackoverflow"
 )
 
@@ -740,9 +757,9 @@ def read_commands(text: str, cells: KeyedValues) -> None:
             key, places = text[slice(*places[0])], places[1:]
         key = _WHOSE.sub("", key.lstrip("\\").lower())
         names = _PARTS.get(key, ("github username",) if key in _SITES else (key,))
-        if not places or not any(map(kind_of, names)):
+        if not places or not any(map(classify_key, names)):
             continue
-        record = cells.record(-1) if record < 0 else record
+        record = cells.add_record(-1) if record < 0 else record
         lines = [line for place in places for line in _split_lines(text, *place)]
         if key == "name" and len(lines) == 1:
             names = ("full name",)
@@ -765,7 +782,7 @@ def read_pairs(text: str, cells: KeyedValues) -> None:
 
     They are found by quotes and brackets, by lines, by tags, and in cards.
     """
-    _Scan(text, cells, cells.record(-1)).run(0, len(text))
+    _PairScanner(text, cells, cells.add_record(-1)).run(0, len(text))
     if "<" in text and ">" in text:
         read_tags(text, cells)
     if "\\" in text and "{" in text:

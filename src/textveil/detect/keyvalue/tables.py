@@ -10,7 +10,7 @@ Not here: the meaning of headers (`keys`), the forms of cells (`values`), pairs 
 import re
 from collections.abc import Iterator
 
-from textveil.detect.keyvalue.keys import LONGEST, kind_of, part_of_pair
+from textveil.detect.keyvalue.field_names import MAX_KEY_CHARACTERS, classify_key, get_pair_part
 from textveil.detect.keyvalue.parsers import KeyedValues
 
 _CSV = {
@@ -28,10 +28,10 @@ _NO_HEADER = re.compile(r"[:{}=<>]|\.\s|[.?!]$|\(.*,.*\)")
 _RULE = re.compile(r"[\s|:+\-=─━┼│]+")
 _FIELDS = re.compile(r"#fields:?(?P<sign>[ \t])", re.IGNORECASE)
 """The prefix of the column names in logs of the W3C's extended format."""
-_MOST = 200
+_MAX_COLUMNS = 200
 """The most columns of a table."""
 
-Row = list[tuple[int, int]]
+CellPlaces = list[tuple[int, int]]
 
 
 def read_tables(text: str, cells: KeyedValues) -> None:
@@ -42,8 +42,8 @@ def read_tables(text: str, cells: KeyedValues) -> None:
     lines = _split_lines(text)
     number = 0
     while number < len(lines) - 1:
-        read = _read_table(text, lines, number, cells)
-        number += read or 1
+        count = _read_table(text, lines, number, cells)
+        number += count or 1
 
 
 def _split_lines(text: str) -> list[tuple[int, int]]:
@@ -68,7 +68,7 @@ def _read_table(text: str, lines: list[tuple[int, int]], number: int, cells: Key
     for sign in "\t|;,":
         sentence = sign == "," and text[end - 1] in ".?!:"
         if (
-            0 < text.count(sign, start, end) <= _MOST
+            0 < text.count(sign, start, end) <= _MAX_COLUMNS
             and not sentence
             and (rows := _read_columns(text, lines, number, sign, cells))
         ):
@@ -87,7 +87,7 @@ def _read_columns(
         return 0
     if not sign and any(_is_key_like(text, place) for place in head):
         return 0
-    root, count, missed, last = cells.record(-1), 0, 0, 0
+    root, count, missed, last = cells.add_record(-1), 0, 0, 0
     for place in range(number + 1, len(lines)):
         start, end = lines[place]
         if _RULE.fullmatch(text, start, end):
@@ -105,7 +105,7 @@ def _read_columns(
         row = _split_columns(text, start, end, sign)
         if not _is_row(len(row), len(names), sign):
             break
-        record = cells.record(root)
+        record = cells.add_record(root)
         for name, (a, b) in _pair_cells(head, names, row, sign):
             cells.add(name, a, b, whole=True, record=record)
         count, last, missed = count + 1, place, 0
@@ -116,14 +116,14 @@ def _are_names(names: list[str], line: str, sign: str) -> bool:
     """True if the cells of a line may be names of columns."""
     if _CODE.match(line) or (sign in (",", ";") and not _is_header(line, names)):
         return False
-    if len(names) < 2 or any(len(name) > LONGEST for name in names):
+    if len(names) < 2 or any(len(name) > MAX_KEY_CHARACTERS for name in names):
         return False
     return not sign or sum(0 < len(name.split()) <= 4 for name in names) >= len(names) - 2
 
 
 def _has_known_key(names: list[str]) -> bool:
     """True if a column name announces a kind, or two make pairs."""
-    return any(map(kind_of, names)) or {"key", "value"} <= {*map(part_of_pair, names)}
+    return any(map(classify_key, names)) or {"key", "value"} <= {*map(get_pair_part, names)}
 
 
 def _is_row(count: int, columns: int, sign: str) -> bool:
@@ -152,19 +152,19 @@ def _is_key_like(text: str, place: tuple[int, int]) -> bool:
 
 
 def _pair_cells(
-    head: Row, names: list[str], row: Row, sign: str
+    head: CellPlaces, names: list[str], row: CellPlaces, sign: str
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     if sign or len(head) == len(row):
         yield from zip(names, row, strict=False)
 
 
-def _split_columns(text: str, start: int, end: int, sign: str) -> Row:
+def _split_columns(text: str, start: int, end: int, sign: str) -> CellPlaces:
     """Splits a line into columns."""
     if not sign:
         return [match.span(1) for match in _GAP.finditer(text, start, end)]
-    cut: Row = []
+    cut: CellPlaces = []
     at = start
-    while at <= end and len(cut) <= _MOST:
+    while at <= end and len(cut) <= _MAX_COLUMNS:
         match = _CSV[sign].match(text, at, end)
         if match is None:  # behind a quote stands more: take it as it is
             close = text.find(sign, at, end)
@@ -207,7 +207,7 @@ def read_inserts(text: str, cells: KeyedValues) -> None:
 
 
 def _read_rows(text: str, at: int, names: list[str], cells: KeyedValues) -> int:
-    root = cells.record(-1)
+    root = cells.add_record(-1)
     record, column, depth = root, 0, 0
     for item in _ITEM.finditer(text, at):
         sign = item[0]
@@ -216,7 +216,7 @@ def _read_rows(text: str, at: int, names: list[str], cells: KeyedValues) -> int:
         if sign == "(":
             depth += 1
             if depth == 1:
-                record, column = cells.record(root), 0
+                record, column = cells.add_record(root), 0
         elif sign == ")":
             depth -= 1
         elif sign == ",":

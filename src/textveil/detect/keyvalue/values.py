@@ -13,11 +13,11 @@ import regex
 
 from textveil.detect.patterns.accounts import BIC, is_bic
 from textveil.detect.patterns.rules import Expression
-from textveil.text import Late, ranks, vocabulary
-from textveil.text.lexicon import all_ordinary
+from textveil.text import LazyPattern, lookup_ranks, vocabulary
+from textveil.text.lexicon import is_all_ordinary
 from textveil.text.name_lists import load_names
 
-_ORDINARY = 20_000
+_MAX_ORDINARY_RANK = 20_000
 """The rank above which a word of public text is rare; more frequent unlisted words are ordinary."""
 
 
@@ -66,21 +66,23 @@ _OTHERS = r"""(?:[\p{Arabic}\p{M}]{2,}(?:[ ](?:[\p{Arabic}\p{M}]{2,})){0,5}
     | (?:स्व\.[ ])?[\p{Devanagari}\p{M}]{2,}(?:[ ][\p{Devanagari}\p{M}]{1,}){0,4})"""
 _END = r"""(?= \s*$ | [ ]{2} | \t | [ ]?[,;:|/(<\[（、，。；/／)\]】」=!?！\n] | [ ][–—\-•·@]
         | [ ]? & | \.? $ | \.[ ] | ['\"’] | (?<=\)) | [ ](?:and|und|et|y|e|en|ve|i)[ ] )"""
-NAME = Expression(rf"(?: {CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", regex.VERBOSE)
+PERSON_NAME = Expression(rf"(?: {CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", regex.VERBOSE)
 """A run of words that looks like a person's name, with its title."""
 _WHOLE_NAME = Expression(
     r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0
 )
 
-_ASIDE = Late(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
+_ASIDE = LazyPattern(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
 """A role behind a name: "Anna Weiss (Chair)", "Anna Weiss, Planning"."""
-_CAMEL = Late(r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}")
-_HONORIFICS = Late(
+_CAMEL = LazyPattern(
+    r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}"
+)
+_HONORIFICS = LazyPattern(
     r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$"
 )
-_OFFICES = Late(r"(?:师|員|员|资格|公司|部|课|科|组|队|中心|係|室|課)$|\p{Han}{6}")
-_LETTERS = Late(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)?")
-_LATIN = Late(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
+_OFFICES = LazyPattern(r"(?:师|員|员|资格|公司|部|课|科|组|队|中心|係|室|課)$|\p{Han}{6}")
+_LETTERS = LazyPattern(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)?")
+_LATIN = LazyPattern(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
 
 
 @cache
@@ -93,7 +95,7 @@ def _load_country_names() -> frozenset[str]:
     places = load_names("LOCATION")
     return frozenset(
         w.lower() for w, kind in zip(places.words, places.kinds, strict=True) if kind == "country"
-    ) | vocabulary.words("country_words")
+    ) | vocabulary.get_words("country_words")
 
 
 def is_known(word: str) -> bool:
@@ -111,7 +113,7 @@ def is_ordinary(word: str) -> bool:
 
     The list is that of person names.
     """
-    return not is_known(word) and ranks([word.lower()])[0] < _ORDINARY
+    return not is_known(word) and lookup_ranks([word.lower()])[0] < _MAX_ORDINARY_RANK
 
 
 def _is_filler(words: Sequence[str]) -> bool:
@@ -119,8 +121,8 @@ def _is_filler(words: Sequence[str]) -> bool:
 
     Forms and documents use such words for nobody.
     """
-    return "_".join(words) in vocabulary.words("nobody_names") or all(
-        word in vocabulary.words("fillers") for word in words
+    return "_".join(words) in vocabulary.get_words("nobody_names") or all(
+        word in vocabulary.get_words("fillers") for word in words
     )
 
 
@@ -128,7 +130,7 @@ def _is_office(value: str) -> bool:
     return _OFFICES.search(value) is not None and _HONORIFICS.search(value) is None
 
 
-def no_name(value: str) -> bool:
+def is_no_name(value: str) -> bool:
     """True if a value cannot be a person's name.
 
     It holds a word that no name has, or is a filler of forms and documents.
@@ -136,7 +138,7 @@ def no_name(value: str) -> bool:
     words = _split_words(value)
     return (
         _is_filler(words)
-        or not vocabulary.words("no_persons").isdisjoint(words)
+        or not vocabulary.get_words("no_persons").isdisjoint(words)
         or _is_office(value)
         or (
             words[0] in ("your", "my", "the", "a", "an", "our", "no", "not")
@@ -145,10 +147,10 @@ def no_name(value: str) -> bool:
     )
 
 
-def looks_like_name(value: str) -> bool:
+def is_likely_name(value: str) -> bool:
     """True if a value looks like a person's name without a key."""
     words = [word for word in _LETTERS.findall(value) if len(word) > 1]
-    if not words or no_name(value):
+    if not words or is_no_name(value):
         return False
     if not _LATIN.search(value):
         return len(words) > 1 or _is_eastern(value)
@@ -162,16 +164,16 @@ def _is_eastern(value: str) -> bool:
 
     It begins with a Chinese surname, or ends in a Chinese, Japanese or Korean honorific.
     """
-    short = value[0] in vocabulary.words("surname_characters") and 2 <= len(value) <= 4
+    short = value[0] in vocabulary.get_words("surname_characters") and 2 <= len(value) <= 4
     return short or _HONORIFICS.search(value) is not None
 
 
 def is_example(value: str) -> bool:
     """True if examples use a given name for nobody in particular."""
-    return value.lower() in vocabulary.words("example_names")
+    return value.lower() in vocabulary.get_words("example_names")
 
 
-def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Value | None:
+def find_name(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Value | None:
     """Finds a person's name at the start of a value.
 
     Args:
@@ -181,18 +183,22 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
         whole: whether the value is in quotes or a cell, so that the name must be all of it.
         strong: whether the key can only mean a person, so that small letters are enough.
     """
-    match = NAME.compiled.match(text, start, end)
+    match = PERSON_NAME.compiled.match(text, start, end)
     if whole and not (match and _is_all(match, text, end)):
         match = _WHOLE_NAME.compiled.fullmatch(text, start, end) if strong else None
     value = "" if match is None else _cut_aside(match.group().rstrip(" ,"))
-    if not value or _CAMEL.search(value) or (no_words(value) if strong else no_name(value)):
+    if (
+        not value
+        or _CAMEL.search(value)
+        or (is_filler_or_phrase(value) if strong else is_no_name(value))
+    ):
         return None
-    return Value(start, start + len(value), "PERSON", looks_like_name(value))
+    return Value(start, start + len(value), "PERSON", is_likely_name(value))
 
 
 def _cut_aside(value: str) -> str:
     aside = _ASIDE.search(value)
-    return value if aside is None or not all_ordinary(aside[0]) else value[: aside.start()]
+    return value if aside is None or not is_all_ordinary(aside[0]) else value[: aside.start()]
 
 
 def _is_all(match: regex.Match[str], text: str, end: int) -> bool:
@@ -200,13 +206,15 @@ def _is_all(match: regex.Match[str], text: str, end: int) -> bool:
 
     Additions are a role, and a couple's other half.
     """
-    rest = text[match.end() : end].strip(" .,")
-    if not rest or text[match.end()] in "(,/<（" or rest[0] in "(–—-·<":
+    remainder = text[match.end() : end].strip(" .,")
+    if not remainder or text[match.end()] in "(,/<（" or remainder[0] in "(–—-·<":
         return True
-    return text[match.end()] == " " and rest[0].isalpha() and is_known(match.group().split()[0])
+    return (
+        text[match.end()] == " " and remainder[0].isalpha() and is_known(match.group().split()[0])
+    )
 
 
-def no_words(value: str) -> bool:
+def is_filler_or_phrase(value: str) -> bool:
     """True if the value of a person's key is no name.
 
     It is a filler or a phrase.
@@ -216,8 +224,8 @@ def no_words(value: str) -> bool:
         return True
     if _is_filler(words) or words[0] in ("your", "my", "the", "enter", "insert", "not", "no"):
         return True
-    count = sum(word in vocabulary.words("no_persons") for word in words)
-    return len(words) > 1 and (count > 1 or not vocabulary.words("links").isdisjoint(words))
+    count = sum(word in vocabulary.get_words("no_persons") for word in words)
+    return len(words) > 1 and (count > 1 or not vocabulary.get_words("links").isdisjoint(words))
 
 
 _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
@@ -293,7 +301,7 @@ _FORMS = {
 }
 """Type, form, and least and largest number of digits, by kind."""
 
-_DOMAIN = Late(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
+_DOMAIN = LazyPattern(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
 """A domain of Windows before a user name."""
 _HANDLE = Expression(r"@?[\p{L}][\p{L}\d_.\-]{2,31}\d?|@[\w.]{2,30}", 0)
 _ORGANIZATION = Expression(r"[\p{L}\d\"«„“][^\n\t|;<>{}\[\]=]{1,79}", 0)
@@ -305,18 +313,18 @@ _ADDRESS_CUT = Expression(
     r"[\p{L} ]{2,24}[ ]?[:：=]|,[ ](?=(?:tel|phone|mob|dni|nif|pesel)\b)",
     regex.IGNORECASE,
 )
-_NO_ADDRESS = Late(r"\A(?:0x|[{\[$<])|@|://")
+_NO_ADDRESS = LazyPattern(r"\A(?:0x|[{\[$<])|@|://")
 _PLACE = Expression(rf"(?:{CASED}|{_HAN}|{_HANGUL}|{_OTHERS})", regex.VERBOSE)
-_EMPTY = Late(r"[xX*#.\-_?0 ]+|\$.*|[<{\[%].*")
+_EMPTY = LazyPattern(r"[xX*#.\-_?0 ]+|\$.*|[<{\[%].*")
 
 
 def _is_empty(value: str) -> bool:
     """True if a value is a placeholder: crosses, a variable, a filler."""
-    filler = value.lower() in vocabulary.words("fillers")
+    filler = value.lower() in vocabulary.get_words("fillers")
     return not value or filler or _EMPTY.fullmatch(value) is not None
 
 
-def find(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | None:
+def find_value(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | None:
     """Finds the value of a kind at the start of a range.
 
     Args:
@@ -349,13 +357,17 @@ def _compile_form(kind: str) -> regex.Pattern[str]:
 
 
 def _read_form(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | None:
-    type_, _, least, most = _FORMS[kind]
+    type_, _, min_digits, max_digits = _FORMS[kind]
     match = _compile_form(kind).match(text, start, min(end, start + 200))
-    if match is None or match.end() == start or not least <= _count_digits(match.group()) <= most:
+    if (
+        match is None
+        or match.end() == start
+        or not min_digits <= _count_digits(match.group()) <= max_digits
+    ):
         return None
-    rest = text[match.end() : end]
-    partly = whole and kind not in ("phone", "national", "date", "birth") and rest.strip(" .)")
-    if rest[:1].isalnum() or partly or not _is_plausible(kind, match.group()):
+    remainder = text[match.end() : end]
+    partly = whole and kind not in ("phone", "national", "date", "birth") and remainder.strip(" .)")
+    if remainder[:1].isalnum() or partly or not _is_plausible(kind, match.group()):
         return None
     return Value(start, match.end(), type_, True)
 
@@ -394,7 +406,7 @@ def _is_nobody(value: str) -> bool:
 
     It is a system's, an example's, or a constant.
     """
-    listed = vocabulary.words("nobody_users") | vocabulary.words("nobody_names")
+    listed = vocabulary.get_words("nobody_users") | vocabulary.get_words("nobody_names")
     return value.lower() in listed or (value.isupper() and _count_digits(value) < 2)
 
 
@@ -402,14 +414,14 @@ def _read_handle(text: str, start: int, end: int, *, whole: bool) -> Value | Non
     if domain := _DOMAIN.match(text, start, end):
         start = domain.end()
     match = _HANDLE.compiled.match(text, start, min(end, start + 40))
-    rest = "" if match is None else text[match.end() : end]
-    if match is None or (rest and (whole or rest[0] in "@([{$%/\\:*'’")):
+    remainder = "" if match is None else text[match.end() : end]
+    if match is None or (remainder and (whole or remainder[0] in "@([{$%/\\:*'’")):
         return None
     value = match.group().rstrip(".-")
     if _EMPTY.fullmatch(value) or _is_nobody(value):
         return None
-    telling = not value.isalpha() or value != value.lower()
-    return Value(start, start + len(value), "HANDLE", telling)
+    is_distinctive = not value.isalpha() or value != value.lower()
+    return Value(start, start + len(value), "HANDLE", is_distinctive)
 
 
 def _read_organization(text: str, start: int, end: int, *, whole: bool) -> Value | None:
@@ -431,7 +443,7 @@ def _read_town(text: str, start: int, end: int, *, whole: bool) -> Value | None:
         return None
     value = match.group().rstrip(" .,")
     if value.lower() in _load_country_names() or all(
-        word in vocabulary.words("fillers") for word in _split_words(value)
+        word in vocabulary.get_words("fillers") for word in _split_words(value)
     ):
         return None
     return Value(start, start + len(value), "LOCATION", True)

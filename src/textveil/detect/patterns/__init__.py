@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import regex
 
-from textveil.detect.alive import show_progress
-from textveil.detect.bounds import divided
+from textveil.detect.bounds import replace_separators
 from textveil.detect.patterns import (
     accounts,
     addresses,
@@ -30,35 +29,36 @@ from textveil.detect.patterns import (
     times,
     vehicles,
 )
-from textveil.detect.patterns.hosts import EXAMPLES, FREE_MAIL, OWN, host_name
+from textveil.detect.patterns.hosts import EXAMPLES, FREE_MAIL, OWNER_WORDS, get_host_name
 from textveil.detect.patterns.phones import REGIONS, are_regions, find_phones
 from textveil.detect.patterns.rules import (
-    NUMBERED,
-    Folded,
+    NUMBERED_TYPES,
+    FoldedText,
     Rule,
-    folded,
-    guarded,
+    fold_text,
     has_digits,
     is_dummy,
     is_fraction,
     is_measured,
-    without_foreign,
+    mask_foreign_letters,
+    set_guard,
 )
+from textveil.detect.progress import show_progress
 from textveil.detect.spans import IDENTIFIERS, Span
 from textveil.errors import ConfigError
-from textveil.text import Late
+from textveil.text import LazyPattern
 
-BEHIND, AHEAD, LONGEST = 45, 30, 80
+MAX_DISTANCE_BEHIND, MAX_DISTANCE_AHEAD, MAX_IDENTIFIER_CHARACTERS = 45, 30, 80
 """In characters, an identifier's largest distance behind its context word and before it; and its
 largest length."""
 
 _HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
 _SPACES = "\t\x0b\x0c\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-_INVISIBLE = Late(f"[{_HIDDEN}]")
-_WRITTEN = Late(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
-_DIGIT = Late("[0-9]")
-_LEAD = Late(
+_INVISIBLE = LazyPattern(f"[{_HIDDEN}]")
+_WRITTEN = LazyPattern(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
+_DIGIT = LazyPattern("[0-9]")
+_LEAD = LazyPattern(
     r"""(?<![\w@]) (?= (?: [A-Za-z]{0,6}\d | (?: [A-Z]{1,3} [ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d ) )
     (?= (?P<run> [A-Za-z0-9]++
         (?: [ .\-/+]{1,2} [A-Za-z]{0,4} \d [A-Za-z0-9]*+ | [ .\-/]{1,2} [A-Za-z]{1,4} \b ){0,12}+ ) )""",
@@ -68,18 +68,18 @@ _LEAD = Late(
 
 The group `run` holds the digits and short words from there on.
 """
-_AND = Late(
+_AND = LazyPattern(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
 )
-_STAMP = Late(
+_STAMP = LazyPattern(
     r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
     \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
 )
 """The time stamp at the start of a log line."""
 
 
-def _with_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
+def _guard_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
     """Marks the rules that check the digits or parts of a number."""
     for rule in rules:
         checked = rule.check is not None and rule.check is not has_digits
@@ -87,12 +87,12 @@ def _with_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 
 RULES = (
-    *_with_check_digits(accounts.RULES),
-    *guarded("addresses stand in logs and code", *net.RULES),
-    *guarded("a secret that passes is spent", *secrets.RULES),
-    *guarded("a code opens a door", *pins.RULES),
-    *guarded("user names stand in logs and code", *handles.RULES),
-    *_with_check_digits(people.RULES),
+    *_guard_check_digits(accounts.RULES),
+    *set_guard("addresses stand in logs and code", *net.RULES),
+    *set_guard("a secret that passes is spent", *secrets.RULES),
+    *set_guard("a code opens a door", *pins.RULES),
+    *set_guard("user names stand in logs and code", *handles.RULES),
+    *_guard_check_digits(people.RULES),
     *references.RULES,
     *vehicles.RULES,
     *addresses.RULES,
@@ -102,22 +102,22 @@ RULES = (
 )
 
 
-_SIGNS = frozenset(sign for rule in RULES for sign in rule.signs)
-_ASCII_SIGNS = frozenset(filter(str.isascii, _SIGNS))
+_TRIGGERS = frozenset(sign for rule in RULES for sign in rule.triggers)
+_ASCII_TRIGGERS = frozenset(filter(str.isascii, _TRIGGERS))
 
 
-LONG = 10_000
+MIN_PROGRESS_CHARACTERS = 10_000
 """The length of a text, in characters, from which each rule shows progress."""
 
 
-class Found(NamedTuple):
+class RuleMatch(NamedTuple):
     """A match of a rule in a plain text."""
 
     start: int
     end: int
     type: str
     score: float
-    private: float = 1.0
+    privacy_score: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +161,7 @@ class Patterns:
         spans = []
         for number, text in enumerate(texts):
             show_progress()
-            plain, places = _to_plain(divided(text))
+            plain, places = _convert_to_plain(replace_separators(text))
             matches = _cut_stamps(plain, self._find_matches(plain))
             for start, end, type_, score, private in _resolve_overlaps(
                 plain, _mark_owned(plain, matches)
@@ -172,27 +172,27 @@ class Patterns:
                 spans.append(Span(number, first, last, type_, score, self.name, private))
         return spans
 
-    def _find_matches(self, plain: str) -> Iterator[Found]:
+    def _find_matches(self, plain: str) -> Iterator[RuleMatch]:
         """Finds all matches of all rules in a text."""
-        digits, lower, folded_text = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
-        bare = without_foreign(plain)
-        leads = _find_leads(bare) if digits else []
+        digits, lower, folded_text = len(_DIGIT.findall(plain)), plain.lower(), fold_text(plain)
+        bare = mask_foreign_letters(plain)
+        number_starts = _find_number_starts(bare) if digits else []
         for rule in self._select_rules(digits, lower):
-            if len(plain) > LONG:
+            if len(plain) > MIN_PROGRESS_CHARACTERS:
                 show_progress()
-            seen = plain if rule.whole else bare
+            searched_text = plain if rule.keep_scripts else bare
             matches = (
-                _find_near(rule, seen, folded_text)
+                _find_near(rule, searched_text, folded_text)
                 if rule.context
-                else _find_anywhere(rule, seen, lower, leads)
+                else _find_anywhere(rule, searched_text, lower, number_starts)
             )
             yield from self._set_types(plain, matches)
         if "HANDLE" in self.types:
             for start, end, score in handles.find_handles(plain):
-                yield Found(start, end, "HANDLE", score)
+                yield RuleMatch(start, end, "HANDLE", score)
         if "PHONE" in self.types and digits >= 6:
             for start, end, score in find_phones(bare, folded_text, self.regions):
-                yield Found(start, end, "PHONE", score)
+                yield RuleMatch(start, end, "PHONE", score)
 
     def _select_rules(self, digits: int, lower: str) -> Iterator[Rule]:
         """Selects the rules that can match in a text.
@@ -201,13 +201,19 @@ class Patterns:
             digits: the number of digits in the text.
             lower: the text in small letters.
         """
-        standing = {sign for sign in (_ASCII_SIGNS if lower.isascii() else _SIGNS) if sign in lower}
+        present_triggers = {
+            sign for sign in (_ASCII_TRIGGERS if lower.isascii() else _TRIGGERS) if sign in lower
+        }
         types = {*self.types, "URL"} if "SECRET" in self.types else {*self.types}
         for rule in RULES:
-            if rule.type in types and digits >= rule.digits and not standing.isdisjoint(rule.signs):
+            if (
+                rule.type in types
+                and digits >= rule.digits
+                and not present_triggers.isdisjoint(rule.triggers)
+            ):
                 yield rule
 
-    def _set_types(self, plain: str, matches: Iterable[Found]) -> Iterator[Found]:
+    def _set_types(self, plain: str, matches: Iterable[RuleMatch]) -> Iterator[RuleMatch]:
         """Sets the type of URLs, and drops types that are not wanted.
 
         A URL with a password or key in it becomes a secret.
@@ -219,13 +225,13 @@ class Patterns:
                 and net.SECRET_URL.compiled.search(plain, match.start, match.end)
             )
             if secret:
-                yield match._replace(type="SECRET", private=1.0)
+                yield match._replace(type="SECRET", privacy_score=1.0)
             elif match.type in self.types:
                 yield match
 
 
 @cache
-def _plain_forms() -> dict[int, str]:
+def _map_plain_forms() -> dict[int, str]:
     """Maps characters of all scripts to a plain form, one to one.
 
     Digits, full-width characters, dashes, spaces and quotes become ASCII.
@@ -249,41 +255,41 @@ def _plain_forms() -> dict[int, str]:
     }
 
 
-def _to_plain(text: str) -> tuple[str, list[int] | None]:
+def _convert_to_plain(text: str) -> tuple[str, list[int] | None]:
     """Returns a text in plain form, with its original indices.
 
     The indices are those of each character; None if they are unchanged.
     """
     if text.isascii():
         return text.replace("\t", " "), None
-    plain = text.translate(_plain_forms())
+    plain = text.translate(_map_plain_forms())
     if not _INVISIBLE.search(plain):
         return plain, None
     places = [place for place, c in enumerate(plain) if c not in _HIDDEN]
     return "".join([plain[place] for place in places]), places
 
 
-def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
+def _accept(rule: Rule, match: regex.Match[str]) -> RuleMatch | None:
     group = "value" if "value" in rule.pattern.compiled.groupindex else 0
     start, value = match.start(group), match.group(group)
     if rule.type == "URL":
         value = _trim_url(value)
-    if not value or not _passes(rule, value):
+    if not value or not _is_valid_value(rule, value):
         return None
     end = start + len(value.rstrip(".,;:?)]}*") if rule.type == "SECRET" else value)
-    private = rule.private(value) if rule.private else 1.0
-    return Found(start, end, rule.type, rule.score, private) if start < end else None
+    private = rule.score_privacy(value) if rule.score_privacy else 1.0
+    return RuleMatch(start, end, rule.type, rule.score, private) if start < end else None
 
 
-def _passes(rule: Rule, value: str) -> bool:
+def _is_valid_value(rule: Rule, value: str) -> bool:
     """True if a value passes a rule's check.
 
     A number must also be able to have been issued: no dummy, fraction or measured value.
     """
     if rule.check is not None and not rule.check(value):
         return False
-    return rule.type not in NUMBERED or not (
-        is_dummy(value) or is_fraction(value) or (rule.leads and is_measured(value))
+    return rule.type not in NUMBERED_TYPES or not (
+        is_dummy(value) or is_fraction(value) or (rule.numeric_prefix and is_measured(value))
     )
 
 
@@ -304,7 +310,7 @@ def _is_unpaired(address: str) -> bool:
     )
 
 
-def _find_leads(bare: str) -> list[tuple[int, int]]:
+def _find_number_starts(bare: str) -> list[tuple[int, int]]:
     """Finds the starts of numbers, with their counts of digits.
 
     A number may begin with a few letters.
@@ -313,16 +319,17 @@ def _find_leads(bare: str) -> list[tuple[int, int]]:
 
 
 def _find_anywhere(
-    rule: Rule, plain: str, lower: str, leads: Sequence[tuple[int, int]]
-) -> Iterator[Found]:
+    rule: Rule, plain: str, lower: str, number_starts: Sequence[tuple[int, int]]
+) -> Iterator[RuleMatch]:
     """Finds a rule's matches in a text.
 
-    With `leads`, they begin only where a number starts; with `reach`, they lie near the rule's
+    With `number_starts`, they begin only where a number starts; with `reach`, they lie near the
+    rule's
     signs.
     """
     at = 0
-    if rule.leads:
-        for start, digits in leads:
+    if rule.numeric_prefix:
+        for start, digits in number_starts:
             if digits >= rule.digits and start >= at and (hit := _match_at(rule, plain, start)):
                 yield hit
                 at = hit.end
@@ -335,7 +342,7 @@ def _find_anywhere(
             at = match.end() if hit else match.start() + 1
 
 
-def _match_at(rule: Rule, plain: str, start: int) -> Found | None:
+def _match_at(rule: Rule, plain: str, start: int) -> RuleMatch | None:
     """Returns a rule's match at a place, or None."""
     match = rule.pattern.compiled.match(plain, start)
     return _accept(rule, match) if match else None
@@ -346,11 +353,11 @@ def _find_windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
 
     The parts are in order and do not overlap.
     """
-    if rule.reach is None:
+    if rule.window is None:
         yield 0, len(lower)
         return
-    before, behind = rule.reach
-    places = sorted(place for sign in rule.signs for place in _find_signs(sign, lower))
+    before, behind = rule.window
+    places = sorted(place for trigger in rule.triggers for place in _find_trigger(trigger, lower))
     start = end = -1
     for place in places:
         if place - before > end:
@@ -362,15 +369,15 @@ def _find_windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _find_signs(sign: str, lower: str) -> Iterator[int]:
+def _find_trigger(trigger: str, lower: str) -> Iterator[int]:
     """Finds the places of a sign; two of them do not overlap."""
-    at = lower.find(sign)
+    at = lower.find(trigger)
     while at >= 0:
         yield at
-        at = lower.find(sign, at + len(sign))
+        at = lower.find(trigger, at + len(trigger))
 
 
-def _find_near(rule: Rule, plain: str, folded_text: Folded) -> Iterator[Found]:
+def _find_near(rule: Rule, plain: str, folded_text: FoldedText) -> Iterator[RuleMatch]:
     """Finds a rule's matches near its context words.
 
     These are the first match behind the words, and with `before` all matches in front of them.
@@ -379,32 +386,34 @@ def _find_near(rule: Rule, plain: str, folded_text: Folded) -> Iterator[Found]:
     for begin, stop in rule.context.find(folded_text):
         if (
             first := _match_at(rule, plain, stop)
-            if rule.linked
+            if rule.adjacent
             else _find_behind(rule, plain, stop)
         ):
             yield first
-            yield from _find_others(rule, plain, first.end)
-        if rule.before:
-            start = max(0, begin - AHEAD - LONGEST)
+            yield from _find_further(rule, plain, first.end)
+        if rule.can_precede:
+            start = max(0, begin - MAX_DISTANCE_AHEAD - MAX_IDENTIFIER_CHARACTERS)
             for match in rule.pattern.compiled.finditer(plain, start, begin):
-                if match.end() >= begin - AHEAD and (hit := _accept(rule, match)):
+                if match.end() >= begin - MAX_DISTANCE_AHEAD and (hit := _accept(rule, match)):
                     yield hit
 
 
-def _find_behind(rule: Rule, plain: str, stop: int) -> Found | None:
+def _find_behind(rule: Rule, plain: str, stop: int) -> RuleMatch | None:
     """Finds the first match that starts soon behind a word.
 
-    It starts at most `BEHIND` characters behind the word.
+    It starts at most `MAX_DISTANCE_BEHIND` characters behind the word.
     """
-    for match in rule.pattern.compiled.finditer(plain, stop, stop + BEHIND + LONGEST):
-        if match.start() > stop + BEHIND:
+    for match in rule.pattern.compiled.finditer(
+        plain, stop, stop + MAX_DISTANCE_BEHIND + MAX_IDENTIFIER_CHARACTERS
+    ):
+        if match.start() > stop + MAX_DISTANCE_BEHIND:
             return None
         if hit := _accept(rule, match):
             return hit
     return None
 
 
-def _find_others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
+def _find_further(rule: Rule, plain: str, at: int) -> Iterator[RuleMatch]:
     """Finds up to ten more matches, each behind a word like "and"."""
     for _ in range(10):
         link = _AND.match(plain, at)
@@ -415,11 +424,11 @@ def _find_others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
         at = hit.end
 
 
-TOLD = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
+CONCLUSIVE_TYPES = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
 """Identifiers whose form alone is conclusive: a web address that holds one is private."""
 
 
-def _cut_stamps(plain: str, hits: Iterable[Found]) -> list[Found]:
+def _cut_stamps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
     """Cuts numbers and secrets out of the time stamps of logs.
 
     Matches inside a stamp are dropped, others begin behind it.
@@ -428,16 +437,20 @@ def _cut_stamps(plain: str, hits: Iterable[Found]) -> list[Found]:
     outside = []
     for hit in hits:
         at = bisect_left(stamps, hit.start, key=lambda stamp: stamp[1] - 1)
-        if hit.type in (*NUMBERED, "SECRET") and at < len(stamps) and stamps[at][0] <= hit.start:
-            rest = _WRITTEN.search(plain, stamps[at][1], max(hit.end, stamps[at][1]))
-            if rest is None:
+        if (
+            hit.type in (*NUMBERED_TYPES, "SECRET")
+            and at < len(stamps)
+            and stamps[at][0] <= hit.start
+        ):
+            remainder = _WRITTEN.search(plain, stamps[at][1], max(hit.end, stamps[at][1]))
+            if remainder is None:
                 continue
-            hit = hit._replace(start=rest.start(), end=rest.end())
+            hit = hit._replace(start=remainder.start(), end=remainder.end())
         outside.append(hit)
     return outside
 
 
-def _mark_owned(plain: str, hits: list[Found]) -> list[Found]:
+def _mark_owned(plain: str, hits: list[RuleMatch]) -> list[RuleMatch]:
     """Marks web addresses of persons as private.
 
     These are at the domain of a mail address in the text, called somebody's own, or hold an
@@ -447,61 +460,69 @@ def _mark_owned(plain: str, hits: list[Found]) -> list[Found]:
         plain[hit.start : hit.end].rpartition("@")[2].lower() for hit in hits if hit.type == "EMAIL"
     }
     domains -= FREE_MAIL | EXAMPLES
-    inner = sorted((hit.start, hit.end) for hit in hits if hit.type in TOLD and hit.private >= 0.5)
+    inner = sorted(
+        (hit.start, hit.end)
+        for hit in hits
+        if hit.type in CONCLUSIVE_TYPES and hit.privacy_score >= 0.5
+    )
 
-    def is_owned(hit: Found) -> bool:
-        held = inner[bisect_left(inner, (hit.start, 0)) : bisect_left(inner, (hit.end, 0))]
-        if any(end <= hit.end for _, end in held):
+    def is_owned(hit: RuleMatch) -> bool:
+        inner_places = inner[bisect_left(inner, (hit.start, 0)) : bisect_left(inner, (hit.end, 0))]
+        if any(end <= hit.end for _, end in inner_places):
             return True
-        parts = host_name(plain[hit.start : hit.end]).split(".")
+        parts = get_host_name(plain[hit.start : hit.end]).split(".")
         return any(".".join(parts[n:]) in domains for n in range(len(parts) - 1)) or bool(
-            OWN.compiled.search(plain, max(0, hit.start - 40), hit.start)
+            OWNER_WORDS.compiled.search(plain, max(0, hit.start - 40), hit.start)
         )
 
     return [
-        hit._replace(private=0.8)
-        if hit.type == "URL" and hit.private < 0.5 and is_owned(hit)
+        hit._replace(privacy_score=0.8)
+        if hit.type == "URL" and hit.privacy_score < 0.5 and is_owned(hit)
         else hit
         for hit in hits
     ]
 
 
-def _resolve_overlaps(plain: str, hits: Iterable[Found]) -> list[Found]:
+def _resolve_overlaps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
     """Resolves overlaps; returns the matches in order.
 
     Higher scores win, then longer spans; losers keep the rest of their text. Of a number only a
     rest with digits is kept: the word before it is the winner's key.
     """
-    taken: list[Found] = []
-    for one in sorted(
+    resolved: list[RuleMatch] = []
+    for match in sorted(
         _join_same_type(hits),
         key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)),
     ):
-        at = bisect_left(taken, one.start, key=lambda f: f.end - 1)
-        stop = bisect_left(taken, one.end, key=lambda f: f.start)
+        at = bisect_left(resolved, match.start, key=lambda f: f.end - 1)
+        stop = bisect_left(resolved, match.end, key=lambda f: f.start)
         if at == stop:
-            taken.insert(at, one)
+            resolved.insert(at, match)
             continue
-        edges = [one.start, *(edge for f in taken[at:stop] for edge in (f.start, f.end)), one.end]
-        rest = []
+        edges = [
+            match.start,
+            *(edge for f in resolved[at:stop] for edge in (f.start, f.end)),
+            match.end,
+        ]
+        remainders = []
         for start, end in zip(edges[::2], edges[1::2], strict=True):
             inner = _WRITTEN.search(plain, start, max(start, end))
-            if inner and (one.type not in NUMBERED or _DIGIT.search(inner[0])):
-                rest.append(one._replace(start=inner.start(), end=inner.end()))
-        taken[at:stop] = sorted([*taken[at:stop], *rest])
-    return taken
+            if inner and (match.type not in NUMBERED_TYPES or _DIGIT.search(inner[0])):
+                remainders.append(match._replace(start=inner.start(), end=inner.end()))
+        resolved[at:stop] = sorted([*resolved[at:stop], *remainders])
+    return resolved
 
 
-def _join_same_type(hits: Iterable[Found]) -> list[Found]:
+def _join_same_type(hits: Iterable[RuleMatch]) -> list[RuleMatch]:
     """Joins overlapping matches of the same type."""
-    joined: list[Found] = []
-    for one in sorted(hits, key=lambda f: (f.type, f.start)):
-        if joined and joined[-1].type == one.type and one.start < joined[-1].end:
+    joined: list[RuleMatch] = []
+    for match in sorted(hits, key=lambda f: (f.type, f.start)):
+        if joined and joined[-1].type == match.type and match.start < joined[-1].end:
             last = joined.pop()
-            one = last._replace(
-                end=max(last.end, one.end),
-                score=max(last.score, one.score),
-                private=max(last.private, one.private),
+            match = last._replace(
+                end=max(last.end, match.end),
+                score=max(last.score, match.score),
+                privacy_score=max(last.privacy_score, match.privacy_score),
             )
-        joined.append(one)
+        joined.append(match)
     return joined

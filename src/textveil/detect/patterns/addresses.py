@@ -8,8 +8,8 @@ from typing import Any
 
 import regex
 
-from textveil.detect.patterns.rules import Expression, Rule, listed, words
-from textveil.text import Late
+from textveil.detect.patterns.rules import Expression, Rule, build_context, make_word_set
+from textveil.text import LazyPattern
 
 _NUMBER = r"\d{1,6}(?:(?:[a-z]|[ ][a-z](?![ ](?-i:[a-z])))(?!\w|\.[ ]?\d))?(?:[\-/](?:\d{1,5}[a-z]?|[a-z](?!\w)))?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
@@ -91,24 +91,24 @@ _TAIL = rf"""
 """
 """The optional rest behind a street: a unit, and a town with its postal code or state."""
 
-_NO_WAYS = listed(
+_NO_WAYS = make_word_set(
     """a an the and or to in on at by for from with down up off into over this that these those my your his her our
     their its i mile miles minute minutes min mins hour hours day days week weeks month months year years km kilometers
     kilometres meter meters metres feet foot ft block blocks step steps lane way people men women cars houses times
     percent more than other different new is are was were has have had can will would"""
 )
-_ORDINARY = listed(
+_ORDINARY = make_word_set(
     """drive dr court ct place pl square sq gate terrace ter way circle cir crescent close grove gardens mews row alley
     trail
     loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av"""
 )
 """Kinds of streets that are also ordinary words or abbreviations: accepted only with capitals
 throughout."""
-_NO_PLACES = listed(
+_NO_PLACES = make_word_set(
     """january february march april may june july august september october november december it's its he's she's i'm
     monday tuesday wednesday thursday friday saturday sunday the this that"""
 )
-_YEAR = Late(r"(?:19|20)\d\d")
+_YEAR = LazyPattern(r"(?:19|20)\d\d")
 
 
 def _split_words(value: str) -> list[str]:
@@ -127,8 +127,8 @@ def is_street(value: str) -> bool:
     small = {*filter(str.islower, names)} - _OFS
     if small & _NO_WAYS or any(name.endswith("'s") for name in names):
         return False
-    written = not small and not way.islower()
-    return written or (way.lower() not in _ORDINARY and len(names) <= 2)
+    is_capitalized = not small and not way.islower()
+    return is_capitalized or (way.lower() not in _ORDINARY and len(names) <= 2)
 
 
 def is_numbered(value: str) -> bool:
@@ -152,16 +152,20 @@ def is_place(value: str) -> bool:
     return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
 
 
-UNITS = listed(
-    "euro euros eur dollar dollars usd pound pounds gbp chf francs people menschen personen einwohner stück kilometer"
-    " meter tonnen jahre years items rows records files lines steps zeilen total watt punkte points units words hits"
+UNITS = make_word_set(
+    "euro euros eur dollar dollars usd pound pounds gbp chf francs people menschen personen "
+    "einwohner stück kilometer"
+    " meter tonnen jahre years items rows records files lines steps zeilen total watt punkte "
+    "points units words hits"
     " times days hours weeks months"
 )
 """Units behind a number, in small letters: "20 euros" is no address."""
 
-ROOMS = listed(
-    "room building hall floor level gate terminal platform zone wing ward lab track pier stand raum zimmer saal halle"
-    " gebäude station gleis ebene salle bâtiment étage quai aula sala edificio andén binario padiglione edifício piso"
+ROOMS = make_word_set(
+    "room building hall floor level gate terminal platform zone wing ward lab track pier stand "
+    "raum zimmer saal halle"
+    " gebäude station gleis ebene salle bâtiment étage quai aula sala edificio andén binario "
+    "padiglione edifício piso"
     " pavilhão kamer zaal gebouw perron verdieping pokój budynek piętro peron oda salon bina kat"
 )
 """Places within a house, in small letters; with a number or letter they are no address by
@@ -175,7 +179,8 @@ def is_town(value: str) -> bool:
 
 _PLACES = (
     "address|addresses|lives|live|lived|living|resides|residing|residence|staying|located|meet|meet me|deliver|ship"
-    "|send|taxi|return to|moved|enter|office|restaurant|it's in|it's at|corner of|drops|anschrift|adresse|wohnt|wohne"
+    "|send|taxi|return to|moved|enter|office|restaurant|it's in|it's at|corner "
+    "of|drops|anschrift|adresse|wohnt|wohne"
     "|wohnhaft|habite|domicilié|domicilio|dirección|direccion|vive|vivo|indirizzo|abita|abito|residente"
 )
 """Words near which a name with a number is taken as an address."""
@@ -191,23 +196,29 @@ _BEHIND = r"""
 _SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \.? )"
 
 
-def address(
-    pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any
+def make_address_rule(
+    pattern: str,
+    score: float,
+    triggers: str = "",
+    *,
+    near: str = "",
+    digits: int = 1,
+    **fields: Any,
 ) -> Rule:
     """Makes a rule for addresses.
 
     Args:
         pattern: the expression.
         score: the score of its matches.
-        signs: substrings of the text, separated by bars, one of which must be near.
+        triggers: substrings of the text, separated by bars, one of which must be near.
         near: context words, separated by bars, one of which must be near.
         digits: digits that the text must have.
         fields: other fields of `Rule`.
     """
     context = (
-        words(near)
+        build_context(near)
         if near
-        else {"signs": tuple(signs.split("|")), "reach": (120, 250) if signs else None}
+        else {"triggers": tuple(triggers.split("|")), "window": (120, 250) if triggers else None}
     )
     return Rule("ADDRESS", Expression(pattern), score, digits=digits, **context, **fields)
 
@@ -216,15 +227,15 @@ _LINE = "one line names a home"
 
 RULES = (
     # 12 Main Street, 12B East 5th St., Suite 4, Springfield, IL 62704
-    address(
+    make_address_rule(
         rf"{_EDGE} {_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w) \.? {_SIDE}?"
         rf" (?: [ ] \d{{1,5}} (?!\w) )? {_TAIL}",
         0.75,
         check=is_street,
-        leads=True,
+        numeric_prefix=True,
     ),
     # Hopfengarten 9, 97456 Dittelbrunn; ZA des Quatre-Vents, 49124 Saint-Barthélemy
-    address(
+    make_address_rule(
         rf"(?<!\w) (?:{_NAME}[ ]){{0,3}}{_NAME} [ ] \d{{1,4}}(?:[ ]?[a-z])? (?: ,[ ]? | [ ]?\n ) (?:[A-Z]{{1,2}}-)?"
         rf" (?: \d{{5}} | \d\d-\d{{3}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) ) [ ] {_TOWN}",
         0.7,
@@ -233,7 +244,7 @@ RULES = (
         guard=_LINE,
     ),
     # a postal code and its town in a line or a cell of their own
-    address(
+    make_address_rule(
         rf"(?: (?<=\n) | \A | [|·•][ ] ) (?P<value> (?:[A-Z]{{1,2}}-)? (?: \d{{5}} | \d\d-\d{{3}}"
         rf" | \d{{4}}[ ](?-i:[A-Z]{{2}}) ) [ ] {_TOWN} )"
         r" (?= [ ]{0,9} (?: \n | \Z | [|·•] ) )",
@@ -243,37 +254,42 @@ RULES = (
         guard=_LINE,
     ),
     # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5
-    address(
+    make_address_rule(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ]"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.75,
-        "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig |gatan |gata |gaten "
-        "|gate |gade |vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht |singel |dijk |hove "
+        "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig "
+        "|gatan |gata |gaten "
+        "|gate |gade |vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht "
+        "|singel |dijk |hove "
         "|katu |ntie |kuja |utca |vegur |vangur |gränden |stien ",
         guard=_LINE,
     ),
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
-    address(
+    make_address_rule(
         rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME}"
         rf" (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
         rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]{{0,2}} [ ]? )? (?!\d{{5}}) {_NUMBER} (?!\w) )? {_TAIL}",
         0.7,
         check=is_numbered,
-        leads=True,
+        numeric_prefix=True,
     ),
-    address(
+    make_address_rule(
         rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME}"
         rf" {_MORE}{{0,5}} ,? [ ] (?: n[°º.]{{0,2}} [ ]? )?"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,
-        "c.so |p.zza |v.le |rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai "
+        "c.so |p.zza |v.le |rue |avenue |av. |av |avda|avenida|bd |boulevard|place "
+        "|allée|chemin|impasse|quai "
         "|cours |route |via |viale"
-        "|piazza|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo |plaza |rúa |rua |r. "
-        "| r |travessa|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg |nám|leof|λεωφόρος|odos"
+        "|piazza|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo "
+        "|plaza |rúa |rua |r. "
+        "| r |travessa|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg "
+        "|nám|leof|λεωφόρος|odos"
         "|οδός|jl. |jalan ",
         check=is_numbered,
     ),
-    address(
+    make_address_rule(
         rf"(?<!\w) (?: calle | camino | avenida | paseo | rue | rua | travessa | piazza | viale ) [ ] (?: {_OF} [ ]"
         rf" | [dl]' ){{0,3}}"
         r" [\p{L}\-]{4,20} (?:[ ][\p{L}\-]{3,20}){0,2} ,? [ ] \d{1,4} (?! \w | [.,:%]\d"
@@ -283,7 +299,7 @@ RULES = (
         guard=_LINE,
     ),
     # post office boxes and military addresses
-    address(
+    make_address_rule(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus"
         rf" | bo[îi]te[ ]postale | b\.p\. | bp (?= [ ]? \d{{1,5}} [,\s]{{1,3}} \d{{5}} )"
         rf" | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\."
@@ -293,7 +309,7 @@ RULES = (
         "box|postfach|postbus|postale|b.p.|bp |bp1|bp2|apartado|c.p.|private bag",
         guard=_LINE,
     ),
-    address(
+    make_address_rule(
         r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+"
         r" (?: ,? [ ] box [ ] \d{1,5} )? \s{1,3}+ )? (?: apo | fpo | dpo ) [ ] a[aep] [ ] \d{5} (?:-\d{4})? (?!\w)",
         0.9,
@@ -301,14 +317,14 @@ RULES = (
         digits=5,
         guard=_LINE,
     ),
-    address(
+    make_address_rule(
         rf"(?<![\w\#]) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)",
         0.7,
         digits=2,
-        leads=True,
+        numeric_prefix=True,
         guard=_LINE,
     ),
-    address(
+    make_address_rule(
         rf"(?<!\w) (?P<value> {_CODE} )",
         0.7,
         digits=3,
@@ -316,14 +332,14 @@ RULES = (
         guard=_LINE,
     ),
     # a name with a number, followed by a unit or a state, or near a word that announces an address
-    address(
+    make_address_rule(
         rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_OF} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )?"
         rf" {_HOME} {_TAIL}",
         0.65,
         "apt|apartment|suite|flat|wohnung|whg|appt|appartement",
         guard=_LINE,
     ),
-    address(
+    make_address_rule(
         rf"{_BEHIND} (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} {_MORE}{{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
         rf" | {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )"
         rf" | (?<= ,[ ] ) (?P<value> {_NUMBER} [ ] {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )",

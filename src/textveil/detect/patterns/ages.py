@@ -4,7 +4,7 @@ In: nothing. Out: `RULES`.
 Not here: dates of birth (`times`); ages in JSON, CSV and the like, which have keys (`keyvalue`).
 """
 
-from textveil.detect.patterns.rules import Expression, Rule, words
+from textveil.detect.patterns.rules import Expression, Rule, build_context
 from textveil.detect.patterns.times import DATE, is_day
 
 _N = r"(?P<value> (?<!\d) (?:1[01]\d | [1-9]\d | \d) )"
@@ -38,7 +38,7 @@ _THINGS = r"""(?! [ ]? (?: whisk(?:e?y) | scotch | wine | house | home | buildin
     | phone | system | software | version | church | bridge | tradition | problem | roof | boiler | marriage |
       relationship | dog | cat ) )"""
 
-_SAID = "figures that only the words beside them tell of"
+_CONTEXT_GUARD = "figures that only the words beside them tell of"
 
 AGES = (
     Rule(  # I am 34, not: explain like I'm 5
@@ -55,7 +55,7 @@ AGES = (
         ),
         score=0.85,
         digits=1,
-        signs=(
+        triggers=(
             "i'm ",
             "i am ",
             "im ",
@@ -68,8 +68,8 @@ AGES = (
             "he is ",
             "he was ",
         ),
-        reach=(16, 60),
-        guard=_SAID,
+        window=(16, 60),
+        guard=_CONTEXT_GUARD,
     ),
     Rule(  # a 65-year-old, die 65-jährige Patientin, 34-letnia pacjentka, 58-летний пациент
         "AGE",
@@ -83,10 +83,10 @@ AGES = (
         ),
         score=0.8,
         digits=1,
-        whole=True,
-        signs=("jährig", "jarig", "letni", "летн"),
-        reach=(8, 60),
-        guard=_SAID,
+        keep_scripts=True,
+        triggers=("jährig", "jarig", "letni", "летн"),
+        window=(8, 60),
+        guard=_CONTEXT_GUARD,
     ),
     Rule(  # her 40th birthday, zum 60. Geburtstag, 50. urodziny, cumple 30, wird 64
         "AGE",
@@ -99,8 +99,8 @@ AGES = (
         ),
         score=0.8,
         digits=1,
-        whole=True,
-        signs=(
+        keep_scripts=True,
+        triggers=(
             *(
                 "birthday",
                 "bday",
@@ -114,7 +114,7 @@ AGES = (
             ),
             *("cumpl", "kończy", "skończył", "исполн", "compi"),
         ),
-        reach=(16, 24),
+        window=(16, 24),
     ),
     Rule(  # di anni 70; senior citizen of 72 years; umr 39; عندها 14 سنة
         "AGE",
@@ -128,10 +128,10 @@ AGES = (
         ),
         score=0.8,
         digits=1,
-        whole=True,
-        signs=("anni ", " of ", "عند", "عمر", "بلغ", "umr"),
-        reach=(24, 40),
-        guard=_SAID,
+        keep_scripts=True,
+        triggers=("anni ", " of ", "عند", "عمر", "بلغ", "umr"),
+        window=(24, 40),
+        guard=_CONTEXT_GUARD,
     ),
     Rule(  # my 73-year-old mother; she is 4 years old
         "AGE",
@@ -141,9 +141,9 @@ AGES = (
         ),
         score=0.85,
         digits=1,
-        signs=("old", "yo", "y/o", "y.o."),
-        reach=(80, 40),
-        guard=_SAID,
+        triggers=("old", "yo", "y/o", "y.o."),
+        window=(80, 40),
+        guard=_CONTEXT_GUARD,
     ),
     Rule(  # aged 47; Age: 31
         "AGE",
@@ -160,8 +160,8 @@ AGES = (
         ),
         score=0.85,
         digits=1,
-        whole=True,
-        signs=(
+        keep_scripts=True,
+        triggers=(
             "aged ",
             "age",
             "alter",
@@ -180,8 +180,8 @@ AGES = (
             "उम्र",
             "आयु",
         ),
-        reach=(28, 40),
-        guard=_SAID,
+        window=(28, 40),
+        guard=_CONTEXT_GUARD,
     ),
     Rule(  # our daughter Zofia (6); the kids (11 and 8)
         "AGE",
@@ -192,10 +192,10 @@ AGES = (
         ),
         score=0.85,
         digits=1,
-        whole=True,
-        signs=("(", ","),
-        reach=(70, 20),
-        guard=_SAID,
+        keep_scripts=True,
+        triggers=("(", ","),
+        window=(70, 20),
+        guard=_CONTEXT_GUARD,
     ),
     Rule(  # Xiomara Bustillo, 36, ...; R.K., 41, accountant; Edeltraud Winter (87, ...
         "AGE",
@@ -208,8 +208,8 @@ AGES = (
         ),
         score=0.8,
         digits=2,
-        signs=(",", "("),
-        reach=(60, 12),
+        triggers=(",", "("),
+        window=(60, 12),
     ),
     Rule(  # me (29F), my bf (31M); 58M, known T2DM
         "AGE",
@@ -222,8 +222,8 @@ AGES = (
         ),
         score=0.85,
         digits=2,
-        signs=("m", "f", "yo", "y/o", "jr", "j."),
-        guard=_SAID,
+        triggers=("m", "f", "yo", "y/o", "jr", "j."),
+        guard=_CONTEXT_GUARD,
     ),
     Rule(  # other languages of Europe: a person, a verb or a bracket before, the unit behind
         "AGE",
@@ -246,12 +246,12 @@ AGES = (
         ),
         score=0.8,
         digits=1,
-        whole=True,
-        signs=(
+        keep_scripts=True,
+        triggers=(
             *(" jahre", " jaar", " ans", " años", " anos", " anni", " lat", " лет", " год"),
             *("1 jahr alt", "1 an", "1 año", "1 ano", "1 rok"),
         ),
-        reach=(50, 40),
+        window=(50, 40),
     ),
     Rule(  # (31 ans), – 31 ans –; (пн, 7 лет)
         "AGE",
@@ -264,8 +264,8 @@ AGES = (
         ),
         score=0.8,
         digits=1,
-        whole=True,
-        signs=(
+        keep_scripts=True,
+        triggers=(
             " jahre",
             " j.",
             " jr",
@@ -287,7 +287,7 @@ AGES = (
             " سن",
             " عام",
         ),
-        reach=(30, 30),
+        window=(30, 30),
     ),
     Rule(  # 34岁, 34歳, 34세, 34 tuổi, 34 yaşında, عمره 34, 34 वर्षीय
         "AGE",
@@ -303,9 +303,9 @@ AGES = (
         ),
         score=0.8,
         digits=1,
-        whole=True,
-        signs=("岁", "歲", "歳", "才", "세", "살", " tuổi", " yaşin", " वर्षीय", " साल", "عمر"),
-        reach=(24, 24),
+        keep_scripts=True,
+        triggers=("岁", "歲", "歳", "才", "세", "살", " tuổi", " yaşin", " वर्षीय", " साल", "عمر"),
+        window=(24, 24),
     ),
 )
 
@@ -317,41 +317,60 @@ _DAY = r"""(?: mon|tue|wed|thu|fri|sat|sun|\p{L}{2,9}day|\p{L}{4,7}tag|mittwoch|
     |пятницу|субботу|воскресенье|пн|вт|ср|чт|пт|сб|вс|الأحد|الاثنين|الإثنين|الثلاثاء|الأربعاء|الخميس|الجمعة|السبت
     |सोमवार|मंगलवार|बुधवार|गुरुवार|शुक्रवार|शनिवार|रविवार ) \.?"""
 _VISITS = (
-    "admission|admitted|admitted on|admission date|date of admission|discharge|discharged|discharged on"
+    "admission|admitted|admitted on|admission date|date of "
+    "admission|discharge|discharged|discharged on"
     "|discharge date"
-    "|next visit|next appointment|follow up|follow up on|review on|rev|operation on|op on|scan on|biopsy on"
+    "|next visit|next appointment|follow up|follow up on|review on|rev|operation on|op on|scan "
+    "on|biopsy on"
     "|due date is|edd"
-    "|lmp|baby due|funeral|funeral is|anniversary on|died on|date of death|passed away on|hired|hire date"
+    "|lmp|baby due|funeral|funeral is|anniversary on|died on|date of death|passed away "
+    "on|hired|hire date"
     "|date of joining|doj"
-    "|dose 1|dose 2|vaccinated on|viewing on|hearing on|wedding on|aufnahme|aufn|aufnahmedatum|entlassung|entl"
+    "|dose 1|dose 2|vaccinated on|viewing on|hearing on|wedding "
+    "on|aufnahme|aufn|aufnahmedatum|entlassung|entl"
     "|entlassen am"
-    "|aufgenommen am|op termin|nächster termin|kontrolltermin|kontrolle am|termin|termin auf|wiedervorstellung"
+    "|aufgenommen am|op termin|nächster termin|kontrolltermin|kontrolle am|termin|termin "
+    "auf|wiedervorstellung"
     "|eintritt"
-    "|eintrittsdatum|beerdigung|trauerfeier|hochzeit am|geburtstermin|geburtstermin ist|entbindungstermin"
+    "|eintrittsdatum|beerdigung|trauerfeier|hochzeit am|geburtstermin|geburtstermin "
+    "ist|entbindungstermin"
     "|verstorben am"
-    "|gestorben am|sterbedatum|todestag|geimpft am|hospitalisé|hospitalisée|hospitalisé le|hospitalisée le|revu|revue"
-    "|convoqué|convoquée|entretien prévu|opéré|opérée|décédé|décédée|décès|terme prévu|ddr|obsèques|embauché"
+    "|gestorben am|sterbedatum|todestag|geimpft am|hospitalisé|hospitalisée|hospitalisé "
+    "le|hospitalisée le|revu|revue"
+    "|convoqué|convoquée|entretien prévu|opéré|opérée|décédé|décédée|décès|terme "
+    "prévu|ddr|obsèques|embauché"
     "|embauchée"
-    "|prochain rendez vous|rendez vous|ingreso|fecha de ingreso|ingresó|ingresa|fecha de alta|alta el|control el"
-    "|próximo control|próxima visita|próxima cita|cita|turno|revisión el|cirugía|operación el|entrevista el|falleció"
-    "|boda|el funeral es|fpp|fum|internado|internada|internação|data de admissão|alta em|cirurgia|faleceu|falecimento"
-    "|audiência|entrevista|perícia|ricovero|ricoverato|ricoverata|data ricovero|dimissione|dimesso|dimessa"
-    "|prossima visita|controllo|controllo ambulatoriale|biopsia|intervento|prevista per|previsto per"
+    "|prochain rendez vous|rendez vous|ingreso|fecha de ingreso|ingresó|ingresa|fecha de "
+    "alta|alta el|control el"
+    "|próximo control|próxima visita|próxima cita|cita|turno|revisión el|cirugía|operación "
+    "el|entrevista el|falleció"
+    "|boda|el funeral es|fpp|fum|internado|internada|internação|data de admissão|alta "
+    "em|cirurgia|faleceu|falecimento"
+    "|audiência|entrevista|perícia|ricovero|ricoverato|ricoverata|data "
+    "ricovero|dimissione|dimesso|dimessa"
+    "|prossima visita|controllo|controllo ambulatoriale|biopsia|intervento|prevista per|previsto "
+    "per"
     "|sopralluogo|colloquio"
     "|udienza|deceduto|deceduta|assunto|assunta|opname|opgenomen|opnamedatum|ontslag|afspraak|controle"
     "|operatie op|overleden"
-    "|hoorzitting|bruiloft|uitgerekend|verzet naar|przyjęty|przyjęta|przyjęcie|wypis|wypisany|wypisana|kontrola"
+    "|hoorzitting|bruiloft|uitgerekend|verzet "
+    "naar|przyjęty|przyjęta|przyjęcie|wypis|wypisany|wypisana|kontrola"
     "|wizyta"
-    "|wizyta potwierdzona|termin wizyty|zabieg|zgon|zmarł|zmarła|ślub|pogrzeb|zatrudniony od|zatrudniona od|spotkanie"
-    "|yatiş|yatiş tarihi|çikiş tarihi|taburcu|taburculuk|kontrol|ameliyat|muayene|vefat|işe giriş|düğün"
+    "|wizyta potwierdzona|termin wizyty|zabieg|zgon|zmarł|zmarła|ślub|pogrzeb|zatrudniony "
+    "od|zatrudniona od|spotkanie"
+    "|yatiş|yatiş tarihi|çikiş tarihi|taburcu|taburculuk|kontrol|ameliyat|muayene|vefat|işe "
+    "giriş|düğün"
     "|nhập viện|ra viện"
-    "|xuất viện|vào viện|vào làm|khám lại|hẹn khám|phẫu thuật|ngày mất|đám cưới|hẹn tái khám|入院|出院|就诊|就診|复查"
+    "|xuất viện|vào viện|vào làm|khám lại|hẹn khám|phẫu thuật|ngày mất|đám cưới|hẹn tái "
+    "khám|入院|出院|就诊|就診|复查"
     "|手术时间|手術日|入职|离职|婚礼|忌日|预产期|面试|退院|来院|受診日|次回|予定日|出産予定|入社|命日|往診|面談"
     "|입원|퇴원"
     "|수술|진료|예약|다음 예약|내원|입사일|결혼식|예정일|재진|поступил|поступила|госпитализирован|госпитализирована"
     "|выписан"
-    "|выписана|выписка|явка|осмотр|следующий приём|следующий прием|прием|дата смерти|умер|умерла|свадьба|похороны"
-    "|собеседование|пдр|заседание|принят на работу|принята на работу|تاريخ الدخول|تاريخ الخروج|تاريخ التعيين|الموعد"
+    "|выписана|выписка|явка|осмотр|следующий приём|следующий прием|прием|дата "
+    "смерти|умер|умерла|свадьба|похороны"
+    "|собеседование|пдр|заседание|принят на работу|принята на работу|تاريخ الدخول|تاريخ "
+    "الخروج|تاريخ التعيين|الموعد"
     "|الموعد القادم|موعدها|موعده|مراجعة|المراجعة|العملية|تأجلت|امتحانها|امتحانه|زفاف|जांच|भर्ती|छुट्टी"
     "|डिस्चार्ज|अगली तारीख"
     "|अगली पेशी|अगला सत्र|ऑपरेशन|नियुक्ति|मृत्यु|अगली विज़िट|टाँके|दोबारा"
@@ -361,10 +380,14 @@ _PERSONAL = (
     _VISITS
     + "|my appointment|your appointment|his appointment|her appointment|appointment on|appointment is"
     "|appt|dentist|orthodontist|physio|optician|see you on"
-    "|see her again on|see him again on|see her on|see him on|see them on|talk on|welcoming you on|my surgery"
-    "|her surgery|his surgery|my hearing|court date|my interview|your interview|my exam|my wedding|our wedding"
-    "|ihr termin|mein termin|termin am|termin ist|rdv|rendez vous le|revoir le|mon rendez vous|cita el"
-    "|cita para|mi cita|reunión el|consulta em|consulta no dia|retorno|appuntamento il|visita il|afspraak op"
+    "|see her again on|see him again on|see her on|see him on|see them on|talk on|welcoming you "
+    "on|my surgery"
+    "|her surgery|his surgery|my hearing|court date|my interview|your interview|my exam|my "
+    "wedding|our wedding"
+    "|ihr termin|mein termin|termin am|termin ist|rdv|rendez vous le|revoir le|mon rendez "
+    "vous|cita el"
+    "|cita para|mi cita|reunión el|consulta em|consulta no dia|retorno|appuntamento il|visita "
+    "il|afspraak op"
     "|mijn afspraak|wizyta|randevu|randevum|lịch hẹn|tái khám|预约|复诊|预産期|予約|次回|受診|예약|приём|на приём"
     "|запись на|موعد|موعدي|अपॉइंटमेंट|remedy the breach by"
 )
@@ -383,9 +406,9 @@ APPOINTMENTS = (
         score=0.8,
         check=is_day,
         digits=1,
-        linked=True,
-        whole=True,
-        **words(_PERSONAL),
+        adjacent=True,
+        keep_scripts=True,
+        **build_context(_PERSONAL),
     ),
 )
 

@@ -19,7 +19,7 @@ BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
 
-def digits(value: str) -> list[int]:
+def list_digits(value: str) -> list[int]:
     """Returns the ASCII digits of a number."""
     return [ord(c) - 48 for c in value if "0" <= c <= "9"]
 
@@ -29,7 +29,7 @@ def compact(value: str) -> str:
     return "".join(c for c in value if c.isascii() and c.isalnum()).upper()
 
 
-def weighted(values: Iterable[int], weights: Iterable[int]) -> int:
+def sum_weighted(values: Iterable[int], weights: Iterable[int]) -> int:
     """Returns the sum of products, up to the shorter one's end."""
     return sum(v * w for v, w in zip(values, weights, strict=False))
 
@@ -50,7 +50,7 @@ def is_short_date(year: int, month: int, day: int) -> bool:
 
 def is_short_birth(value: str) -> bool:
     """True if a number starts with day, month and two-digit year."""
-    d = digits(value)
+    d = list_digits(value)
     return is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
 
 
@@ -199,7 +199,7 @@ def is_personnummer(value: str) -> bool:
 
     So can a samordningsnummer, whose day is 60 too large.
     """
-    d = digits(value)[-10:]
+    d = list_digits(value)[-10:]
     day = (10 * d[4] + d[5]) % 60
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], day) and luhn("".join(map(str, d)))
 
@@ -209,16 +209,17 @@ def is_tfn(value: str) -> bool:
 
     It has eight or nine digits.
     """
-    d = digits(value)
+    d = list_digits(value)
     return (
-        weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11
+        sum_weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1))
+        % 11
         == 0
     )
 
 
 def is_hetu(value: str) -> bool:
     """True if a number can be Finland's henkilötunnus."""
-    d = digits(value[:10])
+    d = list_digits(value[:10])
     number = int("".join(map(str, d)))
     born = is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
     return born and "0123456789ABCDEFHJKLMNPRSTUVWXY"[number % 31] == value[-1].upper()
@@ -230,7 +231,7 @@ def is_pps(value: str) -> bool:
     It ends with one or two letters.
     """
     whole = compact(value)
-    total = weighted(digits(whole), range(8, 1, -1)) + (
+    total = sum_weighted(list_digits(whole), range(8, 1, -1)) + (
         9 * (ord(whole[8]) - 64) % 23 if len(whole) > 8 else 0
     )
     return "WABCDEFGHIJKLMNOPQRSTUV"[total % 23] == whole[7]
@@ -238,14 +239,14 @@ def is_pps(value: str) -> bool:
 
 def is_south_african(value: str) -> bool:
     """True if a number can be South Africa's identity number."""
-    d = digits(value)
+    d = list_digits(value)
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5]) and luhn(value)
 
 
 def is_nric(value: str) -> bool:
     """True if a number can be Singapore's NRIC or FIN."""
     whole = compact(value)
-    total = weighted(digits(whole), (2, 7, 6, 5, 4, 3, 2)) + {"T": 4, "G": 4, "M": 3}.get(
+    total = sum_weighted(list_digits(whole), (2, 7, 6, 5, 4, 3, 2)) + {"T": 4, "G": 4, "M": 3}.get(
         whole[0], 0
     )
     series = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "M": "XWUTRQPNJLK"}.get(
@@ -256,8 +257,8 @@ def is_nric(value: str) -> bool:
 
 def is_medicare(value: str) -> bool:
     """True if a number can be that of Australia's Medicare card."""
-    d = digits(value)
-    return weighted(d[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == d[8]
+    d = list_digits(value)
+    return sum_weighted(d[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == d[8]
 
 
 def is_resident_id(value: str) -> bool:
@@ -266,17 +267,18 @@ def is_resident_id(value: str) -> bool:
     Its check digit is after ISO 7064 mod 11-2.
     """
     whole = compact(value)
-    d = digits(whole[:17])
+    d = list_digits(whole[:17])
     born = is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14]))
     return (
         born
-        and "10X98765432"[weighted(d, [2 ** (17 - i) % 11 for i in range(17)]) % 11] == whole[-1]
+        and "10X98765432"[sum_weighted(d, [2 ** (17 - i) % 11 for i in range(17)]) % 11]
+        == whole[-1]
     )
 
 
 def is_dea(value: str) -> bool:
     """True if a number can be a US prescriber's DEA number."""
-    d = digits(compact(value)[2:])
+    d = list_digits(compact(value)[2:])
     return (d[0] + d[2] + d[4] + 2 * (d[1] + d[3] + d[5])) % 10 == d[6]
 
 
@@ -296,7 +298,7 @@ def is_insurance_number(value: str) -> bool:
 
     This is the Krankenversichertennummer.
     """
-    d = digits(compact(value).translate(_CROSS))
+    d = list_digits(compact(value).translate(_CROSS))
     return (
         sum(sum(divmod(v * w, 10)) for v, w in zip(d[:-1], (1, 2) * 5, strict=True)) % 10 == d[-1]
     )
@@ -307,7 +309,7 @@ def is_pension_number(value: str) -> bool:
 
     It holds the date of birth.
     """
-    d = digits(compact(value).translate(_CROSS))
+    d = list_digits(compact(value).translate(_CROSS))
     total = sum(
         sum(divmod(v * w, 10))
         for v, w in zip(d[:-1], (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True)
@@ -322,7 +324,7 @@ def is_cccd(value: str) -> bool:
 
     It begins with the province, and sex with century.
     """
-    d = digits(value)
+    d = list_digits(value)
     return 1 <= 100 * d[0] + 10 * d[1] + d[2] <= 96 and d[3] < 4
 
 
@@ -346,7 +348,7 @@ def is_hkid(value: str) -> bool:
     """
     whole = compact(value)
     values = [36, *(int(c, 36) for c in whole)][-9:]
-    return weighted(values[:-1], range(9, 1, -1)) % 11 == -values[-1] % 11
+    return sum_weighted(values[:-1], range(9, 1, -1)) % 11 == -values[-1] % 11
 
 
 def is_taiwanese(value: str) -> bool:
@@ -354,7 +356,9 @@ def is_taiwanese(value: str) -> bool:
     whole = compact(value)
     place = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(whole[0]) + 10
     return (
-        weighted([*divmod(place, 10), *digits(whole)], (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0
+        sum_weighted([*divmod(place, 10), *list_digits(whole)], (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1))
+        % 10
+        == 0
     )
 
 
@@ -363,14 +367,14 @@ def is_dated_rrn(value: str) -> bool:
 
     Any check digit passes: numbers issued since 2020 have none.
     """
-    d = digits(value)
+    d = list_digits(value)
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5])
 
 
 def is_snils(value: str) -> bool:
     """True if a number can be Russia's SNILS."""
-    d = digits(value)
-    return any(d) and weighted(d, range(9, 0, -1)) % 101 % 100 == 10 * d[9] + d[10]
+    d = list_digits(value)
+    return any(d) and sum_weighted(d, range(9, 0, -1)) % 101 % 100 == 10 * d[9] + d[10]
 
 
 def is_egyptian(value: str) -> bool:
@@ -378,20 +382,20 @@ def is_egyptian(value: str) -> bool:
 
     It holds the century, the date of birth and the governorate.
     """
-    d = digits(value)
+    d = list_digits(value)
     born = is_date(1700 + 100 * d[0] + 10 * d[1] + d[2], 10 * d[3] + d[4], 10 * d[5] + d[6])
     return born and (1 <= 10 * d[7] + d[8] <= 35 or d[7] == d[8] == 8)
 
 
 def is_cuit(value: str) -> bool:
     """True if a number can be Argentina's CUIT or CUIL."""
-    d = digits(value)
-    return weighted(d, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11 == -d[10] % 11
+    d = list_digits(value)
+    return sum_weighted(d, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11 == -d[10] % 11
 
 
 def is_nuss(value: str) -> bool:
     """True if a number can be Spain's social security number."""
-    whole = "".join(map(str, digits(value)))
+    whole = "".join(map(str, list_digits(value)))
     number = int(whole[:2] + whole[3:10]) if whole[2] == "0" else int(whole[:10])
     return number % 97 == int(whole[10:])
 
@@ -407,6 +411,8 @@ def is_vin(value: str) -> bool:
     whole = compact(value)
     values = [int(c) if c.isdigit() else _VALUES[c] for c in whole]
     return (
-        "0123456789X"[weighted(values, (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2)) % 11]
+        "0123456789X"[
+            sum_weighted(values, (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2)) % 11
+        ]
         == whole[8]
     )

@@ -10,11 +10,11 @@ from functools import cache
 
 import regex
 
-from textveil.detect.patterns.rules import Expression, Rule, has_digit, words
-from textveil.text import Late, is_ordinary, lexicon, vocabulary
+from textveil.detect.patterns.rules import Expression, Rule, build_context, has_digit
+from textveil.text import LazyPattern, is_ordinary, lexicon, vocabulary
 
-_WORDS = Late(r"\p{L}+")
-_UNCASED = Late(r"\p{Lo}{2}")
+_WORDS = LazyPattern(r"\p{L}+")
+_UNCASED = LazyPattern(r"\p{Lo}{2}")
 
 
 def is_user(value: str) -> bool:
@@ -26,9 +26,9 @@ def is_user(value: str) -> bool:
     return (
         len(bare) >= 2
         and any(c.isalpha() for c in bare)
-        and bare not in vocabulary.words("system_users")
+        and bare not in vocabulary.get_words("system_users")
         and not all(
-            part in vocabulary.words("code_words")
+            part in vocabulary.get_words("code_words")
             for part in regex.split(r"[._\-\d]+", bare)
             if part
         )
@@ -42,9 +42,9 @@ def _is_word(part: str) -> bool:
     Words of programs and parts below three letters count, listed names do not.
     """
     return (
-        part in vocabulary.words("code_words")
+        part in vocabulary.get_words("code_words")
         or len(part) < 3
-        or (is_ordinary(part) and part not in lexicon.lists()[0])
+        or (is_ordinary(part) and part not in lexicon.read_lists()[0])
     )
 
 
@@ -53,14 +53,14 @@ def _is_of_words(parts: Sequence[str]) -> bool:
 
     With three parts or more, ordinary words count, too.
     """
-    code = vocabulary.words("code_words")
+    code = vocabulary.get_words("code_words")
     return all(part in code or len(part) < 2 for part in parts) or (
         len(parts) > 2 and all(map(_is_word, parts))
     )
 
 
-_PARTED = Late(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}")
-_FILE = Late(
+_PARTED = LazyPattern(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}")
+_FILE = LazyPattern(
     r"\.(?:py|js|ts|jpe?g|png|txt|md|json|com|org|net|html?|csv|xlsx?|pdf|java|go|sh|log)$"
 )
 
@@ -78,14 +78,14 @@ def is_login(value: str) -> bool:
     if not is_user(bare) or not _PARTED.search(bare) or _FILE.search(bare):
         return False
     parts = [part.lower() for part in regex.split(r"[._\-\d]+", bare) if part]
-    code = vocabulary.words("code_words")
+    code = vocabulary.get_words("code_words")
     called = parts[-1] in code or (len(parts) > 1 and parts[0] in _OBJECTS | code)
     return not (called and "." in bare) and not _is_of_words(parts)
 
 
 def is_program(value: str) -> bool:
     """True if a part of a name is typical of programs."""
-    return not vocabulary.words("program_words").isdisjoint(_WORDS.findall(value.lower()))
+    return not vocabulary.get_words("program_words").isdisjoint(_WORDS.findall(value.lower()))
 
 
 def is_speech(text: str, start: int) -> bool:
@@ -100,7 +100,7 @@ def is_speech(text: str, start: int) -> bool:
 @cache
 def _list_public_names() -> frozenset[str]:
     lists = ("at_words", "famous_accounts", "code_words", "system_users")
-    return frozenset().union(*map(vocabulary.words, lists))
+    return frozenset().union(*map(vocabulary.get_words, lists))
 
 
 def is_mention(value: str) -> bool:
@@ -113,7 +113,7 @@ def is_mention(value: str) -> bool:
     return (
         len(name) >= 3
         and name.lower() not in _list_public_names()
-        and first not in vocabulary.words("at_words")
+        and first not in vocabulary.get_words("at_words")
         and not regex.search(r"\.(?:com|org|net|de|edu|gov|io)$", name.lower())
     )
 
@@ -130,18 +130,28 @@ _CLOCK = r"\[ \d{1,2}/\p{L}{3}/\d{4}[: ]\d\d:\d\d"
 """The time behind the user in an access log."""
 _LOGIN = r"@? [\p{L}\p{N}] (?: [\p{L}\p{N}_] | [.\-]{1,2}+ (?=[\p{L}\p{N}_]) ){1,38}+"
 _KEYS = (
-    "user|*username|user name|login|login name|loginname|logon|uid|userid|user id|account name|screen name|nick"
-    "|nickname|handle|ansible user|ssh user|db user|owner|author|artist|copyright|created by|modified by|assignee"
-    "|reporter|usuario|usuário|nombre de usuario|nome de usuário|nome utente|utente|utilisateur|nom d'utilisateur"
+    "user|*username|user name|login|login name|loginname|logon|uid|userid|user id|account "
+    "name|screen name|nick"
+    "|nickname|handle|ansible user|ssh user|db user|owner|author|artist|copyright|created "
+    "by|modified by|assignee"
+    "|reporter|usuario|usuário|nombre de usuario|nome de usuário|nome "
+    "utente|utente|utilisateur|nom d'utilisateur"
     "|identifiant|benutzer|benutzername|benutzerkennung|anmeldename|kennung|gebruiker|gebruikersnaam|użytkownik"
-    "|nazwa użytkownika|kullanıcı|kullanıcı adı|tên đăng nhập|tài khoản|логин|пользователь|имя пользователя"
+    "|nazwa użytkownika|kullanıcı|kullanıcı adı|tên đăng nhập|tài khoản|логин|пользователь|имя "
+    "пользователя"
     "|учётная запись|ник|用户名|用户|账号|帐号|登录名|微信号|微信|ユーザー名|ユーザーid|ユーザid|会員id|アカウント"
-    "|ログインid|아이디|계정|사용자|اسم المستخدم|المستخدم|यूज़रनेम|यूजरनेम|लॉगिन|telegram|instagram|insta|ig|tiktok"
-    "|twitter|skype|discord|snapchat|snap|psn|gamertag|steam|wechat|line id|kakaotalk|github|gitlab|mastodon|signal"
-    "|last session|session user|mailbox|twitter handle|screenname|last login|logged in as|signed in as"
+    "|ログインid|아이디|계정|사용자|اسم "
+    "المستخدم|المستخدم|यूज़रनेम|यूजरनेम|लॉगिन|telegram|instagram|insta|ig|tiktok"
+    "|twitter|skype|discord|snapchat|snap|psn|gamertag|steam|wechat|line "
+    "id|kakaotalk|github|gitlab|mastodon|signal"
+    "|last session|session user|mailbox|twitter handle|screenname|last login|logged in as|signed "
+    "in as"
     "|angemeldet als|connecté en tant que"
 )
-_PLAIN_KEYS = "user|*username|user name|login|uid|nick|kullanıcı|benutzer|benutzername|usuario|utente|utilisateur|логин"
+_PLAIN_KEYS = (
+    "user|*username|user "
+    "name|login|uid|nick|kullanıcı|benutzer|benutzername|usuario|utente|utilisateur|логин"
+)
 _SOCIAL = (
     "insta|instagram|telegram|tiktok|snapchat|twitter|discord|"
     "skype|insta'dan|ig|handle|username|nickname|nick|инста"
@@ -158,7 +168,7 @@ RULES = (
         ),
         score=0.9,
         check=is_user,
-        signs=(
+        triggers=(
             *(
                 "/home",
                 "/users/",
@@ -171,16 +181,16 @@ RULES = (
             ),
             *("\\usuarios\\", "\\utilisateurs\\", "\\usuários\\"),
         ),
-        reach=(20, 90),
-        whole=True,
+        window=(20, 90),
+        keep_scripts=True,
     ),
     Rule(
         "HANDLE",
         Expression(r"(?<![\w/~.]) ~ (?P<value> [a-z][\w\-]{2,30}+ ) /"),
         score=0.8,
         check=is_user,
-        signs=("~",),
-        reach=(1, 40),
+        triggers=("~",),
+        window=(1, 40),
     ),
     Rule(
         "HANDLE",
@@ -189,8 +199,8 @@ RULES = (
         ),
         score=0.8,
         check=is_login,
-        linked=True,
-        **words(_KEYS),
+        adjacent=True,
+        **build_context(_KEYS),
     ),
     Rule(
         "HANDLE",
@@ -199,8 +209,8 @@ RULES = (
         ),
         score=0.8,
         check=lambda value: is_login(value) and (has_digit(value) or "-" not in value),
-        linked=True,
-        **words("id"),
+        adjacent=True,
+        **build_context("id"),
     ),
     # username: jdoe, alone on its line
     Rule(
@@ -210,11 +220,13 @@ RULES = (
         ),
         score=0.78,
         check=is_user,
-        linked=True,
-        **words(
-            "*username|ansible user|ssh user|db user|remote user|become user|login name|user id|auth user"
+        adjacent=True,
+        **build_context(
+            "*username|ansible user|ssh user|db user|remote user|become user|login name|user "
+            "id|auth user"
             "|benutzername"
-            "|benutzerkennung|nom d'utilisateur|nombre de usuario|nome utente|gebruikersnaam|nazwa użytkownika"
+            "|benutzerkennung|nom d'utilisateur|nombre de usuario|nome "
+            "utente|gebruikersnaam|nazwa użytkownika"
             "|kullanıcı adı|tên đăng nhập|имя пользователя|用户名|ユーザー名|아이디|اسم المستخدم"
         ),
     ),
@@ -234,12 +246,15 @@ RULES = (
             )
             or is_login(value)
         ),
-        linked=True,
-        **words(
-            "created by|updated by|modified by|opened by|closed by|assigned to|approved by|uploaded by"
+        adjacent=True,
+        **build_context(
+            "created by|updated by|modified by|opened by|closed by|assigned to|approved "
+            "by|uploaded by"
             "|deleted by|changed by"
-            "|reported by|committed by|creato da|creado por|criado por|aberto por|créé par|ouvert par|erstellt von"
-            "|angelegt von|geändert von|aangemaakt door|utworzone przez|oluşturan|tạo bởi|создал|создано"
+            "|reported by|committed by|creato da|creado por|criado por|aberto por|créé par|ouvert "
+            "par|erstellt von"
+            "|angelegt von|geändert von|aangemaakt door|utworzone przez|oluşturan|tạo "
+            "bởi|создал|создано"
         ),
     ),
     # mysql -u jdoe, psql -U jdoe, curl -u jdoe:...
@@ -252,8 +267,8 @@ RULES = (
         ),
         score=0.85,
         check=is_user,
-        signs=("-u", "--user"),
-        reach=(120, 60),
+        triggers=("-u", "--user"),
+        window=(120, 60),
     ),
     # the second line of whoami, a line of /etc/passwd, User of an SSH configuration
     Rule(
@@ -265,8 +280,8 @@ RULES = (
         ),
         score=0.85,
         check=is_user,
-        signs=("whoami", ":x:", ":*:", ":!:", "user "),
-        reach=(34, 50),
+        triggers=("whoami", ":x:", ":*:", ":!:", "user "),
+        window=(34, 50),
     ),
     # a domain of Windows and a login: OFFICE\\jdoe
     Rule(
@@ -276,8 +291,9 @@ RULES = (
         ),
         score=0.8,
         check=is_user,
-        **words(
-            "user|usuario|usuário|login|account|as|logon|benutzer|utilisateur|utente|owner|run as|konto|пользователь"
+        **build_context(
+            "user|usuario|usuário|login|account|as|logon|benutzer|utilisateur|utente|owner|run "
+            "as|konto|пользователь"
         ),
     ),
     Rule(
@@ -288,8 +304,8 @@ RULES = (
         ),
         score=0.8,
         check=is_user,
-        linked=True,
-        **words(_PLAIN_KEYS),
+        adjacent=True,
+        **build_context(_PLAIN_KEYS),
     ),
     Rule(
         "HANDLE",
@@ -298,8 +314,8 @@ RULES = (
         ),
         score=0.8,
         check=is_login,
-        linked=True,
-        **words(
+        adjacent=True,
+        **build_context(
             "用户名|账号|帐号|登录名|微信号|ユーザー名|ユーザーid|ユーザid|会員id|アカウント|ログインid"
             "|아이디|계정|اسم المستخدم"
         ),
@@ -309,9 +325,10 @@ RULES = (
         Expression(r"[ ]? : [ ]? (?P<value> (?-i:[a-z]{6,20}+) ) (?= [ ]? (?: $ | [|,;\n\-<] ) )"),
         score=0.75,
         check=is_user,
-        linked=True,
-        **words(
-            "last session|aberto por|opened by|created by|angelegt von|ouvert par|aperto da|locked by|login|logon"
+        adjacent=True,
+        **build_context(
+            "last session|aberto por|opened by|created by|angelegt von|ouvert par|aperto "
+            "da|locked by|login|logon"
         ),
     ),
     Rule(
@@ -322,9 +339,10 @@ RULES = (
         ),
         score=0.75,
         check=is_login,
-        linked=True,
-        **words(
-            "login|username|user name|handle|nick|nickname|benutzername|logged in as|log in with|skype|telegram"
+        adjacent=True,
+        **build_context(
+            "login|username|user name|handle|nick|nickname|benutzername|logged in as|log in "
+            "with|skype|telegram"
             "|gamertag"
             "|user|client|benutzer|usuario|usuário|utente|utilisateur|gebruiker|użytkownik|kullanıcı"
             "|пользователь|логин"
@@ -336,15 +354,15 @@ RULES = (
         Expression(r"(?<![\w@.\-/]) (?P<value> @?[a-z]\w{1,20}_\w{2,20} ) (?![\w(\[@=.\-/])"),
         score=0.75,
         check=is_login,
-        **words(_SOCIAL),
+        **build_context(_SOCIAL),
     ),
     Rule(
         "HANDLE",
         Expression(r"(?: [ ]? : \s{0,2} | [ ]? \n ) (?P<value> @?[a-z][\w.\-]{3,30} ) (?![\w(@])"),
         score=0.75,
         check=is_mention,
-        linked=True,
-        **words(
+        adjacent=True,
+        **build_context(
             "skype|instagram|insta|telegram|tiktok|snapchat|snap|ig|discord|psn|gamertag|wechat"
         ),
     ),
@@ -360,8 +378,8 @@ RULES = (
             not value.startswith(("www.", "http"))
             and not regex.search(r"\.(?:com|org|net|de)$", value)
         ),
-        signs=("(", "[", "<", "|"),
-        reach=(100, 40),
+        triggers=("(", "[", "<", "|"),
+        window=(100, 40),
     ),
     Rule(
         "HANDLE",
@@ -370,9 +388,9 @@ RULES = (
         ),
         score=0.8,
         check=is_login,
-        signs=("(",),
-        reach=(2, 40),
-        whole=True,
+        triggers=("(",),
+        window=(2, 40),
+        keep_scripts=True,
     ),
     Rule(
         "HANDLE",
@@ -386,7 +404,7 @@ RULES = (
         ),
         score=0.85,
         check=is_user,
-        signs=(
+        triggers=(
             "accepted ",
             "failed ",
             "invalid user",
@@ -398,7 +416,7 @@ RULES = (
             "user=",
             "logname=",
         ),
-        reach=(12, 110),
+        window=(12, 110),
     ),
     Rule(
         "HANDLE",
@@ -409,8 +427,8 @@ RULES = (
         ),
         score=0.8,
         check=is_user,
-        signs=("user ",),
-        reach=(1, 60),
+        triggers=("user ",),
+        window=(1, 60),
     ),
     Rule(
         "HANDLE",
@@ -420,8 +438,8 @@ RULES = (
         ),
         score=0.97,
         check=is_user,
-        signs=("ssh ", "scp ", "sftp ", "rsync ", "mosh ", "sshfs ", "copy-id "),
-        reach=(12, 140),
+        triggers=("ssh ", "scp ", "sftp ", "rsync ", "mosh ", "sshfs ", "copy-id "),
+        window=(12, 140),
     ),
     Rule(
         "HANDLE",
@@ -430,8 +448,8 @@ RULES = (
         ),
         score=0.85,
         check=is_user,
-        signs=("@",),
-        reach=(36, 70),
+        triggers=("@",),
+        window=(36, 70),
     ),
     # the user of a request, in access logs: the identity and the user of the common format, the
     # user of a proxy
@@ -444,9 +462,9 @@ RULES = (
             ),
             score=0.9,
             check=is_requester,
-            signs=(" [",),
-            reach=(140, 30),
-            whole=True,
+            triggers=(" [",),
+            window=(140, 30),
+            keep_scripts=True,
         )
         for before, name, behind, clock in (
             (r"(?<=\S[ ])", r'[^\s\[\]"@\\]{1,60}', "", _CLOCK),
@@ -469,9 +487,9 @@ RULES = (
         ),
         score=0.9,
         check=is_requester,
-        signs=("_hit/", "_miss/", "_denied/", "_tunnel/", "_modified/", "_aborted/"),
-        reach=(40, 2200),
-        whole=True,
+        triggers=("_hit/", "_miss/", "_denied/", "_tunnel/", "_modified/", "_aborted/"),
+        window=(40, 2200),
+        keep_scripts=True,
     ),
     # user "jdoe" was not found; Login OK: [jdoe]; [jdoe] OK LOGIN
     Rule(
@@ -484,16 +502,16 @@ RULES = (
         ),
         score=0.85,
         check=is_user,
-        signs=("user ", "login"),
-        reach=(40, 90),
+        triggers=("user ", "login"),
+        window=(40, 90),
     ),
     Rule(
         "HANDLE",
         Expression(r"""user\.name [ =]{1,3} ["']? (?P<value> [\p{L}][\p{L}\p{N} ._\-]{1,40}+ )"""),
         score=0.8,
         check=is_user,
-        signs=("user.name",),
-        reach=(1, 70),
+        triggers=("user.name",),
+        window=(1, 70),
     ),
     Rule(
         "HANDLE",
@@ -503,11 +521,11 @@ RULES = (
             (?P<value> [\p{L}_][\p{L}\p{N}_.]{1,31}+ \# \d{4} ) (?!\w)"""
         ),
         score=0.85,
-        check=lambda value: value[:-5].lower() not in vocabulary.words("code_words"),
+        check=lambda value: value[:-5].lower() not in vocabulary.get_words("code_words"),
         digits=4,
-        signs=("#",),
-        reach=(36, 8),
-        whole=True,
+        triggers=("#",),
+        window=(36, 8),
+        keep_scripts=True,
     ),
 )
 
@@ -527,12 +545,12 @@ _CODE = Expression(
 )
 """Signs that at signs of a text belong to code: decorators, annotations, variables, tags of
 documentation."""
-_SAID = Expression(
+_SPEAKER = Expression(
     r"""(?m) ^ (?P<time> \[? (?: \d{1,4}[./\-]\d{1,2}[./\-]?\d{0,4} [, ]{1,2} )? \d{1,2}[:.]\d\d (?: :\d\d )?
       (?: [ ]?[ap]m )? \]? [ ]? [\-]? [ ]? )?
     (?: <[@+%~&]? (?P<name> [\w.\-]{2,30}+ ) > | (?P<name> [\p{L}\p{N}] [\p{L}\p{N}_.\-]{1,30}+ ) [ ]? : ) [ ]"""
 )
-_WROTE = Expression(
+_WRITER = Expression(
     r"(?m) ^ (?P<name> [^\s:<>()\[\]|]{1,20} ) [ ] \d{1,2}:\d\d $ (?= \n [^\n]*? [^\s\d:] [^\n]*$ )"
 )
 
@@ -567,19 +585,21 @@ def _find_mentions(plain: str) -> Iterator[tuple[int, int, float]]:
 
 
 def _find_speakers(plain: str) -> Iterator[tuple[int, int, float]]:
-    turns = list(_SAID.compiled.finditer(plain))
+    turns = list(_SPEAKER.compiled.finditer(plain))
     often = Counter(match["name"] for match in turns)
     speech = any(is_speech(plain, match.end()) for match in turns)
     for match in turns:
         name = match["name"]
-        spoken = match["time"] or (speech and often[name] > 1 and plain[match.end("name")] == ":")
-        if spoken and is_login(name) and not is_program(name):
+        has_spoken = match["time"] or (
+            speech and often[name] > 1 and plain[match.end("name")] == ":"
+        )
+        if has_spoken and is_login(name) and not is_program(name):
             yield *match.span("name"), 0.8
 
 
 def _find_writers(plain: str) -> Iterator[tuple[int, int, float]]:
-    wrote = list(_WROTE.compiled.finditer(plain))
-    often = Counter(match["name"] for match in wrote)
-    for match in wrote:
+    matches = list(_WRITER.compiled.finditer(plain))
+    often = Counter(match["name"] for match in matches)
+    for match in matches:
         if often[match["name"]] > 1 and len(often) > 1 and not has_digit(match["name"][:1]):
             yield *match.span("name"), 0.75

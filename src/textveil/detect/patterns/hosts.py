@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from textveil.detect.patterns.rules import Expression
-from textveil.text import Late, vocabulary
+from textveil.text import LazyPattern, vocabulary
 
-DATA_CENTRE = Late(
+DATA_CENTRE = LazyPattern(
     r"(?<![\w-])(?:us|eu|ap|ca|sa|me|af|cn|il|mx|(?:north|south)?america|asia|europe|australia)-(?:gov-|iso-)?"
     r"(?:north|south|east|west|central)(?:east|west)?-?\d(?:-?[a-z])?(?!\w)"
 )
 """A region or zone of a cloud provider: eu-central-1, us-gov-west-1, europe-west4-a."""
 
-EXAMPLES = vocabulary.words("example_domains")
+EXAMPLES = vocabulary.get_words("example_domains")
 """Domains at which nobody has an address."""
-FREE_MAIL = vocabulary.words("free_mail")
+FREE_MAIL = vocabulary.get_words("free_mail")
 """Domains at which everybody may have an address."""
-ANY_HOST = vocabulary.words("service_hosts") | vocabulary.words("plain_hosts")
+GENERIC_HOSTS = vocabulary.get_words("service_hosts") | vocabulary.get_words("plain_hosts")
 """Names of hosts that do not identify their owner."""
 _PUBLIC_TOPS = (".gov", ".mil", ".int", ".edu")
-_STATE = Late(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
+_STATE = LazyPattern(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
 """Ends of the addresses of governments."""
 _DOCUMENTED = tuple(
     ipaddress.ip_network(each)
@@ -67,7 +67,7 @@ _TELLING = Expression(
     | [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12} | [0-9a-f]{24,} | @ (?= [\w\-]{1,60}\. )"""
 )
 """Parts of an address that lead to one person, order or session."""
-OWN = Expression(
+OWNER_WORDS = Expression(
     r"""(?<!\w) (?: my | our | meine? | unsere? | mon | notre | mi | nuestr[oa] | (?:il[ ])? mio | (?:la[ ])? mia
     | minha | meu | nosso | mijn | onze | moja | nasza | мой | наш ) [ ] (?:[\w\-]+[ ])?
     (?: web(?:site|seite|shop)? | site | home[ ]?page | blog | page | seite | portfolio | shop | store | url | domain
@@ -85,34 +85,34 @@ _HOST = Expression(
 )
 
 
-def host_name(address: str) -> str:
+def get_host_name(address: str) -> str:
     """Returns the host name of an address in lower case, or ""."""
     match = _HOST.compiled.match(unquote(address[:400]))
     return match["host"].lower().strip("[].")[:255] if match else ""
 
 
-def privacy(address: str) -> float:
+def score_url_privacy(address: str) -> float:
     """Returns the probability that a URL or host name is private.
 
     It is 0 for public and well-known addresses.
     """
-    plain, host = unquote(address).rstrip("/"), host_name(address)
+    plain, host = unquote(address).rstrip("/"), get_host_name(address)
     if host.startswith("localhost") or host in ("127.0.0.1", "0.0.0.0", "::1", ""):
         return float(_TELLING.compiled.search(plain) is not None)
     if host.replace(".", "").isdigit():
-        return address_privacy(host)
+        return score_ip_privacy(host)
     parts = host.removeprefix("www.").split(".")
     if parts[0] in ("com", "org", "net", "io", "edu", "gov", "java", "javax"):  # a package in code
         return 0.0
     if len(parts) == 1:
         placeholder = host.startswith(("your", "my", "<", "{", "$", "example"))
-        return float(not placeholder and host not in vocabulary.words("service_hosts"))
-    if parts[-1] in vocabulary.words("internal_tops") or _PERSONAL.compiled.search(plain):
+        return float(not placeholder and host not in vocabulary.get_words("service_hosts"))
+    if parts[-1] in vocabulary.get_words("internal_tops") or _PERSONAL.compiled.search(plain):
         return 1.0
-    return _rate_site(plain, host, parts)
+    return _score_site(plain, host, parts)
 
 
-def _rate_site(plain: str, host: str, parts: Sequence[str]) -> float:
+def _score_site(plain: str, host: str, parts: Sequence[str]) -> float:
     """Returns the probability for an address on a reachable host.
 
     Its form must not be that of a personal page, see `_PERSONAL`.
@@ -121,24 +121,24 @@ def _rate_site(plain: str, host: str, parts: Sequence[str]) -> float:
     if domains & EXAMPLES or any(map(_PLACEHOLDER.match, parts)):
         return 0.0
     telling = _TELLING.compiled.search(plain) is not None
-    portal = parts[0] in vocabulary.words("portal_hosts")
+    portal = parts[0] in vocabulary.get_words("portal_hosts")
     if not portal and (host.endswith(_PUBLIC_TOPS) or _STATE.search(host)):
         return float(telling)
-    if _OFFICIAL.search(host) or domains & vocabulary.words("known_domains"):
+    if _OFFICIAL.search(host) or domains & vocabulary.get_words("known_domains"):
         return 0.5 if _NAMING.search(plain) else 0.0
-    return _rate_unknown(plain, host, parts, telling=telling, portal=portal)
+    return _score_unknown(plain, host, parts, telling=telling, portal=portal)
 
 
-_PLACEHOLDER = Late(r"your|[<{]")
-_OFFICIAL = Late(r"\.(?:ac|gov)\.")
-_NAMING = Late(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40")
+_PLACEHOLDER = LazyPattern(r"your|[<{]")
+_OFFICIAL = LazyPattern(r"\.(?:ac|gov)\.")
+_NAMING = LazyPattern(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40")
 
 
-def _rate_unknown(
+def _score_unknown(
     plain: str, host: str, parts: Sequence[str], *, telling: bool, portal: bool
 ) -> float:
     """Returns the probability for an address on an unknown host."""
-    is_subdomain, public = _is_subdomain(parts), parts[0] in vocabulary.words("public_hosts")
+    is_subdomain, public = _is_subdomain(parts), parts[0] in vocabulary.get_words("public_hosts")
     if telling or (is_subdomain and portal):
         return 1.0
     if plain.lower() == host:
@@ -151,11 +151,11 @@ def _is_subdomain(parts: Sequence[str]) -> bool:
 
     An example is docs.example.co.uk.
     """
-    two = len(parts) > 2 and len(parts[-2]) <= 3 and len(parts[-1]) == 2
-    return len(parts) > 2 + two
+    has_two_part_suffix = len(parts) > 2 and len(parts[-2]) <= 3 and len(parts[-1]) == 2
+    return len(parts) > 2 + has_two_part_suffix
 
 
-def address_privacy(address: str) -> float:
+def score_ip_privacy(address: str) -> float:
     """Returns the probability that an IP address is private.
 
     It is 0 for this machine, masks, and well-known addresses.
@@ -165,7 +165,7 @@ def address_privacy(address: str) -> float:
     except ValueError:
         return 1.0
     ip, network = interface.ip, interface.network
-    if _is_reserved(ip) or str(ip) in vocabulary.words("known_addresses"):
+    if _is_reserved(ip) or str(ip) in vocabulary.get_words("known_addresses"):
         return 0.0
     if any(ip in block for block in _DOCUMENTED if block.version == ip.version):
         groups = map(any, zip(ip.packed[4::2], ip.packed[5::2], strict=True))
@@ -179,20 +179,20 @@ def _is_reserved(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return ip.is_loopback or ip.is_unspecified or ip.is_multicast or reserved
 
 
-def mail_privacy(address: str) -> float:
+def score_mail_privacy(address: str) -> float:
     """Returns the probability that a mail address is private.
 
     It is 0 for placeholders and for well-known services.
     """
     local, _, domain = address.lower().rpartition("@")
-    name, desk = ".".join(domain.split(".")[-2:]), local in vocabulary.words("desks")
+    name, desk = ".".join(domain.split(".")[-2:]), local in vocabulary.get_words("desks")
     examples = ("company.com", "email.com", "mail.com", "acme.com")
     if not local:
         return 1.0
     if domain in EXAMPLES or domain.startswith("example.") or name in examples:
-        nobody = local in vocabulary.words("nobody_mail") or local.startswith(
+        nobody = local in vocabulary.get_words("nobody_mail") or local.startswith(
             ("your", "user", "test")
         )
         return float(not desk and not nobody)
-    is_service = name in vocabulary.words("known_domains") and name not in FREE_MAIL
+    is_service = name in vocabulary.get_words("known_domains") and name not in FREE_MAIL
     return float(not (desk and is_service))

@@ -11,14 +11,19 @@ import ipaddress
 
 import regex
 
-from textveil.detect.patterns.hosts import ANY_HOST, address_privacy, mail_privacy, privacy
+from textveil.detect.patterns.hosts import (
+    GENERIC_HOSTS,
+    score_ip_privacy,
+    score_mail_privacy,
+    score_url_privacy,
+)
 from textveil.detect.patterns.rules import (
     FOREIGN,
     Expression,
     Rule,
     has_digit,
-    listed,
-    without_foreign,
+    make_word_set,
+    mask_foreign_letters,
 )
 
 
@@ -61,7 +66,7 @@ def is_foreign_mail(value: str) -> bool:
 
     用户@例子.公司 does, bob@x.kr로 does not.
     """
-    bare = without_foreign(value)
+    bare = mask_foreign_letters(value)
     match = MAIL.compiled.search(bare)
     return is_mail(value) and (match is None or bare.startswith(f".{FOREIGN}", match.end()))
 
@@ -88,7 +93,7 @@ def is_host(value: str) -> bool:
 
 def is_own_host(value: str) -> bool:
     """True if a host name is specific, unlike `server` or `db1`."""
-    return value.lower().rstrip("0123456789").rstrip("-") not in ANY_HOST
+    return value.lower().rstrip("0123456789").rstrip("-") not in GENERIC_HOSTS
 
 
 _LOCAL = r"(?: [\p{L}\p{N}\p{M}.%+_\-] | '(?=\p{L})(?<!\bN') )"
@@ -124,11 +129,14 @@ def is_spoken(value: str) -> bool:
     return value.split()[-1].lower() not in _LINKING
 
 
-_LINKING = listed(
+_LINKING = make_word_set(
     "a an the and or for from of on to with by was were he she they we you i this that which"
 )
 
-_AT = "at|ät|arobase|arrob[ae]|chiocciola|apenstaartje|ma[łl]pa|собака|골뱅이|앳|艾特|a c[òo]ng|a m[óo]c|kuyruklua|एट"
+_AT = (
+    "at|ät|arobase|arrob[ae]|chiocciola|apenstaartje|ma[łl]pa|собака|골뱅이|앳|艾特|a c[òo]ng|a "
+    "m[óo]c|kuyruklua|एट"
+)
 _BRACKETED = tuple(
     f"{bracket}{space}{word}"
     for bracket in "([{<"
@@ -163,11 +171,11 @@ RULES = (
             "EMAIL",
             MAIL,
             score=0.95,
-            signs=("@",),
-            reach=(260, 600),
-            whole=whole,
+            triggers=("@",),
+            window=(260, 600),
+            keep_scripts=whole,
             check=check,
-            private=mail_privacy,
+            score_privacy=score_mail_privacy,
         )
         for whole, check in ((False, is_mail), (True, is_foreign_mail))
     ),
@@ -179,8 +187,8 @@ RULES = (
             rf" {_LABEL} (?: \.{_LABEL} ){{1,8}}+"
         ),
         score=0.96,
-        signs=("%40", "&#64;", "%2540"),
-        reach=(70, 600),
+        triggers=("%40", "&#64;", "%2540"),
+        window=(70, 600),
     ),
     Rule(
         "EMAIL",
@@ -191,9 +199,9 @@ RULES = (
             rf" (?: [ ]? (?: \. | [(\[{{<] [ ]? (?: {_DOT} | \. ) [ ]? [)\]}}>] ) [ ]? {_WORD} ){{1,5}}+"
         ),
         score=0.96,
-        signs=_BRACKETED,
-        reach=(600, 600),
-        whole=True,
+        triggers=_BRACKETED,
+        window=(600, 600),
+        keep_scripts=True,
     ),
     Rule(
         "EMAIL",
@@ -204,7 +212,7 @@ RULES = (
         ),
         score=0.9,
         check=is_spoken,
-        signs=(
+        triggers=(
             " dot ",
             " punkt ",
             " point ",
@@ -216,8 +224,8 @@ RULES = (
             " 닷 ",
             " nokta ",
         ),
-        reach=(400, 400),
-        whole=True,
+        window=(400, 400),
+        keep_scripts=True,
     ),
     Rule(
         "EMAIL",
@@ -226,8 +234,8 @@ RULES = (
             rf" {_BARE_HOST}{{1,4}} (?:{_TOP}) (?! [\w@\-] | \.\w )"
         ),
         score=0.85,
-        signs=(" at ",),
-        reach=(70, 350),
+        triggers=(" at ",),
+        window=(70, 350),
     ),
     Rule(
         "EMAIL",
@@ -244,17 +252,17 @@ RULES = (
             rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>(?:{_CLOSE}){{1,4000}}+)"
         ),
         score=0.95,
-        signs=("://",),
-        reach=(30, 4400),
-        private=privacy,
+        triggers=("://",),
+        window=(30, 4400),
+        score_privacy=score_url_privacy,
     ),
     Rule(
         "URL",
         Expression(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] (?:{_CLOSE}){{2,4000}}+)"),
         0.95,
-        signs=("www.",),
-        reach=(1, 4400),
-        private=privacy,
+        triggers=("www.",),
+        window=(1, 4400),
+        score_privacy=score_url_privacy,
     ),
     Rule(
         "URL",
@@ -264,9 +272,9 @@ RULES = (
             rf" (?: : \d{{2,5}}+ )? (?: [/?\#] (?:{_CLOSE}){{0,4000}}+ )?"
         ),
         score=0.85,
-        signs=tuple(f".{top}" for top in f"{_TOP}|{_WORD_TOPS}".split("|")),
-        reach=(330, 4400),
-        private=privacy,
+        triggers=tuple(f".{top}" for top in f"{_TOP}|{_WORD_TOPS}".split("|")),
+        window=(330, 4400),
+        score_privacy=score_url_privacy,
     ),
     Rule(
         "HOST",
@@ -278,8 +286,8 @@ RULES = (
             rf" [a-z0-9\-]{{1,63}}+ \. (?:{_TOP}) ) (?: : \d{{2,5}}+ )? (?![\w@\-(=]|\.\w)"
         ),
         score=0.9,
-        signs=(".int", ".local", ".lan", ".corp"),
-        reach=(330, 300),
+        triggers=(".int", ".local", ".lan", ".corp"),
+        window=(330, 300),
     ),
     Rule(
         "HOST",
@@ -300,8 +308,8 @@ RULES = (
             rf" | (?<=[\"']) (?: \\\\\\\\ (?P<value>{_SHARING}) \\{{1,2}} | \\\\ (?P<value>{_SHARING}) \\ ) [\w$]"
         ),
         score=0.9,
-        signs=("\\\\",),
-        reach=(2, 100),
+        triggers=("\\\\",),
+        window=(2, 100),
     ),
     Rule(
         "HOST",
@@ -313,7 +321,7 @@ RULES = (
         ),
         score=0.8,
         check=is_host,
-        signs=(
+        triggers=(
             "host",
             "server",
             "servidor",
@@ -329,7 +337,7 @@ RULES = (
             "machine",
             "сервер",
         ),
-        reach=(30, 120),
+        window=(30, 120),
     ),
     Rule(
         "HOST",
@@ -341,8 +349,8 @@ RULES = (
         ),
         score=0.8,
         check=is_own_host,
-        signs=("@", "ip-"),
-        reach=(40, 180),
+        triggers=("@", "ip-"),
+        window=(40, 180),
     ),
     Rule(
         "IP",
@@ -354,15 +362,15 @@ RULES = (
         score=0.95,
         check=is_address,
         digits=4,
-        signs=(".",),
-        private=address_privacy,
+        triggers=(".",),
+        score_privacy=score_ip_privacy,
     ),
     Rule(
         "IP",  # of the hosts that a user of a database may come from
         Expression(r"(?<= @['\"`] ) \d{1,3} (?: \.\d{1,3} ){0,2} \.% (?= ['\"`] )"),
         score=0.9,
         digits=1,
-        signs=(".%",),
+        triggers=(".%",),
     ),
     Rule(
         "IP",
@@ -373,8 +381,8 @@ RULES = (
         ),
         score=0.95,
         check=is_ipv6,
-        signs=(":",),
-        private=address_privacy,
+        triggers=(":",),
+        score_privacy=score_ip_privacy,
     ),
     Rule(
         "MAC",

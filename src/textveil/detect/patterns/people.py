@@ -10,18 +10,18 @@ import regex
 
 from textveil.detect.patterns import checksums as sums
 from textveil.detect.patterns.rules import (
-    AFTER,
-    BEFORE,
+    NUMBER_END,
+    NUMBER_START,
     Check,
     Expression,
     Rule,
-    guarded,
-    keyed,
-    words,
+    build_context,
+    make_keyed_rule,
+    set_guard,
 )
 
 
-def number(
+def make_number_rule(
     digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0
 ) -> Rule:
     """Makes a rule for a national number.
@@ -42,13 +42,13 @@ def number(
         form = digits.replace("_", r"[ .\-/]{0,2}+")
     return Rule(
         "NATIONAL_ID",
-        Expression(rf"(?<!\+) {BEFORE} (?:{form}) {AFTER}"),
+        Expression(rf"(?<!\+) {NUMBER_START} (?:{form}) {NUMBER_END}"),
         score=score,
         check=check,
-        before=True,
-        leads=True,
+        can_precede=True,
+        numeric_prefix=True,
         digits=6,
-        **(words(context) if context else {}),
+        **(build_context(context) if context else {}),
     )
 
 
@@ -71,78 +71,82 @@ _CHINESE = "身份证*|身份證*|身分证*|身分證*|证件号*|公民身份*
 _VIETNAMESE = "cccd|căn cước*|cmnd|chứng minh*|số định danh|định danh"
 _PNR = "personnummer|samordningsnummer|personal number|personal identity number"
 NATIONAL = (
-    number(r"\d{3}([ \-])\d\d\1\d{4}", is_taxpayer, score=0.9),
-    number(
+    make_number_rule(r"\d{3}([ \-])\d\d\1\d{4}", is_taxpayer, score=0.9),
+    make_number_rule(
         "9",
         is_taxpayer,
         context="ssn|social security|social sec|social|taxpayer|itin|tax id",
         score=0.8,
     ),
-    number("10", sums.is_nhs, context="nhs|national health|patient"),
-    number(
+    make_number_rule("10", sums.is_nhs, context="nhs|national health|patient"),
+    make_number_rule(
         r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]_\d\d_\d\d_\d\d_[A-D]",
         score=0.95,
     ),
-    number(_NIF, sums.is_nif),
-    number(_CODICE, sums.is_codice_fiscale),
-    number(r"[1278]_\d\d_(?:0[1-9]|1[0-2]|[2-9]\d)_(?:\d\d|2[AB])_\d{3}_\d{3}_\d\d", sums.is_nir),
-    number(r"[1-9]\d_\d{3}_\d{3}_\d{3}", sums.is_steuer_id),
-    number("11", sums.is_pesel),
-    number("9", sums.is_bsn, context="bsn|burgerservicenummer|sofinummer|sofi-nummer"),
-    number(r"(?:19|20)?\d{6}[+\-]\d{4} | (?:19|20)\d{10}", sums.is_personnummer),
-    number("10", sums.is_personnummer, context=_PNR),
-    number(r"\d{6}[+\-A-FU-Y]\d{3}[0-9A-Y]", sums.is_hetu),
-    number(r"\d{6}_\d{5}", sums.is_fodselsnummer),
-    number(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d | \d{11}", sums.is_rijksregister),
-    number(r"756_\d{4}_\d{4}_\d\d", sums.is_ahv),
-    number(r"[2-9]\d{3}([ \-])\d{4}\1\d{4}(?![ ]\d{4})", sums.verhoeff),
-    number("12", sums.verhoeff, context="aadhaar|aadhar|uidai"),
-    number(r"[STFGM]_\d{7}_[A-Z]", sums.is_nric),
-    number("8,9", sums.is_tfn, context="tfn|tax file"),
-    number(r"\d\d_\d{3}_\d{3}_\d{3}", sums.is_abn),
-    number(r"[2-6]\d{3}([ \-])\d{5}\1\d", sums.is_medicare),
-    number(r"[2-6]\d{3}_\d{5}_\d(?:_\d)?", sums.is_medicare, context="medicare"),
-    number(r"\d{3}\.?\d{3}\.?\d{3}-?\d\d", sums.is_cpf),
-    number(r"\d\d\.\d{3}\.\d{3}/\d{4}-\d\d", sums.is_cnpj),
-    number(r"\d{6}[1-8]\d{6}", sums.is_rrn),
-    number(r"[1-9]\d{16}[\dX]", sums.is_resident_id),
-    number("13", sums.is_south_african),
-    number("9", sums.luhn, context="sin|social insurance"),
-    number(
+    make_number_rule(_NIF, sums.is_nif),
+    make_number_rule(_CODICE, sums.is_codice_fiscale),
+    make_number_rule(
+        r"[1278]_\d\d_(?:0[1-9]|1[0-2]|[2-9]\d)_(?:\d\d|2[AB])_\d{3}_\d{3}_\d\d", sums.is_nir
+    ),
+    make_number_rule(r"[1-9]\d_\d{3}_\d{3}_\d{3}", sums.is_steuer_id),
+    make_number_rule("11", sums.is_pesel),
+    make_number_rule("9", sums.is_bsn, context="bsn|burgerservicenummer|sofinummer|sofi-nummer"),
+    make_number_rule(r"(?:19|20)?\d{6}[+\-]\d{4} | (?:19|20)\d{10}", sums.is_personnummer),
+    make_number_rule("10", sums.is_personnummer, context=_PNR),
+    make_number_rule(r"\d{6}[+\-A-FU-Y]\d{3}[0-9A-Y]", sums.is_hetu),
+    make_number_rule(r"\d{6}_\d{5}", sums.is_fodselsnummer),
+    make_number_rule(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d | \d{11}", sums.is_rijksregister),
+    make_number_rule(r"756_\d{4}_\d{4}_\d\d", sums.is_ahv),
+    make_number_rule(r"[2-9]\d{3}([ \-])\d{4}\1\d{4}(?![ ]\d{4})", sums.verhoeff),
+    make_number_rule("12", sums.verhoeff, context="aadhaar|aadhar|uidai"),
+    make_number_rule(r"[STFGM]_\d{7}_[A-Z]", sums.is_nric),
+    make_number_rule("8,9", sums.is_tfn, context="tfn|tax file"),
+    make_number_rule(r"\d\d_\d{3}_\d{3}_\d{3}", sums.is_abn),
+    make_number_rule(r"[2-6]\d{3}([ \-])\d{5}\1\d", sums.is_medicare),
+    make_number_rule(r"[2-6]\d{3}_\d{5}_\d(?:_\d)?", sums.is_medicare, context="medicare"),
+    make_number_rule(r"\d{3}\.?\d{3}\.?\d{3}-?\d\d", sums.is_cpf),
+    make_number_rule(r"\d\d\.\d{3}\.\d{3}/\d{4}-\d\d", sums.is_cnpj),
+    make_number_rule(r"\d{6}[1-8]\d{6}", sums.is_rrn),
+    make_number_rule(r"[1-9]\d{16}[\dX]", sums.is_resident_id),
+    make_number_rule("13", sums.is_south_african),
+    make_number_rule("9", sums.luhn, context="sin|social insurance"),
+    make_number_rule(
         r"\d{6}-?\d{4}", sums.is_short_birth, context="cpr|cpr-nummer|cpr-nr|kennitala", score=0.8
     ),
-    number(r"\d\d_\d{6}_[A-Z]_\d{3}", sums.is_pension_number),
-    number(r"[A-Z]_\d{3}_\d{3}_\d{3}", sums.is_insurance_number, context=_INSURED),
-    number("9", sums.is_portuguese_nif, context="nif|contribuinte"),
-    number(r"\d{7}[A-W][A-IW]?", sums.is_pps),
-    number(r"\d{3}_\d{3}_\d\d_\d\d", sums.is_nip, context="nip"),
-    number(r"\d{3}-\d{3}-\d\d-\d\d", sums.is_nip),
-    number("9", sums.is_regon, context="regon"),
-    number("11", sums.is_tc_kimlik),
-    number(r"[A-Z]{1,2}\d{6}\([\dA]\)?", sums.is_hkid),
-    number(
+    make_number_rule(r"\d\d_\d{6}_[A-Z]_\d{3}", sums.is_pension_number),
+    make_number_rule(r"[A-Z]_\d{3}_\d{3}_\d{3}", sums.is_insurance_number, context=_INSURED),
+    make_number_rule("9", sums.is_portuguese_nif, context="nif|contribuinte"),
+    make_number_rule(r"\d{7}[A-W][A-IW]?", sums.is_pps),
+    make_number_rule(r"\d{3}_\d{3}_\d\d_\d\d", sums.is_nip, context="nip"),
+    make_number_rule(r"\d{3}-\d{3}-\d\d-\d\d", sums.is_nip),
+    make_number_rule("9", sums.is_regon, context="regon"),
+    make_number_rule("11", sums.is_tc_kimlik),
+    make_number_rule(r"[A-Z]{1,2}\d{6}\([\dA]\)?", sums.is_hkid),
+    make_number_rule(
         r"[A-Z]{1,2}\d{6}[\dA]", sums.is_hkid, context="hkid|hk id|hong kong|身份證|身分證|香港"
     ),
-    number(r"[A-Z][12]\d{8}", sums.is_taiwanese),
-    number(r"\d{6}-[1-8]\d{6}", sums.is_dated_rrn, score=0.9),
-    number("12", sums.is_my_number, context="マイナンバー|個人番号|my number|mynumber"),
-    number(r"\d{10} | \d{12}", sums.is_inn, context="инн|inn"),
-    number(r"\d{3}-\d{3}-\d{3}_\d\d", sums.is_snils),
-    number("11", sums.is_snils, context="снилс|snils"),
-    number(r"[23]\d{13}", sums.is_egyptian, score=0.9),
-    number(r"784-?(?:19|20)\d\d-?\d{7}-?\d", sums.luhn),
-    number(r"[12]\d{9}", sums.luhn, context="الهوية|هوية|الإقامة|إقامة|iqama|saudi id|national id"),
-    number(r"\d{1,2}\.\d{3}\.\d{3}-[\dK] | \d{7,8}-[\dK]", sums.is_rut),
-    number(r"(?:20|2[3-7]|3[034])-\d{8}-\d", sums.is_cuit),
-    number(r"\d\d/\d{7,8}/\d\d", sums.is_nuss),
-    number("12", sums.is_nuss, context="nuss|naf|seguridad social"),
-    number(r"[1-9]\d{16}[\dX]", sums.is_born_resident, context=_CHINESE, score=0.9),
-    number(r"\d{12}", sums.is_cccd, context=_VIETNAMESE, score=0.9),
-    *guarded(
+    make_number_rule(r"[A-Z][12]\d{8}", sums.is_taiwanese),
+    make_number_rule(r"\d{6}-[1-8]\d{6}", sums.is_dated_rrn, score=0.9),
+    make_number_rule("12", sums.is_my_number, context="マイナンバー|個人番号|my number|mynumber"),
+    make_number_rule(r"\d{10} | \d{12}", sums.is_inn, context="инн|inn"),
+    make_number_rule(r"\d{3}-\d{3}-\d{3}_\d\d", sums.is_snils),
+    make_number_rule("11", sums.is_snils, context="снилс|snils"),
+    make_number_rule(r"[23]\d{13}", sums.is_egyptian, score=0.9),
+    make_number_rule(r"784-?(?:19|20)\d\d-?\d{7}-?\d", sums.luhn),
+    make_number_rule(
+        r"[12]\d{9}", sums.luhn, context="الهوية|هوية|الإقامة|إقامة|iqama|saudi id|national id"
+    ),
+    make_number_rule(r"\d{1,2}\.\d{3}\.\d{3}-[\dK] | \d{7,8}-[\dK]", sums.is_rut),
+    make_number_rule(r"(?:20|2[3-7]|3[034])-\d{8}-\d", sums.is_cuit),
+    make_number_rule(r"\d\d/\d{7,8}/\d\d", sums.is_nuss),
+    make_number_rule("12", sums.is_nuss, context="nuss|naf|seguridad social"),
+    make_number_rule(r"[1-9]\d{16}[\dX]", sums.is_born_resident, context=_CHINESE, score=0.9),
+    make_number_rule(r"\d{12}", sums.is_cccd, context=_VIETNAMESE, score=0.9),
+    *set_guard(
         "a form that a country defines",
         # the tax number of India, the citizen card of Portugal, the readable zone of a passport
-        number(r"[A-Z]{3}[ABCFGHLJPT][A-Z]\d{4}[A-Z]", score=0.9)._replace(digits=4),
-        number(r"\d{8}[ \-]\d[ \-]?[A-Z][A-Z\d]\d", score=0.9),
+        make_number_rule(r"[A-Z]{3}[ABCFGHLJPT][A-Z]\d{4}[A-Z]", score=0.9)._replace(digits=4),
+        make_number_rule(r"\d{8}[ \-]\d[ \-]?[A-Z][A-Z\d]\d", score=0.9),
         Rule(
             "NATIONAL_ID",
             Expression(
@@ -150,15 +154,15 @@ NATIONAL = (
                 regex.VERBOSE,
             ),
             score=0.95,
-            signs=("<<",),
-            reach=(46, 46),
+            triggers=("<<",),
+            window=(46, 46),
         ),
     ),
 )
 
 LICENCES = (
-    number("10", sums.is_npi, context="npi|national provider")._replace(type="LICENCE"),
-    keyed("LICENCE", "dea", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
+    make_number_rule("10", sums.is_npi, context="npi|national provider")._replace(type="LICENCE"),
+    make_keyed_rule("LICENCE", "dea", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
 )
 
 RULES = (*NATIONAL, *LICENCES)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from textveil.detect.patterns.rules import FOREIGN, Expression, Folded, Words
-from textveil.text import Late
+from textveil.detect.patterns.rules import FOREIGN, ContextWords, Expression, FoldedText
+from textveil.text import LazyPattern
 
 PLANS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose numbering plan is used without a context word nearby."""
@@ -68,16 +68,20 @@ _CANDIDATE = Expression(
     (?P<extension> [ ]? (?: x | ext\.? | extension | durchwahl | доб\.? ) [ ]? \d{1,6} )?
     (?! [\w%€£$¥₩₹₽°] | [.:\-/] \d | ,\d{3}(?!\d) )"""
 )
-_WORDS = Words(
+_WORDS = ContextWords(
     "phone|phones|cel|cel.|cél|fono|tlf|tfno|línea|móv|telephone|tel|telefon*|téléphone*|tél|teléfono|teléfonos"
     "|telefoon|telefoonnummer|mobile|mobil|mobiel"
-    "|cell|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
+    "|cell|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text "
+    "me|text him|text her"
     "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|rufen|ruf|rufe|ruft|angerufen|erreichst|erreichbar"
     "|portable|móvil|celular|cellulare|desk|office"
-    "|hotline|helpline|toll-free|toll free|callback|his number|her number|your number|my number|answering|message"
-    "|messages|registered|landline|extension|voicemail|viber|telegram|satispay|bizum|pix|blik|mb way|mbway"
+    "|hotline|helpline|toll-free|toll free|callback|his number|her number|your number|my "
+    "number|answering|message"
+    "|messages|registered|landline|extension|voicemail|viber|telegram|satispay|bizum|pix|blik|mb "
+    "way|mbway"
     "|zelle|venmo|paypay|twint|swish|vipps|m-pesa|mpesa|momo|bkash|upi|gpay|bel|bellen|rückruf|durchwahl"
-    "|appeler|appelle|appelez|joindre|joignable|fixe|mon numéro|son numéro|llamar|llama|llámame|mi número|su número"
+    "|appeler|appelle|appelez|joindre|joignable|fixe|mon numéro|son "
+    "numéro|llamar|llama|llámame|mi número|su número"
     "|telemóvel|telemovel|contacto|contato|ligar|liga|ligue|ligou|fone|wpp|zap|recapito|cell.|chiamare|chiama"
     "|chiamami|chiamatemi|mio numero|numero di telefono"
     "|gsm|komórka|komórkę|kom.|dzwonić|dzwoń|dzwoni|dzwonił*|zadzwoń|komórki|komórce|wewnętrzny|zadzwonić"
@@ -91,7 +95,7 @@ _WORDS = Words(
     "|نمرته|نمرتها|رقم|للتواصل|واتساب|فاكس"
     "|फोन|फ़ोन|मोबाइल|दूरभाष|संपर्क|सम्पर्क|व्हाट्सएप|कॉल|नंबर"
 )
-_CALLED = Late(
+_CALLED = LazyPattern(
     r"""(?<!\w)
     (?: tel(?:\.|efon\w*|ephone|éfono|éphone|efono|efone)? | (?:mobile|cell)?[ ]?phone | mobil\w* | mob\.? | cell
       | cellulare | celular | móvil | portable | fax | handy\w* | gsm | komórka | cep | whatsapp | sms | durchwahl
@@ -105,7 +109,7 @@ _CALLED = Late(
     regex.VERBOSE | regex.IGNORECASE,
 )
 """Words right before a number that prove it a telephone's."""
-_DATE = Late(
+_DATE = LazyPattern(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
     | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d
@@ -116,9 +120,9 @@ _DATE = Late(
 )
 """Dates, months, hours, ranges of years and of small numbers, IP addresses: no telephone numbers in
 any context."""
-_DECIMALS = Late(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
+_DECIMALS = LazyPattern(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A decimal with one digit before its point, and its neighbours in a table."""
-_AMOUNT = Late(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
+_AMOUNT = LazyPattern(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
 """Decimals and thousands: telephone numbers only if nearby words say so."""
 _GROUPED = {
     # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086;
@@ -153,7 +157,7 @@ _BARE = {
     ("TR",): (r"5[0-5]\d{8}", "[ğşĞŞ]"),
 }
 """Countries, numbers without separators, and letters near that tell them."""
-_TOLD = (
+_CONTEXT_FORMS = (
     r"[2-9]\d\d[ .\-]?\d{3}[ .\-]?\d{3} | [2-9]\d{3}[ .\-]?\d{4} | "
     r"\d\d(?:[ .\-]\d\d){3} | 0[1-9][ \-]?\d{3}[ \-]?\d{3}"
 )
@@ -166,9 +170,9 @@ _NOBODYS = Expression(
 )
 """Dummies, and numbers that cost nothing or a fee: the hotlines of firms and offices."""
 _SEQUENCE = ("0123456789", "01234567890", "0987654321")
-_BETWEEN = Late(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
-NEAR = 45
-LONGEST = 17
+_BETWEEN = LazyPattern(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
+WORD_DISTANCE = 45
+MAX_ANNOUNCED_CHARACTERS = 17
 """The longest number, in characters, that words right before it prove a telephone's."""
 
 
@@ -182,7 +186,7 @@ def are_regions(regions: Sequence[str]) -> bool:
 
 
 def find_phones(
-    plain: str, folded: Folded, regions: Sequence[str]
+    plain: str, folded: FoldedText, regions: Sequence[str]
 ) -> Iterator[tuple[int, int, float]]:
     """Finds the telephone numbers of a text.
 
@@ -202,19 +206,19 @@ def find_phones(
         if words is None:
             words = sorted(begin for begin, _ in _WORDS.find(folded))
         start, end = match.span()
-        at = bisect_left(words, start - NEAR)
+        at = bisect_left(words, start - WORD_DISTANCE)
         has_word = at < len(words) and words[at] < end + 12
-        hit = _judge(plain, start, match, regions, has_word=has_word)
+        hit = _match_phone(plain, start, match, regions, has_word=has_word)
         if hit is None and (link := _BETWEEN.search(match.group())):  # two numbers
             at = start + link.end()
             if second := _CANDIDATE.compiled.match(plain, at):
-                hit = _judge(plain, at, second, regions, has_word=has_word)
+                hit = _match_phone(plain, at, second, regions, has_word=has_word)
         if hit is not None and not _is_public(plain[hit[0] : hit[1]]):
             first, last, score = hit
             named = (
                 has_word
-                and last - first <= LONGEST
-                and _CALLED.search(plain, max(0, first - NEAR), first)
+                and last - first <= MAX_ANNOUNCED_CHARACTERS
+                and _CALLED.search(plain, max(0, first - WORD_DISTANCE), first)
             )
             yield first, last, 1.0 if named else score
     for match in _MASKED.compiled.finditer(plain):
@@ -226,7 +230,7 @@ def _is_public(number: str) -> bool:
     return any(map(_NOBODYS.compiled.fullmatch, (number, regex.sub(r"[^+\d]", "", number))))
 
 
-def _judge(
+def _match_phone(
     plain: str, start: int, match: regex.Match[str], regions: Sequence[str], *, has_word: bool
 ) -> tuple[int, int, float] | None:
     end, whole = match.end(), match.group()
@@ -236,13 +240,13 @@ def _judge(
     if whole[0] == "(" and ")" not in whole:
         start, number = start + 1, number[1:]
     if number.startswith(("+", "(+", "00")):
-        for is_one in (_is_valid, _is_possible):
+        for is_plausible in (_is_valid, _is_possible):
             for stop in _list_ends(number):
-                if is_one(number[:stop]):
+                if is_plausible(number[:stop]):
                     return (
                         start,
                         end if stop == len(number) else start + stop,
-                        0.95 if is_one is _is_valid else 0.8,
+                        0.95 if is_plausible is _is_valid else 0.8,
                     )
     if plain[end : end + 1] == "," and plain[end + 1 : end + 2].isdigit() and len(number) < 9:
         return None
@@ -281,7 +285,7 @@ def _score_national(
                 isbn = "isbn" in plain[max(0, start - 60) : start + 12].lower()
                 if has_word or (not isbn and (not letters or regex.search(letters, around))):
                     return 0.7
-    if has_word and regex.fullmatch(_TOLD, number, regex.VERBOSE):
+    if has_word and regex.fullmatch(_CONTEXT_FORMS, number, regex.VERBOSE):
         return 0.75
     certain = has_word and not _AMOUNT.fullmatch(number) and not number.endswith("000")
     return 0.7 if certain and (6 if separated else 7) <= count <= 15 else None

@@ -7,10 +7,10 @@ countries alone, which a tagger finds.
 
 import regex
 
-from textveil.detect.patterns.rules import Check, Expression, Rule, words
-from textveil.text import Late
+from textveil.detect.patterns.rules import Check, Expression, Rule, build_context
+from textveil.text import LazyPattern
 
-_KEYS = Late(
+_KEYS = LazyPattern(
     r"\b(?:شارع|طريق|جادة|حي|حارة|زنقة|نهج|ميدان|بناية|عمارة|برج|شقة|فيلا|منزل|الدور|الطابق|قطعة)\b"
     r"|मकान|वार्ड|मोहल्ला|ग्राम|गली|सेक्टर|प्लॉट|फ्लैट|रोड|मार्ग|नगर|कॉलोनी|तहसील|जिला|ज़िला|पोस्ट|डाकघर|टाउन|चौक"
     r"|\b(?:đường|phố|ngõ|ngách|hẻm|phường|quận|xã|huyện|thôn|ấp|tỉnh|p\.|q\.|tp\.|tổ|kp|khu phố|thị trấn)(?!\p{L})",
@@ -18,7 +18,7 @@ _KEYS = Late(
 )
 
 
-_ITEM = Late(r"^\d{1,3}[.)]\s")
+_ITEM = LazyPattern(r"^\d{1,3}[.)]\s")
 
 
 def is_keyed_place(value: str) -> bool:
@@ -106,10 +106,10 @@ _HINDI = r"[\p{Devanagari}\p{M}\d./()\-]{1,25}"
 _VIET = r"[\p{L}\d.\-/]{1,15}"
 
 
-def place(
+def make_place_rule(
     pattern: str,
     score: float,
-    signs: str,
+    triggers: str,
     check: Check | None = None,
     digits: int = 1,
     guard: str = "",
@@ -119,7 +119,7 @@ def place(
     Args:
         pattern: the expression, in `VERBOSE` and `VERSION1`.
         score: the score of its matches.
-        signs: substrings of the text, separated by bars, one of which must be near.
+        triggers: substrings of the text, separated by bars, one of which must be near.
         check: a further test of the match.
         digits: digits that the text must have.
         guard: see `Rule`.
@@ -129,10 +129,10 @@ def place(
         Expression(pattern, regex.VERBOSE | regex.VERSION1),
         score,
         check=check,
-        signs=tuple(signs.split("|")),
-        reach=(120, 250),
+        triggers=tuple(triggers.split("|")),
+        window=(120, 250),
         digits=digits,
-        whole=True,
+        keep_scripts=True,
         guard=guard,
     )
 
@@ -141,7 +141,7 @@ _LINE = "one line names a home"
 
 RULES = (
     # 杭州市西湖区翠苑街道学院北路63号翠竹苑7幢2单元501室
-    place(
+    make_place_rule(
         rf"""(?<!{_HAN}) {_HAN}{{2,30}}?
             (?:路|街|道|巷|弄|胡同|里|段|村|园|苑|小区|花园|大厦|广场|镇|乡|坊|庄|屯|组) [ ]?
         \d{{1,5}} [ ]? (?:号楼|号院|号|號|弄|巷|栋|棟|幢|座|室|单元|楼|之\d|-\d{{1,4}})
@@ -153,7 +153,7 @@ RULES = (
         guard=_LINE,
     ),
     # 〒939-8214 富山県富山市黒崎512-3 メゾン樫ノ木205
-    place(
+    make_place_rule(
         rf"""(?: 〒[ ]?\d{{3}}-?\d{{4}}[ ]{{0,2}} )?
         (?<!{_AREA}) {_AREA}{{1,12}}? [都道府県市区町村郡] {_KANA}{{1,20}}? [ ]?
         \d{{1,4}} (?: (?:丁目|番地の?|番町|番|号) \d{{0,4}} | [の\-]\d{{1,4}} ){{1,5}} (?:号室?|番地?)?
@@ -164,7 +164,7 @@ RULES = (
         guard=_LINE,
     ),
     # 강릉시 사천면 진리항구2길 5, 103동 1204호
-    place(
+    make_place_rule(
         rf"""(?<!{_HANGUL}) (?:{_HANGUL}{{1,8}}{_ADMIN}[ ]){{1,4}} [가-힣\d]{{1,14}}(?:로|길|동|리)[ ]?
         \d{{1,4}}(?:-\d{{1,4}})?(?:번지)? (?!\d|[ ]?(?:명|개|번째|시|분|년|월|일|원|위|건))
         (?: [ ,]{{1,2}} (?:[가-힣\dA-Za-z]{{2,12}}[ ])? (?:\d{{1,4}}동[ ]?)? \d{{1,4}}(?:호|층) ){{0,2}}
@@ -174,7 +174,7 @@ RULES = (
         guard=_LINE,
     ),
     # Ростов-на-Дону, пер. Халтуринский, 85; ул. Ленина, д. 5, кв. 12; Невский проспект, д. 7
-    place(
+    make_place_rule(
         rf"""(?<!\w) {_RU_PLACE}
         (?: {_RU_WAY} [ ]? {_RU_NAME} (?:[ ]{_RU_NAME}){{0,3}} | {_RU_NAME} (?:[ ]{_RU_NAME}){{0,2}} [ ] {_RU_WAY} )
         ,? [ ] (?: (?:д|дом) \.? [ ]? )? \d{{1,4}} (?:[ ]?[а-яА-Я](?!\w))? (?:[/\-]\d{{1,4}})? (?!\w) {_RU_HOME}""",
@@ -182,7 +182,7 @@ RULES = (
         "ул|пр|пер|б-р|бульвар|ш.|шоссе|наб|пл|мкр|микро|тракт|туп|вул",
     ),
     # Süleymaniye Mah. Çeşme Sk. No:3 Beylikova/ESKİŞEHİR
-    place(
+    make_place_rule(
         rf"""(?<!\w) (?: (?:{_TR_NAME}[ ]){{1,4}}? {_TR_WAY} [, ]{{1,3}} ){{1,4}}+
         (?: (?:{_TR_NAME}[ ]){{0,2}} {_TR_HOME} [,/ ]{{0,2}} ){{0,4}}
         (?: (?<=[ ,/]) (?:\d{{5}}[ ])? \p{{Lu}}\p{{L}}{{2,20}} [ ]?/[ ]? \p{{Lu}}\p{{L}}{{2,20}} )? (?<![ ,/])""",
@@ -191,7 +191,7 @@ RULES = (
         is_turkish,
     ),
     # ١٤ شارع طومان باي، الدور الخامس، شقة ٢١، القاهرة
-    place(
+    make_place_rule(
         rf"""(?<![\p{{Arabic}}\d]) (?: {_ARABIC}(?:[ ]{_ARABIC})? ،[ ]? ){{0,2}}
         (?:\d{{1,4}}[ ],?[ ]?)? (?:شارع|طريق|جادة|زنقة|نهج|حارة|عمارة|بناية|حي)[ ] {_SEGMENT}
         (?: [،,][ ]? {_SEGMENT} ){{0,6}}""",
@@ -201,7 +201,7 @@ RULES = (
         digits=0,
         guard=_LINE,
     ),
-    place(
+    make_place_rule(
         rf"""(?<![\p{{Devanagari}}\p{{M}}\d]) (?: {_HINDI}[ ] ){{0,2}}?
             (?:मकान|वार्ड|मोहल्ला|ग्राम|गली|सेक्टर|प्लॉट|फ्लैट|जिला|ज़िला)
         (?: [ ]{_HINDI} ){{1,5}} (?: ,[ ] {_HINDI} (?:[ ]{_HINDI}){{0,4}} ){{0,6}}""",
@@ -211,7 +211,7 @@ RULES = (
         digits=0,
         guard=_LINE,
     ),
-    place(
+    make_place_rule(
         rf"""(?i)(?<!\w) (?: (?:số(?:[ ]nhà)?|nhà[ ]số|căn[ ]hộ|phòng|ngõ|ngách|hẻm|đường|thôn|ấp|tổ|khu[ ]phố)[ ]
             | \d{{1,4}}[a-z]?(?:/\d{{1,4}}[a-z]?){{0,3}}[ ](?=(?:đường|phố|ngõ|ngách|hẻm|\p{{Lu}})) )
         {_VIET}(?:[ ]{_VIET}){{0,6}}? (?: ,[ ]
@@ -244,10 +244,12 @@ RULES = (
         ),
         score=0.86,
         digits=4,
-        linked=True,
-        **words(
-            "lat|latitude|lon|lng|longitude|lat/lon|lat,lon|lat, lon|lat/lng|gps|geo|gps position|gps location|coords"
-            "|coordinates|coordinate|koordinaten|standort|coordonnées|coordenadas|coordinate gps|coördinaten"
+        adjacent=True,
+        **build_context(
+            "lat|latitude|lon|lng|longitude|lat/lon|lat,lon|lat, lon|lat/lng|gps|geo|gps "
+            "position|gps location|coords"
+            "|coordinates|coordinate|koordinaten|standort|coordonnées|coordenadas|coordinate "
+            "gps|coördinaten"
             "|współrzędne"
             "|koordinat|koordinatlar|tọa độ|坐标|座標|经纬度|緯度|経度|좌표|위도|경도|координаты|широта|долгота"
             "|إحداثيات|الموقع"
@@ -266,7 +268,7 @@ RULES = (
         score=0.85,
         check=is_precise,
         digits=6,
-        signs=("°", "º", "deg"),
+        triggers=("°", "º", "deg"),
         guard="a place to a few metres",
     ),
     Rule(
@@ -276,7 +278,7 @@ RULES = (
             regex.VERBOSE,
         ),
         score=0.85,
-        signs=("+",),
+        triggers=("+",),
         digits=1,
         guard="a place to a few metres",
     ),

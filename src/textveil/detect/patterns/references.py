@@ -13,14 +13,14 @@ import regex
 from textveil.detect.patterns.rules import (
     Expression,
     Rule,
-    guarded,
+    build_context,
     has_digits,
-    linked,
-    listed,
-    words,
+    make_linked_rule,
+    make_word_set,
+    set_guard,
 )
-from textveil.text import Late
-from textveil.text.lexicon import all_ordinary, lists
+from textveil.text import LazyPattern
+from textveil.text.lexicon import is_all_ordinary, read_lists
 
 _CODE = r"""
     (?: (?! (?: IP | MAC | OS | TEL | FAX | EXT | PIN | CET | UTC | GB | ISO | RFC | DIN ) [ ] )
@@ -32,20 +32,20 @@ _CODE = r"""
 
 A group after a space must begin like a number.
 """
-_BRANCH = Late(r"\d{1,6}-([a-z]{2,20}(?:-[a-z]{2,20}){1,8})")
+_BRANCH = LazyPattern(r"\d{1,6}-([a-z]{2,20}(?:-[a-z]{2,20}){1,8})")
 """The name of a branch that begins with a ticket: 1234-login-fix."""
-_DATE = Late(
+_DATE = LazyPattern(
     r"\d{1,2}[./]\d{1,2} | \d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}",
     regex.VERBOSE,
 )
-_YEAR = Late(r"(?:19|20)\d\d")
-_THOUSANDS = Late(r"\d{1,3}(?:\.\d{3})+")
-_DECIMAL = Late(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
-_MEASURE = Late(
+_YEAR = LazyPattern(r"(?:19|20)\d\d")
+_THOUSANDS = LazyPattern(r"\d{1,3}(?:\.\d{3})+")
+_DECIMAL = LazyPattern(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
+_MEASURE = LazyPattern(
     r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)",
     regex.I,
 )
-_TECHNICAL = Late(
+_TECHNICAL = LazyPattern(
     r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){1,3}-(?:rc|alpha|beta|dev|pre)\.?\d*"
 )
 """Codes of errors and numbers of versions."""
@@ -79,7 +79,7 @@ def is_ticket(value: str) -> bool:
     return value.partition("-")[0] not in _STANDARDS
 
 
-_STANDARDS = listed("CVE RFC ISO PEP CWE SHA UTF IEC ECMA KB GH BCP STD")
+_STANDARDS = make_word_set("CVE RFC ISO PEP CWE SHA UTF IEC ECMA KB GH BCP STD")
 
 
 def is_range(value: str) -> bool:
@@ -97,8 +97,8 @@ def is_range(value: str) -> bool:
     return low < high and (decimal or (short and high <= 20 * max(low, 1)))
 
 
-_MEASURED = Late(r"\d{1,3}(?:[.,]\d{3}){1,2}|(?:0|[1-9]\d{0,3})(?:[.,]\d{1,2})?")
-_WITH_PLACES = Late(r"[.,]\d{1,2}(?!\d)")
+_MEASURED = LazyPattern(r"\d{1,3}(?:[.,]\d{3}){1,2}|(?:0|[1-9]\d{0,3})(?:[.,]\d{1,2})?")
+_WITH_PLACES = LazyPattern(r"[.,]\d{1,2}(?!\d)")
 
 
 def _is_branch(value: str) -> bool:
@@ -109,7 +109,7 @@ def _is_branch(value: str) -> bool:
 
 def _are_words(parts: Sequence[str]) -> bool:
     """True if all parts are ordinary words and no names."""
-    return all_ordinary(" ".join(parts)) and lists()[0].isdisjoint(parts)
+    return is_all_ordinary(" ".join(parts)) and read_lists()[0].isdisjoint(parts)
 
 
 def is_telling(value: str) -> bool:
@@ -139,80 +139,122 @@ def is_booking(value: str) -> bool:
 
 
 _BOOKINGS = (
-    "booking reference|booking ref|booking code|booking no|booking number|booking id|booking|reservation number"
-    "|reservation code|reservation no|reservation|confirmation number|confirmation code|confirmation no|e-ticket"
-    "|ticket number|flight ref|record locator|locator|pnr|airline reference|buchungsnummer|buchungscode"
-    "|buchungsnr|buchung|reservierungsnummer|reservierung|filekey|vorgangsnummer|numéro de réservation"
-    "|n° de réservation|réservation|dossier voyage|código de reserva|número de reserva|localizador|reserva"
-    "|codice prenotazione|numero prenotazione|prenotazione|reserveringsnummer|boekingsnummer|boekingscode"
-    "|numer rezerwacji|kod rezerwacji|nr rezerwacji|rezerwacj*|rezervasyon*|mã đặt chỗ|mã đặt phòng|mã vé"
+    "booking reference|booking ref|booking code|booking no|booking number|booking "
+    "id|booking|reservation number"
+    "|reservation code|reservation no|reservation|confirmation number|confirmation "
+    "code|confirmation no|e-ticket"
+    "|ticket number|flight ref|record locator|locator|pnr|airline "
+    "reference|buchungsnummer|buchungscode"
+    "|buchungsnr|buchung|reservierungsnummer|reservierung|filekey|vorgangsnummer|numéro de "
+    "réservation"
+    "|n° de réservation|réservation|dossier voyage|código de reserva|número de "
+    "reserva|localizador|reserva"
+    "|codice prenotazione|numero "
+    "prenotazione|prenotazione|reserveringsnummer|boekingsnummer|boekingscode"
+    "|numer rezerwacji|kod rezerwacji|nr rezerwacji|rezerwacj*|rezervasyon*|mã đặt chỗ|mã đặt "
+    "phòng|mã vé"
     "|预订号|预定号|订座|订票|酒店订单|予約番号|予約コード|確認番号|예약번호|예약 번호|номер брони"
     "|номер бронирования|бронь|брони*"
     "|رقم الحجز|الحجز|رمز الحجز|बुकिंग|पीएनआर|आरक्षण"
 )
 _NUMBERED = (
-    "ref|refs|reference|reference number|ref no|reference no|referenz|référence|referencia|referentie|rif"
+    "ref|refs|reference|reference number|ref no|reference "
+    "no|referenz|référence|referencia|referentie|rif"
     "|imei|imei1|imei2|plate"
-    "|account id|customer number|customer no|customer id|customer #|client number|client no|client id|user id"
+    "|account id|customer number|customer no|customer id|customer #|client number|client "
+    "no|client id|user id"
     "|member no"
-    "|member number|member id|membership number|membership no|membership|loyalty no|frequent flyer|frequent flyer no"
-    "|employee no|employee number|employee id|employee #|emp id|emp. no|staff no|staff id|staff number|personnel no"
-    "|personnel number|payroll no|payroll number|worker id|badge no|badge number|badge id|badge|collar no|shoulder no"
-    "|student id|student no|student number|student #|matriculation no|enrolment no|enrollment number|roll no"
-    "|candidate number|candidate no|exam no|applicant id|application number|application no|application id"
+    "|member number|member id|membership number|membership no|membership|loyalty no|frequent "
+    "flyer|frequent flyer no"
+    "|employee no|employee number|employee id|employee #|emp id|emp. no|staff no|staff id|staff "
+    "number|personnel no"
+    "|personnel number|payroll no|payroll number|worker id|badge no|badge number|badge "
+    "id|badge|collar no|shoulder no"
+    "|student id|student no|student number|student #|matriculation no|enrolment no|enrollment "
+    "number|roll no"
+    "|candidate number|candidate no|exam no|applicant id|application number|application "
+    "no|application id"
     "|order number"
-    "|order no|order id|order #|order nr|purchase order|po number|po no|po #|invoice number|invoice no|invoice #"
-    "|invoice id|receipt no|receipt number|contract number|contract no|contract id|policy number|policy no|policy #"
-    "|policy id|claim number|claim no|claim #|claim id|claim ref|case number|case no|case #|case id|case ref|hr-case"
-    "|docket no|docket number|file no|file number|file ref|matter no|warrant no|crime number|crime ref|incident no"
-    "|incident number|ticket number|ticket no|ticket id|ticket #|our ref|your ref|case reference|incident ref"
+    "|order no|order id|order #|order nr|purchase order|po number|po no|po #|invoice "
+    "number|invoice no|invoice #"
+    "|invoice id|receipt no|receipt number|contract number|contract no|contract id|policy "
+    "number|policy no|policy #"
+    "|policy id|claim number|claim no|claim #|claim id|claim ref|case number|case no|case #|case "
+    "id|case ref|hr-case"
+    "|docket no|docket number|file no|file number|file ref|matter no|warrant no|crime "
+    "number|crime ref|incident no"
+    "|incident number|ticket number|ticket no|ticket id|ticket #|our ref|your ref|case "
+    "reference|incident ref"
     "|serial|serial number|serial no|s/n|sn|serial #|asset tag"
-    "|asset no|asset id|device id|device no|scanner number|machine no|plant no|meter no|meter number|meter id|mpan"
+    "|asset no|asset id|device id|device no|scanner number|machine no|plant no|meter no|meter "
+    "number|meter id|mpan"
     "|mprn"
-    "|imsi|iccid|sim no|sim number|udid|tracking|tracking number|tracking no|tracking id|tracking #|waybill|awb"
+    "|imsi|iccid|sim no|sim number|udid|tracking|tracking number|tracking no|tracking id|tracking "
+    "#|waybill|awb"
     "|parcel"
-    "|parcel no|consignment|consignment no|shipment id|shipment no|docket|tenancy ref|tenancy no|registration no"
-    "|registration number|licence key|certificate no|certificate number|permit no|permit number|locker no|visa no"
-    "|visa number|uscis|a-number|alien number|receipt #|penalty notice|charge notice|pcn|fine no|notice no|lot no"
-    "|insurance no|insurance number|insurance id|group number|subscriber id|rx number|rx #|prescription no"
+    "|parcel no|consignment|consignment no|shipment id|shipment no|docket|tenancy ref|tenancy "
+    "no|registration no"
+    "|registration number|licence key|certificate no|certificate number|permit no|permit "
+    "number|locker no|visa no"
+    "|visa number|uscis|a-number|alien number|receipt #|penalty notice|charge notice|pcn|fine "
+    "no|notice no|lot no"
+    "|insurance no|insurance number|insurance id|group number|subscriber id|rx number|rx "
+    "#|prescription no"
     "|specimen no"
-    "|sample id|accession no|accession number|lab no|study id|subject id|ticket ref|job no|work order|wo #"
+    "|sample id|accession no|accession number|lab no|study id|subject id|ticket ref|job no|work "
+    "order|wo #"
     # German
     "|kundennummer|kundennr|kunden-nr|kd.-nr|kdnr|kd-nr|bestellnummer|bestell-nr|bestellnr|auftragsnummer|auftrags-nr"
     "|auftragsnr|vorgangsnummer|vorgangs-nr|vorgang|rechnungsnummer|rechnungs-nr|rechnungsnr|rg.-nr|vertragsnummer"
     "|vertrags-nr|vertragsnr|vertragskonto|mitgliedsnummer|mitglieds-nr|mitgliedsnr|personalnummer|personal-nr"
     "|pers.-nr"
     "|personalnr|mitarbeiternummer|matrikelnummer|matrikel-nr|matr.-nr|matrikel|aktenzeichen|az|az.|akz"
-    "|geschäftszeichen|unser zeichen|ihr zeichen|seriennummer|serien-nr|seriennr|gerätenummer|geräte-nr"
+    "|geschäftszeichen|unser zeichen|ihr "
+    "zeichen|seriennummer|serien-nr|seriennr|gerätenummer|geräte-nr"
     "|inventarnummer"
     "|inventar-nr|inv.-nr|sendungsnummer|sendungs-nr|sendungsverfolgung|paketnummer|trackingnummer|ticketnummer"
     "|ticket-nr|fallnummer|schadennummer|schaden-nr|schadensnummer|policennummer|versicherungsschein"
     "|versicherungsscheinnummer|vs-nr|zählernummer|zähler-nr|zählernr|referenznummer|ref.-nr|antragsnummer"
     "|teilnehmernummer|dienstausweis|kassenzeichen|betriebsnummer|ausweisnr|bibliotheksausweis"
     # French
-    "|numéro client|n° client|no client|client n°|numéro de commande|n° de commande|commande n°|n° commande"
+    "|numéro client|n° client|no client|client n°|numéro de commande|n° de commande|commande "
+    "n°|n° commande"
     "|numéro de facture"
-    "|facture n°|n° facture|n° de facture|numéro de contrat|contrat n°|n° de contrat|n° contrat|numéro de dossier"
-    "|dossier n°|n° dossier|n° de dossier|dossier|numéro de sinistre|sinistre n°|n° sinistre|sinistre|numéro de suivi"
-    "|n° de suivi|numéro de série|n° de série|n° série|matricule|n° adhérent|numéro d'adhérent|n° étudiant"
+    "|facture n°|n° facture|n° de facture|numéro de contrat|contrat n°|n° de contrat|n° "
+    "contrat|numéro de dossier"
+    "|dossier n°|n° dossier|n° de dossier|dossier|numéro de sinistre|sinistre n°|n° "
+    "sinistre|sinistre|numéro de suivi"
+    "|n° de suivi|numéro de série|n° de série|n° série|matricule|n° adhérent|numéro d'adhérent|n° "
+    "étudiant"
     "|numéro étudiant|ine|vos réf|nos réf|n° allocataire|numéro d'abonné|n° abonné|rpps|adeli"
     "|n° de police"
     # Spanish, Portuguese
-    "|número de cliente|n.º de cliente|nº cliente|nº de cliente|número de pedido|nº pedido|nº de pedido|pedido nº"
-    "|pedido n.º|pedido|factura nº|nº de factura|número de factura|contrato nº|nº de contrato|número de contrato"
+    "|número de cliente|n.º de cliente|nº cliente|nº de cliente|número de pedido|nº pedido|nº de "
+    "pedido|pedido nº"
+    "|pedido n.º|pedido|factura nº|nº de factura|número de factura|contrato nº|nº de "
+    "contrato|número de contrato"
     "|expediente|nº de expediente|número de expediente|ref. catastral|nº de serie|número de serie"
-    "|nº de seguimiento|número de seguimiento|seguimiento|póliza|nº de póliza|siniestro|legajo|matrícula nº|nhc"
-    "|historia clínica|nº historia|nº de empleado|número de empleado|nº de socio|número de socio|colegiado|col"
+    "|nº de seguimiento|número de seguimiento|seguimiento|póliza|nº de "
+    "póliza|siniestro|legajo|matrícula nº|nhc"
+    "|historia clínica|nº historia|nº de empleado|número de empleado|nº de socio|número de "
+    "socio|colegiado|col"
     "|incidencia"
-    "|número do pedido|nº do pedido|encomenda nº|encomenda|protocolo|prontuário|número do cliente|nº de cliente"
-    "|número do contrato|nº do contrato|processo|processo nº|número do processo|fatura nº|apólice|sinistro"
-    "|código de rastreio|rastreio|código de rastreamento|rastreamento|número de série|nº de série|nº de aluno"
+    "|número do pedido|nº do pedido|encomenda nº|encomenda|protocolo|prontuário|número do "
+    "cliente|nº de cliente"
+    "|número do contrato|nº do contrato|processo|processo nº|número do processo|fatura "
+    "nº|apólice|sinistro"
+    "|código de rastreio|rastreio|código de rastreamento|rastreamento|número de série|nº de "
+    "série|nº de aluno"
     "|número de aluno|matrícula|nº mecanográfico|incidente|chamado|número de utente|nº utente"
     # Italian
-    "|numero cliente|codice cliente|n. cliente|numero ordine|n. ordine|ordine n|ordine n.|numero d'ordine|fattura n"
-    "|fattura n.|numero pratica|pratica n|pratica n.|pratica|polizza n|polizza n.|polizza|numero polizza|sinistro n"
-    "|numero di serie|n. di serie|seriale|matricola|matr|n. matricola|protocollo|prot|prot. n|numero di spedizione"
-    "|spedizione n|codice tracking|tracciamento|segnalazione|ticket n|contratto n|numero contratto|tessera n|tessera"
+    "|numero cliente|codice cliente|n. cliente|numero ordine|n. ordine|ordine n|ordine n.|numero "
+    "d'ordine|fattura n"
+    "|fattura n.|numero pratica|pratica n|pratica n.|pratica|polizza n|polizza n.|polizza|numero "
+    "polizza|sinistro n"
+    "|numero di serie|n. di serie|seriale|matricola|matr|n. matricola|protocollo|prot|prot. "
+    "n|numero di spedizione"
+    "|spedizione n|codice tracking|tracciamento|segnalazione|ticket n|contratto n|numero "
+    "contratto|tessera n|tessera"
     "|badge n|postazione|cartella|cartella clinica n"
     # Dutch
     "|klantnummer|klantnr|ordernummer|bestelnummer|factuurnummer|factuurnr|contractnummer|polisnummer|polisnr"
@@ -221,25 +263,35 @@ _NUMBERED = (
     "|serienummer|personeelsnummer|personeelsnr|studentnummer|lidnummer|lidmaatschapsnummer|relatienummer"
     "|trackingnummer|patiëntnummer|patiëntnr|meldingsnummer|melding|meternummer|track & trace"
     # Polish
-    "|numer klienta|nr klienta|numer zamówienia|nr zamówienia|zamówienie nr|zamówienie|zamówienia nr|faktura nr"
+    "|numer klienta|nr klienta|numer zamówienia|nr zamówienia|zamówienie nr|zamówienie|zamówienia "
+    "nr|faktura nr"
     "|nr faktury"
-    "|numer faktury|nr umowy|numer umowy|umowa nr|umowa zlecenie nr|umowy nr|nr polisy|numer polisy|polisa nr"
+    "|numer faktury|nr umowy|numer umowy|umowa nr|umowa zlecenie nr|umowy nr|nr polisy|numer "
+    "polisy|polisa nr"
     "|nr szkody"
-    "|numer szkody|szkoda nr|sygnatura|sygn. akt|sygn|nr sprawy|numer sprawy|sprawa nr|nr seryjny|numer seryjny"
-    "|nr przesyłki|numer przesyłki|nr albumu|numer albumu|nr legitymacji|legitymacja|nr pracownika|zgłoszenie"
+    "|numer szkody|szkoda nr|sygnatura|sygn. akt|sygn|nr sprawy|numer sprawy|sprawa nr|nr "
+    "seryjny|numer seryjny"
+    "|nr przesyłki|numer przesyłki|nr albumu|numer albumu|nr legitymacji|legitymacja|nr "
+    "pracownika|zgłoszenie"
     "|zgłoszenia"
     "|zgłoszenie nr|nr zgłoszenia|pwz|nr pwz|ks. wieczysta|kw nr"
     # Turkish
-    "|müşteri no|müşteri numarası|sipariş no|sipariş numarası|sipariş|fatura no|sözleşme no|poliçe no|poliçe|dosya no"
-    "|dosya numarası|esas no|karar no|dava no|sicil no|sicil|personel no|öğrenci no|seri no|cihaz no|takip no"
+    "|müşteri no|müşteri numarası|sipariş no|sipariş numarası|sipariş|fatura no|sözleşme "
+    "no|poliçe no|poliçe|dosya no"
+    "|dosya numarası|esas no|karar no|dava no|sicil no|sicil|personel no|öğrenci no|seri no|cihaz "
+    "no|takip no"
     "|gönderi takip"
-    "|takip numarası|kargo takip|kargo no|talep|talep no|başvuru no|başvuru numarası|protokol no|abone no|tesisat no"
+    "|takip numarası|kargo takip|kargo no|talep|talep no|başvuru no|başvuru numarası|protokol "
+    "no|abone no|tesisat no"
     "|üye no|üyelik no|referans no|hasta no|kayıt no"
     # Vietnamese
-    "|mã khách hàng|mã kh|mã đơn hàng|mã đơn|đơn hàng số|mã vận đơn|vận đơn|mã hợp đồng|hợp đồng số|số hợp đồng"
-    "|mã nhân viên|mã nv|mã số nhân viên|mã sinh viên|mssv|mã sv|mã số sinh viên|mã học sinh|mã hồ sơ|hồ sơ số"
+    "|mã khách hàng|mã kh|mã đơn hàng|mã đơn|đơn hàng số|mã vận đơn|vận đơn|mã hợp đồng|hợp đồng "
+    "số|số hợp đồng"
+    "|mã nhân viên|mã nv|mã số nhân viên|mã sinh viên|mssv|mã sv|mã số sinh viên|mã học sinh|mã "
+    "hồ sơ|hồ sơ số"
     "|số hồ sơ"
-    "|mã bệnh nhân|mã bn|số bhyt|mã bhyt|thẻ bhyt|bhyt|bhxh|mã số bhxh|số seri|sê-ri|serial|mã thẻ|mã đặt|mã phiếu"
+    "|mã bệnh nhân|mã bn|số bhyt|mã bhyt|thẻ bhyt|bhyt|bhxh|mã số bhxh|số seri|sê-ri|serial|mã "
+    "thẻ|mã đặt|mã phiếu"
     "|mã yêu cầu|mã ticket|số hóa đơn|hóa đơn số|mã hóa đơn"
     # Chinese, Japanese, Korean
     "|订单号|订单编号|訂單編號|訂單號|客户编号|客户号|会员号|会员编号|會員編號|会员卡号|工号|员工号|员工编号|学号"
@@ -260,28 +312,37 @@ _NUMBERED = (
     "|등록번호|차트번호|병록번호"
     "|티켓번호|민원번호|보험번호"
     # Russian
-    "|номер заказа|заказ №|заказ*|№ заказа|номер договора|договор*|№ договора|договор №|номер клиента|лицевой счет"
-    "|лицевой счёт|л/с|полис|полис №|полис омс|омс|номер полиса|дело|дело №|дела №|дела|номер дела|акт|акт №"
+    "|номер заказа|заказ №|заказ*|№ заказа|номер договора|договор*|№ договора|договор №|номер "
+    "клиента|лицевой счет"
+    "|лицевой счёт|л/с|полис|полис №|полис омс|омс|номер полиса|дело|дело №|дела №|дела|номер "
+    "дела|акт|акт №"
     "|счет-фактура"
-    "|счёт-фактура|накладная|накладная №|трек-номер|трек|серийный номер|серийный №|сер. номер|инв. №|инв.№"
-    "|инвентарный номер|табельный номер|табельный №|таб. №|таб.№|студенческий билет|зачетка|зачётка|номер обращения"
-    "|обращение|обращение №|заявка|заявка №|заявки|номер заявки|тикет|карта|амб. карта|медкарта|медицинская карта"
+    "|счёт-фактура|накладная|накладная №|трек-номер|трек|серийный номер|серийный №|сер. "
+    "номер|инв. №|инв.№"
+    "|инвентарный номер|табельный номер|табельный №|таб. №|таб.№|студенческий "
+    "билет|зачетка|зачётка|номер обращения"
+    "|обращение|обращение №|заявка|заявка №|заявки|номер заявки|тикет|карта|амб. "
+    "карта|медкарта|медицинская карта"
     "|№ карты"
     "|история болезни|и/б|протокол №|удостоверение"
     # Arabic, Hindi
-    "|رقم الطلب|رقم الطلبية|رقم العميل|رقم العضوية|رقم الموظف|الرقم الوظيفي|رقم الطالب|الرقم الجامعي|رقم العقد"
+    "|رقم الطلب|رقم الطلبية|رقم العميل|رقم العضوية|رقم الموظف|الرقم الوظيفي|رقم الطالب|الرقم "
+    "الجامعي|رقم العقد"
     "|رقم البوليصة|رقم الوثيقة"
-    "|رقم القضية|رقم الدعوى|رقم السجل|رقم التسجيل|رقم الإقامة|رقم القيد|رقم الملف|ملف رقم|رقم التتبع|رقم الشحنة"
+    "|رقم القضية|رقم الدعوى|رقم السجل|رقم التسجيل|رقم الإقامة|رقم القيد|رقم الملف|ملف رقم|رقم "
+    "التتبع|رقم الشحنة"
     "|رقم البوليصة|الرقم التسلسلي|رقم الجهاز|رقم التذكرة"
     "|تذكرة رقم|رقم الفاتورة|فاتورة رقم"
     "|رقم المريض|رقم المعاملة|رقم البلاغ|رقم المرجع|مرجع"
-    "|ऑर्डर|आदेश संख्या|ग्राहक संख्या|ग्राहक आईडी|सदस्य संख्या|कर्मचारी संख्या|कर्मचारी आईडी|रोल नंबर|अनुक्रमांक"
+    "|ऑर्डर|आदेश संख्या|ग्राहक संख्या|ग्राहक आईडी|सदस्य संख्या|कर्मचारी संख्या|कर्मचारी आईडी|रोल "
+    "नंबर|अनुक्रमांक"
     "|नामांकन|अनुबंध|पॉलिसी|केस|मामला"
-    "|शिकायत|शिकायत क्र|आवेदन|आवेदन क्रमांक|मीटर|सीरियल|ट्रैकिंग|बिल संख्या|चालान|खाता आईडी|आईवीआरएस|उपभोक्ता"
+    "|शिकायत|शिकायत क्र|आवेदन|आवेदन क्रमांक|मीटर|सीरियल|ट्रैकिंग|बिल संख्या|चालान|खाता "
+    "आईडी|आईवीआरएस|उपभोक्ता"
     "|उपभोक्ता संख्या|पंजीकरण|पंजीयन|खसरा|खाता"
 )
 """Words before the number of an order, case, contract or device."""
-_KINDS = {
+_WORDS_BY_TYPE = {
     "NATIONAL_ID": "dni|nie|rg|rut|ci|tin|ein|ssn|nin|siret|siren|vat|ust-idnr|ust-id|uid|cuit"
     "|cuil|curp|nric|pps|ppsn|nik|gstin|rvnr|tckn|kimlik no|sgk no|epic no|voter id|emirates id"
     "|passport|passports|reisepass|reisepassnummer|passeport|pasaporte|passaporto|passaporte"
@@ -312,7 +373,8 @@ _BARE = (
     "order|ticket|case|invoice|claim|policy|incident|employee|student|customer|patient|matter|docket|contract"
     "|application"
     "|bestellung|auftrag|rechnung|vertrag|police|fall|commande|facture|contrat|caso|factura|contrato|ordine|fattura"
-    "|contratto|bestelling|factuur|zamówienie|umowa|sprawa|fatura|dava|đơn hàng|hợp đồng|订单|合同|工单|注文|契約"
+    "|contratto|bestelling|factuur|zamówienie|umowa|sprawa|fatura|dava|đơn hàng|hợp "
+    "đồng|订单|合同|工单|注文|契約"
     "|주문|계약|заявк*|طلب|عقد|user|account|serial|device|laptop|phone|asset|machine|pc|пк|hostname|maszyna"
     "|máquina|rechner|gerät|equipo|poste|ordinateur|dispositivo|computador|ordenador|apparaat|urządzenie"
     "|komputer|cihaz"
@@ -320,27 +382,28 @@ _BARE = (
     "|delivery note"
     "|tracker|jira|acc|parcel|shipment|mã|बिल|रसीद|पावती|टिकट|शिकायत|티켓|차량|회선|بلاغ|حجز|حاوية|الحاوية|معاملة"
     "|فاتورة"
-    "|طلبية|إيصال|nid|fir|chassis|rego|matric|reg|policy_no in|delivery|chip|pas|quote|quoting|token|voucher"
+    "|طلبية|إيصال|nid|fir|chassis|rego|matric|reg|policy_no "
+    "in|delivery|chip|pas|quote|quoting|token|voucher"
     "|inventaris"
 )
 
 RULES = (
-    *guarded(
+    *set_guard(
         "six letters and figures open a booking",
-        linked("BOOKING", _BOOKINGS, _CODE, check=is_booking, score=0.85),
+        make_linked_rule("BOOKING", _BOOKINGS, _CODE, check=is_booking, score=0.85),
     ),
-    *guarded(
+    *set_guard(
         "nothing else tells the kind of number",
         *(
-            linked(kind, names, _CODE, check=is_dateless, score=0.86)
-            for kind, names in _KINDS.items()
+            make_linked_rule(kind, names, _CODE, check=is_dateless, score=0.86)
+            for kind, names in _WORDS_BY_TYPE.items()
         ),
-        linked("VIN", _VEHICLES, r"[A-HJ-NPR-Z\d]{17}", check=has_digits, score=0.88),
+        make_linked_rule("VIN", _VEHICLES, r"[A-HJ-NPR-Z\d]{17}", check=has_digits, score=0.88),
     ),
-    linked("ID", _NUMBERED, rf"{_CODE} (?!,\d)", check=is_issued, score=0.72),
-    linked("ID", _BARE, _CODE, check=is_telling, score=0.65),
+    make_linked_rule("ID", _NUMBERED, rf"{_CODE} (?!,\d)", check=is_issued, score=0.72),
+    make_linked_rule("ID", _BARE, _CODE, check=is_telling, score=0.65),
     # extensions, and the last digits of a number
-    linked(
+    make_linked_rule(
         "PHONE",
         "ext|extn|extension|durchwahl|dw|poste|interno|anexo|ramal|toestel|tst|wewn|wew|dahili|máy lẻ|nhánh"
         "|nội bộ|poste téléphonique"
@@ -348,19 +411,19 @@ RULES = (
         r"\d{2,3}-\d\d | \d{3,6}",
         digits=3,
     ),
-    *guarded(
+    *set_guard(
         "four figures that tell a telephone or a card",
-        linked("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
+        make_linked_rule("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
     ),
     Rule(
         "ID",
         Expression(r"(?<![\w/]) (?:19|20)\d\d/\d{1,6} (?![\w/])"),
         0.75,
-        before=True,
+        can_precede=True,
         digits=5,
-        **words("sayılı|esas|karar|esas sayılı"),
+        **build_context("sayılı|esas|karar|esas sayılı"),
     ),
-    *guarded(
+    *set_guard(
         "a form that a system of tickets or parcels gives",
         # [HELP-20871], #TCK-77120, and at the start of a text [#448120]
         Rule(
@@ -371,7 +434,7 @@ RULES = (
             ),
             score=0.75,
             check=is_ticket,
-            signs=("[", "#"),
+            triggers=("[", "#"),
             digits=3,
         ),
         Rule(
@@ -381,14 +444,14 @@ RULES = (
                 r" -?0?\d{5,12} (?!\w)"
             ),
             0.75,
-            leads=True,
+            numeric_prefix=True,
             digits=5,
         ),
         Rule(
             "ID",
             Expression(r"(?<!\w) 1Z[ ]?[\dA-Z]{3}[ ]?[\dA-Z]{3}[ ]?\d\d[ ]?\d{4}[ ]?\d{4} (?!\w)"),
             0.85,
-            leads=True,
+            numeric_prefix=True,
             digits=8,
         ),
     ),

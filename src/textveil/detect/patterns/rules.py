@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import regex
 
 from textveil.detect.patterns.checksums import compact
-from textveil.detect.spans import NUMBERS
-from textveil.text import Late
+from textveil.detect.spans import NUMBER_TYPES
+from textveil.text import LazyPattern
 
 Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]
@@ -31,11 +31,11 @@ FOREIGN = "\x01"
 _SCRIPTS = r"""\p{Han}\p{Hiragana}\p{Katakana}ー\uff70\uff9e\uff9f\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}
     \p{Myanmar}\p{Arabic}\p{Hebrew}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Gujarati}\p{Gurmukhi}\p{Kannada}
     \p{Malayalam}\p{Oriya}\p{Sinhala}""".replace("\n", "").replace(" ", "")
-_LETTERS = Late(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
+_LETTERS = LazyPattern(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
 
-NUMBERED = NUMBERS | {"PLATE"}
+NUMBERED_TYPES = NUMBER_TYPES | {"PLATE"}
 """Types whose values have digits."""
-_COUNTED = frozenset(("1234567890" * 3)[:size] for size in range(10, 31)) | {"0123456789"}
+_COUNTING_NUMBERS = frozenset(("1234567890" * 3)[:size] for size in range(10, 31)) | {"0123456789"}
 
 
 def _is_part_of_word(character: str) -> bool:
@@ -51,7 +51,7 @@ _BASES = {
 }
 
 
-def without_foreign(plain: str) -> str:
+def mask_foreign_letters(plain: str) -> str:
     """Replaces letters of scripts that need no spaces by `FOREIGN`.
 
     The text, in plain form, keeps its length.
@@ -59,7 +59,7 @@ def without_foreign(plain: str) -> str:
     return plain if plain.isascii() else _LETTERS.sub(FOREIGN, plain)
 
 
-class Folded(NamedTuple):
+class FoldedText(NamedTuple):
     """A text prepared for the search of context words.
 
     It is in small letters, with spaces for line ends, dashes and underscores.
@@ -73,13 +73,13 @@ class Folded(NamedTuple):
     runs: frozenset[str]
 
     def __repr__(self) -> str:
-        return "Folded()"
+        return "FoldedText()"
 
 
-def folded(plain: str) -> Folded:
+def fold_text(plain: str) -> FoldedText:
     """Folds a text in plain form for the search of context words."""
     text = _fold_case(plain)
-    return Folded(text, frozenset(_RUN.findall(without_foreign(text))))
+    return FoldedText(text, frozenset(_RUN.findall(mask_foreign_letters(text))))
 
 
 def _fold_case(plain: str) -> str:
@@ -90,8 +90,8 @@ _RUN = re.compile(r"[^\W_]+")
 
 _BLANKS = {**{ord(c): " " for c in "\n-_"}, ord("ı"): "i"}
 
-BEFORE = r"(?<![\w@])(?<!\d[.,\-/])"
-AFTER = r"(?!\w)(?![.,\-/]\d)"
+NUMBER_START = r"(?<![\w@])(?<!\d[.,\-/])"
+NUMBER_END = r"(?!\w)(?![.,\-/]\d)"
 """The edges of a number outside of words and longer numbers."""
 
 
@@ -116,20 +116,20 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Words:
+class ContextWords:
     """Context words, separated by bars.
 
     A star stands for any letters before or after. A word of eight letters and more is also found
     without its accents. Words of scripts without spaces are found inside other words.
     """
 
-    listed: str
+    words: str
 
     @cached_property
-    def signs(self) -> dict[str, tuple[bool, bool]]:
+    def edges_by_word(self) -> dict[str, tuple[bool, bool]]:
         """The folded words, each with whether it begins and ends a word."""
         signs = {}
-        for word in self.listed.split("|"):
+        for word in self.words.split("|"):
             sign = _fold_case(word.strip("*"))
             begins, ends = word[0] != "*", word[-1] != "*"
             edges = begins and not _LETTERS.match(sign[0]), ends and not _LETTERS.match(sign[-1])
@@ -139,13 +139,13 @@ class Words:
         return signs
 
     @cached_property
-    def _by_run(self) -> dict[str, list[str]]:
+    def _words_by_run(self) -> dict[str, list[str]]:
         """The words, grouped by a run of letters that they need.
 
         A text without that run has none of them. Words that may stand inside a run are under "".
         """
         groups: dict[str, list[str]] = {"": []}
-        for sign, (begins, ends) in self.signs.items():
+        for sign, (begins, ends) in self.edges_by_word.items():
             first = _RUN.match(sign)
             whole = first is not None and begins and (first.end() < len(sign) or ends)
             groups.setdefault(first[0] if whole and first else "", []).append(sign)
@@ -153,22 +153,22 @@ class Words:
 
     @cached_property
     def _runs(self) -> frozenset[str]:
-        return frozenset(self._by_run)
+        return frozenset(self._words_by_run)
 
     @cached_property
-    def _ascii(self) -> list[str]:
+    def _ascii_words(self) -> list[str]:
         """The ASCII words that may stand inside a run."""
-        return list(filter(str.isascii, self._by_run[""]))
+        return list(filter(str.isascii, self._words_by_run[""]))
 
-    def find(self, folded: Folded) -> Iterator[tuple[int, int]]:
+    def find(self, folded: FoldedText) -> Iterator[tuple[int, int]]:
         """Finds the words in a folded text, word by word.
 
         Yields the start and end of each.
         """
         text = folded.text
-        inside = self._ascii if text.isascii() else self._by_run[""]
+        inside = self._ascii_words if text.isascii() else self._words_by_run[""]
         runs = sorted(self._runs & folded.runs)
-        for sign in (*inside, *(sign for run in runs for sign in self._by_run[run])):
+        for sign in (*inside, *(sign for run in runs for sign in self._words_by_run[run])):
             stop = 0
             while (at := text.find(sign, stop)) >= 0:
                 stop = at + len(sign)
@@ -177,7 +177,7 @@ class Words:
 
     def _is_whole_word(self, sign: str, text: str, at: int, stop: int) -> bool:
         """True if a word begins and ends where it must."""
-        begins, ends = self.signs[sign]
+        begins, ends = self.edges_by_word[sign]
         return not (begins and at and _is_part_of_word(text[at - 1])) and not (
             ends and _is_part_of_word(text[stop : stop + 1])
         )
@@ -192,17 +192,20 @@ class Rule(NamedTuple):
         score: 1 if a checksum or a distinctive form leaves no doubt.
         check: a further test of the span's text.
         context: words, one of which must be near.
-        before: whether the identifier may also come before those words.
-        linked: whether it must follow the words directly, as the pattern says from their end on.
-        leads: whether it is tried only where a number starts, with at most a few letters before its
+        can_precede: whether the identifier may also come before those words.
+        adjacent: whether it must follow the words directly, as the pattern says from their end on.
+        numeric_prefix: whether it is tried only where a number starts, with at most a few letters
+            before its
             first digit.
-        digits: digits that the text must have for the rule to be tried; with `leads`, digits of the
+        digits: digits that the text must have for the rule to be tried; with `numeric_prefix`,
+            digits of the
             number that starts.
-        signs: substrings in lower case, one of which the text must have for the rule to be tried.
-        reach: characters before and behind a sign that a match may reach: the rule is tried only
+        triggers: substrings in lower case, one of which the text must have for the rule to be
+            tried.
+        window: characters before and behind a sign that a match may reach: the rule is tried only
             there; None for the whole text.
-        whole: whether it reads the letters of all scripts, instead of `FOREIGN`.
-        private: returns the probability that a match is private; None if it is certain.
+        keep_scripts: whether it reads the letters of all scripts, instead of `FOREIGN`.
+        score_privacy: returns the probability that a match is private; None if it is certain.
         guard: the reason to keep it although it finds nothing on measured texts; empty if it
             improves detection there (`make ablation`).
     """
@@ -211,24 +214,24 @@ class Rule(NamedTuple):
     pattern: Expression
     score: float = 1.0
     check: Check | None = None
-    context: Words | None = None
-    before: bool = False
-    linked: bool = False
-    leads: bool = False
+    context: ContextWords | None = None
+    can_precede: bool = False
+    adjacent: bool = False
+    numeric_prefix: bool = False
     digits: int = 0
-    signs: tuple[str, ...] = ("",)
-    reach: tuple[int, int] | None = None
-    whole: bool = False
-    private: Callable[[str], float] | None = None
+    triggers: tuple[str, ...] = ("",)
+    window: tuple[int, int] | None = None
+    keep_scripts: bool = False
+    score_privacy: Callable[[str], float] | None = None
     guard: str = ""
 
 
-def words(listed: str) -> dict[str, Any]:
+def build_context(words: str) -> dict[str, Any]:
     """Returns a rule's context field, from words separated by bars."""
-    return {"context": Words(listed)}
+    return {"context": ContextWords(words)}
 
 
-def guarded(reason: str, *rules: Rule) -> tuple[Rule, ...]:
+def set_guard(reason: str, *rules: Rule) -> tuple[Rule, ...]:
     """Sets the reason to keep rules that are rarely measured.
 
     The measured texts hold little that these rules find.
@@ -236,7 +239,7 @@ def guarded(reason: str, *rules: Rule) -> tuple[Rule, ...]:
     return tuple(rule._replace(guard=reason) for rule in rules)
 
 
-def listed(names: str) -> frozenset[str]:
+def make_word_set(names: str) -> frozenset[str]:
     """Splits a string of words into a set."""
     return frozenset(names.split())
 
@@ -244,7 +247,7 @@ def listed(names: str) -> frozenset[str]:
 _NO_STANDARD = r"(?<! \b (?: gb | gb/t | iso | rfc | din | iec | jis | gost | гост ) [ ] )"
 
 
-def keyed(
+def make_keyed_rule(
     type_: str,
     context: str,
     value: str,
@@ -252,7 +255,7 @@ def keyed(
     digits: int = 1,
     check: Check | None = None,
     score: float = 0.87,
-    whole: bool = False,
+    keep_scripts: bool = False,
 ) -> Rule:
     """Makes a rule for a value that only words before it reveal."""
     return Rule(
@@ -261,8 +264,8 @@ def keyed(
         score=score,
         check=check,
         digits=digits,
-        whole=whole,
-        **words(context),
+        keep_scripts=keep_scripts,
+        **build_context(context),
     )
 
 
@@ -275,7 +278,7 @@ LINK = rf"""
 """The text between words and the number that they announce."""
 
 
-def linked(
+def make_linked_rule(
     type_: str,
     context: str,
     value: str,
@@ -291,8 +294,8 @@ def linked(
         score=score,
         check=check,
         digits=digits,
-        linked=True,
-        **words(context),
+        adjacent=True,
+        **build_context(context),
     )
 
 
@@ -333,4 +336,4 @@ def is_dummy(number: str) -> bool:
     It has six zeros or more, or ten digits that count up.
     """
     figures = "".join(regex.findall(r"\d", number))
-    return figures in _COUNTED or (len(figures) >= 6 and {*figures} == {"0"})
+    return figures in _COUNTING_NUMBERS or (len(figures) >= 6 and {*figures} == {"0"})

@@ -16,16 +16,16 @@ import regex
 from textveil.detect.patterns import checksums as sums
 from textveil.detect.patterns.rules import (
     Check,
+    ContextWords,
     Expression,
     Pattern,
     Rule,
-    Words,
-    folded,
+    build_context,
+    fold_text,
     has_digit,
-    listed,
-    words,
+    make_word_set,
 )
-from textveil.text import Late
+from textveil.text import LazyPattern
 
 _NO_STARTS = (
     "$",
@@ -42,7 +42,7 @@ _NO_STARTS = (
     "get",
     "my_",
 )
-_NO_PASSWORDS = listed(
+_NO_PASSWORDS = make_word_set(
     """none null true false required optional string integer number text varchar bytes object undefined password
     passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
     encrypted should must will cannot this that with from about policy manager protected field input value please
@@ -51,7 +51,7 @@ _NO_PASSWORDS = listed(
     idem siehe voir see vedi zie siehe-oben unten oben data
     default type label name form hint reveal toggle visible await null; none; nil new current confirm"""
 )
-_CODE = Late(
+_CODE = LazyPattern(
     r"""[\p{L}_$][\w$]*(?:(?:\.|->|::)[\p{L}_$][\w$]*)+[!?;,)\]]*   # an attribute
     | [\p{L}_$][\w$.:]*[(\[].*   # a call, an index
     | /[\w.@+\-]*(?:/[\w.@+\-]*)*   # a path
@@ -78,7 +78,7 @@ def is_password(value: str) -> bool:
     )
 
 
-_MEASURE = Late(r"-?\d+(?:\.\d+)?[eE][+\-]\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
+_MEASURE = LazyPattern(r"-?\d+(?:\.\d+)?[eE][+\-]\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
 """A price per token; or the version of a package whose name ends in "pass"."""
 
 
@@ -88,7 +88,7 @@ def is_token(value: str) -> bool:
     return is_password(value) and not bare.isalpha() and not _NUMBER.fullmatch(bare)
 
 
-_NUMBER = Late(r"\d+(?:\.\d+)?")
+_NUMBER = LazyPattern(r"\d+(?:\.\d+)?")
 
 
 def is_strong(value: str) -> bool:
@@ -97,17 +97,17 @@ def is_strong(value: str) -> bool:
     It has letters with digits, or letters with symbols that no word has.
     """
     bare = value.strip(".,;:?()[]{}*\"'")
-    letters, others = sum(c.isalpha() for c in bare), sum(c in "!#$%&@*+=^~" for c in bare)
+    letters, symbols = sum(c.isalpha() for c in bare), sum(c in "!#$%&@*+=^~" for c in bare)
     return (
         len(bare) >= 5
         and letters > 0
-        and ((has_digit(bare) and sum(map(str.isdigit, bare)) + letters >= 5) or others > 0)
+        and ((has_digit(bare) and sum(map(str.isdigit, bare)) + letters >= 5) or symbols > 0)
         and not _NO_SECRET.match(bare)
         and is_password(value)
     )
 
 
-_NO_SECRET = Late(
+_NO_SECRET = LazyPattern(
     r"""(?:sha|md|aes|rsa|utf|base|bcrypt|argon|pbkdf|hmac|oauth|http|ipv|python|php|java|web|mp|p2p|3d|h2)
     -?\d{0,4}\b | \d+(?:st|nd|rd|th|[a-z]{1,5}|-\d+)?$ | \d+-?[a-z]+$ | .*:// | .*@\w+\.\w
     | .*\.(?:py|js|ts|php|txt|pdf|html|json|java|exe|zip)\b
@@ -155,7 +155,7 @@ def is_random(value: str) -> bool:
     return value != value.lower() and value != value.upper() and sums.entropy(value) > 3.5
 
 
-class Forms(Expression):
+class SecretForms(Expression):
     """The expression of all well-known forms of secrets.
 
     They are read from a file when first used.
@@ -170,23 +170,30 @@ class Forms(Expression):
 
 
 _PASSWORDS = (
-    "*password|*passwd|*passphrase|passcode|*pwd|*passwort|*kennwort|kennw|mot de passe|mdp|contraseña|contraseñas"
-    "|contrasena|contrasenya|clave|senha|palavra passe|parola d'ordine|parola|*wachtwoord|hasło|haslo|hasła|hasłem"
-    "|şifre|şifresi|şifreniz|şifrem|sifre|parolasi|mật khẩu|pw|psk|wpa key|wlan schlüssel|wifi schlüssel"
+    "*password|*passwd|*passphrase|passcode|*pwd|*passwort|*kennwort|kennw|mot de "
+    "passe|mdp|contraseña|contraseñas"
+    "|contrasena|contrasenya|clave|senha|palavra passe|parola "
+    "d'ordine|parola|*wachtwoord|hasło|haslo|hasła|hasłem"
+    "|şifre|şifresi|şifreniz|şifrem|sifre|parolasi|mật khẩu|pw|psk|wpa key|wlan schlüssel|wifi "
+    "schlüssel"
     "|netzwerkschlüssel|wifi key|пароль|пароля|паролем|пароли|密码|密碼|口令|パスワード|パスフレーズ|비밀번호|비번"
     "|암호|패스워드|كلمة السر|كلمة المرور|كلمة مرور|باسورد|الرقم السري|पासवर्ड|कूटशब्द|暗証番号|暗号化キー"
 )
 _TOKENS = (
-    "*api key|*apikey|*api keys|*access key|*accesskey|*secret key|*secretkey|*private key|*privatekey|*account key"
-    "|*accountkey|*encryption key|*master key|*signing key|*license key|product key|*token|*secret|credential"
-    "|credentials|app key|client key|auth key|server key|session key|sessionid|session id|phpsessid|jsessionid"
-    "|connect.sid|csrftoken|xsrf token|laravel session|api schlüssel|lizenzschlüssel|clé api|clave api|clave secreta"
+    "*api key|*apikey|*api keys|*access key|*accesskey|*secret key|*secretkey|*private "
+    "key|*privatekey|*account key"
+    "|*accountkey|*encryption key|*master key|*signing key|*license key|product "
+    "key|*token|*secret|credential"
+    "|credentials|app key|client key|auth key|server key|session key|sessionid|session "
+    "id|phpsessid|jsessionid"
+    "|connect.sid|csrftoken|xsrf token|laravel session|api schlüssel|lizenzschlüssel|clé "
+    "api|clave api|clave secreta"
     "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी"
     "|anahtar|anahtarı"
 )
 _PASSWORD, _TOKEN = (
-    Words(f"{_PASSWORDS}|pass|dbpass|userpass|adminpass|rootpass|requirepass"),
-    Words(_TOKENS),
+    ContextWords(f"{_PASSWORDS}|pass|dbpass|userpass|adminpass|rootpass|requirepass"),
+    ContextWords(_TOKENS),
 )
 _SHORT = "pass|*pass|requirepass|identified by|sshpass p|shared secret"
 _NAMED = (
@@ -211,7 +218,7 @@ _SAYS = r"""(?: إلى | الى | هي | هو
 """Words right before a password in a sentence."""
 
 
-def secret_check(key: str) -> Check | None:
+def get_secret_check(key: str) -> Check | None:
     """Returns the test of the secret that a key announces.
 
     None if the key announces no secret.
@@ -219,7 +226,7 @@ def secret_check(key: str) -> Check | None:
     Args:
         key: the key in small letters, its words joined by spaces.
     """
-    folded_key = folded(key)
+    folded_key = fold_text(key)
     ends = {
         context: any(stop == len(key) for _, stop in context.find(folded_key))
         for context in (_PASSWORD, _TOKEN)
@@ -227,7 +234,7 @@ def secret_check(key: str) -> Check | None:
     return is_password if ends[_PASSWORD] else is_token if ends[_TOKEN] else None
 
 
-def assigned(context: str, check: Check, score: float = 0.9) -> Rule:
+def make_assignment_rule(context: str, check: Check, score: float = 0.9) -> Rule:
     """Makes a rule for a value behind a name and assignment."""
     return Rule(
         "SECRET",
@@ -237,13 +244,13 @@ def assigned(context: str, check: Check, score: float = 0.9) -> Rule:
         ),
         score=score,
         check=check,
-        linked=True,
-        whole=True,
-        **words(context),
+        adjacent=True,
+        keep_scripts=True,
+        **build_context(context),
     )
 
 
-def told(context: str, check: Check, *, between: int = 40) -> Rule:
+def make_sentence_rule(context: str, check: Check, *, between: int = 40) -> Rule:
     """Makes a rule for a value behind words on its line."""
     return Rule(
         "SECRET",
@@ -254,16 +261,16 @@ def told(context: str, check: Check, *, between: int = 40) -> Rule:
         ),
         score=0.85,
         check=check,
-        linked=True,
-        whole=True,
-        **words(context),
+        adjacent=True,
+        keep_scripts=True,
+        **build_context(context),
     )
 
 
 RULES = (
     Rule(
         "SECRET",
-        Forms(r"(?<![\w\-])(?=[\w.$:{}/+=,\-]{11})(?:FORMS)(?![\w\-])"),  # none is shorter
+        SecretForms(r"(?<![\w\-])(?=[\w.$:{}/+=,\-]{11})(?:FORMS)(?![\w\-])"),  # none is shorter
         check=is_issued,
     ),
     Rule(
@@ -273,7 +280,7 @@ RULES = (
             r" (?: [^\-]*+ (?: -(?!----) [^\-]*+ ){0,200}+ -----END[ ][A-Z0-9 ]{1,60}+-----"
             r" | (?: (?: \s | \\[rn] ){1,4}+ [A-Za-z0-9+/=]{16,200}+ ){0,2000}+ )"
         ),
-        signs=("private key",),
+        triggers=("private key",),
     ),
     Rule(
         "SECRET",
@@ -287,8 +294,8 @@ RULES = (
         Expression(r"\b Basic [ ] (?P<value>[A-Za-z0-9+/]{8,400}+={0,2}+)"),
         score=0.95,
         check=is_basic,
-        signs=("basic ",),
-        reach=(1, 420),
+        triggers=("basic ",),
+        window=(1, 420),
     ),
     Rule(
         "SECRET",
@@ -297,8 +304,8 @@ RULES = (
         ),
         score=0.95,
         check=is_password,
-        signs=("-u", "--user", "--proxy-user"),
-        reach=(1, 320),
+        triggers=("-u", "--user", "--proxy-user"),
+        window=(1, 320),
     ),
     Rule(
         "SECRET",
@@ -309,7 +316,7 @@ RULES = (
         ),
         score=0.95,
         check=lambda value: has_digit(value) and not value.isdigit(),
-        signs=(
+        triggers=(
             "csrf",
             "xsrf",
             "authenticity",
@@ -320,7 +327,7 @@ RULES = (
             "auth=",
             "sig=",
         ),
-        reach=(1, 520),
+        window=(1, 520),
     ),
     # ConvertTo-SecureString "..."; connect(source, "user", "...")
     Rule(
@@ -330,9 +337,9 @@ RULES = (
         ),
         score=0.95,
         check=is_password,
-        signs=("convertto-securestring",),
-        reach=(1, 140),
-        whole=True,
+        triggers=("convertto-securestring",),
+        window=(1, 140),
+        keep_scripts=True,
     ),
     Rule(
         "SECRET",
@@ -343,7 +350,7 @@ RULES = (
         ),
         score=0.9,
         check=is_strong,
-        signs=(
+        triggers=(
             "connect",
             "login",
             "getconnection",
@@ -353,8 +360,8 @@ RULES = (
             "basicauth",
             "auth",
         ),
-        reach=(2, 330),
-        whole=True,
+        window=(2, 330),
+        keep_scripts=True,
     ),
     # login("user", "a pass phrase")
     Rule(
@@ -365,9 +372,9 @@ RULES = (
         ),
         score=0.9,
         check=is_password,
-        signs=("login", "authenticate", "basicauth", "auth"),
-        reach=(2, 140),
-        whole=True,
+        triggers=("login", "authenticate", "basicauth", "auth"),
+        window=(2, 140),
+        keep_scripts=True,
     ),
     # mysql -p'...', openssl -k '...'
     Rule(
@@ -379,9 +386,9 @@ RULES = (
         ),
         score=0.9,
         check=is_password,
-        signs=("mysql", "mariadb", "openssl"),
-        reach=(1, 200),
-        whole=True,
+        triggers=("mysql", "mariadb", "openssl"),
+        window=(1, 200),
+        keep_scripts=True,
     ),
     # a user and a password: admin / Xk77wo!
     Rule(
@@ -392,12 +399,14 @@ RULES = (
         ),
         score=0.85,
         check=is_strong,
-        linked=True,
-        whole=True,
-        **words(
-            "admin|root|login|log in|log in with|user|username|usuario|usuário|utente|benutzer|zugang"
+        adjacent=True,
+        keep_scripts=True,
+        **build_context(
+            "admin|root|login|log in|log in "
+            "with|user|username|usuario|usuário|utente|benutzer|zugang"
             "|utilisateur|gebruiker|credentials"
-            "|creds|użytkownik|kullanıcı|логин|пользователь|用户名|账号|아이디|tài khoản|المستخدم|acceso|accès|accesso"
+            "|creds|użytkownik|kullanıcı|логин|пользователь|用户名|账号|아이디|tài "
+            "khoản|المستخدم|acceso|accès|accesso"
         ),
     ),
     # passwords of wireless networks
@@ -406,15 +415,15 @@ RULES = (
         Expression(rf"[ ]{{0,2}} [:=]? [ ]{{0,2}} {_BODY}"),
         score=0.8,
         check=is_strong,
-        linked=True,
-        whole=True,
-        **words(
+        adjacent=True,
+        keep_scripts=True,
+        **build_context(
             "wifi|wi fi|wlan|wifi pass|الواي فاي|واي فاي|вайфай|вай фай|无线|无线网|wifi是|ワイファイ|와이파이"
             "|वाईफ़ाई|वाईफाई"
         ),
     ),
-    assigned(_PASSWORDS, is_password),
-    assigned(_TOKENS, is_token),
+    make_assignment_rule(_PASSWORDS, is_password),
+    make_assignment_rule(_TOKENS, is_token),
     Rule(
         "SECRET",
         Expression(
@@ -424,11 +433,11 @@ RULES = (
         ),
         score=0.9,
         check=is_password,
-        linked=True,
-        **words(_SHORT),
+        adjacent=True,
+        **build_context(_SHORT),
     ),
-    told(_PASSWORDS, is_strong),
-    told("pass|passwort|*password|key|token|secret", is_strong, between=12),
+    make_sentence_rule(_PASSWORDS, is_strong),
+    make_sentence_rule("pass|passwort|*password|key|token|secret", is_strong, between=12),
     Rule(
         "SECRET",
         Expression(
@@ -437,9 +446,9 @@ RULES = (
         ),
         score=0.85,
         check=is_strong,
-        linked=True,
-        whole=True,
-        **words(_PASSWORDS),
+        adjacent=True,
+        keep_scripts=True,
+        **build_context(_PASSWORDS),
     ),
     Rule(
         "SECRET",
@@ -448,9 +457,9 @@ RULES = (
         ),
         score=0.8,
         check=is_strong,
-        linked=True,
-        whole=True,
-        **words("mật khẩu|şifre|şifresi|senha|contraseña|wachtwoord|hasło|пароль"),
+        adjacent=True,
+        keep_scripts=True,
+        **build_context("mật khẩu|şifre|şifresi|senha|contraseña|wachtwoord|hasło|пароль"),
     ),
     Rule(
         "SECRET",
@@ -460,9 +469,10 @@ RULES = (
             r" [a-z]{3,8} ) (?!\w)"
         ),
         score=0.95,
-        linked=True,
-        **words(
-            "seed phrase|recovery phrase|mnemonic|mnemonic phrase|secret phrase|backup phrase|seed words"
+        adjacent=True,
+        **build_context(
+            "seed phrase|recovery phrase|mnemonic|mnemonic phrase|secret phrase|backup "
+            "phrase|seed words"
         ),
     ),
     Rule(
@@ -471,7 +481,7 @@ RULES = (
         score=0.8,
         check=is_random,
         digits=1,
-        **words(
+        **build_context(
             "key|keys|token|tokens|secret|credential|credentials|auth|hash|bearer|schlüssel|clave|clé"
         ),
     ),

@@ -10,10 +10,10 @@ Words are spelled as in the plain form of a text: the Turkish ı is an i there.
 import regex
 
 from textveil.detect.patterns import checksums as sums
-from textveil.detect.patterns.rules import Expression, Rule, words
-from textveil.text import Late
+from textveil.detect.patterns.rules import Expression, Rule, build_context
+from textveil.text import LazyPattern
 
-OLDEST = 1905
+FIRST_BIRTH_YEAR = 1905
 """The first year of birth of anybody alive: earlier dates are history."""
 
 
@@ -23,7 +23,7 @@ def is_birth(value: str) -> bool:
     It has a valid month and day.
     """
     years = [int(year) for year in regex.findall(r"(?<!\d)[12]\d{3}(?!\d)", value)]
-    return is_day(value) and not any(1000 <= year < OLDEST for year in years)
+    return is_day(value) and not any(1000 <= year < FIRST_BIRTH_YEAR for year in years)
 
 
 def is_day(value: str) -> bool:
@@ -87,7 +87,7 @@ LONGEST_DATE = 30
 """The length of the longest date, in characters."""
 
 
-def whole_date(text: str, start: int, end: int) -> tuple[int, int]:
+def extend_date(text: str, start: int, end: int) -> tuple[int, int]:
     """Returns the bounds of the whole date around a part.
 
     They include its month, and the first day of a range before it.
@@ -107,8 +107,8 @@ def whole_date(text: str, start: int, end: int) -> tuple[int, int]:
     return (start if first is None else first.start()), end
 
 
-_DAY = Late(r"\d{1,2}(?!\d)[^\d]{0,6}?\p{L}{3}")
-_FIRST_DAY = Late(
+_DAY = LazyPattern(r"\d{1,2}(?!\d)[^\d]{0,6}?\p{L}{3}")
+_FIRST_DAY = LazyPattern(
     r"""(?<![\w.,:/\-]) \d{1,2} (?: st | nd | rd | th | er | \. )? [ ]?
     (?: [\-–] | (?: to | till | until | au | bis | al | a | ao | do | tot | t/m | по | ile ) [ ] )
     [ ]? \Z""",
@@ -119,12 +119,16 @@ _FIRST_DAY = Late(
 
 _BORN = (
     "born|dob|d.o.b|birth|birthdate|birth date|date of birth|birthday|birthdays|b-day|bday"
-    "|geboren|geborene|geb|geburtsdatum|geburtstag|né|née|né le|née le|naissance|anniversaire|nacido|nacida|nació"
-    "|nacimiento|f. nac|fec. nac|fnac|cumpleaños|nascido|nascida|nascimento|nasceu|data nasc|dt. nasc|d.n|dn"
+    "|geboren|geborene|geb|geburtsdatum|geburtstag|né|née|né le|née "
+    "le|naissance|anniversaire|nacido|nacida|nació"
+    "|nacimiento|f. nac|fec. nac|fnac|cumpleaños|nascido|nascida|nascimento|nasceu|data nasc|dt. "
+    "nasc|d.n|dn"
     "|aniversário|nato il|nata il|nato a|nata a|nato nel|nata nel|nascita|compleanno|geboortedatum"
     "|geb. datum|verjaardag"
-    "|ur.|urodzony|urodzona|urodzenia|urodziny|urodzin|doğum|doğum günü|doğum tarihi|doğumlu|doğumluyum|d. tarihi"
-    "|sinh|sinh ngày|ngày sinh|sinh nhật|д. р|д.р|др|рожд|рождения|родился|родилась|день рождения|г. р|г.р"
+    "|ur.|urodzony|urodzona|urodzenia|urodziny|urodzin|doğum|doğum günü|doğum "
+    "tarihi|doğumlu|doğumluyum|d. tarihi"
+    "|sinh|sinh ngày|ngày sinh|sinh nhật|д. р|д.р|др|рожд|рождения|родился|родилась|день "
+    "рождения|г. р|г.р"
 )
 _BORN_UNSPACED = "出生|تولد|生日|生年月日|生まれ|誕生日|생년월일|생일|출생|태어|ميلاد|مواليد|ولد|وُلد|ازداد|الازدياد|जन्म"
 
@@ -134,20 +138,20 @@ BIRTHS = (
         Expression(_WHOLE_DATE),
         score=0.9,
         check=is_birth,
-        before=True,
+        can_precede=True,
         digits=1,
-        whole=True,
-        **words(_BORN),
+        keep_scripts=True,
+        **build_context(_BORN),
     ),
     Rule(
         "BIRTH_DATE",
         Expression(rf"(?<!\d) {_NO_LOG} (?:{DATE}) (?!\d)"),
         score=0.9,
         check=is_birth,
-        before=True,
+        can_precede=True,
         digits=1,
-        whole=True,
-        **words(_BORN_UNSPACED),
+        keep_scripts=True,
+        **build_context(_BORN_UNSPACED),
     ),
     Rule(
         "BIRTH_DATE",
@@ -157,7 +161,7 @@ BIRTHS = (
         score=0.9,
         check=is_birth,
         digits=3,
-        signs=("b.", "(b", "*", "∗"),
+        triggers=("b.", "(b", "*", "∗"),
         guard="one sign or the year alone tells of a birth",
     ),
     Rule(
@@ -169,7 +173,7 @@ BIRTHS = (
             [ ]? (?P<value> (?:19|20)\d\d ) (?!\w)"""),
         score=0.8,
         digits=4,
-        signs=(
+        triggers=(
             "born",
             "jahr",
             "née",
@@ -191,8 +195,8 @@ BIRTHS = (
         score=0.85,
         check=is_birth,
         digits=2,
-        signs=("年", "년"),
-        whole=True,
+        triggers=("年", "년"),
+        keep_scripts=True,
     ),
 )
 

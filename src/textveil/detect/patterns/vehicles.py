@@ -7,19 +7,32 @@ Not here: driving licences (`people`).
 import regex
 
 from textveil.detect.patterns import checksums as sums
-from textveil.detect.patterns.rules import Expression, Rule, guarded, has_digit, has_digits, words
+from textveil.detect.patterns.rules import (
+    Expression,
+    Rule,
+    build_context,
+    has_digit,
+    has_digits,
+    set_guard,
+)
 
 _CARS = (
-    "license plate|licence plate|license plates|number plate|registration plate|vehicle plate|car plate|plate"
-    "|plates|vehicle registration|car registration|vehicle reg|car reg|registration number|registration no"
-    "|registration mark|registration|reg number|reg no|reg. no|reg|index|kennzeichen|kfz-kennzeichen|amtl. kennzeichen"
-    "|nummernschild|plaque|plaque d'immatriculation|immatriculation|immatriculé|immatriculée|matrícula|matricula"
+    "license plate|licence plate|license plates|number plate|registration plate|vehicle plate|car "
+    "plate|plate"
+    "|plates|vehicle registration|car registration|vehicle reg|car reg|registration "
+    "number|registration no"
+    "|registration mark|registration|reg number|reg no|reg. "
+    "no|reg|index|kennzeichen|kfz-kennzeichen|amtl. kennzeichen"
+    "|nummernschild|plaque|plaque "
+    "d'immatriculation|immatriculation|immatriculé|immatriculée|matrícula|matricula"
     "|targa|targata|placa|placas|chapa|patente|kenteken|nummerplaat|rejestracyjny|rejestracyjna|nr rej|rejestracj*"
-    "|tablic*|plaka*|biển số*|biển kiểm soát|bks|госномер*|гос. номер*|г/н|номерной знак|номер машины|номер авто*"
+    "|tablic*|plaka*|biển số*|biển kiểm soát|bks|госномер*|гос. номер*|г/н|номерной знак|номер "
+    "машины|номер авто*"
     "|car|cars|vehicle|vehicles|van|truck|motorbike|motorcycle|parking|parked|auto|autos|wagen|pkw|lkw|fahrzeug"
     "|voiture|véhicule|coche|vehículo|carro|veículo|vettura|macchina|veicolo|automobile|wagen|voertuig|bestelbus"
     "|samochód"
-    "|samochodu|samochodem|pojazd|pojazdu|araç|aracım|arabam|araba|servis|xe|ô tô|xe máy|blue|black|white|red"
+    "|samochodu|samochodem|pojazd|pojazdu|araç|aracım|arabam|araba|servis|xe|ô tô|xe "
+    "máy|blue|black|white|red"
     "|silver|grey"
 )
 _ARABIC = "لوحة|رقم السيارة|رقم اللوحة|سيارة"
@@ -44,43 +57,45 @@ def is_checked(value: str) -> bool:
     return has_digits(value) and not value.isdigit() and sums.is_vin(value)
 
 
-def plate(form: str, score: float, context: str = "", *, whole: bool = False) -> Rule:
+def make_plate_rule(
+    form: str, score: float, context: str = "", *, keep_scripts: bool = False
+) -> Rule:
     """Makes a rule for plates of a form, in capitals.
 
     Args:
         form: the expression of the plate.
         score: the score of its matches.
         context: words, separated by bars, one of which must be near; "" if none must.
-        whole: whether the form has letters of other scripts.
+        keep_scripts: whether the form has letters of other scripts.
     """
-    end = "" if whole else r"(?!\w) (?! [\-/]\w | [.,]\d )"
-    start = r"(?<![A-Za-z\d])" if whole else r"(?<![\w\-.])"
+    end = "" if keep_scripts else r"(?!\w) (?! [\-/]\w | [.,]\d )"
+    start = r"(?<![A-Za-z\d])" if keep_scripts else r"(?<![\w\-.])"
     return Rule(
         "PLATE",
         Expression(rf"{start} (?P<value>{form}) {end}", regex.VERBOSE),
         score=score,
         digits=2,
-        whole=whole,
-        before=bool(context),
-        **(words(context) if context else {}),
+        keep_scripts=keep_scripts,
+        can_precede=bool(context),
+        **(build_context(context) if context else {}),
     )
 
 
 RULES = (
-    plate(_FORMS, 0.75, _CARS)._replace(check=has_digit),
+    make_plate_rule(_FORMS, 0.75, _CARS)._replace(check=has_digit),
     # China, Korea
-    plate(
+    make_plate_rule(
         r"[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-Z][ ·・•.]?"
         r"(?=[A-Z]{0,3}\d)[A-Z\d]{4,5}[A-Z\d挂学警港澳](?![A-Za-z\d])"
         r"|\d{2,3}[ ]?[가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주아바사자배하허호][ ]?\d{4}"
         r"(?![\d억만원년,.])",
         0.9,
-        whole=True,
+        keep_scripts=True,
     ),
-    *guarded(
+    *set_guard(
         "a form that a country defines",
         # United Kingdom; India; France and Italy; Ireland
-        plate(
+        make_plate_rule(
             rf"""[A-HJ-PR-Y][A-Y](?:0[2-9]|[12]\d|5[1-9]|[67]\d)[ ][A-HJ-PR-Z]{{3}}
             | (?:{_STATES})[ \-]?\d{{1,2}}[ \-]?[A-Z]{{1,3}}[ \-]?\d{{4}}
             | [A-HJ-NP-TV-Z]{{2}}-\d{{3}}-[A-HJ-NP-TV-Z]{{2}}
@@ -88,22 +103,22 @@ RULES = (
               (?: [CDGLTW] | C[ENW] | DL | K[EKY] | L[DHMSK] | M[HNO] | OY | RN | SO | T[NS] | W[HWX] ) - \d{{1,6}}""",
             0.75,
         ),
-        plate(
+        make_plate_rule(
             r"(?<![\p{L}\d])\p{Arabic}(?:[ ]?\p{Arabic}){0,2}[ \-]{0,3}\d{1,4}(?!\w)"
             r"|(?<![\p{L}\d])\d{1,4}[ \-]{0,3}\p{Arabic}(?:[ ]\p{Arabic}){0,2}(?!\w)",
             0.7,
             _ARABIC,
-            whole=True,
+            keep_scripts=True,
         ),
     ),
-    *guarded(
+    *set_guard(
         "check digits of North America",
         Rule(
             "VIN",
             Expression(r"(?<![\w.\-]) [A-HJ-NPR-Z\d]{13}\d{4} (?!\w)"),
             score=0.85,
             check=is_checked,
-            leads=True,
+            numeric_prefix=True,
             digits=5,
         ),
     ),

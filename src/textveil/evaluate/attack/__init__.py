@@ -4,24 +4,29 @@ In: a case, that is releases and their originals, and attackers with options. Ou
 Not here: other attackers, and reports of what all of them found (`textveil_bench.attack`).
 """
 
+from textveil.evaluate.attack.attack_contract import (
+    Attack,
+    Outcome,
+    ProgressCallback,
+    ignore_progress,
+)
+from textveil.evaluate.attack.attack_input import Case, Truth, View
 from textveil.evaluate.attack.bayes import Bayes
-from textveil.evaluate.attack.case import Case, Truth, View
-from textveil.evaluate.attack.context import looks
-from textveil.evaluate.attack.contract import Attack, Outcome, Report, quiet
+from textveil.evaluate.attack.context import is_contextual
 from textveil.evaluate.attack.learned import Learned
-from textveil.evaluate.attack.posterior import DRAWS
+from textveil.evaluate.attack.posterior import DEFAULT_DRAWS
 from textveil.evaluate.attack.prior import (
     PRIORS,
     PriorName,
     StaticName,
-    checked,
-    language_model,
-    static,
-    within,
+    check_prior_name,
+    get_static_prior,
+    load_language_model,
+    restrict_to_group,
 )
 
 __all__ = [
-    "DRAWS",
+    "DEFAULT_DRAWS",
     "PRIORS",
     "Attack",
     "Bayes",
@@ -29,14 +34,14 @@ __all__ = [
     "Learned",
     "Outcome",
     "PriorName",
-    "Report",
+    "ProgressCallback",
     "StaticName",
     "Truth",
     "View",
-    "checked",
-    "language_model",
-    "looks",
-    "quiet",
-    "static",
-    "within",
+    "check_prior_name",
+    "get_static_prior",
+    "ignore_progress",
+    "is_contextual",
+    "load_language_model",
+    "restrict_to_group",
 ]

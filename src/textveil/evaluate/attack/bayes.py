@@ -14,22 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
-from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.channel import check, estimated
-from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.evaluate.attack.posterior import DRAWS, Ranking, after, mixes, refusal
+from textveil.evaluate.attack.attack_contract import Outcome, ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import Case, View
+from textveil.evaluate.attack.channel import check_law, describe_estimate
+from textveil.evaluate.attack.posterior import (
+    DEFAULT_DRAWS,
+    Ranking,
+    explain_refusal,
+    is_mixing,
+    rank_after_releases,
+)
 from textveil.evaluate.attack.prior import PRIORS, PriorName
 from textveil.randomness import Randomness
 
 NOTHING_PROTECTED = "no word is protected"
 
-EXACT = "exact law"
-JOINTLY = "a lower bound: words that were mixed are guessed together, approximately"
+EXACT_NOTE = "exact law"
+JOINT_NOTE = "a lower bound: words that were mixed are guessed together, approximately"
 
-ANEW = "drawn anew"
-ONCE = "drawn once"
+MEMORY_ANEW = "drawn anew"
+MEMORY_ONCE = "drawn once"
 """Values of the setting `memory`.
 
 Every release is drawn anew, or the first of them is given again.
@@ -38,23 +44,30 @@ Every release is drawn anew, or the first of them is given again.
 Setting = Mapping[str, str | int | float]
 
 
-@options()
+@make_options()
 class Bayes:
     """Guesses the private word that is likeliest after Bayes: prior times the probability of the released word.
 
-    No attacker who looks at one released word at a time, and has that prior, is right more often, where the law is
-    known. Where it is estimated from draws, success is a lower bound. The prior is uniform over the table's rows; or
-    the frequency of words in public text; or what a masked language model expects from the released words around.
+    No attacker who looks at one released word at a time, and has that prior, is right more often,
+    where the law is
+    known. Where it is estimated from draws, success is a lower bound. The prior is uniform over the
+    table's rows; or
+    the frequency of words in public text; or what a masked language model expects from the released
+    words around.
 
-    Of several releases of a text (`textveil attack --releases`), each drawn anew, the attacker sums up what they say.
+    Of several releases of a text (`textveil attack --releases`), each drawn anew, the attacker sums
+    up what they say.
     Where memory releases the first of them again, the others say nothing new.
 
     Args:
         priors: which of uniform, unigram and context.
         k: the number of guesses that count; where a mechanism mixes words, at most 9.
-        draws: noisy vectors per distinct released row, where the law has to be estimated. Too few make the attacker too
-            sure, and the bound low; coordinate-wise Laplace noise in hundreds of dimensions takes many, and long.
-        model: of the prior `context`: a folder or hub id of a masked language model; None is the bundled one.
+        draws: noisy vectors per distinct released row, where the law has to be estimated. Too few
+            make the attacker too
+            sure, and the bound low; coordinate-wise Laplace noise in hundreds of dimensions takes
+            many, and long.
+        model: of the prior `context`: a folder or hub id of a masked language model; None is the
+            bundled one.
     """
 
     name: ClassVar[str] = "bayes"
@@ -62,7 +75,7 @@ class Bayes:
     averages: ClassVar[Literal[True]] = True
     priors: tuple[PriorName, ...] = PRIORS
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 5
-    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
+    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DEFAULT_DRAWS
     model: str | None = None
 
     def __post_init__(self) -> None:
@@ -76,26 +89,28 @@ class Bayes:
 
         That is where nothing is protected, the mechanism's law is unknown, or no prior can be had.
         """
-        if not len(view.drawn):
+        if not len(view.output_rows):
             return NOTHING_PROTECTED
-        reasons = [refusal(view, prior) for prior in self.priors]
+        reasons = [explain_refusal(view, prior) for prior in self.priors]
         return reasons[0] if all(reasons) else ""
 
-    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+    def run(
+        self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
+    ) -> Iterator[Outcome]:
         """Yields top-1, top-k and stated success under each available prior.
 
         Of several releases after some of them, and after all where memory gave the first of them
         every time.
         """
-        check(case)
-        view, releases = case.view, len(case.view.others) + 1
-        seen = steps(releases)
+        check_law(case)
+        view, releases = case.view, len(case.view.other_releases) + 1
+        release_counts = list_release_counts(releases)
         for prior in self.priors:
-            if refusal(view, prior):
+            if explain_refusal(view, prior):
                 continue
-            found = after(
+            rankings = rank_after_releases(
                 view,
-                seen,
+                release_counts,
                 prior=prior,
                 k=self.k,
                 draws=self.draws,
@@ -104,34 +119,40 @@ class Bayes:
                 report=report,
             )
             if releases == 1:
-                yield from self._outcomes(case, prior, found[0], {"prior": prior})
+                yield from self._yield_outcomes(case, prior, rankings[0], {"prior": prior})
                 continue
-            for number, ranking in zip(seen, found, strict=True):
-                yield from self._outcomes(
-                    case, prior, ranking, {"prior": prior, "releases": number, "memory": ANEW}
+            for number, ranking in zip(release_counts, rankings, strict=True):
+                yield from self._yield_outcomes(
+                    case,
+                    prior,
+                    ranking,
+                    {"prior": prior, "releases": number, "memory": MEMORY_ANEW},
                 )
-            yield from self._outcomes(
-                case, prior, found[0], {"prior": prior, "releases": releases, "memory": ONCE}
+            yield from self._yield_outcomes(
+                case,
+                prior,
+                rankings[0],
+                {"prior": prior, "releases": releases, "memory": MEMORY_ONCE},
             )
 
-    def _outcomes(
-        self, case: Case, prior: PriorName, found: Ranking, setting: Setting
+    def _yield_outcomes(
+        self, case: Case, prior: PriorName, ranking: Ranking, setting: Setting
     ) -> Iterator[Outcome]:
         view, secret = case.view, case.truth.rows
-        right = found.candidates == secret[:, None]
+        right = ranking.candidates == secret[:, None]
         blind = (
-            1 / len(view.origin) if prior == "uniform" else float((found.blind == secret).mean())
+            1 / len(view.origin) if prior == "uniform" else float((ranking.blind == secret).mean())
         )
-        note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
-        note = view.of_drawn(JOINTLY if mixes(view) else note)
+        note = EXACT_NOTE if ranking.evidence == "exact" else describe_estimate(view, self.draws)
+        note = view.note_reranking(JOINT_NOTE if is_mixing(view) else note)
         yield self._build_outcome("top-1", setting, right[:, 0], note, blind)
         yield self._build_outcome(f"top-{right.shape[1]}", setting, right.any(axis=1), note)
-        stated = np.exp(found.log_probability[:, 0])
-        says = view.of_drawn("the probability that the attacker gives the first guess")
-        yield self._build_outcome("stated top-1", setting, stated, says)
+        stated = np.exp(ranking.log_probability[:, 0])
+        stated_note = view.note_reranking("the probability that the attacker gives the first guess")
+        yield self._build_outcome("stated top-1", setting, stated, stated_note)
         brier = np.square(stated - right[:, 0])
         yield self._build_outcome(
-            "Brier score", setting, brier, view.of_drawn("of that probability; 0 is best")
+            "Brier score", setting, brier, view.note_reranking("of that probability; 0 is best")
         )
 
     def _build_outcome(
@@ -154,13 +175,13 @@ class Bayes:
         )
 
 
-def steps(releases: int) -> list[int]:
+def list_release_counts(releases: int) -> list[int]:
     """Returns the numbers of releases after which the attack is judged.
 
     1, 2, 3, 5, 8, 13, ... (Fibonacci), and all of them.
     """
-    found, after_it = [1], 2
-    while after_it < releases:
-        found.append(after_it)
-        after_it += found[-2]
-    return sorted({*found, releases})
+    counts, next_count = [1], 2
+    while next_count < releases:
+        counts.append(next_count)
+        next_count += counts[-2]
+    return sorted({*counts, releases})

@@ -14,59 +14,59 @@ import numpy as np
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import context
-from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.contract import Report, quiet
-from textveil.evaluate.logs import runs
+from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import Case, View
+from textveil.evaluate.logs import slice_rows
 from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy
 from textveil.randomness import Draws, Flags, Floats, Ids, Randomness, Values
-from textveil.table import EmbeddingTable, shares
+from textveil.table import EmbeddingTable, compute_shares
 
 Evidence = Literal["exact", "estimated"]
 
-CANDIDATES = 64
+PRIVATE_ROWS_AT_ONCE = 64
 """Private rows whose law is computed at once.
 
 Few, so that intermediate results stay in the cache.
 """
 
-CELLS = 1 << 27
+MAX_LOG_PROBABILITIES = 1 << 27
 """Log-probabilities that are in memory at once: 512 MiB."""
 
-SMALLER = 4
-"""Divides `CELLS` where each position has a line and logits by itself."""
+POSITION_LINE_DIVISOR = 4
+"""Divides `MAX_LOG_PROBABILITIES` where each position has a line and logits by itself."""
 
-DRAWN = 4096
+DRAWS_AT_ONCE = 4096
 """Noisy vectors that are drawn and decoded at once."""
 
-HELD = 16
+MAX_DRAW_BLOCKS = 16
 """Blocks of draws that are held and sorted together.
 
 100 MB at d = 384.
 """
 
-WEIGHED = 256
+DENSITIES_AT_ONCE = 256
 """Draws whose densities around all rows are held at once.
 
 22 MB for 21,719 rows.
 """
 
-OWN = 0.8
+RELEASED_ROW_SHARE = 0.8
 """The share of draws around the released rows themselves.
 
 The other draws keep any single weight from being large.
 """
 
-ENOUGH = 3
+WEIGHED_DRAWS_DIVISOR = 3
 """Divides the draws that are weighed for one row.
 
 Of all draws that became a row, at most the mean number per row divided by this is weighed: the
 first.
 """
 
-HARDER = 8
+MISSED_ROW_FACTOR = 8
 """Multiplies the draws for rows that no draw hit."""
 
-FLOOR = -80.0
+MIN_LOG_DENSITY = -80.0
 """The lowest log density, relative to the draw's largest.
 
 float32 has no smaller numbers at full speed.
@@ -91,19 +91,22 @@ class Likelihoods:
     evidence: Evidence
 
 
-def refusal(view: View) -> str:
+def explain_refusal(view: View) -> str:
     """Returns why the channel of single words cannot be had, or "".
 
     In words that go on "not run: ".
     """
-    if not (view.drawn != PLACEHOLDER).any():
+    if not (view.output_rows != PLACEHOLDER).any():
         return ""
-    if context.looks(view.mechanism, view.table):
-        return context.refusal(view)
+    if context.is_contextual(view.mechanism, view.table):
+        return context.explain_refusal(view)
     if not view.mechanism.claim(view.table).alone:
         return "the law of a released word may depend on other words than its own"
     if not isinstance(view.mechanism, Noisy) and not _has_explicit_law(view):
-        return "the law of the mechanism is not known: it has no log_probs, and no noise that could be drawn anew"
+        return (
+            "the law of the mechanism is not known: it has no log_probs, and no noise that could "
+            "be drawn anew"
+        )
     return ""
 
 
@@ -114,12 +117,12 @@ def _has_explicit_law(view: View) -> bool:
     """
     if not isinstance(view.mechanism, Law):
         return False
-    first = int(np.flatnonzero(view.drawn != PLACEHOLDER)[0])
-    block = Block(layout=Layout.of(1), rows=np.zeros(1, np.int64))
+    first = int(np.flatnonzero(view.output_rows != PLACEHOLDER)[0])
+    block = Block(layout=Layout.build(1), rows=np.zeros(1, np.int64))
     return view.mechanism.log_probs(view.table, block, view.parameter[[first]]) is not None
 
 
-def check(case: Case) -> None:
+def check_law(case: Case) -> None:
     """Refuses releases that are impossible under the law.
 
     No guess from such a law would be worth anything.
@@ -130,45 +133,54 @@ def check(case: Case) -> None:
     Raises:
         ConfigError: a private word can never have become what was drawn for it.
     """
-    view, own = case.view, np.flatnonzero(case.view.drawn != PLACEHOLDER)
+    view, positions = case.view, np.flatnonzero(case.view.output_rows != PLACEHOLDER)
     if (
         "fits" in view.memo
-        or not len(own)
+        or not len(positions)
         or not view.mechanism.claim(view.table).alone
         or not _has_explicit_law(view)
     ):
         return
     assert isinstance(view.mechanism, Law), "its law is written down"
-    drawn = np.stack([case.truth.coded[own], view.drawn[own], view.parameter[own]])
-    distinct = own[np.unique(drawn, axis=1, return_index=True)[1]]
-    for start in range(0, len(distinct), CANDIDATES):
-        some = distinct[start : start + CANDIDATES]
-        block = Block(layout=Layout.of(*np.ones_like(some).tolist()), rows=case.truth.coded[some])
-        law = view.mechanism.log_probs(view.table, block, view.parameter[some])
-        if law is None or np.isneginf(law[np.arange(len(some)), view.drawn[some]]).any():
+    triples = np.stack(
+        [case.truth.table_rows[positions], view.output_rows[positions], view.parameter[positions]]
+    )
+    distinct = positions[np.unique(triples, axis=1, return_index=True)[1]]
+    for start in range(0, len(distinct), PRIVATE_ROWS_AT_ONCE):
+        chunk = distinct[start : start + PRIVATE_ROWS_AT_ONCE]
+        block = Block(
+            layout=Layout.build(*np.ones_like(chunk).tolist()), rows=case.truth.table_rows[chunk]
+        )
+        law = view.mechanism.log_probs(view.table, block, view.parameter[chunk])
+        if law is None or np.isneginf(law[np.arange(len(chunk)), view.output_rows[chunk]]).any():
             raise ConfigError(
-                "the law of these options rules out some of the words that were drawn: were they drawn under other "
+                "the law of these options rules out some of the words that were drawn: were they "
+                "drawn under other "
                 "options, in an earlier release of the session? Make the releases without a session"
             )
     view.memo["fits"] = True
 
 
-def estimated(view: View, draws: int) -> str:
+def describe_estimate(view: View, draws: int) -> str:
     """Returns the note of an attack whose channel is not exact."""
-    looks = context.looks(view.mechanism, view.table)
-    how = context.approximation(view) if looks else f"from {draws} draws for each released word"
-    return f"a lower bound: the law was estimated {how}"
+    is_contextual = context.is_contextual(view.mechanism, view.table)
+    method = (
+        context.describe_approximation(view)
+        if is_contextual
+        else f"from {draws} draws for each released word"
+    )
+    return f"a lower bound: the law was estimated {method}"
 
 
-def likelihoods(
-    view: View, *, draws: int, rng: Randomness, report: Report = quiet
+def yield_likelihoods(
+    view: View, *, draws: int, rng: Randomness, report: ProgressCallback = ignore_progress
 ) -> Iterator[Likelihoods]:
     """Yields the channel at all protected positions, part by part.
 
     A channel of one part is kept in the view's memo.
 
     Equal released rows with equal parameters share a line. A part has one parameter, and at most
-    `CELLS` numbers.
+    `MAX_LOG_PROBABILITIES` numbers.
 
     Args:
         view: of a mechanism that does not mix words.
@@ -176,28 +188,30 @@ def likelihoods(
         rng: for these.
         report: callback for progress.
     """
-    if context.looks(view.mechanism, view.table):
+    if context.is_contextual(view.mechanism, view.table):
         yield from _yield_in_context(view, report)
         return
     for key in ("law", ("likelihoods", draws)):
-        held = view.memo.get(key)
-        if isinstance(held, Likelihoods):
-            yield held
+        cache_entry = view.memo.get(key)
+        if isinstance(cache_entry, Likelihoods):
+            yield cache_entry
             return
     parts = list(_yield_parts(view))
     for positions in parts:
-        rows, which = np.unique(view.draws[positions], return_inverse=True)
+        rows, which = np.unique(view.release_rows[positions], return_inverse=True)
         lines, evidence = _compute_lines(
             view, rows, float(view.parameter[positions[0]]), draws, rng, report
         )
         which = which.reshape(len(positions), -1)
-        found = Likelihoods(positions=positions, which=which, lines=lines, evidence=evidence)
+        part_likelihoods = Likelihoods(
+            positions=positions, which=which, lines=lines, evidence=evidence
+        )
         if len(parts) == 1:
-            view.memo["likelihoods", draws] = found
-        yield found
+            view.memo["likelihoods", draws] = part_likelihoods
+        yield part_likelihoods
 
 
-def share(views: Sequence[View], report: Report = quiet) -> None:
+def share_channels(views: Sequence[View], report: ProgressCallback = ignore_progress) -> None:
     """Computes the common part of several views' channels once.
 
     It is kept in their memos.
@@ -210,65 +224,77 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
         views: on one table; of one mechanism, if it looks at each word alone.
         report: callback for progress.
     """
-    if not context.looks(views[0].mechanism, views[0].table):
+    if not context.is_contextual(views[0].mechanism, views[0].table):
         _share_law(views, report)
         return
-    every = [each for view in views for each in (view, *view.others)]
-    found = iter(context.lines([(view, np.arange(len(view.drawn))) for view in every], report))
+    releases = [release for view in views for release in (view, *view.other_releases)]
+    all_lines = iter(
+        context.compute_lines(
+            [(view, np.arange(len(view.output_rows))) for view in releases], report
+        )
+    )
     for view in views:
-        own = [next(found) for _ in (view, *view.others)]
-        view.memo["in context"] = _build_per_position(view, np.arange(len(view.drawn)), own)
+        view_lines = [next(all_lines) for _ in (view, *view.other_releases)]
+        view.memo["in context"] = _build_per_position(
+            view, np.arange(len(view.output_rows)), view_lines
+        )
 
 
 def _has_same_law(view: View, other: View) -> bool:
     return view.mechanism == other.mechanism and view.table is other.table
 
 
-def _share_law(views: Sequence[View], report: Report) -> None:
+def _share_law(views: Sequence[View], report: ProgressCallback) -> None:
     first = views[0]
     # a law that is estimated is estimated for each
-    if isinstance(first.mechanism, Noisy) or refusal(first):
+    if isinstance(first.mechanism, Noisy) or explain_refusal(first):
         return
     if not all(map(partial(_has_same_law, first), views)):
         return
-    pairs = [(view, view.draws != PLACEHOLDER) for view in views]
-    rows = np.unique(np.concatenate([view.draws[own] for view, own in pairs]))
-    parameters = np.unique(np.concatenate([view.parameter[own[:, 0]] for view, own in pairs]))
-    if len(parameters) != 1 or len(rows) * len(first.table) > CELLS:
+    pairs = [(view, view.release_rows != PLACEHOLDER) for view in views]
+    rows = np.unique(np.concatenate([view.release_rows[is_word] for view, is_word in pairs]))
+    parameters = np.unique(
+        np.concatenate([view.parameter[is_word[:, 0]] for view, is_word in pairs])
+    )
+    if len(parameters) != 1 or len(rows) * len(first.table) > MAX_LOG_PROBABILITIES:
         return
-    lines = exact(first.mechanism, first.table, rows, float(parameters[0]), report)
+    lines = compute_exact_lines(first.mechanism, first.table, rows, float(parameters[0]), report)
     if lines is None:
         return
     # a placeholder is as probable for every row
     lines = np.concatenate([np.zeros((1, len(first.table)), np.float32), lines])
-    for view, own in pairs:
-        which = np.where(own, np.searchsorted(rows, view.draws) + 1, 0)
-        everywhere = np.arange(len(view.drawn))
+    for view, is_word in pairs:
+        which = np.where(is_word, np.searchsorted(rows, view.release_rows) + 1, 0)
+        everywhere = np.arange(len(view.output_rows))
         view.memo["law"] = Likelihoods(
             positions=everywhere, which=which, lines=lines, evidence="exact"
         )
 
 
-def _yield_in_context(view: View, report: Report) -> Iterator[Likelihoods]:
+def _yield_in_context(view: View, report: ProgressCallback) -> Iterator[Likelihoods]:
     """Yields the channel of a context mechanism, one line for each position."""
-    held = view.memo.get("in context")
-    if isinstance(held, Likelihoods):
-        yield held
+    cache_entry = view.memo.get("in context")
+    if isinstance(cache_entry, Likelihoods):
+        yield cache_entry
         return
-    every = (view, *view.others)
-    limit = max(1, CELLS // (SMALLER * len(view.table) * len(every)))
-    for start in range(0, len(view.drawn), limit):
-        positions = np.arange(start, min(start + limit, len(view.drawn)))
-        found = _build_per_position(
-            view, positions, context.lines([(each, positions) for each in every], report)
+    releases = (view, *view.other_releases)
+    limit = max(
+        1, MAX_LOG_PROBABILITIES // (POSITION_LINE_DIVISOR * len(view.table) * len(releases))
+    )
+    for start in range(0, len(view.output_rows), limit):
+        positions = np.arange(start, min(start + limit, len(view.output_rows)))
+        likelihoods = _build_per_position(
+            view,
+            positions,
+            context.compute_lines([(release, positions) for release in releases], report),
         )
-        if len(positions) == len(view.drawn):
-            view.memo["in context"] = found
-        yield found
+        if len(positions) == len(view.output_rows):
+            view.memo["in context"] = likelihoods
+        yield likelihoods
 
 
 def _build_per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likelihoods:
-    evidence: Evidence = "estimated" if context.approximation(view) else "exact"
+    evidence: Evidence = "estimated" if context.describe_approximation(view) else "exact"
     which = np.arange(len(lines) * len(positions)).reshape(len(lines), -1).T
     joined = lines[0] if len(lines) == 1 else np.concatenate(lines)
     return Likelihoods(positions=positions, which=which, lines=joined, evidence=evidence)
@@ -276,25 +302,25 @@ def _build_per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> 
 
 def _yield_parts(view: View) -> Iterator[Ids]:
     """Yields positions of one parameter whose distinct released rows fit in memory."""
-    limit = max(1, CELLS // len(view.table))
+    limit = max(1, MAX_LOG_PROBABILITIES // len(view.table))
     _, group = np.unique(
-        np.where(view.drawn == PLACEHOLDER, 0.0, view.parameter), return_inverse=True
+        np.where(view.output_rows == PLACEHOLDER, 0.0, view.parameter), return_inverse=True
     )
     for number in range(group.max(initial=-1) + 1):
-        own = np.flatnonzero(group == number)
-        distinct, line = np.unique(view.draws[own], return_inverse=True)
+        members = np.flatnonzero(group == number)
+        distinct, line = np.unique(view.release_rows[members], return_inverse=True)
         if len(distinct) <= limit:
-            yield own
-        elif view.others:  # a position needs the lines of all its releases
-            step = max(1, limit // view.draws.shape[1])
-            yield from (own[start : start + step] for start in range(0, len(own), step))
+            yield members
+        elif view.other_releases:  # a position needs the lines of all its releases
+            step = max(1, limit // view.release_rows.shape[1])
+            yield from (members[start : start + step] for start in range(0, len(members), step))
         else:
             for start in range(0, len(distinct), limit):
-                yield own[(line.ravel() >= start) & (line.ravel() < start + limit)]
+                yield members[(line.ravel() >= start) & (line.ravel() < start + limit)]
 
 
 def _compute_lines(
-    view: View, rows: Ids, parameter: float, draws: int, rng: Randomness, report: Report
+    view: View, rows: Ids, parameter: float, draws: int, rng: Randomness, report: ProgressCallback
 ) -> tuple[Floats, Evidence]:
     """Returns the lines [m, V] of distinct released rows.
 
@@ -304,11 +330,11 @@ def _compute_lines(
     even = np.zeros((hidden, len(view.table)), np.float32)
     if hidden == len(rows):
         return even, "exact"
-    lines = exact(view.mechanism, view.table, rows[hidden:], parameter, report)
+    lines = compute_exact_lines(view.mechanism, view.table, rows[hidden:], parameter, report)
     evidence: Evidence = "exact"
     if lines is None:
         assert isinstance(view.mechanism, Noisy), "refused otherwise"
-        lines = estimate(
+        lines = estimate_lines(
             view.mechanism,
             view.table,
             rows[hidden:],
@@ -324,8 +350,11 @@ def _compute_lines(
 # ---- laws that can be written down ---------------------------------------------------------------
 
 
-def laws(
-    mechanism: Mechanism, table: EmbeddingTable, parameter: float, report: Report = quiet
+def yield_laws(
+    mechanism: Mechanism,
+    table: EmbeddingTable,
+    parameter: float,
+    report: ProgressCallback = ignore_progress,
 ) -> Iterator[tuple[int, Values]]:
     """Yields ln P(y | x) [m, V] of consecutive private rows x.
 
@@ -335,9 +364,9 @@ def laws(
     """
     if not isinstance(mechanism, Law):
         return
-    for start in range(0, len(table), CANDIDATES):
-        rows = np.arange(start, min(start + CANDIDATES, len(table)))
-        block = Block(layout=Layout.of(*np.ones_like(rows).tolist()), rows=rows)
+    for start in range(0, len(table), PRIVATE_ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + PRIVATE_ROWS_AT_ONCE, len(table)))
+        block = Block(layout=Layout.build(*np.ones_like(rows).tolist()), rows=rows)
         law = mechanism.log_probs(table, block, np.full(len(rows), parameter))
         if law is None:
             return
@@ -345,8 +374,12 @@ def laws(
         yield start, law
 
 
-def exact(
-    mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
+def compute_exact_lines(
+    mechanism: Mechanism,
+    table: EmbeddingTable,
+    rows: Ids,
+    parameter: float,
+    report: ProgressCallback = ignore_progress,
 ) -> Floats | None:
     """Returns ln P(row | x) of released rows, if exact.
 
@@ -354,23 +387,23 @@ def exact(
     """
     if (
         isinstance(mechanism, Backward)
-        and (read := mechanism.log_likelihoods(table, rows, parameter)) is not None
+        and (backward_lines := mechanism.log_likelihoods(table, rows, parameter)) is not None
     ):
-        return read
+        return backward_lines
     lines = None
-    for start, law in laws(mechanism, table, parameter, report):
+    for start, law in yield_laws(mechanism, table, parameter, report):
         lines = np.empty((len(rows), len(table)), np.float32) if lines is None else lines
         lines[:, start : start + len(law)] = law[:, rows].T
     return lines
 
 
-def exact_map(
+def find_exact_map(
     mechanism: Mechanism,
     table: EmbeddingTable,
     parameter: float,
     log_prior: Values,
     *,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> tuple[Ids, float]:
     """Finds the best guess for every released row, and its success rate.
 
@@ -391,15 +424,15 @@ def exact_map(
         ValueError: the mechanism has no law that could be written down.
     """
     best, guess = np.full(len(table), -np.inf), np.zeros(len(table), np.int64)
-    known = False
-    for start, law in laws(mechanism, table, parameter, report):
-        known = True
+    has_law = False
+    for start, law in yield_laws(mechanism, table, parameter, report):
+        has_law = True
         law += log_prior[start : start + len(law), None]
         highest = law.max(axis=0)
         better = np.flatnonzero(highest > best)
         guess[better] = start + law[:, better].argmax(axis=0)
         best[better] = highest[better]
-    if not known:
+    if not has_law:
         raise ValueError("exact_map needs a mechanism with a law")
     return guess, float(np.exp(best).sum())
 
@@ -407,7 +440,7 @@ def exact_map(
 # ---- laws that have to be estimated --------------------------------------------------------------
 
 
-def estimate(
+def estimate_lines(
     mechanism: Noisy,
     table: EmbeddingTable,
     rows: Ids,
@@ -415,7 +448,7 @@ def estimate(
     *,
     draws: int,
     rng: Randomness,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> Floats:
     """Estimates ln P(row | x) of released rows by importance sampling.
 
@@ -444,22 +477,22 @@ def estimate(
         rng: for the draws.
         report: callback for progress.
     """
-    view = mechanism.view(table)
-    pool = _Pool(
+    view = mechanism.get_view(table)
+    pool = _DrawPool(
         mechanism=mechanism, table=table, view=view, parameter=parameter, rng=rng, report=report
     )
     budget = draws * len(rows)
-    around = _draw_proposals(table, rows, budget, rng)
+    centres = _draw_proposals(table, rows, budget, rng)
     # with little noise, a row is released for those that it is the nearest to
     if mechanism.exclude_original:
-        around = np.concatenate([around, np.arange(len(table))])
-    lines, hit = pool.lines(rows, around)
+        centres = np.concatenate([centres, np.arange(len(table))])
+    lines, hit = pool.estimate_lines(rows, centres)
     if not hit.all():
         missed = np.flatnonzero(~hit)
-        each = max(1, min(HARDER * draws, budget // len(missed)))
-        again, hit = pool.lines(rows[missed], np.repeat(rows[missed], each))
-        again[~hit] = pool.log_density(view.take(rows[missed[~hit]]))
-        lines[missed] = again
+        draws_per_row = max(1, min(MISSED_ROW_FACTOR * draws, budget // len(missed)))
+        retry_lines, hit = pool.estimate_lines(rows[missed], np.repeat(rows[missed], draws_per_row))
+        retry_lines[~hit] = pool.log_density(view.take(rows[missed[~hit]]))
+        lines[missed] = retry_lines
     if mechanism.exclude_original:
         lines[np.arange(len(rows)), rows] = -np.inf
     return lines
@@ -467,18 +500,24 @@ def estimate(
 
 def _draw_proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
     """Draws the rows around which noisy vectors are sampled."""
-    share = max(1, int(OWN * budget) // len(rows))
-    rest = budget - share * len(rows)
-    cumulated = np.cumsum((1 / len(table) + shares(table)) / 2)
-    uniform = [draws.uniform(1)[:, 0] for _, draws in rng.open([rest]).chunks(rest)] if rest else []
-    others = [np.minimum(np.searchsorted(cumulated, each), len(table) - 1) for each in uniform]
-    return np.concatenate([np.repeat(rows, share), *others])
+    share = max(1, int(RELEASED_ROW_SHARE * budget) // len(rows))
+    other_draws = budget - share * len(rows)
+    cumulated = np.cumsum((1 / len(table) + compute_shares(table)) / 2)
+    uniform = (
+        [draws.uniform(1)[:, 0] for _, draws in rng.open([other_draws]).split_rows(other_draws)]
+        if other_draws
+        else []
+    )
+    other_rows = [
+        np.minimum(np.searchsorted(cumulated, values), len(table) - 1) for values in uniform
+    ]
+    return np.concatenate([np.repeat(rows, share), *other_rows])
 
 
 def _shuffle_order(size: int, rng: Randomness) -> Ids:
     """Returns a random order, in which any first draws are representative."""
     order: Ids = np.concatenate(
-        [draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]
+        [draws.uniform(1)[:, 0] for _, draws in rng.open([size]).split_rows(size)]
     ).argsort()
     return order
 
@@ -488,16 +527,16 @@ def weigh(log_density: Floats, counts: Floats) -> Floats:
 
     f(z | x) / sum_x' m_x' f(z | x') of draws z and all x [b, V], from ln f [b, V] and m [V].
     """
-    for part in runs(log_density):
+    for part in slice_rows(log_density):
         weights = log_density[part]
         weights -= weights.max(axis=1, keepdims=True)
-        np.exp(np.maximum(weights, FLOOR, out=weights), out=weights)
+        np.exp(np.maximum(weights, MIN_LOG_DENSITY, out=weights), out=weights)
         weights /= (weights @ counts)[:, None]
     return log_density
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Pool:
+class _DrawPool:
     """A pool of draws around many rows, weighed for all rows."""
 
     mechanism: Noisy
@@ -505,9 +544,9 @@ class _Pool:
     view: EmbeddingTable
     parameter: float
     rng: Randomness
-    report: Report
+    report: ProgressCallback
 
-    def lines(self, rows: Ids, around: Ids) -> tuple[Floats, Flags]:
+    def estimate_lines(self, rows: Ids, centres: Ids) -> tuple[Floats, Flags]:
         """Estimates lines [m, V] from pooled draws.
 
         float32, from one draw around each of the rows [D]. Returns also whether any draw became the
@@ -516,34 +555,36 @@ class _Pool:
         size = len(self.view)
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
-        counts = np.bincount(around, minlength=size).astype(np.float32)
-        most = (
-            len(around)
+        counts = np.bincount(centres, minlength=size).astype(np.float32)
+        max_weighed = (
+            len(centres)
             if self.mechanism.exclude_original
-            else -(-len(around) // (ENOUGH * len(rows)))
+            else -(-len(centres) // (WEIGHED_DRAWS_DIVISOR * len(rows)))
         )
         sums, hits = np.zeros((len(rows), size), np.float32), np.zeros(len(rows), np.int64)
-        for noisy, line, only in self._draw(around[_shuffle_order(len(around), self.rng)], line_of):
+        for noisy, line, only in self._yield_draws(
+            centres[_shuffle_order(len(centres), self.rng)], line_of
+        ):
             order = np.argsort(line, kind="stable")  # draws that became one row stand together
             number = (
                 hits[line[order]]
                 + np.arange(len(order))
                 - np.searchsorted(line[order], line[order])
             )
-            order = order[number < most]
+            order = order[number < max_weighed]
             hits += np.bincount(line, minlength=len(rows))
-            for start in range(0, len(order), WEIGHED):
-                some = order[start : start + WEIGHED]
-                weights = weigh(self.log_density(noisy[some]), counts)
-                alone = np.flatnonzero(only[some] >= 0)
-                own = only[some[alone]]
-                kept = weights[alone, own]
+            for start in range(0, len(order), DENSITIES_AT_ONCE):
+                chunk = order[start : start + DENSITIES_AT_ONCE]
+                weights = weigh(self.log_density(noisy[chunk]), counts)
+                alone = np.flatnonzero(only[chunk] >= 0)
+                only_rows = only[chunk[alone]]
+                only_weights = weights[alone, only_rows]
                 weights[alone] = 0
-                weights[alone, own] = kept
-                first, last = int(line[some[0]]), int(line[some[-1]]) + 1
-                member = line[some] == np.arange(first, last)[:, None]
+                weights[alone, only_rows] = only_weights
+                first, last = int(line[chunk[0]]), int(line[chunk[-1]]) + 1
+                member = line[chunk] == np.arange(first, last)[:, None]
                 sums[first:last] += member.astype(np.float32) @ weights
-        share = np.maximum(hits, 1) / np.clip(hits, 1, most)
+        share = np.maximum(hits, 1) / np.clip(hits, 1, max_weighed)
         with np.errstate(divide="ignore"):
             np.log(sums, out=sums)
         sums += np.log(share, dtype=np.float32)[:, None]
@@ -556,7 +597,7 @@ class _Pool:
         """
         return self.mechanism.log_density(self.table, noisy, self.parameter)
 
-    def _draw(self, around: Ids, line_of: Ids) -> Iterator[tuple[Floats, Ids, Ids]]:
+    def _yield_draws(self, centres: Ids, line_of: Ids) -> Iterator[tuple[Floats, Ids, Ids]]:
         """Yields the noisy vectors that became one of the requested rows.
 
         Yields:
@@ -564,11 +605,11 @@ class _Pool:
                 alone each became
             its row [h], -1 where for all.
         """
-        held: list[tuple[Floats, Ids, Ids]] = []
+        draw_blocks: list[tuple[Floats, Ids, Ids]] = []
         draws: Draws
-        for chunk, draws in self.rng.open([len(around)]).chunks(DRAWN):
-            self.report("draws", chunk.start, len(around))
-            rows = around[chunk]
+        for chunk, draws in self.rng.open([len(centres)]).split_rows(DRAWS_AT_ONCE):
+            self.report("draws", chunk.start, len(centres))
+            rows = centres[chunk]
             parameter = np.full(len(rows), self.parameter)
             noisy = self.mechanism.sample(draws, self.table, rows, parameter).astype(np.float32)
             nearest = self.view.nearest(noisy)
@@ -578,8 +619,8 @@ class _Pool:
                 noisy = np.tile(noisy, (2, 1))
                 line = np.concatenate([line, line_of[second]])
                 only = np.concatenate([only, nearest])
-            held.append((noisy[line >= 0], line[line >= 0], only[line >= 0]))
-            if len(held) == HELD or chunk.stop == len(around):
-                vectors, lines, single = zip(*held, strict=True)
+            draw_blocks.append((noisy[line >= 0], line[line >= 0], only[line >= 0]))
+            if len(draw_blocks) == MAX_DRAW_BLOCKS or chunk.stop == len(centres):
+                vectors, lines, single = zip(*draw_blocks, strict=True)
                 yield np.concatenate(vectors), np.concatenate(lines), np.concatenate(single)
-                held = []
+                draw_blocks = []

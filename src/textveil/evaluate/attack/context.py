@@ -14,49 +14,54 @@ from hashlib import blake2b
 
 import numpy as np
 
-from textveil.evaluate.attack.case import View
-from textveil.evaluate.attack.contract import Report, quiet
+from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import View
 from textveil.mechanism import PLACEHOLDER, Block, Conditional, Contextual, Mechanism
 from textveil.randomness import Floats, Ids
 from textveil.table import EmbeddingTable
 
-ROWS = 256
+DISTANCE_ROWS_AT_ONCE = 256
 """Private rows whose distances are held at once.
 
 44 MB for 21,719 candidates.
 """
 
 
-def looks(mechanism: Mechanism, table: EmbeddingTable) -> bool:
+def is_contextual(mechanism: Mechanism, table: EmbeddingTable) -> bool:
     """Says whether the law at a position depends on a language model."""
     return isinstance(mechanism, Contextual) and not mechanism.claim(table).alone
 
 
-def contextual(view: View) -> Contextual:
+def get_contextual(view: View) -> Contextual:
     """Returns the view's mechanism, whose law depends on a language model."""
     assert isinstance(view.mechanism, Contextual)
     return view.mechanism
 
 
-def refusal(view: View) -> str:
+def explain_refusal(view: View) -> str:
     """Returns why the channel cannot be had, or "".
 
     In words that go on "not run: ".
     """
-    if contextual(view).context.mode == "original":
-        return "the law of a released word depends on the private words around it, which the attacker does not know"
+    if get_contextual(view).context.mode == "original":
+        return (
+            "the law of a released word depends on the private words around it, which the "
+            "attacker does not know"
+        )
     return ""
 
 
-def approximation(view: View) -> str:
+def describe_approximation(view: View) -> str:
     """Returns how the law is approximated, or "" where it is explicit.
 
     In words that follow "estimated".
     """
-    return contextual(view).approximation(view.table)
+    return get_contextual(view).describe_approximation(view.table)
 
 
-def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[Floats]:
+def compute_lines(
+    requests: Sequence[tuple[View, Ids]], report: ProgressCallback = ignore_progress
+) -> list[Floats]:
     """Computes ln P(released row | each private row) at positions of views.
 
     float32 [p, V] for each view; all views are on one table.
@@ -67,28 +72,33 @@ def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[Flo
     held besides logits and lines.
 
     Args:
-        asked: views of mechanisms that look at a context, and protected positions of each, rising.
+        requests: views of mechanisms that look at a context, and protected positions of each,
+            rising.
         report: callback for progress.
     """
-    found = [np.zeros((len(positions), len(view.table)), np.float32) for view, positions in asked]
-    questions = list(_build_questions(asked))
-    table = asked[0][0].table
-    for start in range(0, len(table), ROWS):
+    results = [
+        np.zeros((len(positions), len(view.table)), np.float32) for view, positions in requests
+    ]
+    queries = list(_yield_law_queries(requests))
+    table = requests[0][0].table
+    for start in range(0, len(table), DISTANCE_ROWS_AT_ONCE):
         report("laws in context", start, len(table))
-        rows = np.arange(start, min(start + ROWS, len(table)))
-        for kind in {each.law.kind for each in questions}:
-            own = [each for each in questions if each.law.kind == kind]
-            near = own[0].law.near(rows)
-            for question in own:
-                law = question.law.log_probs(
-                    near, np.array(question.released), np.array(question.parameter)
+        rows = np.arange(start, min(start + DISTANCE_ROWS_AT_ONCE, len(table)))
+        for kind in {query.law.kind for query in queries}:
+            members = [query for query in queries if query.law.kind == kind]
+            distance_scores = members[0].law.score_distances(rows)
+            for member in members:
+                law = member.law.log_probs(
+                    distance_scores, np.array(member.released), np.array(member.parameter)
                 )
-                for line, (number, place) in zip(law, question.places, strict=True):
-                    found[number][place, start : start + len(rows)] = line
-    return found
+                for line, (number, place) in zip(law, member.places, strict=True):
+                    results[number][place, start : start + len(rows)] = line
+    return results
 
 
-def of_candidates(view: View, positions: Ids, rows: Ids, report: Report = quiet) -> Floats:
+def compute_candidate_law(
+    view: View, positions: Ids, rows: Ids, report: ProgressCallback = ignore_progress
+) -> Floats:
     """Computes the law for K given private rows of each position.
 
     float32 [p, K]; that is much less work than for all rows.
@@ -99,23 +109,23 @@ def of_candidates(view: View, positions: Ids, rows: Ids, report: Report = quiet)
         rows: int64 [p, K], for each of them.
         report: callback for progress.
     """
-    found = np.zeros(rows.shape, np.float32)
+    result = np.zeros(rows.shape, np.float32)
     done = 0
-    for question in _build_questions([(view, positions)]):
-        places = np.array([place for _, place in question.places])
+    for query in _yield_law_queries([(view, positions)]):
+        places = np.array([place for _, place in query.places])
         distinct, which = np.unique(rows[places], return_inverse=True)
-        near = question.law.near(distinct)
-        law = question.law.log_probs(
-            near, np.array(question.released), np.array(question.parameter)
+        distance_scores = query.law.score_distances(distinct)
+        law = query.law.log_probs(
+            distance_scores, np.array(query.released), np.array(query.parameter)
         )
-        found[places] = np.take_along_axis(law, which.reshape(len(places), -1), axis=1)
+        result[places] = np.take_along_axis(law, which.reshape(len(places), -1), axis=1)
         done += len(places)
         report("laws in context", done, len(positions))
-    return found
+    return result
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Question:
+class _LawQuery:
     """The released rows to rate in one context, each with its parameter."""
 
     law: Conditional
@@ -124,22 +134,22 @@ class _Question:
     places: list[tuple[int, int]] = field(default_factory=list)
 
 
-def _build_questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
+def _yield_law_queries(requests: Sequence[tuple[View, Ids]]) -> Iterator[_LawQuery]:
     """Yields one question per mechanism and context, for all views together."""
-    held: dict[object, _Question] = {}
+    queries: dict[object, _LawQuery] = {}
     # of what a language model says of the same texts
     memos: dict[object, dict[object, object]] = {}
-    for number, (view, positions) in enumerate(asked):
-        mechanism, layout = contextual(view), view.layout
+    for number, (view, positions) in enumerate(requests):
+        mechanism, layout = get_contextual(view), view.layout
         memo = memos.setdefault((layout.verbatim, layout.documents.tobytes()), {})
         for place, i, logits in _yield_logits(view, positions, memo):
             key = mechanism, blake2b(logits.tobytes()).digest()
-            if key not in held:
-                held[key] = _Question(law=mechanism.conditional(view.table, logits))
-            held[key].released.append(int(view.drawn[i]))
-            held[key].parameter.append(float(view.parameter[i]))
-            held[key].places.append((number, place))
-    yield from held.values()
+            if key not in queries:
+                queries[key] = _LawQuery(law=mechanism.build_conditional(view.table, logits))
+            queries[key].released.append(int(view.output_rows[i]))
+            queries[key].parameter.append(float(view.parameter[i]))
+            queries[key].places.append((number, place))
+    yield from queries.values()
 
 
 def _yield_logits(
@@ -149,14 +159,19 @@ def _yield_logits(
 
     The index counts the requested positions.
     """
-    context = contextual(view).context
-    block = Block(layout=view.layout, rows=view.passed, memo=memo)  # no protected row is looked at
-    released = np.full(len(view.drawn), PLACEHOLDER)
-    for wave in context.schedule(view.layout):
-        part = wave[np.isin(wave, positions)]
-        if len(part):
-            logits = context.logits(view.table, block, part, released)
+    context = get_contextual(view).context
+    block = Block(
+        layout=view.layout, rows=view.pass_rows, memo=memo
+    )  # no protected row is looked at
+    released = np.full(len(view.output_rows), PLACEHOLDER)
+    for wave in context.yield_waves(view.layout):
+        wave_part = wave[np.isin(wave, positions)]
+        if len(wave_part):
+            logits = context.compute_logits(view.table, block, wave_part, released)
             yield from zip(
-                np.searchsorted(positions, part).tolist(), part.tolist(), logits, strict=True
+                np.searchsorted(positions, wave_part).tolist(),
+                wave_part.tolist(),
+                logits,
+                strict=True,
             )
-        released[wave] = view.drawn[wave]
+        released[wave] = view.output_rows[wave]

@@ -12,29 +12,29 @@ from collections.abc import Sequence
 import numpy as np
 
 from textveil.evaluate.attack import channel
-from textveil.evaluate.attack.case import Case
-from textveil.evaluate.attack.contract import Report, quiet
-from textveil.evaluate.attack.posterior import priors
+from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import Case
+from textveil.evaluate.attack.posterior import yield_priors
 from textveil.evaluate.attack.prior import PriorName
 from textveil.mechanism import Block, Law, Layout, Mechanism
 from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
-LIKELIEST, OTHERS = 112, 16
+LIKELIEST_ROWS, OTHER_ROWS = 112, 16
 """Released rows that are evaluated for each private row.
 
 The likeliest ones, and some that represent all the rest.
 """
 
-Expected = Sequence[tuple[Ids, Values]]
+ExpectedPriors = Sequence[tuple[Ids, Values]]
 """Pairs of cells and log priors over all rows.
 
 [m, V] or [1, V].
 """
 
 
-def of_words(
-    case: Case, again: Case | None, prior: PriorName, report: Report = quiet
+def compute_word_success(
+    case: Case, repeats: Case | None, prior: PriorName, report: ProgressCallback = ignore_progress
 ) -> Values | None:
     """Computes the success probability of the best guess at each position.
 
@@ -43,7 +43,7 @@ def of_words(
     Args:
         case: says how each word is drawn. What was drawn counts for nothing but what the prior
             makes of words around.
-        again: the same texts, released any number of times more, for other words around; the mean
+        repeats: the same texts, released any number of times more, for other words around; the mean
             is taken.
         prior: what the attacker expects before looking.
         report: callback for progress.
@@ -51,37 +51,37 @@ def of_words(
     view, truth = case.view, case.truth
     if not view.mechanism.claim(view.table).alone:
         return None
-    found = np.zeros(len(view.drawn))
+    rates = np.zeros(len(view.output_rows))
     for parameter in np.unique(view.parameter).tolist():
-        own = np.flatnonzero(view.parameter == parameter)
-        expected = list(priors(view, prior, own))
-        if again is not None:
-            places = np.flatnonzero(again.view.parameter == parameter)
+        positions = np.flatnonzero(view.parameter == parameter)
+        expected = list(yield_priors(view, prior, positions))
+        if repeats is not None:
+            places = np.flatnonzero(repeats.view.parameter == parameter)
             expected += [
-                (which % len(own), log_prior)
-                for which, log_prior in priors(again.view, prior, places)
+                (which % len(positions), log_prior)
+                for which, log_prior in yield_priors(repeats.view, prior, places)
             ]
-        hits = success(
+        hits = compute_success(
             view.mechanism,
             view.table,
             parameter,
-            (truth.rows[own], truth.coded[own]),
+            (truth.rows[positions], truth.table_rows[positions]),
             expected,
             report,
         )
         if hits is None:
             return None
-        found[own] = hits
-    return found
+        rates[positions] = hits
+    return rates
 
 
-def success(
+def compute_success(
     mechanism: Mechanism,
     table: EmbeddingTable,
     parameter: float,
     secret: tuple[Ids, Ids],
-    expected: Expected,
-    report: Report = quiet,
+    expected: ExpectedPriors,
+    report: ProgressCallback = ignore_progress,
 ) -> Values | None:
     """Computes the probability that the best guess of each cell is right.
 
@@ -101,64 +101,72 @@ def success(
         report: callback for progress.
     """
     rows, coded = secret
-    found = np.zeros(len(rows))
+    rates = np.zeros(len(rows))
     distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
-    asked = _group_cells(expected, which, len(distinct))
-    step = max(1, channel.CELLS // (len(table) * (LIKELIEST + OTHERS)))
+    priors_by_row = _group_cells(expected, which, len(distinct))
+    step = max(1, channel.MAX_LOG_PROBABILITIES // (len(table) * (LIKELIEST_ROWS + OTHER_ROWS)))
     for start in range(0, len(distinct), step):
-        some = coded[first[start : start + step]]
-        block = Block(layout=Layout.of(*np.ones_like(some).tolist()), rows=some)
+        chunk = coded[first[start : start + step]]
+        block = Block(layout=Layout.build(*np.ones_like(chunk).tolist()), rows=chunk)
         law = None
         if isinstance(mechanism, Law):
-            law = mechanism.log_probs(table, block, np.full(len(some), parameter))
+            law = mechanism.log_probs(table, block, np.full(len(chunk), parameter))
         if law is None:
             return None
-        outputs = [_outputs(np.exp(line)) for line in law]
-        released = np.unique(np.concatenate([seen for seen, _ in outputs]))
-        lines = channel.exact(mechanism, table, released, parameter, report)
+        outputs = [_pick_outputs(np.exp(line)) for line in law]
+        released = np.unique(np.concatenate([output_rows for output_rows, _ in outputs]))
+        lines = channel.compute_exact_lines(mechanism, table, released, parameter, report)
         assert lines is not None, "the law was written down"
-        for word, (seen, share) in enumerate(outputs, start):
-            told = table.spread(lines[np.searchsorted(released, seen)])
-            for alike, log_prior in asked[word].values():
+        for word, (output_rows, share) in enumerate(outputs, start):
+            log_likelihoods = table.spread(lines[np.searchsorted(released, output_rows)])
+            for same_cells, log_prior in priors_by_row[word].values():
                 np.add.at(
-                    found, alike, _compute_hit_rate(told, share, log_prior, int(distinct[word]))
+                    rates,
+                    same_cells,
+                    _compute_hit_rate(log_likelihoods, share, log_prior, int(distinct[word])),
                 )
     # of each cell as often as of every other
     times = sum(len(cells) for cells, _ in expected) // len(rows)
-    return found / times
+    return rates / times
 
 
 def _group_cells(
-    expected: Expected, which: Ids, distinct: int
+    expected: ExpectedPriors, which: Ids, distinct: int
 ) -> list[dict[int, tuple[list[int], Values]]]:
     """Groups cells of each distinct row by their log prior.
 
     The priors are often the same, and each is evaluated once.
     """
-    asked: list[dict[int, tuple[list[int], Values]]] = [{} for _ in range(distinct)]
+    groups: list[dict[int, tuple[list[int], Values]]] = [{} for _ in range(distinct)]
     for cells, log_prior in expected:
         for place, cell in enumerate(cells.tolist()):
-            own = log_prior[min(place, len(log_prior) - 1)]
-            asked[which[cell]].setdefault(own.ctypes.data, ([], own))[0].append(cell)
-    return asked
+            cell_prior = log_prior[min(place, len(log_prior) - 1)]
+            groups[which[cell]].setdefault(cell_prior.ctypes.data, ([], cell_prior))[0].append(cell)
+    return groups
 
 
-def _compute_hit_rate(told: Floats | Values, share: Values, log_prior: Values, row: int) -> float:
+def _compute_hit_rate(
+    log_likelihoods: Floats | Values, share: Values, log_prior: Values, row: int
+) -> float:
     """Returns the probability that the best guess is a given row.
 
-    `share` has the probability of each released row, `told` its log likelihoods.
+    `share` has the probability of each released row, `log_likelihoods` its log likelihoods.
     """
-    guess = (told + log_prior.astype(np.float32)).argmax(axis=1)
+    guess = (log_likelihoods + log_prior.astype(np.float32)).argmax(axis=1)
     blind = log_prior.argmax() == row
     return float(share[guess == row].sum() + blind * max(0.0, 1 - share.sum()))
 
 
-def _outputs(share: Values) -> tuple[Ids, Values]:
+def _pick_outputs(share: Values) -> tuple[Ids, Values]:
     """Picks representative released rows and the probability each stands for."""
     order = np.argsort(-share, kind="stable")[: np.count_nonzero(share)]
-    if len(order) <= LIKELIEST + OTHERS:
+    if len(order) <= LIKELIEST_ROWS + OTHER_ROWS:
         return order, share[order]
-    first, rest = order[:LIKELIEST], order[LIKELIEST:]
-    mass = np.cumsum(share[rest])
-    others = rest[np.searchsorted(mass, (np.arange(OTHERS) + 0.5) / OTHERS * mass[-1])]
-    return np.append(first, others), np.append(share[first], np.full(OTHERS, mass[-1] / OTHERS))
+    first, rest_rows = order[:LIKELIEST_ROWS], order[LIKELIEST_ROWS:]
+    mass = np.cumsum(share[rest_rows])
+    representatives = rest_rows[
+        np.searchsorted(mass, (np.arange(OTHER_ROWS) + 0.5) / OTHER_ROWS * mass[-1])
+    ]
+    return np.append(first, representatives), np.append(
+        share[first], np.full(OTHER_ROWS, mass[-1] / OTHER_ROWS)
+    )

@@ -11,23 +11,30 @@ Not here: the words side by side (`chain`), and mechanisms that change each word
 import numpy as np
 
 from textveil.errors import ConfigError
-from textveil.evaluate.attack.chain import SAMPLE, SLICE, STATES, STRATA, WindowChannel, chain_of
-from textveil.evaluate.attack.contract import Report, quiet
-from textveil.evaluate.logs import highest, log_sum
+from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
+from textveil.evaluate.attack.chain import (
+    PRIOR_SAMPLE_SIZE,
+    STATES_PER_WORD,
+    STRATA,
+    WORDS_AT_ONCE,
+    WindowChannel,
+    build_chain,
+)
+from textveil.evaluate.logs import compute_log_sum, find_highest
 from textveil.mechanism import Block, Layout, Windowed
 from textveil.randomness import Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
-REHEARSED = 2048
+MIN_REHEARSAL_WORDS = 2048
 """The least number of words in the rehearsal."""
 
-CAUTION = 1e-4
+CALIBRATION_RIDGE = 1e-4
 """The ridge penalty of the calibration, per square of a weight.
 
 It holds the weights near the model's own posterior.
 """
 
-STEPS, SETTLED = 50, 1e-12
+MAX_CALIBRATION_STEPS, MIN_CALIBRATION_GAIN = 50, 1e-12
 """The most calibration steps, and the gain at which they stop."""
 
 
@@ -36,13 +43,13 @@ def decode(
     table: EmbeddingTable,
     layout: Layout,
     parameter: Values,
-    drawn: Ids,
-    passed: Ids,
+    output_rows: Ids,
+    pass_rows: Ids,
     prior: Values,
     *,
     k: int,
     rng: Randomness,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> tuple[Ids, Values]:
     """Finds the k likeliest rows of every protected word.
 
@@ -68,8 +75,8 @@ def decode(
         table: public.
         layout: of the releases.
         parameter: the mechanism's own, [n].
-        drawn: the released rows [n].
-        passed: the row of every word that passed [T], -1 elsewhere.
+        output_rows: the released rows [n].
+        pass_rows: the row of every word that passed [T], -1 elsewhere.
         prior: probability of every row [V], positive.
         k: guesses per word, at most 9 (and at most V).
         rng: for the rehearsal.
@@ -81,62 +88,76 @@ def decode(
     Raises:
         ConfigError: k is out of range.
     """
-    seen = mechanism.view(table)
-    most = min(STATES[3] - STRATA, len(table))
-    if not 1 <= k <= most:
-        raise ConfigError(f"k must be 1 to {most}")
-    if not len(drawn):
+    vectors = mechanism.get_view(table)
+    max_guesses = min(STATES_PER_WORD[3] - STRATA, len(table))
+    if not 1 <= k <= max_guesses:
+        raise ConfigError(f"k must be 1 to {max_guesses}")
+    if not len(output_rows):
         return np.zeros((0, k), np.int64), np.zeros((0, k))
-    own, own_passed, numbers = _copy_texts(layout, passed)
-    rows = own_passed.copy()
-    rows[own.positions] = secret = _pick(prior, len(own.positions), rng)
-    output = mechanism.privatize(table, Block(layout=own, rows=rows), parameter[numbers], rng=rng)
-    chain = chain_of(mechanism, own, output, own_passed, parameter[numbers])
-    channel = WindowChannel.fit(
-        seen, chain, rows[chain.place], _pick(prior, SAMPLE, rng), prior, mechanism.exclude_original
+    rehearsal_layout, rehearsal_pass_rows, numbers = _copy_texts(layout, pass_rows)
+    rows = rehearsal_pass_rows.copy()
+    rows[rehearsal_layout.positions] = secret = _draw_rows(
+        prior, len(rehearsal_layout.positions), rng
     )
-    beliefs = list(channel.beliefs(chain, report, "rehearsal"))
-    features, candidates = (np.concatenate(each) for each in zip(*beliefs, strict=True))
+    output = mechanism.privatize(
+        table, Block(layout=rehearsal_layout, rows=rows), parameter[numbers], rng=rng
+    )
+    chain = build_chain(
+        mechanism, rehearsal_layout, output, rehearsal_pass_rows, parameter[numbers]
+    )
+    channel = WindowChannel.fit(
+        vectors,
+        chain,
+        rows[chain.place],
+        _draw_rows(prior, PRIOR_SAMPLE_SIZE, rng),
+        prior,
+        mechanism.exclude_original,
+    )
+    beliefs = list(channel.yield_beliefs(chain, report, "rehearsal"))
+    features, candidates = (np.concatenate(arrays) for arrays in zip(*beliefs, strict=True))
     weights = _calibrate(features, candidates, secret)
     guesses, posteriors = [], []
-    chain = chain_of(mechanism, layout, drawn, passed, parameter)
-    for features, candidates in channel.beliefs(chain, report, "window"):
+    chain = build_chain(mechanism, layout, output_rows, pass_rows, parameter)
+    for features, candidates in channel.yield_beliefs(chain, report, "window"):
         logits = features @ weights
-        best = highest(logits[:, :-1], k)
+        best = find_highest(logits[:, :-1], k)
         guesses.append(np.take_along_axis(candidates, best, axis=1))
-        posteriors.append(np.take_along_axis(logits, best, axis=1) - log_sum(logits)[:, None])
+        posteriors.append(
+            np.take_along_axis(logits, best, axis=1) - compute_log_sum(logits)[:, None]
+        )
     return np.concatenate(guesses), np.concatenate(posteriors)
 
 
 # ---- the rehearsal -------------------------------------------------------------------------------
 
 
-def _pick(prior: Values, count: int, rng: Randomness) -> Ids:
+def _draw_rows(prior: Values, count: int, rng: Randomness) -> Ids:
     """Draws rows from the prior [count]."""
     edges = np.cumsum(prior)
-    drawn = [draws.uniform(1)[:, 0] for _, draws in rng.open([count]).chunks(SLICE)]
-    picked: Ids = np.searchsorted(edges, np.concatenate(drawn) * edges[-1], side="right")
-    return np.minimum(picked, len(prior) - 1)
+    uniforms = [draws.uniform(1)[:, 0] for _, draws in rng.open([count]).split_rows(WORDS_AT_ONCE)]
+    rows: Ids = np.searchsorted(edges, np.concatenate(uniforms) * edges[-1], side="right")
+    return np.minimum(rows, len(prior) - 1)
 
 
-def _copy_texts(layout: Layout, passed: Ids) -> tuple[Layout, Ids, Ids]:
+def _copy_texts(layout: Layout, pass_rows: Ids) -> tuple[Layout, Ids, Ids]:
     """Copies the first texts of a layout for the rehearsal.
 
-    As often as `REHEARSED` words need. Returns the layout, its `passed`, and the numbers of its
+    As often as `MIN_REHEARSAL_WORDS` words need. Returns the layout, its `pass_rows`, and the
+    numbers of its
     words.
     """
-    reached = int(np.searchsorted(np.cumsum(layout.sizes), REHEARSED)) + 1
-    documents = layout.documents[: reached + 1]
+    text_count = int(np.searchsorted(np.cumsum(layout.sizes), MIN_REHEARSAL_WORDS)) + 1
+    documents = layout.documents[: text_count + 1]
     end = int(documents[-1])
-    words = int(layout.sizes[:reached].sum())
-    times = -(-REHEARSED // words)
+    words = int(layout.sizes[:text_count].sum())
+    times = -(-MIN_REHEARSAL_WORDS // words)
     starts = documents[:-1] + end * np.arange(times)[:, None]
     copies = Layout(
         roles=np.tile(layout.roles[:end], times),
         documents=np.append(starts.ravel(), end * times),
         unit_of=np.arange(end * times),
     )
-    return copies, np.tile(passed[:end], times), np.tile(np.arange(words), times)
+    return copies, np.tile(pass_rows[:end], times), np.tile(np.arange(words), times)
 
 
 def _calibrate(features: Values, candidates: Ids, secret: Ids) -> Values:
@@ -151,24 +172,28 @@ def _calibrate(features: Values, candidates: Ids, secret: Ids) -> Values:
     real = features[np.arange(len(truth)), truth]
     start = np.eye(features.shape[2])[0]
 
-    def loss(weights: Values) -> float:
-        surprise = log_sum(features @ weights) - real @ weights
-        return float(surprise.mean() + CAUTION * np.square(weights - start).sum())
+    def compute_loss(weights: Values) -> float:
+        surprise = compute_log_sum(features @ weights) - real @ weights
+        return float(surprise.mean() + CALIBRATION_RIDGE * np.square(weights - start).sum())
 
     weights: Values = start
-    least = loss(start)
-    for _ in range(STEPS):
+    lowest_loss = compute_loss(start)
+    for _ in range(MAX_CALIBRATION_STEPS):
         logits = features @ weights
-        shares = np.exp(logits - log_sum(logits)[:, None])
+        shares = np.exp(logits - compute_log_sum(logits)[:, None])
         mean = np.einsum("nc,ncf->nf", shares, features)
-        slope = (mean - real).mean(axis=0) + 2 * CAUTION * (weights - start)
+        slope = (mean - real).mean(axis=0) + 2 * CALIBRATION_RIDGE * (weights - start)
         spread = (
             np.einsum("nc,ncf,ncg->fg", shares, features, features, optimize=True) - mean.T @ mean
         )
-        step = np.linalg.solve(spread / len(truth) + 2 * CAUTION * np.eye(len(start)), slope)
-        while (found := loss(weights - step)) > least and slope @ step > SETTLED:
+        step = np.linalg.solve(
+            spread / len(truth) + 2 * CALIBRATION_RIDGE * np.eye(len(start)), slope
+        )
+        while (
+            step_loss := compute_loss(weights - step)
+        ) > lowest_loss and slope @ step > MIN_CALIBRATION_GAIN:
             step /= 2
-        if slope @ step <= SETTLED:
+        if slope @ step <= MIN_CALIBRATION_GAIN:
             break
-        weights, least = weights - step, found
+        weights, lowest_loss = weights - step, step_loss
     return weights

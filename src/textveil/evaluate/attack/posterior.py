@@ -12,22 +12,22 @@ import numpy as np
 
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import channel, prior
-from textveil.evaluate.attack.case import View
+from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import View
 from textveil.evaluate.attack.channel import Evidence
-from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.joint import decode
 from textveil.evaluate.attack.prior import PriorName, StaticName
-from textveil.evaluate.logs import highest, log_sum
+from textveil.evaluate.logs import compute_log_sum, find_highest
 from textveil.mechanism import Windowed
 from textveil.randomness import Ids, Randomness, Values
 
-DRAWS = 64
+DEFAULT_DRAWS = 64
 """Noisy vectors per released row, where the channel has to be estimated."""
 
-MOST = 9
+MAX_JOINT_CANDIDATES = 9
 """The most candidates per position where mixed words are guessed together."""
 
-RANKED = 64
+POSITIONS_AT_ONCE = 64
 """Positions whose rows are ranked at once.
 
 Few, so that they stay in the cache.
@@ -51,7 +51,7 @@ class Ranking:
     blind: Ids = field(repr=False)
     evidence: Evidence
 
-    def first(self, k: int) -> "Ranking":
+    def take_first(self, k: int) -> "Ranking":
         """Returns the ranking cut to the first k candidates."""
         return Ranking(
             candidates=self.candidates[:, :k],
@@ -61,7 +61,7 @@ class Ranking:
         )
 
 
-def mixes(view: View) -> bool:
+def is_mixing(view: View) -> bool:
     """Says whether the mechanism mixes neighbouring words.
 
     They then have to be guessed together.
@@ -69,37 +69,38 @@ def mixes(view: View) -> bool:
     return isinstance(view.mechanism, Windowed) and view.mechanism.mix.L > 1
 
 
-def refusal(view: View, name: PriorName) -> str:
+def explain_refusal(view: View, name: PriorName) -> str:
     """Returns why a view has no such posterior, or "".
 
     In words that go on "not run: ".
     """
-    if mixes(view) and view.others:
+    if is_mixing(view) and view.other_releases:
         return "words that were mixed are guessed together, from one release"
-    if mixes(view) and view.table.root.book is not None:
+    if is_mixing(view) and view.table.root.book is not None:
         return "words that were mixed as codes are not guessed together"
-    if mixes(view):
+    if is_mixing(view):
         if name != "context":
             return ""
         return "words that were mixed are guessed together, from one prior for all"
-    return channel.refusal(view) or prior.refusal(view, name)
+    return channel.explain_refusal(view) or prior.explain_refusal(view, name)
 
 
-def posterior(
+def rank_candidates(
     view: View,
     *,
     prior: PriorName,
     k: int = 5,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     model: str | None = None,
     rng: Randomness,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> Ranking:
     """Returns the k likeliest private rows of every protected position.
 
     Under a prior and the mechanism's law.
 
-    Of several releases all are weighed, see `after`. Computed once per view, prior, model and
+    Of several releases all are weighed, see `rank_after_releases`. Computed once per view, prior,
+    model and
     number of draws. A mechanism that mixes words is decoded jointly.
 
     Args:
@@ -113,29 +114,31 @@ def posterior(
         report: callback for progress.
 
     Raises:
-        ConfigError: such a view has no posterior; `refusal` says why.
+        ConfigError: such a view has no posterior; `explain_refusal` says why.
     """
-    seen = [len(view.others) + 1]
-    return after(view, seen, prior=prior, k=k, draws=draws, model=model, rng=rng, report=report)[0]
+    release_counts = [len(view.other_releases) + 1]
+    return rank_after_releases(
+        view, release_counts, prior=prior, k=k, draws=draws, model=model, rng=rng, report=report
+    )[0]
 
 
-def _find_memoized(view: View, keys: Sequence[object], k: int) -> Iterator[Ranking]:
+def _yield_memoized(view: View, keys: Sequence[object], k: int) -> Iterator[Ranking]:
     """Yields memoized rankings that have at least k candidates."""
-    for each in map(view.memo.get, keys):
-        if isinstance(each, Ranking) and each.candidates.shape[1] >= k:
-            yield each
+    for ranking in map(view.memo.get, keys):
+        if isinstance(ranking, Ranking) and ranking.candidates.shape[1] >= k:
+            yield ranking
 
 
-def after(
+def rank_after_releases(
     view: View,
-    seen: Sequence[int],
+    release_counts: Sequence[int],
     *,
     prior: PriorName,
     k: int = 5,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     model: str | None = None,
     rng: Randomness,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> tuple[Ranking, ...]:
     """Returns the posterior after each requested number of releases.
 
@@ -144,8 +147,8 @@ def after(
 
     Args:
         view: what the attacker sees.
-        seen: numbers of releases, rising, from 1 to as many as there are.
-        prior: see `posterior`; so are all others.
+        release_counts: numbers of releases, rising, from 1 to as many as there are.
+        prior: see `rank_candidates`; so are all others.
         k: candidates.
         draws: noisy vectors.
         model: of the prior `context`.
@@ -153,63 +156,68 @@ def after(
         report: callback for progress.
 
     Raises:
-        ConfigError: such a view has no posterior; `refusal` says why.
+        ConfigError: such a view has no posterior; `explain_refusal` says why.
     """
-    if reason := refusal(view, prior):
+    if reason := explain_refusal(view, prior):
         raise ConfigError(f"these releases have no posterior under this prior: {reason}")
-    k = min(k, len(view.origin), MOST if mixes(view) else k)
+    k = min(k, len(view.origin), MAX_JOINT_CANDIDATES if is_mixing(view) else k)
     # more guesses cost a joint decoding nothing
-    looked = min(MOST, len(view.origin)) if mixes(view) else k
+    candidate_count = min(MAX_JOINT_CANDIDATES, len(view.origin)) if is_mixing(view) else k
     key = ("posterior", prior, draws, model if prior == "context" else None)
-    keys = [(*key, number) for number in seen]
-    found = tuple(_find_memoized(view, keys, k))
-    if len(found) < len(keys):
-        if mixes(view):
-            found = (_rank_jointly(view, prior, looked, rng, report),)
+    keys = [(*key, number) for number in release_counts]
+    rankings = tuple(_yield_memoized(view, keys, k))
+    if len(rankings) < len(keys):
+        if is_mixing(view):
+            rankings = (_rank_jointly(view, prior, candidate_count, rng, report),)
         else:
-            found = _rank_singly(view, prior, looked, seen, draws, model, rng, report)
-        view.memo.update(zip(keys, found, strict=True))
-    return tuple(each.first(k) for each in found)
+            rankings = _rank_singly(
+                view, prior, candidate_count, release_counts, draws, model, rng, report
+            )
+        view.memo.update(zip(keys, rankings, strict=True))
+    return tuple(ranking.take_first(k) for ranking in rankings)
 
 
 def _rank_singly(
     view: View,
     name: PriorName,
     k: int,
-    seen: Sequence[int],
+    release_counts: Sequence[int],
     draws: int,
     model: str | None,
     rng: Randomness,
-    report: Report,
+    report: ProgressCallback,
 ) -> tuple[Ranking, ...]:
-    n = len(view.drawn)
-    candidates, scores = np.empty((len(seen), n, k), np.int64), np.empty((len(seen), n, k))
+    n = len(view.output_rows)
+    candidates, scores = (
+        np.empty((len(release_counts), n, k), np.int64),
+        np.empty((len(release_counts), n, k)),
+    )
     blind = np.empty(n, np.int64)
     evidence: Evidence = "exact"
     done = 0
-    for part in channel.likelihoods(view, draws=draws, rng=rng, report=report):
+    for part in channel.yield_likelihoods(view, draws=draws, rng=rng, report=report):
         evidence = "estimated" if part.evidence == "estimated" else evidence
-        for which, log_prior in priors(view, name, part.positions, model):
-            own = part.positions[which]
+        for which, log_prior in yield_priors(view, name, part.positions, model):
+            positions = part.positions[which]
             joint = log_prior
             for number, lines in enumerate(part.which[which].T, start=1):
                 joint = view.table.spread(part.lines[lines]) + joint
-                if number in seen:
-                    at, best = seen.index(number), highest(joint, k)
-                    candidates[at, own] = best
-                    scores[at, own] = (
-                        np.take_along_axis(joint, best, axis=1) - log_sum(joint)[:, None]
+                if number in release_counts:
+                    at, best = release_counts.index(number), find_highest(joint, k)
+                    candidates[at, positions] = best
+                    scores[at, positions] = (
+                        np.take_along_axis(joint, best, axis=1) - compute_log_sum(joint)[:, None]
                     )
-            blind[own] = log_prior.argmax(axis=1)
+            blind[positions] = log_prior.argmax(axis=1)
             report(f"posterior, {name} prior", done, n)
-            done += len(own)
+            done += len(positions)
     return tuple(
         Ranking(candidates=rows, log_probability=logs, blind=blind, evidence=evidence)
         for rows, logs in zip(candidates, scores, strict=True)
     )
 
 
-def priors(
+def yield_priors(
     view: View, name: PriorName, positions: Ids, model: str | None = None
 ) -> Iterator[tuple[Ids, Values]]:
     """Yields positions and their log priors, [m, V] or [1, V].
@@ -218,34 +226,42 @@ def priors(
     """
     group = view.group[positions]
     if name != "context":
-        same = prior.usual(view, name)[None]
+        view_prior = prior.compute_view_prior(view, name)[None]
         for number in np.unique(group).tolist():
-            own, expected = np.flatnonzero(group == number), prior.within(view, same, number)
-            for start in range(0, len(own), RANKED):
-                yield own[start : start + RANKED], expected
+            members, expected = (
+                np.flatnonzero(group == number),
+                prior.restrict_to_group(view, view_prior, number),
+            )
+            for start in range(0, len(members), POSITIONS_AT_ONCE):
+                yield members[start : start + POSITIONS_AT_ONCE], expected
         return
-    for which, found in prior.context(view, view.item[positions], model):
+    for which, log_prior in prior.yield_context_prior(view, view.item[positions], model):
         for number in np.unique(group[which]).tolist():
-            own = np.flatnonzero(group[which] == number)
-            for start in range(0, len(own), RANKED):
-                some = own[start : start + RANKED]
-                yield which[some], prior.within(view, found[some].astype(np.float64), number)
+            members = np.flatnonzero(group[which] == number)
+            for start in range(0, len(members), POSITIONS_AT_ONCE):
+                chunk = members[start : start + POSITIONS_AT_ONCE]
+                yield (
+                    which[chunk],
+                    prior.restrict_to_group(view, log_prior[chunk].astype(np.float64), number),
+                )
 
 
-def _rank_jointly(view: View, name: PriorName, k: int, rng: Randomness, report: Report) -> Ranking:
+def _rank_jointly(
+    view: View, name: PriorName, k: int, rng: Randomness, report: ProgressCallback
+) -> Ranking:
     assert isinstance(view.mechanism, Windowed)
-    static = prior.static(view.table, cast(StaticName, name), view.words.stopwords)
+    static = prior.get_static_prior(view.table, cast(StaticName, name), view.words.stopwords)
     candidates, scores = decode(
         view.mechanism,
         view.table,
         view.layout,
         view.parameter,
-        view.drawn,
-        view.passed,
+        view.output_rows,
+        view.pass_rows,
         np.exp(static),
         k=k,
         rng=rng,
         report=report,
     )
-    blind = np.full(len(view.drawn), static.argmax())
+    blind = np.full(len(view.output_rows), static.argmax())
     return Ranking(candidates=candidates, log_probability=scores, blind=blind, evidence="estimated")

@@ -13,33 +13,33 @@ from typing import Literal, get_args
 import numpy as np
 
 from textveil.errors import UnknownName
-from textveil.evaluate.attack.case import View
-from textveil.evaluate.logs import log_sum, softmax
+from textveil.evaluate.attack.attack_input import View
+from textveil.evaluate.logs import compute_log_sum, softmax
 from textveil.models import ContextKind, LanguageModel, Ragged, load_context
 from textveil.randomness import Flags, Floats, Ids, Values
-from textveil.table import EmbeddingTable, shares
+from textveil.table import EmbeddingTable, compute_shares
 from textveil.text import is_public
 
 StaticName = Literal["uniform", "unigram"]
 PriorName = Literal["uniform", "unigram", "context"]
 PRIORS: tuple[PriorName, ...] = get_args(PriorName)
 
-CELLS = 1 << 26
+MAX_PRIOR_LOGITS = 1 << 26
 """Logits that are in memory at once: 256 MiB."""
 
-EVEN = 0.5
+UNIFORM_SHARE = 0.5
 """The share of the uniform prior in the unigram prior.
 
 The attacked texts are not the text that was counted.
 """
 
-OUTSIDE = 0.05
+OUTSIDE_SHARE = 0.05
 """The prior share of words outside the table within a group.
 
 Nobody knows which row stands for them.
 """
 
-USUAL, TEMPER = 0.3, 0.7
+UNIGRAM_SHARE, LOGIT_FACTOR = 0.3, 0.7
 """The unigram share and logit factor of the language model's prior.
 
 The model reads noisy text, and is too sure. Found on sentences of SST-2's training set, under the
@@ -47,7 +47,7 @@ exponential mechanism.
 """
 
 
-def static(
+def get_static_prior(
     table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "protect"] = "pass"
 ) -> Values:
     """Returns the log prior of every row, the same at all positions.
@@ -64,21 +64,22 @@ def static(
     share = (
         even
         if name == "uniform"
-        else EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect")
+        else UNIFORM_SHARE * even
+        + (1 - UNIFORM_SHARE) * compute_shares(table, listed=stopwords == "protect")
     )
     return np.log(share).astype(np.float64)
 
 
-def usual(view: View, name: StaticName) -> Values:
+def compute_view_prior(view: View, name: StaticName) -> Values:
     """Returns the log prior of every row of a view's words.
 
     The same at all positions: float64 [V].
     """
-    found = view.kept(static(view.vocabulary, name, view.words.stopwords))
-    return found if view.out_of is None else found - log_sum(found[None])
+    log_prior = view.restrict(get_static_prior(view.vocabulary, name, view.words.stopwords))
+    return log_prior if view.source_table is None else log_prior - compute_log_sum(log_prior[None])
 
 
-def within(view: View, log_prior: Values, group: int) -> Values:
+def restrict_to_group(view: View, log_prior: Values, group: int) -> Values:
     """Restricts a log prior [m, V] to rows of one group.
 
     The group is visible: rows whose words have another group are expected no more.
@@ -88,28 +89,28 @@ def within(view: View, log_prior: Values, group: int) -> Values:
     A share stays with all rows, which stand for words outside the table, too. The same prior where
     the group of a word does not follow from the word alone, or no row has this one.
     """
-    if view.row_group is None or not (own := view.row_group == group).any():
+    if view.row_group is None or not (is_member := view.row_group == group).any():
         return log_prior
     prior = np.exp(log_prior)
-    inside = np.where(own, prior, 0.0)
-    inside *= (1 - OUTSIDE) / inside.sum(axis=1, keepdims=True)
-    inside += OUTSIDE * prior
+    inside = np.where(is_member, prior, 0.0)
+    inside *= (1 - OUTSIDE_SHARE) / inside.sum(axis=1, keepdims=True)
+    inside += OUTSIDE_SHARE * prior
     return np.log(inside, out=inside)
 
 
-def checked(name: str) -> PriorName:
+def check_prior_name(name: str) -> PriorName:
     """Checks a prior's name, and returns it.
 
     Raises:
         UnknownName: there is no prior of that name.
     """
-    for known in PRIORS:
-        if name == known:
-            return known
+    for prior in PRIORS:
+        if name == prior:
+            return prior
     raise UnknownName("prior", name, PRIORS)
 
 
-def refusal(view: View, name: PriorName) -> str:
+def explain_refusal(view: View, name: PriorName) -> str:
     """Returns why a view has no such prior, or "".
 
     In words that go on "not run: ".
@@ -119,7 +120,9 @@ def refusal(view: View, name: PriorName) -> str:
     return ""
 
 
-def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[Ids, Floats]]:
+def yield_context_prior(
+    view: View, items: Ids, model: str | None = None
+) -> Iterator[tuple[Ids, Floats]]:
     """Yields a masked language model's log prior for some items.
 
     The model reads the released words around each.
@@ -135,17 +138,21 @@ def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[
     Yields:
         Which of the items, and ln of the probability of every row there, float32 [m, V].
     """
-    loaded = language_model(view.vocabulary, model)
-    limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.vocabulary))))
-    expected_anywhere = (USUAL * np.exp(usual(view, "unigram"))).astype(np.float32)
-    for which, logits in limited.batches(seen(view), items):
-        expected = expect(view, TEMPER * logits)
-        expected *= 1 - USUAL
+    loaded = load_language_model(view.vocabulary, model)
+    limited = replace(
+        loaded, batch=max(1, min(loaded.batch, MAX_PRIOR_LOGITS // len(view.vocabulary)))
+    )
+    expected_anywhere = (UNIGRAM_SHARE * np.exp(compute_view_prior(view, "unigram"))).astype(
+        np.float32
+    )
+    for which, logits in limited.yield_batches(get_released_words(view), items):
+        expected = convert_logits(view, LOGIT_FACTOR * logits)
+        expected *= 1 - UNIGRAM_SHARE
         expected += expected_anywhere
         yield which, np.log(expected, out=expected)
 
 
-def expect(view: View, logits: Floats) -> Floats:
+def convert_logits(view: View, logits: Floats) -> Floats:
     """Converts a language model's logits of all words to probabilities.
 
     float32 [m, V], of private rows.
@@ -154,12 +161,12 @@ def expect(view: View, logits: Floats) -> Floats:
     words outside the table, of which the model says nothing: each has the share of public text that
     falls on it.
     """
-    if view.out_of is not None:
-        return softmax(view.kept(logits))
+    if view.source_table is not None:
+        return softmax(view.restrict(logits))
     if view.words.stopwords == "protect":
         return softmax(logits)
     listed = _mark_listed(view.origin)
-    falls = shares(view.origin)[listed].astype(np.float32)
+    falls = compute_shares(view.origin)[listed].astype(np.float32)
     expected = softmax(np.where(listed, np.float32(-np.inf), logits))
     expected *= 1 - falls.sum()
     expected[:, listed] = falls
@@ -173,7 +180,7 @@ def _mark_listed(table: EmbeddingTable) -> Flags:
 
 
 @lru_cache(maxsize=2)
-def language_model(
+def load_language_model(
     table: EmbeddingTable, model: str | None, kind: ContextKind = "masked-lm"
 ) -> LanguageModel:
     """Loads a language model over a table's words, and caches it.
@@ -191,9 +198,9 @@ def language_model(
     return load_context(table, model, kind=kind)
 
 
-def seen(view: View) -> Ragged:
+def get_released_words(view: View) -> Ragged:
     """Returns the released words as input of a language model.
 
     It has no word for a placeholder.
     """
-    return Ragged.released(view.released)
+    return Ragged.build_released(view.released)

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from textveil.config.extras import library
+from textveil.config.extras import import_library
 from textveil.randomness import Floats, Ids
 
-UNIT = math.log(1.0001)
+LOG_UNIT = math.log(1.0001)
 """The natural logarithm of the base of the model's logarithms."""
 
-UNKNOWN = -(1 << 29)
+UNKNOWN_LOG_SCORE = -(1 << 29)
 """The log score below which a word is unknown to the model."""
 
-FEATURES = ("behind two", "before one", "before two")
+TRIGRAM_FEATURES = ("behind two", "before one", "before two")
 """Names of the scores: the word, the next, the one after.
 
 ln of the probability of each, after up to two words.
@@ -35,11 +35,11 @@ def load() -> Any:
     Raises:
         MissingExtra: PocketSphinx is not installed.
     """
-    found = library("pocketsphinx")
-    return found.NGramModel.readfile(found.get_model_path("en-us/en-us.lm.bin"))
+    module = import_library("pocketsphinx")
+    return module.NGramModel.readfile(module.get_model_path("en-us/en-us.lm.bin"))
 
 
-def expected(
+def score_choices(
     words: Sequence[str], documents: Ids, items: Ids, choices: Sequence[Sequence[str]]
 ) -> Floats:
     """Scores choices in place of some words: [m, K, F].
@@ -56,45 +56,47 @@ def expected(
         choices: K words for each.
     """
     prob = load().prob
-    knows = cache(lambda word: prob([word]) > UNKNOWN)
-    found = np.zeros(
-        (len(items), len(choices[0]) if len(choices) else 0, len(FEATURES)), np.float32
+    is_known = cache(lambda word: prob([word]) > UNKNOWN_LOG_SCORE)
+    scores = np.zeros(
+        (len(items), len(choices[0]) if len(choices) else 0, len(TRIGRAM_FEATURES)), np.float32
     )
-    for number, (before, behind) in enumerate(_yield_neighbours(words, documents, items, knows)):
+    for number, (before, behind) in enumerate(_yield_neighbours(words, documents, items, is_known)):
         parts = [([], before), *((behind[i::-1], before[: 1 - i]) for i in range(len(behind)))]
         # the latest word first
         questions = [(len(first), [*first, "", *last]) for first, last in parts]
-        told = []
+        choice_scores = []
         for k, word in enumerate(map(str.lower, choices[number])):
-            if knows(word):
+            if is_known(word):
                 for place, question in questions:
                     question[place] = word
-                told.append((k, [prob(question) for _, question in questions]))
-        if told:
-            which, said = zip(*told, strict=True)
-            logs = UNIT * np.array(said)
-            found[number, which, : logs.shape[1]] = logs - logs.mean(axis=0)
-    return found
+                choice_scores.append((k, [prob(question) for _, question in questions]))
+        if choice_scores:
+            which, values = zip(*choice_scores, strict=True)
+            logs = LOG_UNIT * np.array(values)
+            scores[number, which, : logs.shape[1]] = logs - logs.mean(axis=0)
+    return scores
 
 
 def _yield_neighbours(
-    words: Sequence[str], documents: Ids, items: Ids, knows: Any
+    words: Sequence[str], documents: Ids, items: Ids, is_known: Any
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yields up to two known words before and behind each item.
 
     The closest come first.
     """
-    asked = set(items.tolist())
+    item_numbers = set(items.tolist())
     for start, end in pairwise(documents.tolist()):
-        kept = [i for i in range(start, end) if i in asked or any(map(str.isalnum, words[i]))]
-        spelled = ["<s>", *(words[i].lower() for i in kept), "</s>"]
-        for place, item in enumerate(kept, 1):
-            if item in asked:
+        word_numbers = [
+            i for i in range(start, end) if i in item_numbers or any(map(str.isalnum, words[i]))
+        ]
+        spellings = ["<s>", *(words[i].lower() for i in word_numbers), "</s>"]
+        for place, item in enumerate(word_numbers, 1):
+            if item in item_numbers:
                 yield (
-                    _take_known(reversed(spelled[max(0, place - 2) : place]), knows),
-                    _take_known(iter(spelled[place + 1 : place + 3]), knows),
+                    _take_known(reversed(spellings[max(0, place - 2) : place]), is_known),
+                    _take_known(iter(spellings[place + 1 : place + 3]), is_known),
                 )
 
 
-def _take_known(words: Iterator[str], knows: Any) -> list[str]:
-    return list(takewhile(knows, words))
+def _take_known(words: Iterator[str], is_known: Any) -> list[str]:
+    return list(takewhile(is_known, words))

@@ -2,7 +2,8 @@
 
 In: text that a person types in a browser of this machine. Out: a page, and the JSON that it asks
 for.
-Not here: requests of programs (`gateway.routes`), the release of text (`pipeline`), and the colours
+Not here: requests of programs (`gateway.api_routes`), the release of text (`pipeline`), and the
+colours
 (`show`).
 """
 

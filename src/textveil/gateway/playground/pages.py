@@ -1,6 +1,6 @@
 """Open pages: one release each, with its session, briefly and in memory only.
 
-In: the text of a page. Out: `Shown`, under the page's token.
+In: the text of a page. Out: `PageRelease`, under the page's token.
 Not here: origin checks (`sites`), and the answers (`routes`).
 """
 
@@ -15,23 +15,25 @@ from textveil.config import Config
 from textveil.errors import ConfigError
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
-from textveil.pipeline import Privatizer, Rehearsal, Result
-from textveil.randomness import os_entropy
+from textveil.pipeline import EvaluationRun, Privatizer, Result
+from textveil.randomness import read_entropy
 from textveil.session import MemoryStore, Session, SessionStore, Spend
 
 if TYPE_CHECKING:
     from textveil.session.sql.ledger import Ledger
 
-KEEP = 900
+IDLE_SECONDS = 900
 """Seconds after which an idle page is forgotten."""
 
-MOST = 32
+MAX_PAGES = 32
 """Maximal number of open pages.
 
 The least recently used page is dropped first.
 """
 
-GONE = "this page was idle for too long, or too many others are open: it was forgotten. Reload it"
+GONE_MESSAGE = (
+    "this page was idle for too long, or too many others are open: it was forgotten. Reload it"
+)
 
 
 class PreviewSession(Session):
@@ -52,7 +54,7 @@ class PreviewSession(Session):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shown:
+class PageRelease:
     """Release that a page shows. Secret.
 
     Attributes:
@@ -70,7 +72,7 @@ class Shown:
     text: str = field(repr=False)
     config: Config = field(repr=False)
     privatizer: Privatizer
-    rehearsal: Rehearsal = field(repr=False)
+    rehearsal: EvaluationRun = field(repr=False)
     session: PreviewSession
     _lock: Lock = field(default_factory=Lock, repr=False)
     _stores: list[MemoryStore] = field(default_factory=list, repr=False)
@@ -80,7 +82,7 @@ class Shown:
         """Release with its statement."""
         return self.rehearsal.results[0]
 
-    def store(self, charged: SessionStore) -> MemoryStore:
+    def open_store(self, charged: SessionStore) -> MemoryStore:
         """Returns the store for sending it, in memory only.
 
         Sending it again from this store spends nothing.
@@ -90,11 +92,11 @@ class Shown:
         """
         with self._lock:
             if not self._stores:
-                self._stores.append(MemoryStore(ledger=ledger_of(charged)))
+                self._stores.append(MemoryStore(ledger=get_ledger(charged)))
             return self._stores[0]
 
 
-def ledger_of(store: SessionStore) -> "Ledger | None":
+def get_ledger(store: SessionStore) -> "Ledger | None":
     """Returns the ledger of a store; None if it keeps none."""
     try:
         return store.ledger
@@ -108,29 +110,29 @@ class Page:
     Attributes:
         token: its secret name, known to the page alone.
         newest: the largest number of its requests.
-        shown: the release that it shows; None for nothing yet.
+        release: the release that it shows; None for nothing yet.
         used: time of its last request, on the monotonic clock.
     """
 
     def __init__(self, token: str) -> None:
         self.token, self.newest = token, 0
-        self.shown: Shown | None = None
+        self.release: PageRelease | None = None
         self.used = monotonic()
 
-    def show(self, shown: Shown) -> None:
+    def show(self, release: PageRelease) -> None:
         """Shows a release, unless a newer one is shown."""
-        if self.shown is None or self.shown.number < shown.number:
-            self.shown = shown
+        if self.release is None or self.release.number < release.number:
+            self.release = release
 
-    def shows(self, number: int) -> Shown:
+    def get_release(self, number: int) -> PageRelease:
         """Returns the shown release.
 
         Raises:
             RequestError: another release is shown than the one of this number.
         """
-        if self.shown is None or self.shown.number != number:
+        if self.release is None or self.release.number != number:
             raise RequestError(409, "the prompt has changed meanwhile: try again", code="changed")
-        return self.shown
+        return self.release
 
 
 class Pages:
@@ -142,15 +144,15 @@ class Pages:
 
     def open(self) -> Page:
         """Opens a new page."""
-        page = Page(os_entropy(32).hex())
+        page = Page(read_entropy(32).hex())
         with self._lock:
             self._forget()
             self._pages[page.token] = page
-            while len(self._pages) > MOST:
+            while len(self._pages) > MAX_PAGES:
                 self._pages.popitem(last=False)
         return page
 
-    def page(self, token: str) -> Page:
+    def get_page(self, token: str) -> Page:
         """Finds an open page; `RequestError` if it was forgotten."""
         with self._lock:
             self._forget()
@@ -159,7 +161,7 @@ class Pages:
                 page.used = monotonic()
                 self._pages.move_to_end(token)
                 return page
-        raise RequestError(410, GONE, code="gone")
+        raise RequestError(410, GONE_MESSAGE, code="gone")
 
     def close(self, token: str) -> None:
         """Forgets a page and its release."""
@@ -167,5 +169,5 @@ class Pages:
             self._pages.pop(token, None)
 
     def _forget(self) -> None:
-        while self._pages and next(iter(self._pages.values())).used < monotonic() - KEEP:
+        while self._pages and next(iter(self._pages.values())).used < monotonic() - IDLE_SECONDS:
             self._pages.popitem(last=False)

@@ -19,19 +19,19 @@ from pydantic import BaseModel, Field, ValidationError
 from textveil.config import Config
 from textveil.errors import InputError, LimitReached, StoreError, TextveilError, quote_path
 from textveil.evaluate.attack import Case
-from textveil.evaluate.risk import assess, beside, check
+from textveil.evaluate.risk import assess, check_risk_options, describe_public_attackers
+from textveil.gateway.api_routes import RouteEndpoint, answer
 from textveil.gateway.errors import RequestError
-from textveil.gateway.gateway import Gateway, Prepared
-from textveil.gateway.incoming import body_of
-from textveil.gateway.keys import Caller
-from textveil.gateway.playground import shown as read
-from textveil.gateway.playground.offers import LEVELS, Level, Offers
-from textveil.gateway.playground.pages import Pages, PreviewSession, Shown, ledger_of
+from textveil.gateway.gateway import Gateway, ReleasedMessage
+from textveil.gateway.playground import view as read
+from textveil.gateway.playground.pages import PageRelease, Pages, PreviewSession, get_ledger
+from textveil.gateway.playground.profiles import LEVEL_MEANINGS, Level, ProfileChoices
+from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.protocols.chat import CHAT
-from textveil.gateway.record import RequestRecord
-from textveil.gateway.releasing import promised
-from textveil.gateway.routes import Served, answer
-from textveil.gateway.sites import HEADERS, check_page, check_reader
+from textveil.gateway.request.origin_check import PAGE_HEADERS, check_page, check_reader
+from textveil.gateway.request.parsing import read_body
+from textveil.gateway.request.protect_message import build_promise
+from textveil.gateway.request.request_record import RequestRecord
 from textveil.session import Session, Utterance
 
 if TYPE_CHECKING:
@@ -40,44 +40,44 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 
-LONGEST = 20_000
+MAX_TEXT_CHARACTERS = 20_000
 """Maximal number of characters in a prompt or an answer."""
 
-ACCOUNTS = 100
+MAX_ACCOUNTS = 100
 """Maximal number of ledger accounts that are shown."""
 
-FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+PAGE_FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
-class _Body(BaseModel, strict=True, extra="forbid", frozen=True):
+class _RequestBody(BaseModel, strict=True, extra="forbid", frozen=True):
     def __repr_args__(self) -> list[tuple[str | None, object]]:
         return []  # the fields are private
 
 
-class _Opened(_Body):
+class _TokenRequest(_RequestBody):
     token: str = Field(min_length=64, max_length=64)
 
 
-class _Typed(_Opened):
+class _ProtectRequest(_TokenRequest):
     number: int = Field(ge=1, le=1 << 52)
-    text: str = Field(max_length=LONGEST)
+    text: str = Field(max_length=MAX_TEXT_CHARACTERS)
     profile: str = Field(max_length=100)
     level: Level
 
 
-class _OfShown(_Opened):
+class _ReleaseRequest(_TokenRequest):
     number: int = Field(ge=1, le=1 << 52)
 
 
-class _Answered(_OfShown):
-    answer: str = Field(max_length=LONGEST)
+class _RestoreRequest(_ReleaseRequest):
+    answer: str = Field(max_length=MAX_TEXT_CHARACTERS)
 
 
-class _Assessed(_OfShown):
+class _RiskRequest(_ReleaseRequest):
     prior: Literal["uniform", "unigram"]
 
 
-class _Asks(_OfShown):
+class _AskRequest(_ReleaseRequest):
     model: Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -97,35 +97,37 @@ class Playground:
         self, gateway: Gateway, config: Config | None = None, *, local: bool = True
     ) -> None:
         self._gateway, self._config, self._local = gateway, config, local
-        self._offered: tuple[Gateway, Offers] | None = None
+        self._cached_choices: tuple[Gateway, ProfileChoices] | None = None
         self._pages = Pages()
-        self._lane = asyncio.Semaphore(1)  # typing must not slow programs down
+        self._semaphore = asyncio.Semaphore(1)  # typing must not slow programs down
 
     # ---- routes ----------------------------------------------------------------------------------
 
-    def routes(self) -> "list[Route]":
+    def build_routes(self) -> "list[Route]":
         """Returns the routes of the page, its files and its requests."""
         from starlette.routing import Route
 
-        posts: dict[str, tuple[type[_Body], Handler]] = {
-            "open": (_Body, self._open),
-            "protect": (_Typed, self._protect),
-            "risk": (_Assessed, self._assess_risk),
-            "restore": (_Answered, self._restore),
-            "activity": (_Opened, self._list_activity),
-            "close": (_Opened, self._close),
+        posts: dict[str, tuple[type[_RequestBody], Handler]] = {
+            "open": (_RequestBody, self._open),
+            "protect": (_ProtectRequest, self._protect),
+            "risk": (_RiskRequest, self._assess_risk),
+            "restore": (_RestoreRequest, self._restore),
+            "activity": (_TokenRequest, self._list_activity),
+            "close": (_TokenRequest, self._close),
         }
-        served: dict[str, Any] = {name: self._build_handler(*each) for name, each in posts.items()}
-        served["ask"] = Served("playground", self._serve_ask)
+        handlers: dict[str, Any] = {
+            name: self._build_handler(*item) for name, item in posts.items()
+        }
+        handlers["ask"] = RouteEndpoint("playground", self._serve_ask)
         return [
             Route("/", self._serve_page, methods=["GET"]),
             *(
                 Route(f"/playground/{name}", self._build_file_handler(name), methods=["GET"])
-                for name in FILES
+                for name in PAGE_FILES
             ),
             *(
-                Route(f"/playground/{name}", each, methods=["POST"])
-                for name, each in served.items()
+                Route(f"/playground/{name}", item, methods=["POST"])
+                for name, item in handlers.items()
             ),
         ]
 
@@ -133,7 +135,7 @@ class Playground:
         return self._serve_file(request, "page.html", "text/html")
 
     def _build_file_handler(self, name: str) -> "Callable[[Request], Response]":
-        return lambda request: self._serve_file(request, name, FILES[name])
+        return lambda request: self._serve_file(request, name, PAGE_FILES[name])
 
     def _serve_file(self, request: "Request", name: str, kind: str) -> "Response":
         from starlette.responses import Response
@@ -141,8 +143,10 @@ class Playground:
         try:
             check_reader(request.headers, self._get_names())
         except RequestError as error:
-            return Response(error.said, error.status, media_type="text/plain", headers=HEADERS)
-        return Response(_read_content(name), media_type=kind, headers=HEADERS)
+            return Response(
+                error.full_message, error.status, media_type="text/plain", headers=PAGE_HEADERS
+            )
+        return Response(_read_content(name), media_type=kind, headers=PAGE_HEADERS)
 
     def _get_names(self) -> Collection[str]:
         """Returns the allowed host names of the page.
@@ -163,7 +167,7 @@ class Playground:
     async def _answer(
         self,
         request: "Request",
-        body: type[_Body],
+        body: type[_RequestBody],
         handler: Handler,
         record: RequestRecord | None = None,
     ) -> "Response":
@@ -179,74 +183,80 @@ class Playground:
                 handler != self._close
             ):  # the browser sends it, without headers, when the page closes
                 # Only with a key, if the gateway has keys.
-                await _run_in_thread(self._gateway.current.caller, request.headers)
-            asked = await body_of(request, self._gateway.current.policy.limit)
-            result = await handler(request, _parse(body, asked))
+                await _run_in_thread(self._gateway.current.identify_caller, request.headers)
+            data = await read_body(request, self._gateway.current.policy.limit)
+            result = await handler(request, _parse(body, data))
             response: Response = result if isinstance(result, Response) else JSONResponse(result)
         # All are caught here: the server would log a message, which may hold text.
         except Exception as error:
             refused = _convert_error(error)
             if record is not None:
-                record.failed(refused)
-            content = {"message": refused.said, "code": refused.code}
+                record.note_failure(refused)
+            content = {"message": refused.full_message, "code": refused.code}
             response = JSONResponse({"error": content}, refused.status)
-        response.headers.update(HEADERS)
+        response.headers.update(PAGE_HEADERS)
         return response
 
     def _build_handler(
-        self, body: type[_Body], handler: Handler
+        self, body: type[_RequestBody], handler: Handler
     ) -> "Callable[[Request], Awaitable[Response]]":
-        async def answered(request: "Request") -> "Response":
+        async def answer_request(request: "Request") -> "Response":
             return await self._answer(request, body, handler)
 
-        return answered
+        return answer_request
 
     async def _serve_ask(self, request: "Request", *, record: RequestRecord) -> "Response":
-        return await self._answer(request, _Asks, partial(self._ask, record), record)
+        return await self._answer(request, _AskRequest, partial(self._ask, record), record)
 
     # ---- what the page asks ----------------------------------------------------------------------
 
-    async def _open(self, _: "Request", __: _Body) -> dict[str, Any]:
+    async def _open(self, _: "Request", __: _RequestBody) -> dict[str, Any]:
         page = self._pages.open()
         return {
             "token": page.token,
-            "profiles": (await _run_in_thread(lambda: self._offers)).to_json(),
-            "levels": LEVELS,
-            "longest": LONGEST,
+            "profiles": (await _run_in_thread(lambda: self._choices)).list_profiles(),
+            "levels": LEVEL_MEANINGS,
+            "longest": MAX_TEXT_CHARACTERS,
             "keys": self._gateway.current.policy.keys is not None,
         }
 
-    async def _protect(self, _: "Request", typed: _Typed) -> dict[str, Any]:
-        page = self._pages.page(typed.token)
-        page.newest = max(page.newest, typed.number)
-        async with self._lane:
-            if typed.number < page.newest:
-                return {"number": typed.number}  # a newer request replaces it
-            shown = await _run_in_thread(self._shown, typed)
-        page.show(shown)
-        return read.release(shown)
+    async def _protect(self, _: "Request", page_request: _ProtectRequest) -> dict[str, Any]:
+        page = self._pages.get_page(page_request.token)
+        page.newest = max(page.newest, page_request.number)
+        async with self._semaphore:
+            if page_request.number < page.newest:
+                return {"number": page_request.number}  # a newer request replaces it
+            release = await _run_in_thread(self._build_release, page_request)
+        page.show(release)
+        return read.render_release(release)
 
-    async def _assess_risk(self, _: "Request", asked: _Assessed) -> dict[str, Any]:
-        shown = self._pages.page(asked.token).shows(asked.number)
-        if not read.draws(shown.result):
-            return {"sentence": read.UNDRAWN}
-        async with self._lane:
-            view: dict[str, Any] = await _run_in_thread(_assess, shown, asked.prior)
-        return view
+    async def _assess_risk(self, _: "Request", page_request: _RiskRequest) -> dict[str, Any]:
+        release = self._pages.get_page(page_request.token).get_release(page_request.number)
+        if not read.has_draws(release.result):
+            return {"sentence": read.UNDRAWN_TEXT}
+        async with self._semaphore:
+            reply: dict[str, Any] = await _run_in_thread(
+                _assess_release, release, page_request.prior
+            )
+        return reply
 
-    async def _restore(self, _: "Request", answered: _Answered) -> dict[str, Any]:
-        shown = self._pages.page(answered.token).shows(answered.number)
-        restored: dict[str, Any] = await _run_in_thread(read.restored, shown, answered.answer)
+    async def _restore(self, _: "Request", page_request: _RestoreRequest) -> dict[str, Any]:
+        release = self._pages.get_page(page_request.token).get_release(page_request.number)
+        restored: dict[str, Any] = await _run_in_thread(
+            read.restore_answer, release, page_request.answer
+        )
         return restored
 
-    async def _ask(self, record: RequestRecord, request: "Request", asks: _Asks) -> "Response":
+    async def _ask(
+        self, record: RequestRecord, request: "Request", page_request: _AskRequest
+    ) -> "Response":
         from starlette.requests import Request
 
-        shown = self._pages.page(asks.token).shows(asks.number)
-        if not shown.text.strip():
+        release = self._pages.get_page(page_request.token).get_release(page_request.number)
+        if not release.text.strip():
             raise RequestError(400, "there is nothing to ask: the prompt is empty")
-        messages = [{"role": "user", "content": shown.text}]
-        body = {"model": asks.model, "messages": messages, "stream": True}
+        messages = [{"role": "user", "content": release.text}]
+        body = {"model": page_request.model, "messages": messages, "stream": True}
         content = json.dumps(body).encode()
         incoming = iter([{"type": "http.request", "body": content, "more_body": False}])
 
@@ -254,55 +264,66 @@ class Playground:
             return next(incoming, None) or await request.receive()
 
         gateway = self._gateway.current
-        if shown.gateway is not gateway:
-            says = "the policy has changed since this was shown: look again, then ask"
-            raise RequestError(409, says, code="changed")
-        self._check_own(shown, asks.model, await _run_in_thread(gateway.caller, request.headers))
-        prepared = Prepared(shown.privatizer, _Released(shown), shown.store(gateway.store))
+        if release.gateway is not gateway:
+            problem = "the policy has changed since this was shown: look again, then ask"
+            raise RequestError(409, problem, code="changed")
+        self._check_options(
+            release,
+            page_request.model,
+            await _run_in_thread(gateway.identify_caller, request.headers),
+        )
+        prepared = ReleasedMessage(
+            release.privatizer, _PageReleaser(release), release.open_store(gateway.store)
+        )
         return await answer(gateway, CHAT, Request(request.scope, receive), record, prepared)
 
-    async def _list_activity(self, request: "Request", opened: _Opened) -> dict[str, Any]:
-        self._pages.page(opened.token)
-        caller = await _run_in_thread(self._gateway.current.caller, request.headers)
+    async def _list_activity(
+        self, request: "Request", page_request: _TokenRequest
+    ) -> dict[str, Any]:
+        self._pages.get_page(page_request.token)
+        caller = await _run_in_thread(self._gateway.current.identify_caller, request.headers)
         account, recent = caller.account, request.state.process.recent
-        seen = [each for each in recent if caller.key is None or each.key == account]
+        records = [record for record in recent if caller.key is None or record.key == account]
         return {
-            "requests": [read.happened(each) for each in seen],
+            "requests": [read.summarize_record(record) for record in records],
             "budgets": await _run_in_thread(self._list_budgets, caller),
         }
 
-    async def _close(self, _: "Request", opened: _Opened) -> dict[str, Any]:
-        self._pages.close(opened.token)
+    async def _close(self, _: "Request", page_request: _TokenRequest) -> dict[str, Any]:
+        self._pages.close(page_request.token)
         return {}
 
     # ---- how -------------------------------------------------------------------------------------
 
     @property
-    def _offers(self) -> Offers:
+    def _choices(self) -> ProfileChoices:
         """Profiles to choose, rebuilt when the gateway has reloaded its policy."""
         gateway = self._gateway.current
-        if self._offered is None or self._offered[0] is not gateway:
-            self._offered = gateway, Offers(gateway, self._config or gateway.policy.config())
-        return self._offered[1]
+        if self._cached_choices is None or self._cached_choices[0] is not gateway:
+            self._cached_choices = (
+                gateway,
+                ProfileChoices(gateway, self._config or gateway.policy.resolve_config()),
+            )
+        return self._cached_choices[1]
 
-    def _shown(self, typed: _Typed) -> Shown:
-        offers, session = self._offers, PreviewSession()
-        config, privatizer = offers.using(typed.profile, typed.level)
-        return Shown(
-            gateway=offers.gateway,
-            number=typed.number,
-            text=typed.text,
+    def _build_release(self, page_request: _ProtectRequest) -> PageRelease:
+        choices, session = self._choices, PreviewSession()
+        config, privatizer = choices.load(page_request.profile, page_request.level)
+        return PageRelease(
+            gateway=choices.gateway,
+            number=page_request.number,
+            text=page_request.text,
             config=config,
             privatizer=privatizer,
-            rehearsal=privatizer.rehearse([typed.text], session),
+            rehearsal=privatizer.rehearse([page_request.text], session),
             session=session,
         )
 
-    def _check_own(self, shown: Shown, model: str, caller: Caller) -> None:
+    def _check_options(self, release: PageRelease, model: str, caller: Caller) -> None:
         """Refuses to send a release under other options than the gateway's."""
-        policy = shown.gateway.policy
-        rules = policy.rules_for(CHAT.route, model, caller.name)
-        if shown.config != (self._config or policy.under(rules).config()):
+        policy = release.gateway.policy
+        rules = policy.find_rules(CHAT.route, model, caller.name)
+        if release.config != (self._config or policy.apply_rules(rules).resolve_config()):
             raise RequestError(
                 403,
                 "this is shown only to look at: the playground sends what is protected by the "
@@ -317,40 +338,40 @@ class Playground:
         They are all accounts where the gateway has no keys, else those of the caller's key. None if
         there is no ledger.
         """
-        if (ledger := ledger_of(self._gateway.current.store)) is None:
+        if (ledger := get_ledger(self._gateway.current.store)) is None:
             return None
         accounts = ledger.accounts() if caller.key is None else ledger.accounts(caller.account)
-        return [each.to_json() for each in accounts[:ACCOUNTS]]
+        return [account.to_json() for account in accounts[:MAX_ACCOUNTS]]
 
 
-class _Released:
+class _PageReleaser:
     """Release function for one text only: as a page shows it.
 
     Args:
         shown: the release that a page shows.
     """
 
-    def __init__(self, shown: Shown) -> None:
-        self._shown = shown
+    def __init__(self, release: PageRelease) -> None:
+        self._release = release
 
     def __call__(
         self, message: Utterance, session: Session
     ) -> tuple[Sequence[str], dict[str, Any]]:
-        """Returns the shown release and charges its spending; see `Releasing`."""
-        if message.texts != (self._shown.text,):
+        """Returns the shown release and charges its spending; see `MessageReleaser`."""
+        if message.texts != (self._release.text,):
             raise InputError("only what the page shows is sent from the playground")
-        session.reserve(self._shown.session.spends)
-        session.adopt(self._shown.session.snapshot())
-        return [self._shown.result.text], promised([self._shown.result])
+        session.reserve(self._release.session.spends)
+        session.adopt(self._release.session.snapshot())
+        return [self._release.result.text], build_promise([self._release.result])
 
 
-def _assess(shown: Shown, prior: str) -> dict[str, Any]:
-    name = check(shown.config, prior)
-    (risk,) = assess(Case.after(shown.privatizer, shown.rehearsal, names=True), prior=name)
-    return read.at_risk(risk, beside(shown.config, [risk]))
+def _assess_release(release: PageRelease, prior: str) -> dict[str, Any]:
+    name = check_risk_options(release.config, prior)
+    (risk,) = assess(Case.build(release.privatizer, release.rehearsal, names=True), prior=name)
+    return read.render_risk(risk, describe_public_attackers(release.config, [risk]))
 
 
-def _parse(body: type[_Body], content: dict[str, Any]) -> _Body:
+def _parse(body: type[_RequestBody], content: dict[str, Any]) -> _RequestBody:
     try:
         return body.model_validate(content)
     except ValidationError as error:
@@ -358,10 +379,12 @@ def _parse(body: type[_Body], content: dict[str, Any]) -> _Body:
     field = quote_path(wrong["loc"], content)
     if wrong["type"] == "string_too_long" and field in ("text", "answer"):
         raise RequestError(
-            413, f"a text in the playground may have {LONGEST:,} characters", param=field
+            413,
+            f"a text in the playground may have {MAX_TEXT_CHARACTERS:,} characters",
+            param=field,
         )
-    says = f"the request is not one of this page{f' ({field})' * bool(field)}: reload it"
-    raise RequestError(400, says, param=field)
+    problem = f"the request is not one of this page{f' ({field})' * bool(field)}: reload it"
+    raise RequestError(400, problem, param=field)
 
 
 def _convert_error(error: Exception) -> RequestError:
@@ -381,8 +404,8 @@ def _read_content(name: str) -> str:
     content = (files("textveil.gateway.playground") / name).read_text(encoding="utf-8")
     if name != "page.css":
         return content
-    dark = f"@media (prefers-color-scheme: dark) {{\n{read.styles(dark=True)}\n}}"
-    return f"{content}\n{read.styles(dark=False)}\n{dark}\n"
+    dark = f"@media (prefers-color-scheme: dark) {{\n{read.render_styles(dark=True)}\n}}"
+    return f"{content}\n{read.render_styles(dark=False)}\n{dark}\n"
 
 
 async def _run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:

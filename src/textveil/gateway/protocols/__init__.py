@@ -7,7 +7,7 @@ restored.
 Not here: the server (`app`, `routes`).
 """
 
-from textveil.gateway.protocols.contract import REFERENCE, Event, Guardrail, Operation, Stream
-from textveil.gateway.protocols.registry import operations
+from textveil.gateway.protocols.operation import REFERENCE, Event, Guardrail, Operation, Stream
+from textveil.gateway.protocols.registry import load_operations
 
-__all__ = ["REFERENCE", "Event", "Guardrail", "Operation", "Stream", "operations"]
+__all__ = ["REFERENCE", "Event", "Guardrail", "Operation", "Stream", "load_operations"]

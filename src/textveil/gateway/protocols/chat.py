@@ -9,62 +9,74 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import (
+from textveil.gateway.protocols.field_rules import (
+    API_NAME,
     ID,
-    NAME,
     NUMBER,
     Act,
     LeafRule,
     Path,
-    each,
-    either,
-    fields,
-    one_of,
+    any_value,
+    array,
+    choice,
+    map_fields,
+    pattern,
     record,
-    shaped,
-    tagged,
     text,
-    typed,
-    whole,
+    union,
+    variants,
+    variants_by_tag,
 )
-from textveil.gateway.protocols.contract import Body, Event, Operation, listed, messages_in
-from textveil.gateway.protocols.openai import error
+from textveil.gateway.protocols.openai import build_error
+from textveil.gateway.protocols.operation import (
+    Event,
+    JsonObject,
+    Operation,
+    get_items,
+    list_messages,
+)
+from textveil.gateway.protocols.restoring import AnswerRestorer
 
-PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), whole(Act.ARGUMENTS)
-MEDIA, SCHEMA, USER, ANY = whole(Act.MEDIA), whole(Act.SCHEMA), whole(Act.USER), whole(Act.OBJECT)
-DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
+PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), any_value(Act.ARGUMENTS)
+MEDIA, SCHEMA, USER, ANY = (
+    any_value(Act.MEDIA),
+    any_value(Act.SCHEMA),
+    any_value(Act.USER),
+    any_value(Act.OBJECT),
+)
+DROPPED, REFUSED, OFFSET = any_value(Act.DROP), any_value(Act.REFUSE), any_value(Act.OFFSET)
 
 # ---- requests ------------------------------------------------------------------------------------
 
-CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
-KEPT_UNTIL_HERE = {
-    "prompt_cache_breakpoint": CACHED,
+CACHE_OPTIONS = record(mode=choice("implicit", "explicit"), ttl=pattern(r"[0-9]{1,6}[smhd]?"))
+CACHE_BREAKPOINT = {
+    "prompt_cache_breakpoint": CACHE_OPTIONS,
     # OpenRouter and LiteLLM take it.
-    "cache_control": typed(ephemeral=record(ttl=one_of("5m", "1h"))),
+    "cache_control": variants(ephemeral=record(ttl=choice("5m", "1h"))),
 }
-PART = typed(
-    text=record(text=PROTECTED, **KEPT_UNTIL_HERE),
+CONTENT_PART = variants(
+    text=record(text=PROTECTED, **CACHE_BREAKPOINT),
     refusal=record(refusal=PROTECTED),
-    image_url=record(image_url=MEDIA, **KEPT_UNTIL_HERE),
-    input_audio=record(input_audio=MEDIA, **KEPT_UNTIL_HERE),
-    file=record(file=MEDIA, **KEPT_UNTIL_HERE),
+    image_url=record(image_url=MEDIA, **CACHE_BREAKPOINT),
+    input_audio=record(input_audio=MEDIA, **CACHE_BREAKPOINT),
+    file=record(file=MEDIA, **CACHE_BREAKPOINT),
 )
-CONTENT = either(PROTECTED, each(PART))
+CONTENT = union(PROTECTED, array(CONTENT_PART))
 THOUGHT = record(
-    thinking=either(PROTECTED, each(typed(text=record(text=PROTECTED)))), closed=NUMBER
+    thinking=union(PROTECTED, array(variants(text=record(text=PROTECTED)))), closed=NUMBER
 )
-SPOKEN = either(
-    PROTECTED, each(replace(PART, kinds={**PART.kinds, **typed(thinking=THOUGHT).kinds}))
+ASSISTANT_CONTENT = union(
+    PROTECTED,
+    array(replace(CONTENT_PART, kinds={**CONTENT_PART.kinds, **variants(thinking=THOUGHT).kinds})),
 )
 """Content of an assistant message; Mistral's models add thinking parts."""
-SIGNED, SEALED = text(Act.SIGNED), shaped(r"[A-Za-z0-9+/=_\-]*")
-_DETAIL = {"id": ID, "format": NAME, "index": NUMBER}
-DETAILS = LeafRule(
+SIGNED, SEALED = text(Act.SIGNED), pattern(r"[A-Za-z0-9+/=_\-]*")
+_DETAIL = {"id": ID, "format": API_NAME, "index": NUMBER}
+REASONING_DETAILS = LeafRule(
     tag="type",
     kinds={
-        f"reasoning.{kind}": record(type=one_of(f"reasoning.{kind}"), **fields, **_DETAIL)
+        f"reasoning.{kind}": record(type=choice(f"reasoning.{kind}"), **fields, **_DETAIL)
         for kind, fields in {
             "text": {"text": SIGNED, "signature": SEALED},
             "summary": {"summary": PROTECTED},
@@ -73,54 +85,54 @@ DETAILS = LeafRule(
     },
 )
 """Reasoning in OpenRouter's form, partly signed and partly sealed."""
-THINKING = typed(
+THINKING = variants(
     thinking=record(
-        thinking=SIGNED, signature=SEALED, cache_control=KEPT_UNTIL_HERE["cache_control"]
+        thinking=SIGNED, signature=SEALED, cache_control=CACHE_BREAKPOINT["cache_control"]
     ),
     redacted_thinking=record(data=SEALED),
 )
 """Reasoning in LiteLLM's form."""
 EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
 FUNCTION_CALL = record(
-    id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=EXTRA
+    id=ID, index=NUMBER, function=record(name=API_NAME, arguments=ARGUMENTS), extra_content=EXTRA
 )
-TOOL_CALL = typed(
+TOOL_CALL = variants(
     FUNCTION_CALL,
     function=FUNCTION_CALL,
-    custom=record(id=ID, index=NUMBER, custom=record(name=NAME, input=PROTECTED)),
+    custom=record(id=ID, index=NUMBER, custom=record(name=API_NAME, input=PROTECTED)),
 )
 ASSISTANT = record(
     reasoning_content=PROTECTED,
     reasoning=PROTECTED,
-    reasoning_details=each(DETAILS),
-    thinking_blocks=each(THINKING),
+    reasoning_details=array(REASONING_DETAILS),
+    thinking_blocks=array(THINKING),
     provider_specific_fields=ANY,
     extra_content=EXTRA,
-    content=SPOKEN,
+    content=ASSISTANT_CONTENT,
     refusal=PROTECTED,
     name=LABEL,
-    tool_calls=each(TOOL_CALL),
-    function_call=record(name=NAME, arguments=ARGUMENTS),
+    tool_calls=array(TOOL_CALL),
+    function_call=record(name=API_NAME, arguments=ARGUMENTS),
     audio=record(id=ID),
     annotations=DROPPED,
     prefix=NUMBER,
 )
-MESSAGE = tagged(
+MESSAGE = variants_by_tag(
     "role",
     ASSISTANT,  # without a role: some servers leave it out, and clients send it back
     developer=record(content=CONTENT, name=LABEL),
     system=record(content=CONTENT, name=LABEL),
     user=record(content=CONTENT, name=LABEL),
     assistant=ASSISTANT,
-    tool=record(content=CONTENT, tool_call_id=ID, name=NAME),
-    function=record(content=PROTECTED, name=NAME),
+    tool=record(content=CONTENT, tool_call_id=ID, name=API_NAME),
+    function=record(content=PROTECTED, name=API_NAME),
 )
-EFFORT = one_of("none", "default", "minimal", "low", "medium", "high", "xhigh", "max")
-TOOL = typed(
+EFFORT = choice("none", "default", "minimal", "low", "medium", "high", "xhigh", "max")
+TOOL = variants(
     function=record(
-        function=record(name=NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)
+        function=record(name=API_NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)
     ),
-    custom=record(custom=record(name=NAME, description=SCHEMA, format=SCHEMA)),
+    custom=record(custom=record(name=API_NAME, description=SCHEMA, format=SCHEMA)),
 )
 SETTINGS = """
     add_generation_prompt add_special_tokens best_of cache_prompt continue_final_message dry_allowed_length dry_base
@@ -132,7 +144,7 @@ SETTINGS = """
     xtc_threshold
 """
 """Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter."""
-OTHERS = {
+OTHER_SERVER_FIELDS = {
     **dict.fromkeys(SETTINGS.split(), NUMBER),
     "cache_salt": USER,
     "chat_template_kwargs": record(enable_thinking=NUMBER, thinking=NUMBER),
@@ -141,192 +153,202 @@ OTHERS = {
     "guided_grammar": SCHEMA,
     "guided_json": SCHEMA,
     "guided_regex": SCHEMA,
-    "keep_alive": either(NUMBER, shaped("-?[0-9]{1,6}[a-z]{0,2}")),
-    "models": each(NAME),
+    "keep_alive": union(NUMBER, pattern("-?[0-9]{1,6}[a-z]{0,2}")),
+    "models": array(API_NAME),
     "provider": record(
-        data_collection=one_of("allow", "deny"),
-        ignore=each(NAME),
-        only=each(NAME),
-        order=each(NAME),
-        quantizations=each(ID),
-        sort=one_of("price", "throughput", "latency"),
-        **fields(NUMBER, "allow_fallbacks require_parameters zdr"),
+        data_collection=choice("allow", "deny"),
+        ignore=array(API_NAME),
+        only=array(API_NAME),
+        order=array(API_NAME),
+        quantizations=array(ID),
+        sort=choice("price", "throughput", "latency"),
+        **map_fields(NUMBER, "allow_fallbacks require_parameters zdr"),
     ),
-    "route": one_of("fallback"),
-    "transforms": each(one_of("middle-out")),
-    "prompt_mode": one_of("reasoning"),
-    "reasoning_format": one_of(
+    "route": choice("fallback"),
+    "transforms": array(choice("middle-out")),
+    "prompt_mode": choice("reasoning"),
+    "reasoning_format": choice(
         "auto", "none", "deepseek", "deepseek-legacy", "parsed", "raw", "hidden"
     ),
     "reasoning": record(effort=EFFORT, max_tokens=NUMBER, exclude=NUMBER, enabled=NUMBER),
     "session_id": USER,
     "stop_token_ids": MEDIA,
-    "think": either(NUMBER, EFFORT),
+    "think": union(NUMBER, EFFORT),
     "structured_outputs": SCHEMA,
-    "thinking": record(type=one_of("enabled", "disabled", "auto"), budget_tokens=NUMBER),
+    "thinking": record(type=choice("enabled", "disabled", "auto"), budget_tokens=NUMBER),
     "usage": record(include=NUMBER),
 }
 """Fields of requests to other servers, beyond those of OpenAI."""
-REQUEST = record(
-    **OTHERS,
-    model=NAME,
-    messages=each(MESSAGE),
-    function_call=either(one_of("none", "auto"), record(name=NAME)),
-    functions=each(record(name=NAME, description=SCHEMA, parameters=SCHEMA)),
-    modalities=each(one_of("text", "audio")),
-    prediction=typed(content=record(content=CONTENT)),
-    prompt_cache_options=CACHED,
-    prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
+CHAT_REQUEST = record(
+    **OTHER_SERVER_FIELDS,
+    model=API_NAME,
+    messages=array(MESSAGE),
+    function_call=union(choice("none", "auto"), record(name=API_NAME)),
+    functions=array(record(name=API_NAME, description=SCHEMA, parameters=SCHEMA)),
+    modalities=array(choice("text", "audio")),
+    prediction=variants(content=record(content=CONTENT)),
+    prompt_cache_options=CACHE_OPTIONS,
+    prompt_cache_retention=choice("in-memory", "in_memory", "24h"),
     reasoning_effort=EFFORT,
-    response_format=typed(
+    response_format=variants(
         text=record(),
         json_object=record(schema=SCHEMA),
         json_schema=record(
-            json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)
+            json_schema=record(name=API_NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)
         ),
     ),
-    service_tier=one_of(
+    service_tier=choice(
         "auto", "default", "flex", "scale", "priority", "fast", "on_demand", "performance"
     ),
-    stop=either(PROTECTED, each(PROTECTED)),
+    stop=union(PROTECTED, array(PROTECTED)),
     stream_options=record(
         include_usage=NUMBER, include_obfuscation=NUMBER, continuous_usage_stats=NUMBER
     ),
-    tool_choice=either(
-        one_of("none", "auto", "required", "any"),
-        typed(
-            function=record(function=record(name=NAME)),
-            custom=record(custom=record(name=NAME)),
+    tool_choice=union(
+        choice("none", "auto", "required", "any"),
+        variants(
+            function=record(function=record(name=API_NAME)),
+            custom=record(custom=record(name=API_NAME)),
             allowed_tools=record(
-                allowed_tools=record(mode=one_of("auto", "required"), tools=each(whole(Act.SCHEMA)))
+                allowed_tools=record(
+                    mode=choice("auto", "required"), tools=array(any_value(Act.SCHEMA))
+                )
             ),
         ),
     ),
-    tools=each(TOOL),
-    verbosity=one_of("low", "medium", "high"),
+    tools=array(TOOL),
+    verbosity=choice("low", "medium", "high"),
     web_search_options=record(
-        search_context_size=one_of("low", "medium", "high"),
-        user_location=typed(
+        search_context_size=choice("low", "medium", "high"),
+        user_location=variants(
             approximate=record(
                 approximate=record(
                     city=PROTECTED,
                     region=PROTECTED,
-                    country=shaped("[A-Za-z]{2}"),
-                    timezone=whole(Act.DROP),
+                    country=pattern("[A-Za-z]{2}"),
+                    timezone=any_value(Act.DROP),
                 )
             )
         ),
     ),
-    **fields(NUMBER, "frequency_penalty max_completion_tokens max_tokens n parallel_tool_calls"),
-    **fields(NUMBER, "presence_penalty seed store stream temperature top_p"),
-    **fields(REFUSED, "logprobs moderation top_logprobs"),
-    **fields(USER, "metadata prompt_cache_key safety_identifier user"),
-    **fields(MEDIA, "audio logit_bias"),
+    **map_fields(
+        NUMBER, "frequency_penalty max_completion_tokens max_tokens n parallel_tool_calls"
+    ),
+    **map_fields(NUMBER, "presence_penalty seed store stream temperature top_p"),
+    **map_fields(REFUSED, "logprobs moderation top_logprobs"),
+    **map_fields(USER, "metadata prompt_cache_key safety_identifier user"),
+    **map_fields(MEDIA, "audio logit_bias"),
 )
 
 # ---- answers -------------------------------------------------------------------------------------
 
-SAID_CALL = record(
+ANSWER_CALL = record(
     id=ID,
     index=NUMBER,
-    type=one_of("function", "custom"),
-    function=record(name=NAME, arguments=ARGUMENTS),
-    custom=record(name=NAME, input=PROTECTED),
+    type=choice("function", "custom"),
+    function=record(name=API_NAME, arguments=ARGUMENTS),
+    custom=record(name=API_NAME, input=PROTECTED),
     extra_content=EXTRA,
 )
-CITED = record(title=PROTECTED, url=PROTECTED, start_index=OFFSET, end_index=OFFSET)
-SAID = record(
+CITATION = record(title=PROTECTED, url=PROTECTED, start_index=OFFSET, end_index=OFFSET)
+ANSWER_MESSAGE = record(
     role=ID,
     reasoning_content=PROTECTED,
     reasoning=PROTECTED,
-    reasoning_details=each(DETAILS),
-    thinking_blocks=each(THINKING),
-    content=SPOKEN,
+    reasoning_details=array(REASONING_DETAILS),
+    thinking_blocks=array(THINKING),
+    content=ASSISTANT_CONTENT,
     refusal=PROTECTED,
-    tool_calls=each(SAID_CALL),
-    function_call=record(name=NAME, arguments=ARGUMENTS),
-    audio=record(id=ID, data=whole(Act.PASS), transcript=PROTECTED, expires_at=NUMBER),
-    annotations=each(typed(url_citation=record(url_citation=CITED))),
+    tool_calls=array(ANSWER_CALL),
+    function_call=record(name=API_NAME, arguments=ARGUMENTS),
+    audio=record(id=ID, data=any_value(Act.PASS), transcript=PROTECTED, expires_at=NUMBER),
+    annotations=array(variants(url_citation=record(url_citation=CITATION))),
 )
-CHOICE = record(index=NUMBER, message=SAID, delta=SAID, logprobs=DROPPED, finish_reason=ID)
-ANSWER = record(
+CHOICE = record(
+    index=NUMBER, message=ANSWER_MESSAGE, delta=ANSWER_MESSAGE, logprobs=DROPPED, finish_reason=ID
+)
+CHAT_ANSWER = record(
     created=NUMBER,
-    model=whole(Act.PASS),
-    choices=each(CHOICE),
-    system_fingerprint=whole(Act.PASS),
-    usage=whole(Act.PASS),
-    **fields(ID, "id object service_tier"),
-    **fields(DROPPED, "metadata moderation obfuscation"),
+    model=any_value(Act.PASS),
+    choices=array(CHOICE),
+    system_fingerprint=any_value(Act.PASS),
+    usage=any_value(Act.PASS),
+    **map_fields(ID, "id object service_tier"),
+    **map_fields(DROPPED, "metadata moderation obfuscation"),
 )
 """Leaves of an answer, and of a chunk."""
 
 
-def messages(body: Body) -> Iterator[tuple[str, Path]]:
+def find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:
     """Yields the roles and places of a conversation's messages."""
-    return messages_in(body, "messages", "assistant")
+    return list_messages(body, "messages", "assistant")
 
 
-def said(answer: Body) -> list[Body]:
+def list_answer_messages(answer: JsonObject) -> list[JsonObject]:
     """Lists the messages of all choices, with and without reasoning.
 
     Many clients leave the reasoning out.
     """
-    choices = (each for each in listed(answer, "choices") if isinstance(each, dict))
-    contents = [each.get("message") for each in choices]
-    whole = [{"role": "assistant", **message} for message in contents if isinstance(message, dict)]
-    return _add_without_reasoning(whole)
+    choices = (item for item in get_items(answer, "choices") if isinstance(item, dict))
+    contents = [item.get("message") for item in choices]
+    answer_messages = [
+        {"role": "assistant", **message} for message in contents if isinstance(message, dict)
+    ]
+    return _add_without_reasoning(answer_messages)
 
 
-REASONING = (
+REASONING_FIELDS = (
     "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks",
     "provider_specific_fields"
 )  # fmt: skip
 """Fields of a message with the model's reasoning."""
 
 
-def _add_without_reasoning(messages: list[Body]) -> list[Body]:
-    reasoning = set(REASONING)
-    thought = [each for each in messages if each.keys() & reasoning]
-    return messages + [{k: v for k, v in each.items() if k not in reasoning} for each in thought]
+def _add_without_reasoning(messages: list[JsonObject]) -> list[JsonObject]:
+    reasoning = set(REASONING_FIELDS)
+    thought = [message for message in messages if message.keys() & reasoning]
+    return messages + [
+        {k: v for k, v in message.items() if k not in reasoning} for message in thought
+    ]
 
 
-NUMBERED = ("tool_calls", "reasoning_details", "thinking_blocks")
+NUMBERED_LISTS = ("tool_calls", "reasoning_details", "thinking_blocks")
 """Lists of a message that come in pieces, numbered by an index."""
 
 
 class ChatChunks:
     """Stream of the chunks of an answer; see `Stream`."""
 
-    remembered = ()
+    upstream_names = ()
 
-    def __init__(self, restoring: Restoring) -> None:
-        self._restoring = restoring
+    def __init__(self, restorer: AnswerRestorer) -> None:
+        self._restorer = restorer
         # By choice: texts, each with its last delta and path; other strings of numbered items.
-        self._texts: dict[int, dict[Path, tuple[Body, Path]]] = {}
-        self._items: dict[int, dict[Path, Body]] = {}
+        self._texts: dict[int, dict[Path, tuple[JsonObject, Path]]] = {}
+        self._items: dict[int, dict[Path, JsonObject]] = {}
         self._ids: dict[int, list[str]] = {}  # by choice: ids of tool calls without an index
         self._tools: dict[tuple[int, Any], str] = {}  # names of called tools, by choice and number
         self._open: set[int] = set()
-        self._last: Body = {}
+        self._last: JsonObject = {}
         self._done = False
 
     @property
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         """True once the whole answer has come."""
         return self._done or (bool(self._texts) and not self._open)
 
     @property
-    def messages(self) -> list[tuple[Body, Body]]:
+    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
         """Messages of the answer, as received and as restored."""
-        received, restored = list[Body](), list[Body]()
+        received, restored = list[JsonObject](), list[JsonObject]()
         for index, places in self._texts.items():
-            for messages, which in ((received, 0), (restored, 1)):
+            for messages, side in ((received, 0), (restored, 1)):
                 messages.append({"role": "assistant"})
                 for place, strings in self._items[index].items():
                     _find_owner(messages[-1], (*place, "")).update(strings)
                 for place in places:
-                    whole = self._restoring.both((index, place))[which]
-                    _find_owner(messages[-1], place)[str(place[-1])] = whole
+                    content = self._restorer.get_text_pair((index, place))[side]
+                    _find_owner(messages[-1], place)[str(place[-1])] = content
         return list(
             zip(_add_without_reasoning(received), _add_without_reasoning(restored), strict=True)
         )
@@ -336,13 +358,13 @@ class ChatChunks:
         if event.data == "[DONE]":
             self._done = True
             return
-        chunk = self._restoring.whole({**event.data, "choices": None}, ANSWER)
-        self._last = {name: value for name, value in chunk.items() if name in HEAD}
+        chunk = self._restorer.restore_json({**event.data, "choices": None}, CHAT_ANSWER)
+        self._last = {name: value for name, value in chunk.items() if name in CHUNK_FIELDS}
         chunk["choices"] = []
-        for i, choice in enumerate(listed(event.data, "choices")):
-            index = choice.get("index", i)
-            restored = self._restore_choice(index, choice)
-            if choice.get("finish_reason") is not None:
+        for i, answer_choice in enumerate(get_items(event.data, "choices")):
+            index = answer_choice.get("index", i)
+            restored = self._restore_choice(index, answer_choice)
+            if answer_choice.get("finish_reason") is not None:
                 if restored["delta"]:
                     yield self._build_chunk(index, restored["delta"])
                 yield from self._flush(index)
@@ -351,15 +373,15 @@ class ChatChunks:
             chunk["choices"].append(restored)
         yield Event(event.name, chunk)
 
-    def _restore_choice(self, index: int, choice: Body) -> Body:
+    def _restore_choice(self, index: int, choice: JsonObject) -> JsonObject:
         """Restores the certain part of a chunk's choice."""
         if index not in self._texts:
             self._texts[index], self._items[index], self._ids[index] = {}, {}, []
             self._open.add(index)
         delta = choice.get("delta") or {}
-        restored: Body = self._restoring.whole({**choice, "delta": None}, CHOICE)
-        restored["delta"] = self._restoring.whole(
-            delta, SAID, partial(self._restore_piece, index, delta)
+        restored: JsonObject = self._restorer.restore_json({**choice, "delta": None}, CHOICE)
+        restored["delta"] = self._restorer.restore_json(
+            delta, ANSWER_MESSAGE, partial(self._restore_piece, index, delta)
         )
         self._note(index, delta)
         if delta.get("annotations"):
@@ -372,35 +394,39 @@ class ChatChunks:
         """Yields the held-back text of open choices, and the last event."""
         for index in sorted(self._open):
             yield from self._flush(index)
-        if self.ended:
+        if self.is_complete:
             yield Event("", "[DONE]")
 
-    def failed(self, refused: RequestError) -> Event:
+    def build_error_event(self, refused: RequestError) -> Event:
         """Writes an error as the last event of the stream."""
-        return Event("", error(refused))
+        return Event("", build_error(refused))
 
     def _restore_annotations(self, index: int, annotations: Any) -> Any:
         """Restores annotations, whose offsets count characters of the text so far."""
         place = ("content",)
-        content = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
-        return self._restoring.whole({"content": content, "annotations": annotations}, SAID)[
-            "annotations"
-        ]
+        content = (
+            self._restorer.get_text_pair((index, place))[0] if place in self._texts[index] else ""
+        )
+        return self._restorer.restore_json(
+            {"content": content, "annotations": annotations}, ANSWER_MESSAGE
+        )["annotations"]
 
-    def _restore_piece(self, index: int, delta: Body, path: Path, piece: str, act: Act) -> str:
+    def _restore_piece(
+        self, index: int, delta: JsonObject, path: Path, piece: str, act: Act
+    ) -> str:
         if path[0] == "annotations":
             return piece  # annotations are restored as a whole
-        place = self._locate(index, delta, path)
+        place = self._find_path(index, delta, path)
         self._texts[index][place] = delta, path
         called = delta[path[0]][path[1]].get("function") if path[0] == "tool_calls" else None
         if isinstance(called, dict) and called.get("name"):
             self._tools[index, place[1]] = str(called["name"])
         tool = self._tools.get((index, place[1]), "") if called else ""
-        return self._restoring.piece((index, place), piece, act, tool)
+        return self._restorer.restore_piece((index, place), piece, act, tool)
 
-    def _locate(self, index: int, delta: Body, path: Path) -> Path:
+    def _find_path(self, index: int, delta: JsonObject, path: Path) -> Path:
         """Returns the path of a chunk's text in the whole message."""
-        if path[0] not in NUMBERED:
+        if path[0] not in NUMBERED_LISTS:
             return path
         item = delta[path[0]][path[1]]
         number, id_ = item.get("index"), item.get("id")
@@ -411,47 +437,49 @@ class ChatChunks:
             number = ids.index(id_) if id_ else max(len(ids) - 1, path[1])
         return path[0], path[1] if number is None else number, *path[2:]
 
-    def _note(self, index: int, delta: Body) -> None:
+    def _note(self, index: int, delta: JsonObject) -> None:
         """Stores the strings of a chunk's numbered items."""
-        for name in NUMBERED:
-            for i, item in enumerate(listed(delta, name)):
-                place = self._locate(index, delta, (name, i))
+        for name in NUMBERED_LISTS:
+            for i, item in enumerate(get_items(delta, name)):
+                place = self._find_path(index, delta, (name, i))
                 strings = self._items[index].setdefault(place, {"index": place[1]})
                 fields_of_item = item.items()
                 strings |= {
-                    name: each for name, each in fields_of_item if isinstance(each, str) and each
+                    name: value
+                    for name, value in fields_of_item
+                    if isinstance(value, str) and value
                 }
 
     def _flush(self, index: int) -> Iterator[Event]:
         """Yields the held-back text of a choice."""
         for place, (delta, path) in self._texts[index].items():
-            if rest := self._restoring.rest((index, place)):
-                yield self._build_chunk(index, branch(delta, path, rest))
+            if tail := self._restorer.close_text((index, place)):
+                yield self._build_chunk(index, build_delta(delta, path, tail))
 
-    def _build_chunk(self, index: int, delta: Body) -> Event:
+    def _build_chunk(self, index: int, delta: JsonObject) -> Event:
         choice = {"index": index, "delta": delta, "finish_reason": None}
         return Event("", {**self._last, "choices": [choice]})
 
 
-HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
+CHUNK_FIELDS = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 """Fields that all chunks of an answer share."""
 
 
-def branch(value: Any, path: Path, text: str) -> Any:
+def build_delta(value: Any, path: Path, text: str) -> Any:
     """Builds a delta with one text only."""
     if not path:
         return text
-    inner = branch(value[path[0]], path[1:], text)
+    inner = build_delta(value[path[0]], path[1:], text)
     if isinstance(value, list):
         return [inner]
     return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: inner}
 
 
-def _find_owner(message: Body, place: Path) -> Body:
+def _find_owner(message: JsonObject, place: Path) -> JsonObject:
     """Returns the object of a message around a text; creates missing ones."""
-    if place[0] in NUMBERED:
+    if place[0] in NUMBERED_LISTS:
         items = message.setdefault(str(place[0]), [])
-        item = next((each for each in items if each["index"] == place[1]), None)
+        item = next((entry for entry in items if entry["index"] == place[1]), None)
         if item is None:
             item = {"index": place[1]}
             items.append(item)
@@ -461,21 +489,24 @@ def _find_owner(message: Body, place: Path) -> Body:
     return message
 
 
-def _is_json_requested(body: Body) -> bool:
-    wanted = body.get("response_format")
-    return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
+def _is_json_requested(body: JsonObject) -> bool:
+    response_format = body.get("response_format")
+    return isinstance(response_format, dict) and response_format.get("type") in (
+        "json_object",
+        "json_schema",
+    )
 
 
 CHAT = Operation(
     name="openai.chat",
     path="/chat/completions",
-    request=REQUEST,
-    answer=ANSWER,
+    request=CHAT_REQUEST,
+    answer=CHAT_ANSWER,
     needs=("model", "messages"),
     message=MESSAGE,
-    messages=messages,
-    said=said,
+    find_messages=find_messages,
+    list_answer_messages=list_answer_messages,
     stream=ChatChunks,
-    as_json=_is_json_requested,
-    error=error,
+    is_json_requested=_is_json_requested,
+    build_error=build_error,
 )

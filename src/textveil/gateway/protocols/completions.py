@@ -7,58 +7,63 @@ Not here: conversations (`chat`, `responses`).
 from collections.abc import Iterator
 from functools import partial
 
-from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import (
+from textveil.gateway.protocols.chat import OTHER_SERVER_FIELDS
+from textveil.gateway.protocols.field_rules import (
+    API_NAME,
     ID,
-    NAME,
     NUMBER,
     Act,
     LeafRule,
     Path,
-    each,
-    either,
-    fields,
-    one_of,
+    any_value,
+    array,
+    choice,
+    map_fields,
     record,
     text,
-    whole,
+    union,
 )
-from textveil.gateway.protocols.chat import OTHERS
-from textveil.gateway.protocols.contract import Body, Event, Operation
-from textveil.gateway.protocols.openai import error
+from textveil.gateway.protocols.openai import build_error
+from textveil.gateway.protocols.operation import Event, JsonObject, Operation
+from textveil.gateway.protocols.restoring import AnswerRestorer
 
-PROTECTED, MEDIA, USER, DROPPED = text(), whole(Act.MEDIA), whole(Act.USER), whole(Act.DROP)
-TOKENS = LeafRule(numbers=Act.MEDIA)
+PROTECTED, MEDIA, USER, DROPPED = (
+    text(),
+    any_value(Act.MEDIA),
+    any_value(Act.USER),
+    any_value(Act.DROP),
+)
+TOKEN_IDS = LeafRule(numbers=Act.MEDIA)
 """Ids of tokens: text that nobody can read here."""
-TEXTS = either(PROTECTED, each(either(PROTECTED, TOKENS, each(TOKENS))))
+TEXT_INPUT = union(PROTECTED, array(union(PROTECTED, TOKEN_IDS, array(TOKEN_IDS))))
 """One or more texts, or token ids of one or more texts."""
 
-REQUEST = record(
-    **OTHERS,
-    model=NAME,
-    prompt=TEXTS,
+COMPLETION_REQUEST = record(
+    **OTHER_SERVER_FIELDS,
+    model=API_NAME,
+    prompt=TEXT_INPUT,
     logit_bias=MEDIA,
-    service_tier=one_of("auto", "default", "flex", "priority"),
-    stop=either(PROTECTED, each(PROTECTED)),
+    service_tier=choice("auto", "default", "flex", "priority"),
+    stop=union(PROTECTED, array(PROTECTED)),
     stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER),
     suffix=PROTECTED,
     user=USER,
-    **fields(NUMBER, "frequency_penalty logprobs max_tokens n presence_penalty seed stream"),
-    **fields(NUMBER, "temperature top_p"),
+    **map_fields(NUMBER, "frequency_penalty logprobs max_tokens n presence_penalty seed stream"),
+    **map_fields(NUMBER, "temperature top_p"),
 )
-ANSWER = record(
+COMPLETION_ANSWER = record(
     created=NUMBER,
-    model=whole(Act.PASS),
-    choices=each(
+    model=any_value(Act.PASS),
+    choices=array(
         record(
             index=NUMBER, text=PROTECTED, logprobs=DROPPED, finish_reason=ID, stop_reason=PROTECTED
         )
     ),
     obfuscation=DROPPED,
-    system_fingerprint=whole(Act.PASS),
-    usage=whole(Act.PASS),
-    **fields(ID, "id object service_tier"),
+    system_fingerprint=any_value(Act.PASS),
+    usage=any_value(Act.PASS),
+    **map_fields(ID, "id object service_tier"),
 )
 """Leaves of an answer, and of a chunk."""
 
@@ -66,21 +71,21 @@ ANSWER = record(
 class CompletionChunks:
     """Stream of the chunks of an answer; see `Stream`."""
 
-    remembered = ()
+    upstream_names = ()
 
-    def __init__(self, restoring: Restoring) -> None:
-        self._restoring = restoring
+    def __init__(self, restorer: AnswerRestorer) -> None:
+        self._restorer = restorer
         self._open: dict[int, bool] = {}
-        self._last: Body = {}
+        self._last: JsonObject = {}
         self._done = False
 
     @property
-    def messages(self) -> list[tuple[Body, Body]]:
+    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
         """Empty list, since clients never send completions back."""
         return []
 
     @property
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         """True once the whole answer has come."""
         return self._done or (bool(self._open) and not any(self._open.values()))
 
@@ -89,48 +94,50 @@ class CompletionChunks:
         if event.data == "[DONE]":
             self._done = True
             return
-        choices = [each for each in event.data.get("choices") or () if isinstance(each, dict)]
-        chunk = self._restoring.whole(
-            {**event.data, "choices": choices}, ANSWER, partial(self._restore_piece, choices)
+        choices = [item for item in event.data.get("choices") or () if isinstance(item, dict)]
+        chunk = self._restorer.restore_json(
+            {**event.data, "choices": choices},
+            COMPLETION_ANSWER,
+            partial(self._restore_piece, choices),
         )
         self._last = {
             name: value for name, value in chunk.items() if name not in ("choices", "usage")
         }
-        for i, (choice, restored) in enumerate(zip(choices, chunk["choices"], strict=True)):
-            index = choice.get("index", i)
+        for i, (answer_choice, restored) in enumerate(zip(choices, chunk["choices"], strict=True)):
+            index = answer_choice.get("index", i)
             self._open.setdefault(index, True)
-            if choice.get("finish_reason") is not None:
-                restored["text"] = (restored.get("text") or "") + self._restoring.rest(index)
+            if answer_choice.get("finish_reason") is not None:
+                restored["text"] = (restored.get("text") or "") + self._restorer.close_text(index)
                 self._open[index] = False
         yield Event(event.name, chunk)
 
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of open choices, and the last event."""
         for index in sorted(index for index, is_open in self._open.items() if is_open):
-            if rest := self._restoring.rest(index):
-                choice = {"index": index, "text": rest, "finish_reason": None}
+            if tail := self._restorer.close_text(index):
+                choice = {"index": index, "text": tail, "finish_reason": None}
                 yield Event("", {**self._last, "choices": [choice]})
-        if self.ended:
+        if self.is_complete:
             yield Event("", "[DONE]")
 
-    def _restore_piece(self, choices: list[Body], path: Path, piece: str, act: Act) -> str:
+    def _restore_piece(self, choices: list[JsonObject], path: Path, piece: str, act: Act) -> str:
         if path[-1] != "text":
-            return self._restoring.text(piece, act)
+            return self._restorer.restore_text(piece, act)
         i = path[1]
         assert isinstance(i, int)
-        return self._restoring.piece(choices[i].get("index", i), piece)
+        return self._restorer.restore_piece(choices[i].get("index", i), piece)
 
-    def failed(self, refused: RequestError) -> Event:
+    def build_error_event(self, refused: RequestError) -> Event:
         """Writes an error as the last event of the stream."""
-        return Event("", error(refused))
+        return Event("", build_error(refused))
 
 
 COMPLETIONS = Operation(
     name="openai.completions",
     path="/completions",
-    request=REQUEST,
-    answer=ANSWER,
+    request=COMPLETION_REQUEST,
+    answer=COMPLETION_ANSWER,
     needs=("prompt",),
     stream=CompletionChunks,
-    error=error,
+    build_error=build_error,
 )

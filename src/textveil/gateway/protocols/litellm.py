@@ -13,28 +13,34 @@ from dataclasses import replace
 from typing import Any
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import (
-    Act,
-    Path,
-    each,
-    either,
-    fields,
-    one_of,
-    rebuilt,
-    record,
-    shaped,
-    text,
-    typed,
-    whole,
-)
-from textveil.gateway.pieces import AnswerPieces, is_json
 from textveil.gateway.protocols import openai
 from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
-from textveil.gateway.protocols.contract import Body, Guardrail, Operation, listed, messages_in
+from textveil.gateway.protocols.field_rules import (
+    Act,
+    Path,
+    any_value,
+    array,
+    choice,
+    map_fields,
+    pattern,
+    record,
+    replace_leaves,
+    text,
+    union,
+    variants,
+)
+from textveil.gateway.protocols.operation import (
+    Guardrail,
+    JsonObject,
+    Operation,
+    get_items,
+    list_messages,
+)
+from textveil.gateway.protocols.partial_answers import PieceRestorer, is_json
 
-LABELLED = shaped(r"[ -~]{1,255}")
+CALL_NAME = pattern(r"[ -~]{1,255}")
 """Rule for LiteLLM's name of a call, or that of its client."""
-MEDIA, IGNORED = whole(Act.MEDIA), whole(Act.DROP)
+MEDIA, IGNORED = any_value(Act.MEDIA), any_value(Act.DROP)
 
 # ---- the generic guardrail API -------------------------------------------------------------------
 
@@ -43,13 +49,13 @@ _KINDS = {
     "thinking": record(thinking=text(), signature=SEALED),
     "redacted_thinking": record(data=SEALED),
 }
-ROW = replace(
+GUARDRAIL_MESSAGE = replace(
     MESSAGE,
     kinds={
         **MESSAGE.kinds,
         "assistant": replace(
             _ASSISTANT,
-            fields={**(_ASSISTANT.fields or {}), "thinking_blocks": each(typed(**_KINDS))},
+            fields={**(_ASSISTANT.fields or {}), "thinking_blocks": array(variants(**_KINDS))},
         ),
     },
 )
@@ -60,16 +66,16 @@ on if nothing in it is private, and else it is left out, since its signer would 
 one.
 """
 
-REQUEST = record(
-    input_type=one_of("request", "response"),
-    litellm_call_id=LABELLED,
-    structured_messages=each(ROW),
-    texts=each(text()),
-    tool_calls=each(TOOL_CALL),
-    tools=each(TOOL),
-    images=each(MEDIA),
-    **fields(IGNORED, "litellm_trace_id litellm_version model request_data request_headers"),
-    **fields(IGNORED, "additional_provider_specific_params"),
+GUARDRAIL_REQUEST = record(
+    input_type=choice("request", "response"),
+    litellm_call_id=CALL_NAME,
+    structured_messages=array(GUARDRAIL_MESSAGE),
+    texts=array(text()),
+    tool_calls=array(TOOL_CALL),
+    tools=array(TOOL),
+    images=array(MEDIA),
+    **map_fields(IGNORED, "litellm_trace_id litellm_version model request_data request_headers"),
+    **map_fields(IGNORED, "additional_provider_specific_params"),
 )
 """Rule for a guardrail request.
 
@@ -77,16 +83,16 @@ Ignored fields are for the guardrail only, which does not pass them on.
 """
 
 
-def _build_error(refused: RequestError) -> Body:
-    return {"action": "BLOCKED", "blocked_reason": refused.said}
+def _build_error(refused: RequestError) -> JsonObject:
+    return {"action": "BLOCKED", "blocked_reason": refused.full_message}
 
 
-def _find_texts(body: Body) -> Iterator[tuple[Path, str]]:
+def _find_texts(body: JsonObject) -> Iterator[tuple[Path, str]]:
     """Yields the texts of messages, with their paths.
 
     LiteLLM shows them a second time as `texts`.
     """
-    for i, row in enumerate(listed(body, "structured_messages")):
+    for i, row in enumerate(get_items(body, "structured_messages")):
         content = row.get("content") if isinstance(row, dict) else None
         if isinstance(content, str):
             yield (i, "content"), content
@@ -95,7 +101,7 @@ def _find_texts(body: Body) -> Iterator[tuple[Path, str]]:
                 yield (i, "content", j, "text"), part["text"]
 
 
-def _locate_texts(body: Body) -> list[Path | None]:
+def _find_paths(body: JsonObject) -> list[Path | None]:
     """Finds the path in the messages for each of `texts`.
 
     None for a text that is in no message.
@@ -103,48 +109,48 @@ def _locate_texts(body: Body) -> list[Path | None]:
     unused: dict[str, deque[Path]] = defaultdict(deque)
     for path, string in _find_texts(body):
         unused[string].append(path)
-    texts = listed(body, "texts")
+    texts = get_items(body, "texts")
     queues = [unused.get(string) if isinstance(string, str) else None for string in texts]
     return [places.popleft() if places else None for places in queues]
 
 
-def _deduplicate(body: Body, _: Mapping[str, str]) -> Body:
+def _remove_duplicates(body: JsonObject, _: Mapping[str, str]) -> JsonObject:
     """Removes the texts and calls that a request has twice.
 
     So no text is drawn twice.
     """
-    request, calls_in_messages = dict(body), _collect_calls(body)
+    request, calls_in_messages = dict(body), _list_calls(body)
     if isinstance(texts := body.get("texts"), list):
-        pairs = zip(texts, _locate_texts(body), strict=True)
+        pairs = zip(texts, _find_paths(body), strict=True)
         request["texts"] = [string for string, place in pairs if place is None]
     if isinstance(calls := body.get("tool_calls"), list):
         request["tool_calls"] = [
-            each for each in calls if _serialize_call(each) not in calls_in_messages
+            call for call in calls if _dump_call(call) not in calls_in_messages
         ]
     return request
 
 
-def _collect_calls(body: Body) -> set[str]:
+def _list_calls(body: JsonObject) -> set[str]:
     """Returns the tool calls in messages, as JSON."""
-    several = listed(body, "structured_messages")
-    lists = [row.get("tool_calls") for row in several if isinstance(row, dict)]
-    return {_serialize_call(each) for calls in lists if isinstance(calls, list) for each in calls}
+    rows = get_items(body, "structured_messages")
+    lists = [row.get("tool_calls") for row in rows if isinstance(row, dict)]
+    return {_dump_call(call) for calls in lists if isinstance(calls, list) for call in calls}
 
 
-def _serialize_call(call: Any) -> str:
+def _dump_call(call: Any) -> str:
     """Serializes a tool call without the fields that LiteLLM adds."""
     names = ("id", "function", "custom")
     bare = {name: call[name] for name in names if name in call} if isinstance(call, dict) else call
     return json.dumps(bare, sort_keys=True)
 
 
-def _find_messages(body: Body) -> Iterator[tuple[str, Path]]:
-    yield from messages_in(body, "structured_messages")
-    for i, _ in enumerate(listed(body, "texts")):
+def _find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:
+    yield from list_messages(body, "structured_messages")
+    for i, _ in enumerate(get_items(body, "texts")):
         yield "text", ("texts", i)
 
 
-def _build_release(body: Body, released: Body) -> Body:
+def _build_request_reply(body: JsonObject, released: JsonObject) -> JsonObject:
     """Builds the reply to a request with its released texts.
 
     It has messages and tools, too, where they changed otherwise.
@@ -156,16 +162,16 @@ def _build_release(body: Body, released: Body) -> Body:
     messages = _get_list(body, "structured_messages")
     rows = _check_rows(messages, _get_list(released, "structured_messages"))
     if _get_list(released, "tool_calls") != _drop_nulls(
-        _get_list(_deduplicate(body, {}), "tool_calls")
+        _get_list(_remove_duplicates(body, {}), "tool_calls")
     ):
         raise RequestError(
             400, "tool_calls hold what is private, and LiteLLM changes them in messages only"
         )
-    rest, places = iter(_get_list(released, "texts")), _locate_texts(body)
-    texts = [next(rest) if place is None else _get_at(rows, place) for place in places]
-    reply: Body = {"texts": texts}
-    alike: dict[Any, str] = dict(zip(places, texts, strict=True))
-    if _drop_nulls(rebuilt(messages, alike)) != rows:
+    remaining, places = iter(_get_list(released, "texts")), _find_paths(body)
+    texts = [next(remaining) if place is None else _get_at(rows, place) for place in places]
+    reply: JsonObject = {"texts": texts}
+    replacements: dict[Any, str] = dict(zip(places, texts, strict=True))
+    if _drop_nulls(replace_leaves(messages, replacements)) != rows:
         pairs = zip(messages, rows, strict=True)
         reply["structured_messages"] = [
             old if _drop_nulls(old) == new else new for old, new in pairs
@@ -194,20 +200,20 @@ def _check_rows(received: list[Any], released: list[Any]) -> list[Any]:
     return rows
 
 
-def _get_list(body: Body, name: str) -> list[Any]:
+def _get_list(body: JsonObject, name: str) -> list[Any]:
     """Returns a list of a request; empty if it has none."""
     items: list[Any] = body.get(name) or []
     return items
 
 
-def _drop_changed_thoughts(received: Body, released: Body) -> Body:
+def _drop_changed_thoughts(received: JsonObject, released: JsonObject) -> JsonObject:
     """Removes the changed thinking blocks of a released message."""
     if "thinking_blocks" not in released:
         return released
     pairs = zip(received["thinking_blocks"], released["thinking_blocks"], strict=True)
     thoughts = [new for old, new in pairs if old == new]
-    rest = {name: value for name, value in released.items() if name != "thinking_blocks"}
-    return rest | ({"thinking_blocks": thoughts} if thoughts else {})
+    remaining = {name: value for name, value in released.items() if name != "thinking_blocks"}
+    return remaining | ({"thinking_blocks": thoughts} if thoughts else {})
 
 
 def _has_same_lists(received: Any, released: Any) -> bool:
@@ -240,14 +246,14 @@ def _drop_nulls(value: Any) -> Any:
     return [_drop_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _name_client(body: Body) -> str:
+def _get_client(body: JsonObject) -> str:
     """Names LiteLLM's client, by its key and its end user."""
     data = body.get("request_data")
     data = data if isinstance(data, dict) else {}
     return json.dumps([data.get("user_api_key_hash"), data.get("user_api_key_end_user_id")])
 
 
-def _read_texts(body: Body) -> list[str]:
+def _read_texts(body: JsonObject) -> list[str]:
     """Returns the texts of an answer.
 
     Raises:
@@ -259,58 +265,60 @@ def _read_texts(body: Body) -> list[str]:
     raise RequestError(400, "texts must be a list of strings", param="texts")
 
 
-def _build_restored(body: Body, pieces: AnswerPieces) -> Body:
+def _build_answer_reply(body: JsonObject, pieces: PieceRestorer) -> JsonObject:
     """Builds the reply about an answer, with lengths to hold back.
 
     Of a stream LiteLLM shows more each time; it must withhold the end that may yet change.
     """
     texts = _read_texts(body)
-    both = [pieces.both(string) for string in texts]
-    restored = [certain + rest for certain, rest in both]
-    held = [len(rest) for _, rest in both]
-    changed = restored != texts or any(held)
+    parts = [pieces.restore_parts(string) for string in texts]
+    restored = [certain + tail for certain, tail in parts]
+    tail_lengths = [len(tail) for _, tail in parts]
+    changed = restored != texts or any(tail_lengths)
     action = "GUARDRAIL_INTERVENED" if changed else "NONE"
-    return {"action": action, "texts": restored, "stream_holdback_chars": held}
+    return {"action": action, "texts": restored, "stream_holdback_chars": tail_lengths}
 
 
 GENERIC = Operation(
     name="litellm.guardrail",
     path="/beta/litellm_basic_guardrail_api",
-    request=REQUEST,
-    answer=whole(Act.PASS),
+    request=GUARDRAIL_REQUEST,
+    answer=any_value(Act.PASS),
     needs=("input_type",),
-    messages=_find_messages,
-    grows=lambda body: body.get("litellm_call_id") or None,
-    error=_build_error,
+    find_messages=_find_messages,
+    get_conversation=lambda body: body.get("litellm_call_id") or None,
+    build_error=_build_error,
     guardrail=Guardrail(
-        read=_deduplicate,
-        whose=_name_client,
-        restores=lambda body: body.get("input_type") == "response",
-        released=_build_release,
-        restored=_build_restored,
+        read=_remove_duplicates,
+        get_client=_get_client,
+        has_answer=lambda body: body.get("input_type") == "response",
+        build_request_reply=_build_request_reply,
+        build_answer_reply=_build_answer_reply,
         # With an error status, LiteLLM may be configured to send the request unprotected.
-        status=lambda _: 200,
+        convert_status=lambda _: 200,
     ),
 )
 
 # ---- redact and rehydrate ------------------------------------------------------------------------
 
-SESSION = "session"
-REDACTED = record(texts=each(either(text(), record(json=text(Act.ARGUMENTS)))), session=LABELLED)
-PIECE = {"text": str, "carry": str, "final": bool}
+SESSION_FIELD = "session"
+REDACT_REQUEST = record(
+    texts=array(union(text(), record(json=text(Act.ARGUMENTS)))), session=CALL_NAME
+)
+PIECE_FIELDS = {"text": str, "carry": str, "final": bool}
 
 
-def _add_session(body: Body, headers: Mapping[str, str]) -> Body:
+def _add_session(body: JsonObject, headers: Mapping[str, str]) -> JsonObject:
     """Adds the session's name, which is in a header, to the request."""
     name = headers.get("x-session-id", "")
     if not name:
         raise RequestError(
             400, "X-Session-ID must name a session, or nothing could be restored", code="missing"
         )
-    return {**body, SESSION: name}
+    return {**body, SESSION_FIELD: name}
 
 
-def _read_redact(body: Body, headers: Mapping[str, str]) -> Body:
+def _read_redact(body: JsonObject, headers: Mapping[str, str]) -> JsonObject:
     """Reads a redact request; texts that are JSON stay JSON.
 
     Such texts are arguments of tools.
@@ -319,44 +327,44 @@ def _read_redact(body: Body, headers: Mapping[str, str]) -> Body:
     return _add_session(body, headers) | {"texts": texts}
 
 
-def _build_redacted(_: Body, released: Body) -> Body:
+def _build_redacted(_: JsonObject, released: JsonObject) -> JsonObject:
     texts = released.get("texts") or ()
     return {"texts": [string["json"] if isinstance(string, dict) else string for string in texts]}
 
 
-def _build_rehydrated(body: Body, pieces: AnswerPieces) -> Body:
-    return {"texts": [pieces.whole(string) for string in _read_texts(body)]}
+def _build_rehydrated(body: JsonObject, pieces: PieceRestorer) -> JsonObject:
+    return {"texts": [pieces.restore_text(string) for string in _read_texts(body)]}
 
 
-def _restore_piece(body: Body, pieces: AnswerPieces) -> Body:
+def _restore_piece(body: JsonObject, pieces: PieceRestorer) -> JsonObject:
     """Restores a piece of a stream as far as it is certain.
 
     LiteLLM carries all the text before it to the next request.
     """
-    if not all(isinstance(body.get(name), kind) for name, kind in PIECE.items()):
+    if not all(isinstance(body.get(name), kind) for name, kind in PIECE_FIELDS.items()):
         raise RequestError(400, "text and carry must be strings, and final true or false")
     before, piece, final = body["carry"], body["text"], body["final"]
-    certain = pieces.piece(before, piece, final=final)
+    certain = pieces.restore_piece(before, piece, final=final)
     return {"text": certain, "carry": "" if final else before + piece}
 
 
 def _build_route(
-    path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None
+    path: str, build_answer_reply: Callable[[JsonObject, PieceRestorer], JsonObject] | None = None
 ) -> Operation:
-    redacts = restored is None
+    redacts = build_answer_reply is None
     return Operation(
         name="litellm." + path.strip("/").replace("/", "."),
         path=path,
-        request=REDACTED,
-        answer=whole(Act.PASS),
-        messages=lambda body: (("text", ("texts", i)) for i, _ in enumerate(body["texts"])),
-        grows=lambda body: body[SESSION],
-        error=openai.error,
+        request=REDACT_REQUEST,
+        answer=any_value(Act.PASS),
+        find_messages=lambda body: (("text", ("texts", i)) for i, _ in enumerate(body["texts"])),
+        get_conversation=lambda body: body[SESSION_FIELD],
+        build_error=openai.build_error,
         guardrail=Guardrail(
             read=_read_redact if redacts else _add_session,
-            restores=lambda _: not redacts,
-            released=_build_redacted,
-            restored=restored or (lambda body, _: body),
+            has_answer=lambda _: not redacts,
+            build_request_reply=_build_redacted,
+            build_answer_reply=build_answer_reply or (lambda body, _: body),
         ),
     )
 

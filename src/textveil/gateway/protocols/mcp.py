@@ -7,55 +7,67 @@ Here the answer is private, so its table is the `request` of an operation, which
 the way to a model.
 """
 
-from textveil.gateway.leaves import Act, LeafRule, each, one_of, record, shaped, text, typed, whole
-from textveil.gateway.protocols.contract import Operation
-from textveil.gateway.protocols.openai import error
+from textveil.gateway.protocols.field_rules import (
+    Act,
+    LeafRule,
+    any_value,
+    array,
+    choice,
+    pattern,
+    record,
+    text,
+    variants,
+)
+from textveil.gateway.protocols.openai import build_error
+from textveil.gateway.protocols.operation import Operation
 
-PROTECTED, NUMBER, SCHEMA = text(), LeafRule(numbers=Act.PASS), whole(Act.SCHEMA)
-SAID = text(Act.ARGUMENTS)
+PROTECTED, NUMBER, SCHEMA = text(), LeafRule(numbers=Act.PASS), any_value(Act.SCHEMA)
+TOOL_TEXT = text(Act.ARGUMENTS)
 """Rule for text, which tools often write as JSON."""
-MEDIA, ANY, DROPPED = whole(Act.MEDIA), whole(Act.OBJECT), whole(Act.DROP)
-NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
-KIND = shaped(r"[A-Za-z0-9.+\-]{1,100}/[A-Za-z0-9.+*\-]{1,100}(?:; ?[a-z]+=[A-Za-z0-9\-]{1,40})*")
+MEDIA, ANY, DROPPED = any_value(Act.MEDIA), any_value(Act.OBJECT), any_value(Act.DROP)
+MCP_NAME = pattern(r"[A-Za-z0-9_.:/\-]{1,200}")
+MEDIA_TYPE = pattern(
+    r"[A-Za-z0-9.+\-]{1,100}/[A-Za-z0-9.+*\-]{1,100}(?:; ?[a-z]+=[A-Za-z0-9\-]{1,40})*"
+)
 """Rule for a media type."""
-CURSOR = shaped(r"[A-Za-z0-9+/=_.:~\-]{1,2000}")
+CURSOR = pattern(r"[A-Za-z0-9+/=_.:~\-]{1,2000}")
 """Rule for a list's cursor, which goes back to the tool server."""
-ROLE = one_of("user", "assistant")
-TEMPLATE = shaped(r"[A-Za-z][A-Za-z0-9+.\-]*:[A-Za-z0-9_{}/.,?&=*+#:~\-]{1,500}")
+ROLE = choice("user", "assistant")
+TEMPLATE = pattern(r"[A-Za-z][A-Za-z0-9+.\-]*:[A-Za-z0-9_{}/.,?&=*+#:~\-]{1,500}")
 """Rule for URI templates, which hold no private values.
 
 The author of the tool server wrote them.
 """
 
-ANNOTATED = record(audience=each(ROLE), priority=NUMBER, lastModified=PROTECTED)
-ANSWERED = {"_meta": DROPPED, "resultType": one_of("complete")}
-CACHED = {**ANSWERED, "ttlMs": NUMBER, "cacheScope": one_of("public", "private")}
-LISTED = {**CACHED, "nextCursor": CURSOR}
+ANNOTATIONS = record(audience=array(ROLE), priority=NUMBER, lastModified=PROTECTED)
+RESULT_FIELDS = {"_meta": DROPPED, "resultType": choice("complete")}
+CACHE_FIELDS = {**RESULT_FIELDS, "ttlMs": NUMBER, "cacheScope": choice("public", "private")}
+LIST_FIELDS = {**CACHE_FIELDS, "nextCursor": CURSOR}
 """Fields that answers share."""
 
-CONTENTS = record(uri=PROTECTED, mimeType=KIND, text=SAID, blob=MEDIA, _meta=DROPPED)
-RESOURCE = {
+CONTENTS = record(uri=PROTECTED, mimeType=MEDIA_TYPE, text=TOOL_TEXT, blob=MEDIA, _meta=DROPPED)
+RESOURCE_FIELDS = {
     "uri": PROTECTED,
     "name": PROTECTED,
     "title": PROTECTED,
     "description": PROTECTED,
-    "mimeType": KIND,
+    "mimeType": MEDIA_TYPE,
     "size": NUMBER,
     "icons": DROPPED,
-    "annotations": ANNOTATED,
+    "annotations": ANNOTATIONS,
     "_meta": DROPPED,
 }
-PLAYED = record(data=MEDIA, mimeType=KIND, annotations=ANNOTATED, _meta=DROPPED)
-BLOCK = typed(
-    text=record(text=SAID, annotations=ANNOTATED, _meta=DROPPED),
-    image=PLAYED,
-    audio=PLAYED,
-    resource=record(resource=CONTENTS, annotations=ANNOTATED, _meta=DROPPED),
-    resource_link=record(**RESOURCE),
+MEDIA_BLOCK = record(data=MEDIA, mimeType=MEDIA_TYPE, annotations=ANNOTATIONS, _meta=DROPPED)
+BLOCK = variants(
+    text=record(text=TOOL_TEXT, annotations=ANNOTATIONS, _meta=DROPPED),
+    image=MEDIA_BLOCK,
+    audio=MEDIA_BLOCK,
+    resource=record(resource=CONTENTS, annotations=ANNOTATIONS, _meta=DROPPED),
+    resource_link=record(**RESOURCE_FIELDS),
 )
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 TOOL = record(
-    name=NAME,
+    name=MCP_NAME,
     title=SCHEMA,
     description=SCHEMA,
     inputSchema=SCHEMA,
@@ -65,43 +77,56 @@ TOOL = record(
     icons=DROPPED,
     _meta=DROPPED,
 )
-ARGUMENT = record(name=NAME, title=SCHEMA, description=SCHEMA, required=NUMBER)
+ARGUMENT = record(name=MCP_NAME, title=SCHEMA, description=SCHEMA, required=NUMBER)
 PROMPT = record(
-    name=NAME,
+    name=MCP_NAME,
     title=SCHEMA,
     description=SCHEMA,
-    arguments=each(ARGUMENT),
+    arguments=array(ARGUMENT),
     icons=DROPPED,
     _meta=DROPPED,
 )
-MADE = record(
+RESOURCE_TEMPLATE = record(
     uriTemplate=TEMPLATE,
-    **{name: rule for name, rule in RESOURCE.items() if name not in ("uri", "size")},
+    **{name: rule for name, rule in RESOURCE_FIELDS.items() if name not in ("uri", "size")},
 )
 
 
 def _build_operation(name: str, rule: LeafRule) -> Operation:
-    return Operation(name=f"mcp.{name}", path="", request=rule, answer=whole(Act.PASS), error=error)
+    return Operation(
+        name=f"mcp.{name}",
+        path="",
+        request=rule,
+        answer=any_value(Act.PASS),
+        build_error=build_error,
+    )
 
 
-ABOUT = _build_operation("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
-TOOLS = _build_operation("tools.list", record(tools=each(TOOL), **LISTED))
-CALL = _build_operation(
-    "tools.call", record(content=each(BLOCK), structuredContent=ANY, isError=NUMBER, **ANSWERED)
+SERVER_INFO = _build_operation("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
+TOOLS = _build_operation("tools.list", record(tools=array(TOOL), **LIST_FIELDS))
+CALL_TOOL = _build_operation(
+    "tools.call",
+    record(content=array(BLOCK), structuredContent=ANY, isError=NUMBER, **RESULT_FIELDS),
 )
-RESOURCES = _build_operation("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
+RESOURCES = _build_operation(
+    "resources.list", record(resources=array(record(**RESOURCE_FIELDS)), **LIST_FIELDS)
+)
 TEMPLATES = _build_operation(
-    "resources.templates.list", record(resourceTemplates=each(MADE), **LISTED)
+    "resources.templates.list", record(resourceTemplates=array(RESOURCE_TEMPLATE), **LIST_FIELDS)
 )
-READ = _build_operation("resources.read", record(contents=each(CONTENTS), **CACHED))
-PROMPTS = _build_operation("prompts.list", record(prompts=each(PROMPT), **LISTED))
-PROMPT_GIVEN = _build_operation(
+READ_RESOURCE = _build_operation("resources.read", record(contents=array(CONTENTS), **CACHE_FIELDS))
+PROMPTS = _build_operation("prompts.list", record(prompts=array(PROMPT), **LIST_FIELDS))
+GET_PROMPT = _build_operation(
     "prompts.get",
-    record(description=PROTECTED, messages=each(record(role=ROLE, content=BLOCK)), **ANSWERED),
+    record(
+        description=PROTECTED, messages=array(record(role=ROLE, content=BLOCK)), **RESULT_FIELDS
+    ),
 )
-COMPLETED = _build_operation(
+COMPLETION = _build_operation(
     "completion.complete",
-    record(completion=record(values=each(PROTECTED), total=NUMBER, hasMore=NUMBER), **ANSWERED),
+    record(
+        completion=record(values=array(PROTECTED), total=NUMBER, hasMore=NUMBER), **RESULT_FIELDS
+    ),
 )
-FAILED = _build_operation("error", record(message=PROTECTED))
+ERROR_ANSWER = _build_operation("error", record(message=PROTECTED))
 PROGRESS = _build_operation("progress", record(message=PROTECTED))

@@ -4,35 +4,35 @@ In: the query of a request. Out: the tables of its leaves; the answer holds no t
 Not here: requests to a model.
 """
 
-from textveil.gateway.leaves import ID, Act, record, shaped, whole
-from textveil.gateway.protocols.contract import ANTHROPIC, OPENAI, Operation
-from textveil.gateway.protocols.openai import error
+from textveil.gateway.protocols.field_rules import ID, Act, any_value, pattern, record
+from textveil.gateway.protocols.openai import build_error
+from textveil.gateway.protocols.operation import ANTHROPIC_HEADERS, OPENAI_HEADERS, Operation
 
-MODEL = shaped(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/\-]{0,199}")
+MODEL_ID = pattern(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/\-]{0,199}")
 """Rule for a model's name, without path escapes or email addresses."""
-KEYS = ("authorization", "x-api-key")
-VERSIONS = OPENAI | ANTHROPIC
-ANSWER = whole(Act.PASS)
+KEY_HEADERS = ("authorization", "x-api-key")
+VERSION_HEADERS = OPENAI_HEADERS | ANTHROPIC_HEADERS
+MODEL_ANSWER = any_value(Act.PASS)
 
 MODELS = Operation(
     name="models",
     method="GET",
     has_body=False,
     path="/models",
-    request=record(limit=shaped("[0-9]{1,6}"), after_id=ID, before_id=ID),
-    answer=ANSWER,
-    error=error,
-    keys=KEYS,
-    forwards=VERSIONS,
+    request=record(limit=pattern("[0-9]{1,6}"), after_id=ID, before_id=ID),
+    answer=MODEL_ANSWER,
+    build_error=build_error,
+    keys=KEY_HEADERS,
+    forwards=VERSION_HEADERS,
 )
 ONE_MODEL = Operation(
     name="models.one",
     method="GET",
     has_body=False,
     path="/models/{model:path}",
-    request=record(model=MODEL),
-    answer=ANSWER,
-    error=error,
-    keys=KEYS,
-    forwards=VERSIONS,
+    request=record(model=MODEL_ID),
+    answer=MODEL_ANSWER,
+    build_error=build_error,
+    keys=KEY_HEADERS,
+    forwards=VERSION_HEADERS,
 )

@@ -4,20 +4,29 @@ In: JSON of requests and answers. Out: the tables of their leaves.
 Not here: how texts are released.
 """
 
-from textveil.gateway.leaves import NAME, Act, each, either, record, text, typed, whole
-from textveil.gateway.protocols.contract import Operation
-from textveil.gateway.protocols.openai import error
+from textveil.gateway.protocols.field_rules import (
+    API_NAME,
+    Act,
+    any_value,
+    array,
+    record,
+    text,
+    union,
+    variants,
+)
+from textveil.gateway.protocols.openai import build_error
+from textveil.gateway.protocols.operation import Operation
 
-PART = typed(text=record(text=text()), image_url=record(image_url=whole(Act.MEDIA)))
-REQUEST = record(model=NAME, input=either(text(), each(either(text(), PART))))
-ANSWER = whole(Act.PASS)
+INPUT_PART = variants(text=record(text=text()), image_url=record(image_url=any_value(Act.MEDIA)))
+MODERATION_REQUEST = record(model=API_NAME, input=union(text(), array(union(text(), INPUT_PART))))
+MODERATION_ANSWER = any_value(Act.PASS)
 """Rule for an answer: categories and scores."""
 
 MODERATIONS = Operation(
     name="openai.moderations",
     path="/moderations",
-    request=REQUEST,
-    answer=ANSWER,
+    request=MODERATION_REQUEST,
+    answer=MODERATION_ANSWER,
     needs=("input",),
-    error=error,
+    build_error=build_error,
 )

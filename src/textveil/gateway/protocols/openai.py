@@ -5,9 +5,9 @@ Not here: any route.
 """
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols.contract import Body
+from textveil.gateway.protocols.operation import JsonObject
 
-KINDS = {
+ERROR_TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -15,14 +15,14 @@ KINDS = {
 }
 
 
-def error(refused: RequestError) -> Body:
+def build_error(refused: RequestError) -> JsonObject:
     """Converts an error to OpenAI's form."""
-    kind = KINDS.get(
+    kind = ERROR_TYPES.get(
         refused.status, "invalid_request_error" if refused.status < 500 else "server_error"
     )
     return {
         "error": {
-            "message": refused.said,
+            "message": refused.full_message,
             "type": refused.kind or kind,
             "param": refused.param,
             "code": refused.code,

@@ -7,12 +7,12 @@ Not here: the routes themselves; the names of the APIs (`config.registry`).
 from textveil.config import registry
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
-from textveil.gateway.protocols.contract import Operation
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
 from textveil.gateway.protocols.litellm import GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
 from textveil.gateway.protocols.moderations import MODERATIONS
+from textveil.gateway.protocols.operation import Operation
 from textveil.gateway.protocols.responses import ROUTES
 
 
@@ -31,12 +31,14 @@ def litellm() -> tuple[Operation, ...]:
     return (GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE)
 
 
-def operations() -> tuple[Operation, ...]:
+def load_operations() -> tuple[Operation, ...]:
     """Returns all routes of all APIs.
 
     Raises:
         ConfigError: another package offers an API that cannot be imported.
     """
     return tuple(
-        each for name in registry.names("protocol") for each in registry.load("protocol", name)()
+        operation
+        for name in registry.list_names("protocol")
+        for operation in registry.load("protocol", name)()
     )

@@ -2,35 +2,35 @@
 
 In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
 Not here: the leaves of items and tools (`items`), and the memory for the next request
-(`session.chains`).
+(`session.conversations`).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import (
+from textveil.gateway.protocols.field_rules import (
+    API_NAME,
     ID,
-    NAME,
     NUMBER,
     Act,
     LeafRule,
     Path,
-    each,
-    either,
-    fields,
+    any_value,
+    array,
+    choice,
+    map_fields,
     mapping,
-    one_of,
+    pattern,
     record,
-    shaped,
     text,
-    whole,
+    union,
 )
-from textveil.gateway.protocols.contract import REFERENCE, Body, Event, Operation, listed
 from textveil.gateway.protocols.items import (
     ANNOTATION,
+    ANSWER_ITEM,
+    ANSWER_PART,
     ANY,
     DROPPED,
     FORMAT,
@@ -39,17 +39,17 @@ from textveil.gateway.protocols.items import (
     PASSED,
     PROTECTED,
     REASONING,
-    SAID_ITEM,
-    SAID_PART,
     TOOL,
     TOOL_CHOICE,
     VERBOSITY,
 )
-from textveil.gateway.protocols.openai import error
+from textveil.gateway.protocols.openai import build_error
+from textveil.gateway.protocols.operation import REFERENCE, Event, JsonObject, Operation, get_items
+from textveil.gateway.protocols.restoring import AnswerRestorer
 
-USER = whole(Act.USER)
-REFUSED = whole(Act.REFUSE)
-NAMED = shaped(r"[A-Za-z0-9_:\-]{1,256}")
+USER = any_value(Act.USER)
+REFUSED = any_value(Act.REFUSE)
+UPSTREAM_NAME = pattern(r"[A-Za-z0-9_:\-]{1,256}")
 """Rule for the upstream's name of a response or conversation.
 
 It is safe as a part of a path.
@@ -57,7 +57,7 @@ It is safe as a part of a path.
 
 # ---- requests ------------------------------------------------------------------------------------
 
-INCLUDED = one_of(
+INCLUDE_OPTION = choice(
     "file_search_call.results",
     "web_search_call.results",
     "web_search_call.action.sources",
@@ -67,84 +67,86 @@ INCLUDED = one_of(
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 )
-INPUT = either(PROTECTED, each(ITEM))
-CACHING = record(
-    mode=one_of("implicit", "explicit"),
+INPUT = union(PROTECTED, array(ITEM))
+CACHE_OPTIONS = record(
+    mode=choice("implicit", "explicit"),
     prewarm=NUMBER,
-    ttl=one_of("30m", "12h"),
-    comparison_response_id=NAMED,
+    ttl=choice("30m", "12h"),
+    comparison_response_id=UPSTREAM_NAME,
 )
-REQUEST = record(
-    model=NAME,
+RESPONSES_REQUEST = record(
+    model=API_NAME,
     instructions=PROTECTED,
     input=INPUT,
-    access_programs=record(cyber=one_of("standard", "daybreak_blue", "daybreak_red")),
+    access_programs=record(cyber=choice("standard", "daybreak_blue", "daybreak_red")),
     background_options=record(
-        completion_window=one_of("soonest", "2h", "8h"), continuation_id=REFUSED
+        completion_window=choice("soonest", "2h", "8h"), continuation_id=REFUSED
     ),
-    context_management=each(record(type=one_of("compaction"), compact_threshold=NUMBER)),
-    conversation=either(NAMED, record(id=NAMED)),
-    image=record(context_compression=one_of("auto", "enabled", "disabled")),
-    include=each(INCLUDED),
+    context_management=array(record(type=choice("compaction"), compact_threshold=NUMBER)),
+    conversation=union(UPSTREAM_NAME, record(id=UPSTREAM_NAME)),
+    image=record(context_compression=choice("auto", "enabled", "disabled")),
+    include=array(INCLUDE_OPTION),
     moderation=REFUSED,
-    personality=one_of("friendly", "pragmatic"),
-    previous_response_id=NAMED,
+    personality=choice("friendly", "pragmatic"),
+    previous_response_id=UPSTREAM_NAME,
     prompt=record(
-        id=NAMED,
-        version=shaped(r"[A-Za-z0-9_.\-]{1,64}"),
-        variables=mapping(either(PROTECTED, PART)),
+        id=UPSTREAM_NAME,
+        version=pattern(r"[A-Za-z0-9_.\-]{1,64}"),
+        variables=mapping(union(PROTECTED, PART)),
     ),
-    prompt_cache_options=CACHING,
-    prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
+    prompt_cache_options=CACHE_OPTIONS,
+    prompt_cache_retention=choice("in-memory", "in_memory", "24h"),
     reasoning=REASONING,
-    service_tier=one_of("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
+    service_tier=choice("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
     stream_options=record(include_obfuscation=NUMBER),
     text=record(format=FORMAT, verbosity=VERBOSITY),
     tool_choice=TOOL_CHOICE,
-    tools=each(TOOL),
-    truncation=one_of("auto", "disabled"),
-    **fields(NUMBER, "background frequency_penalty max_output_tokens max_tool_calls min_p"),
-    **fields(NUMBER, "parallel_tool_calls presence_penalty repetition_penalty seed store"),
-    **fields(NUMBER, "stream temperature top_k top_logprobs top_p"),
-    **fields(USER, "cache_salt metadata prompt_cache_key safety_identifier user"),
+    tools=array(TOOL),
+    truncation=choice("auto", "disabled"),
+    **map_fields(NUMBER, "background frequency_penalty max_output_tokens max_tool_calls min_p"),
+    **map_fields(NUMBER, "parallel_tool_calls presence_penalty repetition_penalty seed store"),
+    **map_fields(NUMBER, "stream temperature top_k top_logprobs top_p"),
+    **map_fields(USER, "cache_salt metadata prompt_cache_key safety_identifier user"),
 )
 
 # ---- answers -------------------------------------------------------------------------------------
 
-ANSWER = record(
+RESPONSES_ANSWER = record(
     id=ID,
-    output=each(SAID_ITEM),
-    instructions=either(PROTECTED, each(SAID_ITEM)),
+    output=array(ANSWER_ITEM),
+    instructions=union(PROTECTED, array(ANSWER_ITEM)),
     error=ANY,
     input_transformations=ANY,
     prompt=ANY,
     text=ANY,
     tools=ANY,
-    **fields(PASSED, "access_programs conversation image incomplete_details metadata model"),
-    **fields(PASSED, "object previous_response_id prompt_cache_diagnostics"),
-    **fields(PASSED, "prompt_cache_options prompt_cache_retention reasoning service_tier"),
-    **fields(PASSED, "status tool_choice tool_usage truncation usage"),
-    **fields(DROPPED, "moderation prompt_cache_key safety_identifier user"),
+    **map_fields(PASSED, "access_programs conversation image incomplete_details metadata model"),
+    **map_fields(PASSED, "object previous_response_id prompt_cache_diagnostics"),
+    **map_fields(PASSED, "prompt_cache_options prompt_cache_retention reasoning service_tier"),
+    **map_fields(PASSED, "status tool_choice tool_usage truncation usage"),
+    **map_fields(DROPPED, "moderation prompt_cache_key safety_identifier user"),
 )
-LIST = record(object=PASSED, data=each(SAID_ITEM), first_id=PASSED, last_id=PASSED, has_more=NUMBER)
+ITEM_LIST = record(
+    object=PASSED, data=array(ANSWER_ITEM), first_id=PASSED, last_id=PASSED, has_more=NUMBER
+)
 EVENT = record(
     annotation=ANNOTATION,
     arguments=text(Act.ARGUMENTS),
     code=PROTECTED,
     command=PROTECTED,
-    delta=either(PROTECTED, record(stdout=PROTECTED, stderr=PROTECTED)),
+    delta=union(PROTECTED, record(stdout=PROTECTED, stderr=PROTECTED)),
     input=PROTECTED,
-    item=SAID_ITEM,
-    logprobs=each(DROPPED),
+    item=ANSWER_ITEM,
+    logprobs=array(DROPPED),
     message=PROTECTED,
     obfuscation=DROPPED,
-    output=each(record(stdout=PROTECTED, stderr=PROTECTED, created_by=PASSED)),
-    part=SAID_PART,
+    output=array(record(stdout=PROTECTED, stderr=PROTECTED, created_by=PASSED)),
+    part=ANSWER_PART,
     refusal=PROTECTED,
-    response=ANSWER,
+    response=RESPONSES_ANSWER,
     text=PROTECTED,
-    **fields(PASSED, "type item_id background output_format param partial_image_b64 quality"),
-    **fields(PASSED, "size"),
+    **map_fields(PASSED, "type item_id background output_format param partial_image_b64 quality"),
+    **map_fields(PASSED, "size"),
 )
 """Leaves of any event.
 
@@ -152,31 +154,33 @@ EVENT = record(
 """
 
 
-def messages(body: Body) -> Iterator[tuple[str, Path]]:
+def find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:
     """Yields the items of a request, as messages."""
     for field in ("input", "items"):
         value = body.get(field)
         if isinstance(value, str):
             yield "user", (field,)
-        for i, item in enumerate(listed(body, field)):
+        for i, item in enumerate(get_items(body, field)):
             role = None
             if isinstance(item, dict):
-                named = reference(item) if item.get("type") == "item_reference" else None
-                role = named or item.get("role") or item.get("type")
+                reference_role = (
+                    get_reference(item) if item.get("type") == "item_reference" else None
+                )
+                role = reference_role or item.get("role") or item.get("type")
             yield (role if isinstance(role, str) else ""), (field, i)
 
 
-def after(body: Body) -> str | None:
+def find_predecessor(body: JsonObject) -> str | None:
     """Returns the remembered name that a request continues.
 
     It names an answer, a conversation, or a summary of one.
     """
-    summaries = map(_get_summary, reversed(listed(body, "input")))
-    names = [body.get("previous_response_id"), grows(body), *summaries]
-    return next((each for each in names if isinstance(each, str)), None)
+    summaries = map(_get_summary, reversed(get_items(body, "input")))
+    names = [body.get("previous_response_id"), get_conversation(body), *summaries]
+    return next((name for name in names if isinstance(name, str)), None)
 
 
-def grows(body: Body) -> str | None:
+def get_conversation(body: JsonObject) -> str | None:
     """Returns the conversation that the upstream adds a request to.
 
     The upstream does so whether its answer arrives or not.
@@ -188,33 +192,33 @@ def grows(body: Body) -> str | None:
 
 
 def _get_summary(item: Any) -> Any:
-    summed_up = isinstance(item, dict) and item.get("type") == "compaction"
-    return item.get("encrypted_content") if summed_up else None
+    is_summary = isinstance(item, dict) and item.get("type") == "compaction"
+    return item.get("encrypted_content") if is_summary else None
 
 
-def remembered(answer: Body) -> list[str]:
+def list_upstream_names(answer: JsonObject) -> list[str]:
     """Lists the names under which the upstream remembers an answer."""
     id_ = None if answer.get("store") is False else answer.get("id")
-    names = [id_, *map(_get_summary, said(answer))]
-    return [each for each in names if isinstance(each, str)]
+    names = [id_, *map(_get_summary, list_answer_messages(answer))]
+    return [name for name in names if isinstance(name, str)]
 
 
-def reference(item: Body) -> str | None:
+def get_reference(item: JsonObject) -> str | None:
     """Returns the role for an item that a client sends by name."""
     return f"{REFERENCE}{item['id']}" if isinstance(item.get("id"), str) else None
 
 
-def said(answer: Body) -> list[Body]:
+def list_answer_messages(answer: JsonObject) -> list[JsonObject]:
     """Lists the items of an answer, in order."""
-    return [item for item in listed(answer, "output") if isinstance(item, dict)]
+    return [item for item in get_items(answer, "output") if isinstance(item, dict)]
 
 
-PLACES = ("output_index", "content_index", "summary_index", "command_index")
+PLACE_FIELDS = ("output_index", "content_index", "summary_index", "command_index")
 """Fields of an event that identify its text in the answer."""
-_OVER = ("completed", "incomplete", "failed", "cancelled")
-ENDS = (*(f"response.{how}" for how in _OVER), "error")
+_END_STATES = ("completed", "incomplete", "failed", "cancelled")
+END_EVENTS = (*(f"response.{how}" for how in _END_STATES), "error")
 """Types of the last event of a stream."""
-BINARY = "response.audio.delta"
+AUDIO_DELTA = "response.audio.delta"
 
 Places = tuple[tuple[str, Any], ...]
 
@@ -222,21 +226,21 @@ Places = tuple[tuple[str, Any], ...]
 class ResponseEvents:
     """Stream of the events of an answer; see `Stream`."""
 
-    def __init__(self, restoring: Restoring) -> None:
-        self._restoring = restoring
+    def __init__(self, restorer: AnswerRestorer) -> None:
+        self._restorer = restorer
         # Open texts, each with its last event.
         self._open: dict[tuple[str, Places, str], Event] = {}
-        self._items: list[tuple[Body, Body]] = []
+        self._items: list[tuple[JsonObject, JsonObject]] = []
         self._tools: dict[Any, str] = {}  # names of called tools, by the item's number
         self._next: int | None = None
-        number = str(restoring.asked[1].get("starting_after"))
+        number = str(restorer.request_pair[1].get("starting_after"))
         # The client already has the events up to this number.
-        self._known = int(number) if number.isdecimal() else -1
-        self.remembered: list[str] = []
-        self.ended = False
+        self._last_known = int(number) if number.isdecimal() else -1
+        self.upstream_names: list[str] = []
+        self.is_complete = False
 
     @property
-    def messages(self) -> list[tuple[Body, Body]]:
+    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
         """Items of the answer, as received and as restored."""
         return [*self._items]
 
@@ -247,26 +251,26 @@ class ResponseEvents:
         known ones are left out.
         """
         for restored in self._restore_event(event):
-            if restored.data.get("sequence_number", self._known + 1) > self._known:
+            if restored.data.get("sequence_number", self._last_known + 1) > self._last_known:
                 yield restored
 
     def _restore_event(self, event: Event) -> Iterator[Event]:
         if event.data == "[DONE]":
             return
         kind = str(event.data.get("type") or event.name)
-        if kind.endswith(".delta") and kind != BINARY:
+        if kind.endswith(".delta") and kind != AUDIO_DELTA:
             yield from self._restore_piece(kind, event)
             return
-        if kind in ENDS:
+        if kind in END_EVENTS:
             yield from self.close()
-            self.ended = True
+            self.is_complete = True
         elif kind.endswith(".done"):
-            yield from self._flush(_identify_text(event.data), kind)
+            yield from self._flush(_get_text_key(event.data), kind)
         restored = self._restore_whole(event.data)
         self._note(kind, event.data, restored)
-        yield self._renumber(Event(event.name, restored))
+        yield self._number_event(Event(event.name, restored))
 
-    def _note(self, kind: str, received: Body, restored: Body) -> None:
+    def _note(self, kind: str, received: JsonObject, restored: JsonObject) -> None:
         """Stores an event's tool names, items, and remembered names."""
         item, answer = received.get("item"), received.get("response")
         if kind == "response.output_item.added" and isinstance(item, dict):
@@ -274,23 +278,29 @@ class ResponseEvents:
         if kind == "response.output_item.done" and isinstance(item, dict):
             self._items.append((item, restored["item"]))
         if isinstance(answer, dict):
-            self.remembered = remembered(answer)
-            if kind in ENDS and not self._items:
-                self._items = list(zip(said(answer), said(restored["response"]), strict=True))
+            self.upstream_names = list_upstream_names(answer)
+            if kind in END_EVENTS and not self._items:
+                self._items = list(
+                    zip(
+                        list_answer_messages(answer),
+                        list_answer_messages(restored["response"]),
+                        strict=True,
+                    )
+                )
 
     def close(self) -> Iterator[Event]:
         """Yields the held-back text of all open texts."""
         yield from self._flush(())
 
-    def failed(self, refused: RequestError) -> Event:
+    def build_error_event(self, refused: RequestError) -> Event:
         """Writes an error as the last event of the stream.
 
         It also has the error where clients of all routes look for it.
         """
-        content = error(refused)
-        more = {name: content["error"][name] for name in ("code", "message", "param")}
+        content = build_error(refused)
+        details = {name: content["error"][name] for name in ("code", "message", "param")}
         return Event(
-            "error", {"type": "error", **more, "sequence_number": self._next or 0, **content}
+            "error", {"type": "error", **details, "sequence_number": self._next or 0, **content}
         )
 
     def _restore_piece(self, kind: str, event: Event) -> Iterator[Event]:
@@ -303,50 +313,55 @@ class ResponseEvents:
         pieces = {}
         for field, piece in delta.items() if isinstance(delta, dict) else [("", delta)]:
             if isinstance(piece, str):
-                key = kind, _identify_text(event.data), field
+                key = kind, _get_text_key(event.data), field
                 tool = self._tools.get(event.data.get("output_index"), "")
-                pieces[field] = self._restoring.piece(key, piece, act, tool)
+                pieces[field] = self._restorer.restore_piece(key, piece, act, tool)
                 self._open[key] = event
         if any(pieces.values()) or not pieces or delta == "":
-            whole = isinstance(delta, dict)
-            restored = {**delta, **pieces} if whole else pieces.get("", delta)
-            yield self._renumber(_replace_delta(event, restored))
+            is_object = isinstance(delta, dict)
+            restored = {**delta, **pieces} if is_object else pieces.get("", delta)
+            yield self._number_event(_replace_delta(event, restored))
 
     def _flush(self, places: Places, kind: str = "") -> Iterator[Event]:
         """Yields the held-back text at some places.
 
         Without places, only texts of the kind that the event ends are meant; without kind, all.
         """
-        only = kind.replace(".done", ".delta") if not places else ""
-        keys = [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]
+        delta_kind = kind.replace(".done", ".delta") if not places else ""
+        keys = [
+            key for key in self._open if set(places) <= set(key[1]) and delta_kind in ("", key[0])
+        ]
         for key in keys:
             event, field = self._open.pop(key), key[2]
-            if rest := self._restoring.rest(key):
-                yield self._renumber(_replace_delta(event, {field: rest} if field else rest))
+            if tail := self._restorer.close_text(key):
+                yield self._number_event(_replace_delta(event, {field: tail} if field else tail))
 
-    def _restore_whole(self, data: Body) -> Body:
+    def _restore_whole(self, data: JsonObject) -> JsonObject:
         """Restores an event with whole texts.
 
         Unresolved placeholders were counted when the texts came in pieces.
         """
-        counted = self._restoring.unresolved
+        counted = self._restorer.unresolved
         tool = self._tools.get(data.get("output_index"), "")
         arguments = data.get("arguments")
         if isinstance(arguments, str) and "name" not in data:
             # The event does not say whose arguments they are.
-            data = {**data, "arguments": self._restoring.text(arguments, Act.ARGUMENTS, tool)}
-        restored: Body = self._restoring.whole(data, EVENT)
+            data = {
+                **data,
+                "arguments": self._restorer.restore_text(arguments, Act.ARGUMENTS, tool),
+            }
+        restored: JsonObject = self._restorer.restore_json(data, EVENT)
         annotation, key = (
             data.get("annotation"),
-            ("response.output_text.delta", _identify_text(data), ""),
+            ("response.output_text.delta", _get_text_key(data), ""),
         )
         if annotation is not None and key in self._open:
-            part = {"text": self._restoring.both(key)[0], "annotations": [annotation]}
-            restored["annotation"] = self._restoring.whole(part, CITING)["annotations"][0]
-        self._restoring.unresolved = counted
+            part = {"text": self._restorer.get_text_pair(key)[0], "annotations": [annotation]}
+            restored["annotation"] = self._restorer.restore_json(part, CITED_PART)["annotations"][0]
+        self._restorer.unresolved = counted
         return restored
 
-    def _renumber(self, event: Event) -> Event:
+    def _number_event(self, event: Event) -> Event:
         """Numbers an event anew, since events are added and left out."""
         number = event.data.get("sequence_number")
         if not isinstance(number, int):
@@ -356,15 +371,15 @@ class ResponseEvents:
         return Event(event.name, {**event.data, "sequence_number": number})
 
 
-CITING = record(text=PROTECTED, annotations=each(ANNOTATION))
+CITED_PART = record(text=PROTECTED, annotations=array(ANNOTATION))
 
 
-def _identify_text(data: Body) -> Places:
+def _get_text_key(data: JsonObject) -> Places:
     """Identifies the text that an event is about, as a key.
 
     The item's id counts only if the item has no number.
     """
-    names = PLACES if data.get("output_index") is not None else ("item_id", *PLACES)
+    names = PLACE_FIELDS if data.get("output_index") is not None else ("item_id", *PLACE_FIELDS)
     return tuple((name, data[name]) for name in names if data.get(name) is not None)
 
 
@@ -376,73 +391,78 @@ def _replace_delta(event: Event, delta: Any) -> Event:
     return Event(event.name, {**fields_of_event, "delta": delta})
 
 
-def _is_json_requested(body: Body) -> bool:
-    wanted = body.get("text")
-    form = wanted.get("format") if isinstance(wanted, dict) else None
+def _is_json_requested(body: JsonObject) -> bool:
+    text_config = body.get("text")
+    form = text_config.get("format") if isinstance(text_config, dict) else None
     return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
 
 
 # ---- routes --------------------------------------------------------------------------------------
 
 
-def _get_id(body: Body) -> str | None:
+def _get_id(body: JsonObject) -> str | None:
     """Returns the id that a route is about."""
     name = body.get("id")
     return name if isinstance(name, str) else None
 
 
-def _list_ids(answer: Body) -> Sequence[str]:
+def _list_ids(answer: JsonObject) -> Sequence[str]:
     return [answer["id"]] if isinstance(answer.get("id"), str) else []
 
 
-ALSO = {"include": INCLUDED, "include[]": each(INCLUDED)}
-PAGE = {"after": NAMED, "limit": shaped("[0-9]{1,6}"), "order": one_of("asc", "desc"), **ALSO}
+INCLUDE_QUERY = {"include": INCLUDE_OPTION, "include[]": array(INCLUDE_OPTION)}
+PAGE_QUERY = {
+    "after": UPSTREAM_NAME,
+    "limit": pattern("[0-9]{1,6}"),
+    "order": choice("asc", "desc"),
+    **INCLUDE_QUERY,
+}
 
 RESPONSES = Operation(
     name="openai.responses",
     path="/responses",
-    request=REQUEST,
-    answer=ANSWER,
+    request=RESPONSES_REQUEST,
+    answer=RESPONSES_ANSWER,
     message=ITEM,
-    messages=messages,
-    said=said,
-    reference=reference,
-    in_turn=True,
-    after=after,
-    grows=grows,
-    remembered=remembered,
+    find_messages=find_messages,
+    list_answer_messages=list_answer_messages,
+    get_reference=get_reference,
+    is_sequential=True,
+    find_predecessor=find_predecessor,
+    get_conversation=get_conversation,
+    list_upstream_names=list_upstream_names,
     stream=ResponseEvents,
-    as_json=_is_json_requested,
-    error=error,
+    is_json_requested=_is_json_requested,
+    build_error=build_error,
 )
-COUNTED = Operation(
+COUNT_TOKENS = Operation(
     name="openai.responses.count",
     path="/responses/input_tokens",
-    request=REQUEST,
-    answer=whole(Act.PASS),
-    messages=messages,
-    after=after,
-    error=error,
+    request=RESPONSES_REQUEST,
+    answer=any_value(Act.PASS),
+    find_messages=find_messages,
+    find_predecessor=find_predecessor,
+    build_error=build_error,
 )
-COMPACTED = Operation(
+COMPACT = Operation(
     name="openai.responses.compact",
     path="/responses/compact",
-    request=REQUEST,
-    answer=ANSWER,
+    request=RESPONSES_REQUEST,
+    answer=RESPONSES_ANSWER,
     message=ITEM,
-    messages=messages,
-    after=after,
-    remembered=remembered,
-    error=error,
+    find_messages=find_messages,
+    find_predecessor=find_predecessor,
+    list_upstream_names=list_upstream_names,
+    build_error=build_error,
 )
-CONVERSATION = Operation(
+CREATE_CONVERSATION = Operation(
     name="openai.conversations",
     path="/conversations",
-    request=record(items=each(ITEM), metadata=USER),
-    answer=whole(Act.PASS),
-    messages=messages,
-    remembered=_list_ids,
-    error=error,
+    request=record(items=array(ITEM), metadata=USER),
+    answer=any_value(Act.PASS),
+    find_messages=find_messages,
+    list_upstream_names=_list_ids,
+    build_error=build_error,
 )
 
 
@@ -455,63 +475,71 @@ def _build_route(
         path=path,
         method=method,
         has_body=False,
-        request=record(id=NAMED, **query),
+        request=record(id=UPSTREAM_NAME, **query),
         answer=answer,
-        after=_get_id,
-        error=error,
+        find_predecessor=_get_id,
+        build_error=build_error,
     )
 
 
-RESUMED = {
-    "stream": one_of("true", "false"),
-    "starting_after": whole(Act.DROP),  # it counts events of this gateway, not of the upstream
-    "include_obfuscation": one_of("true", "false"),
+RESUME_QUERY = {
+    "stream": choice("true", "false"),
+    "starting_after": any_value(Act.DROP),  # it counts events of this gateway, not of the upstream
+    "include_obfuscation": choice("true", "false"),
 }
-ADDED = Operation(
+ADD_ITEMS = Operation(
     name="openai.conversations.add",
     path="/conversations/{id}/items",
-    query=tuple(ALSO),
-    request=record(id=NAMED, items=each(ITEM), **ALSO),
+    query=tuple(INCLUDE_QUERY),
+    request=record(id=UPSTREAM_NAME, items=array(ITEM), **INCLUDE_QUERY),
     needs=("items",),
-    answer=LIST,
-    messages=messages,
-    after=_get_id,
-    grows=_get_id,
-    error=error,
+    answer=ITEM_LIST,
+    find_messages=find_messages,
+    find_predecessor=_get_id,
+    get_conversation=_get_id,
+    build_error=build_error,
 )
 
 
 ROUTES = (
     RESPONSES,
-    COUNTED,
-    COMPACTED,
+    COUNT_TOKENS,
+    COMPACT,
     replace(
-        _build_route("openai.responses.get", "/responses/{id}", ANSWER, **RESUMED, **ALSO),
+        _build_route(
+            "openai.responses.get",
+            "/responses/{id}",
+            RESPONSES_ANSWER,
+            **RESUME_QUERY,
+            **INCLUDE_QUERY,
+        ),
         stream=ResponseEvents,
         message=ITEM,
-        reference=reference,
-        in_turn=True,
+        get_reference=get_reference,
+        is_sequential=True,
     ),
     _build_route("openai.responses.delete", "/responses/{id}", PASSED, "DELETE"),
-    _build_route("openai.responses.cancel", "/responses/{id}/cancel", ANSWER, "POST"),
-    _build_route("openai.responses.items", "/responses/{id}/input_items", LIST, **PAGE),
-    CONVERSATION,
+    _build_route("openai.responses.cancel", "/responses/{id}/cancel", RESPONSES_ANSWER, "POST"),
+    _build_route("openai.responses.items", "/responses/{id}/input_items", ITEM_LIST, **PAGE_QUERY),
+    CREATE_CONVERSATION,
     _build_route("openai.conversations.get", "/conversations/{id}", PASSED),
     _build_route("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
-    _build_route("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
-    ADDED,
+    _build_route(
+        "openai.conversations.items", "/conversations/{id}/items", ITEM_LIST, **PAGE_QUERY
+    ),
+    ADD_ITEMS,
     _build_route(
         "openai.conversations.item",
         "/conversations/{id}/items/{item}",
-        SAID_ITEM,
-        item=NAMED,
-        **ALSO,
+        ANSWER_ITEM,
+        item=UPSTREAM_NAME,
+        **INCLUDE_QUERY,
     ),
     _build_route(
         "openai.conversations.item.delete",
         "/conversations/{id}/items/{item}",
         PASSED,
         "DELETE",
-        item=NAMED,
+        item=UPSTREAM_NAME,
     ),
 )

@@ -1,7 +1,8 @@
 """Database of a store: connections, transactions, and the sealed rows of sessions.
 
 In: a URL, and where keys lie. Out: `Database`.
-Not here: sessions (`session.stored`), how rows are sealed (`seal`) and looked up (`view`), and the
+Not here: sessions (`session.database_store`), how rows are sealed (`seal`) and looked up (`view`),
+and the
 tables (`schema`).
 """
 
@@ -16,53 +17,56 @@ from pathlib import Path
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
-from textveil.config.extras import needed, require
+from textveil.config.extras import explain_missing, require
 from textveil.errors import ConfigError, StoreError
 from textveil.session.sql import schema
-from textveil.session.sql.keys import drawer
-from textveil.session.sql.statements import of_store
+from textveil.session.sql.key_stores import open_key_store
+from textveil.session.sql.statements import build_store_statements
 from textveil.session.sql.view import RowReader, SealedRow
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-WAIT = 60
+LOCK_TIMEOUT_SECONDS = 60
 """Seconds that a transaction waits for those of other processes."""
 
-CONNECTIONS = 16
+POOL_SIZE = 16
 """Pooled connections."""
 
-PAGES = 16_384
+PAGE_CACHE_KIB = 16_384
 """SQLite page cache of a connection, in KiB.
 
 It holds the index pages on the way to each of millions of rows.
 """
 
-IDLE = 1
+IDLE_SECONDS = 1
 """Seconds of idleness after which a server connection is tested before use."""
 
-TRIES, PAUSE = 20, 0.05
+MAX_READ_ATTEMPTS, RETRY_SECONDS = 20, 0.05
 """Attempts to read a file that others write to, and seconds between."""
 
-SAME = 0.1
+IDENTITY_SECONDS = 0.1
 """Seconds for which a server's database needs no new identity check.
 
 The check asks whether it is still the database that was opened.
 """
 
-AT_ONCE = 500
+MAX_LOOKUP_ROWS = 500
 """Most rows in one look-up query."""
 
-EVERY = 64
+SYNC_INTERVAL = 64
 """Entries between two links that are synced to the disk.
 
 A synced link survives a power cut; the links between are stored without syncing.
 """
 
-HEADS = "textveil heads"
+HEADS_KEY = "textveil heads"
 """Key in `connection.info` for the links that a transaction added."""
 
-GONE = "the store was deleted, or another one is in its place: put it back, or start again with the one that is there"
+GONE_MESSAGE = (
+    "the store was deleted, or another one is in its place: put it back, or start again with the "
+    "one that is there"
+)
 
 
 class Database:
@@ -76,82 +80,86 @@ class Database:
     Attributes:
         name: name of the store; empty until it is known.
         tables: its tables.
-        drawer: key store, which also holds the newest links of the ledger.
+        key_store: key store, which also holds the newest links of the ledger.
     """
 
     def __init__(
         self, url: str, keys: str | os.PathLike[str] | None, keep: timedelta | None
     ) -> None:
         self._keep = keep
-        self._engine = _engine(url)
-        self._reader = self._engine
+        self._engine = _create_engine(url)
+        self._read_engine = self._engine
         if self.dialect != "sqlite":  # SQLite begins no transaction by itself
-            self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._writer = self._engine.execution_options(textveil_begins="BEGIN IMMEDIATE")
-        self._moments = self._engine.execution_options(textveil_begins="BEGIN")
+            self._read_engine = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._write_engine = self._engine.execution_options(textveil_begins="BEGIN IMMEDIATE")
+        self._snapshot_engine = self._engine.execution_options(textveil_begins="BEGIN")
         if self.dialect != "sqlite":
-            self._moments = self._engine.execution_options(isolation_level="REPEATABLE READ")
-        self._reading = _Reading()
-        self.tables = schema.tables()
-        self.drawer = drawer(keys)
-        self._statements = of_store(self.tables, self.dialect)
+            self._snapshot_engine = self._engine.execution_options(
+                isolation_level="REPEATABLE READ"
+            )
+        self._thread = _ThreadConnection()
+        self.tables = schema.build_tables()
+        self.key_store = open_key_store(keys)
+        self._statements = build_store_statements(self.tables, self.dialect)
         self._lock = Lock()
         self._pid = os.getpid()
-        self.name, self._same_until = b"", 0.0
+        self.name, self._identity_expiry = b"", 0.0
         self._file = None if self.dialect != "sqlite" else StoreFile(str(self._engine.url.database))
 
     # ---- transactions ----------------------------------------------------------------------------
 
     @contextmanager
-    def reading(self) -> "Iterator[Connection]":
+    def open_read(self) -> "Iterator[Connection]":
         """Yields a connection to read from; each query is a separate transaction."""
-        if self._reading.connection is not None:
-            yield self._reading.connection
+        if self._thread.connection is not None:
+            yield self._thread.connection
         else:
-            with self._check_engine(self._reader).connect() as connection:
+            with self._check_engine(self._read_engine).connect() as connection:
                 self._require_same(connection)
                 yield connection
 
     @contextmanager
-    def moment(self) -> "Iterator[Connection]":
+    def open_snapshot(self) -> "Iterator[Connection]":
         """Yields a connection whose queries see one consistent moment."""
-        with self._check_engine(self._moments).begin() as connection:
+        with self._check_engine(self._snapshot_engine).begin() as connection:
             self._require_same(connection)
             yield connection
 
     @contextmanager
-    def reading_often(self) -> Iterator[None]:
+    def keep_connection(self) -> Iterator[None]:
         """Reads all of this thread's queries from one connection in the block."""
-        with self.reading() as connection:
-            mine, before = self._reading, self._reading.connection
-            mine.connection = connection
+        with self.open_read() as connection:
+            thread, former = self._thread, self._thread.connection
+            thread.connection = connection
             try:
                 yield
             finally:
-                mine.connection = before
+                thread.connection = former
 
     @contextmanager
-    def writing(self) -> "Iterator[Connection]":
+    def open_write(self) -> "Iterator[Connection]":
         """Yields a write transaction, durable at the block's end or rolled back."""
-        with self._check_engine(self._writer).begin() as connection:
-            connection.info.pop(HEADS, None)  # left by a transaction that was rolled back
+        with self._check_engine(self._write_engine).begin() as connection:
+            connection.info.pop(HEADS_KEY, None)  # left by a transaction that was rolled back
             self._require_same(connection)
             yield connection
-            heads = connection.info.pop(HEADS, {})
+            heads = connection.info.pop(HEADS_KEY, {})
         if heads:
-            self.keep_heads(heads)
+            self.save_heads(heads)
 
-    def head(self, account: bytes) -> bytes | None:
+    def read_head(self, account: bytes) -> bytes | None:
         """Reads an account's newest link from the key store, with its number.
 
         None where there is none.
         """
-        return self.drawer.get(self._head_name(account)) or None  # empty after a power cut
+        return (
+            self.key_store.get(self._format_head_name(account)) or None
+        )  # empty after a power cut
 
-    def _head_name(self, account: bytes) -> str:
+    def _format_head_name(self, account: bytes) -> str:
         return f"{self.name.hex()}/{account.hex()}-ledger"
 
-    def keep_heads(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
+    def save_heads(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
         """Stores newest links in the key store, after they are committed.
 
         A stored link may lag behind the database, but is never ahead.
@@ -161,7 +169,9 @@ class Database:
         """
         for account, (number, link) in heads.items():
             content = number.to_bytes(8, "big") + link
-            self.drawer.advance(self._head_name(account), content, synced=number % EVERY == 1)
+            self.key_store.advance(
+                self._format_head_name(account), content, sync=number % SYNC_INTERVAL == 1
+            )
 
     def _require_same(self, connection: "Connection") -> None:
         """Raises `StoreError` unless the database is the one that was opened.
@@ -169,16 +179,16 @@ class Database:
         Another database may have taken its file name.
         """
         now = time.monotonic()
-        if not self.name or (self._file is None and now < self._same_until):
+        if not self.name or (self._file is None and now < self._identity_expiry):
             return
         # Asked in each transaction, so through the driver, without SQLAlchemy's overhead.
         driver: Any = connection.connection.driver_connection
         with suppress(self._engine.dialect.loaded_dbapi.Error):
             names = driver.execute("SELECT name FROM textveil_store").fetchall()
             if names == [(self.name,)]:
-                self._same_until = now + SAME
+                self._identity_expiry = now + IDENTITY_SECONDS
                 return
-        raise StoreError(GONE)
+        raise StoreError(GONE_MESSAGE)
 
     def _check_engine(self, engine: "Engine") -> "Engine":
         """Returns the engine, after checks of file and process.
@@ -190,7 +200,7 @@ class Database:
         if os.getpid() != self._pid:
             with self._lock:
                 self._engine.dispose(close=False)
-                self._reading = _Reading()
+                self._thread = _ThreadConnection()
                 self._pid = os.getpid()
         return engine
 
@@ -206,60 +216,67 @@ class Database:
     # ---- rows ------------------------------------------------------------------------------------
 
     @staticmethod
-    def now() -> int:
+    def get_time() -> int:
         """Returns the time in seconds since 1970."""
         return int(time.time())
 
-    def expiry(self) -> int | None:
+    def compute_expiry(self) -> int | None:
         """Returns when a session that is used now expires, None for never."""
         return (
-            None if self._keep is None else self.now() + max(1, round(self._keep.total_seconds()))
+            None
+            if self._keep is None
+            else self.get_time() + max(1, round(self._keep.total_seconds()))
         )
 
-    def version(
-        self, connection: "Connection", number: int, *, alone: bool = False
+    def read_version(
+        self, connection: "Connection", number: int, *, lock: bool = False
     ) -> tuple[int, int]:
         """Reads a session's version, and the last number of its rows.
 
         Args:
             connection: connection to read from.
             number: number of the session.
-            alone: True to lock the session until the transaction ends.
+            lock: True to lock the session until the transaction ends.
 
         Raises:
             StoreError: the session was deleted.
         """
-        statement = self._statements.alone if alone else self._statements.version
+        statement = self._statements.lock if lock else self._statements.version
         row = connection.execute(statement, {"of_session": number}).first()
         if row is None:
             raise StoreError("this session was forgotten meanwhile; open a new one")
         return row.version, row.last
 
-    def add(
+    def add_rows(
         self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
     ) -> bool:
         """Adds rows to a session; False if its version changed meanwhile.
 
         Then nothing is added.
         """
-        change = {"of_session": number, "since": version, "more_rows": len(rows), **self._usage()}
-        if connection.execute(self._statements.added, change).rowcount != 1:
-            self.version(connection, number)
+        change = {
+            "of_session": number,
+            "since": version,
+            "more_rows": len(rows),
+            **self._build_usage(),
+        }
+        if connection.execute(self._statements.advance, change).rowcount != 1:
+            self.read_version(connection, number)
             return False
         if rows:
             connection.execute(
-                self._statements.anew, [{"session": number, **row._asdict()} for row in rows]
+                self._statements.upsert, [{"session": number, **row._asdict()} for row in rows]
             )
         return True
 
-    def put(
+    def put_rows(
         self,
         connection: "Connection",
         number: int,
         kind: str,
         rows: Mapping[bytes, bytes],
         *,
-        replaced: bool,
+        replace: bool,
     ) -> None:
         """Adds rows that nothing else depends on, without raising the version.
 
@@ -268,28 +285,28 @@ class Database:
             number: number of the session.
             kind: kind of the rows.
             rows: sealed contents by name.
-            replaced: True to replace existing rows; False to keep them.
+            replace: True to replace existing rows; False to keep them.
         """
-        change = {"of_session": number, **self._usage()}
-        if connection.execute(self._statements.used, change).rowcount != 1:
-            self.version(connection, number)
+        change = {"of_session": number, **self._build_usage()}
+        if connection.execute(self._statements.touch, change).rowcount != 1:
+            self.read_version(connection, number)
         if rows:
-            written = self._statements.anew if replaced else self._statements.once
+            statement = self._statements.upsert if replace else self._statements.insert
             row = {"session": number, "number": 0, "kind": kind, "tag": None}
             connection.execute(
-                written, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)]
+                statement, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)]
             )
 
-    def row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
+    def read_row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
         """Reads the sealed content of one row in a transaction, if any."""
         values = {"of_session": number, "values": [name]}
         row = connection.execute(self._statements.rows["name"], values).first()
         return None if row is None else SealedRow(*row).content
 
-    def _usage(self) -> dict[str, int | None]:
-        return {"now": self.now(), "expiry": self.expiry()}
+    def _build_usage(self) -> dict[str, int | None]:
+        return {"now": self.get_time(), "expiry": self.compute_expiry()}
 
-    def reader(self, number: int) -> RowReader:
+    def build_reader(self, number: int) -> RowReader:
         """Returns the reader of a session's rows."""
         rows = partial(self._read_rows, number)
         return RowReader(partial(rows, "name"), partial(rows, "tag"), partial(rows, ""))
@@ -299,11 +316,13 @@ class Database:
     ) -> list[SealedRow]:
         """Reads a session's rows with some values in a column, or all."""
         sealed_rows: list[SealedRow] = []
-        with failures("read"), self.reading() as connection:
-            for first in range(0, len(values), AT_ONCE):
-                some = {"values": values[first : first + AT_ONCE]} if column else {}
-                which = {} if column == "tag" else {"of_session": number}
-                result = connection.execute(self._statements.rows[column], which | some)
+        with convert_failures("read"), self.open_read() as connection:
+            for first in range(0, len(values), MAX_LOOKUP_ROWS):
+                value_filter = {"values": values[first : first + MAX_LOOKUP_ROWS]} if column else {}
+                session_filter = {} if column == "tag" else {"of_session": number}
+                result = connection.execute(
+                    self._statements.rows[column], session_filter | value_filter
+                )
                 sealed_rows += [SealedRow(*row) for row in result]
         return sealed_rows
 
@@ -320,18 +339,20 @@ class StoreFile:
     def __init__(self, path: str) -> None:
         self._path = os.path.abspath(path)
         self._uri = Path(self._path).as_uri()
-        self._own, self._seen = self._found()
+        self._identity, self._last_state = self._read_status()
 
     def require(self, name: bytes) -> None:
         """Raises `StoreError` unless the path still holds the store of this name."""
         with suppress(OSError):
-            identity, seen = self._found()
-            if identity == self._own and (seen == self._seen or not name or self._has_name(name)):
-                self._seen = seen
+            identity, state = self._read_status()
+            if identity == self._identity and (
+                state == self._last_state or not name or self._has_name(name)
+            ):
+                self._last_state = state
                 return
-        raise StoreError(GONE)
+        raise StoreError(GONE_MESSAGE)
 
-    def _found(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def _read_status(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Returns the file's identity, and its size and time of change.
 
         These rarely change, since SQLite writes new pages to the log beside it first.
@@ -344,26 +365,26 @@ class StoreFile:
 
         It retries while other processes write to the file.
         """
-        for _ in range(TRIES):
+        for _ in range(MAX_READ_ATTEMPTS):
             with (
                 suppress(sqlite3.Error),
                 closing(sqlite3.connect(f"{self._uri}?immutable=1", uri=True)) as driver,
             ):
                 return [(name,)] == driver.execute("SELECT name FROM textveil_store").fetchall()
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
         return False
 
 
-class _Reading(local):
+class _ThreadConnection(local):
     """Connection that a thread reads from, if it is fixed."""
 
     connection: "Connection | None" = None
 
 
 @contextmanager
-def failures(what: str) -> Iterator[None]:
+def convert_failures(action: str) -> Iterator[None]:
     """Converts database errors to `StoreError` without their text, which may hold rows."""
-    with needed():
+    with explain_missing():
         import sqlalchemy as sa
     try:
         yield
@@ -373,29 +394,29 @@ def failures(what: str) -> Iterator[None]:
         if isinstance(error, sa.exc.OperationalError):
             reason += ": is it there, may it be written, and is no other program holding it?"
     # Raised out here, or the error with the rows would be chained where `with` ends.
-    raise StoreError(f"the store cannot be {what} ({reason})") from None
+    raise StoreError(f"the store cannot be {action} ({reason})") from None
 
 
-def _engine(url: str) -> "Engine":
-    with needed():
+def _create_engine(url: str) -> "Engine":
+    with explain_missing():
         import sqlalchemy as sa
     if url.startswith("postgresql://"):
         require("psycopg")
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
-        parsed = sa.make_url(url)
+        address = sa.make_url(url)
     except sa.exc.ArgumentError:
-        parsed = None
-    if parsed is None or not parsed.database or parsed.database == ":memory:":
+        address = None
+    if address is None or not address.database or address.database == ":memory:":
         raise ConfigError(
             "a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME"
         )
     # A thread that holds a transaction may read on a second connection, so no thread may have to
     # wait for one: overflow is unlimited.
-    pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
-    if parsed.get_backend_name() == "postgresql":
-        return _ping_idle(sa.create_engine(parsed, **pool))
-    path = parsed.database
+    pool: dict[str, Any] = {"hide_parameters": True, "pool_size": POOL_SIZE, "max_overflow": -1}
+    if address.get_backend_name() == "postgresql":
+        return _ping_idle(sa.create_engine(address, **pool))
+    path = address.database
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise StoreError("a store must name a file in a folder that exists")
     try:
@@ -403,7 +424,7 @@ def _engine(url: str) -> "Engine":
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise StoreError(f"the store cannot be opened: {error.strerror}") from None
-    engine = sa.create_engine(parsed, connect_args={"timeout": WAIT}, **pool)
+    engine = sa.create_engine(address, connect_args={"timeout": LOCK_TIMEOUT_SECONDS}, **pool)
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -413,8 +434,8 @@ def _engine(url: str) -> "Engine":
             "synchronous=FULL",  # a power cut must not lose released commits
             "secure_delete=ON",
             "foreign_keys=ON",
-            f"busy_timeout={WAIT * 1000}",
-            f"cache_size={-PAGES}",
+            f"busy_timeout={LOCK_TIMEOUT_SECONDS * 1000}",
+            f"cache_size={-PAGE_CACHE_KIB}",
         ):
             connection.execute(f"PRAGMA {setting}").close()
 
@@ -431,12 +452,12 @@ def _ping_idle(engine: "Engine") -> "Engine":
     import sqlalchemy as sa
 
     @sa.event.listens_for(engine, "checkin")
-    def left(_: Any, record: Any) -> None:
+    def note_checkin(_: Any, record: Any) -> None:
         record.info["idle since"] = time.monotonic()
 
     @sa.event.listens_for(engine, "checkout")
-    def taken(connection: Any, record: Any, _: Any) -> None:
-        if time.monotonic() < record.info.get("idle since", time.monotonic()) + IDLE:
+    def check_idle_connection(connection: Any, record: Any, _: Any) -> None:
+        if time.monotonic() < record.info.get("idle since", time.monotonic()) + IDLE_SECONDS:
             return
         try:
             engine.dialect.do_ping(connection)

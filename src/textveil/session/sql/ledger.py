@@ -24,42 +24,42 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from textveil.errors import ConfigError, LimitReached, StoreError
-from textveil.session.spending import ALL, MICRO, Spend, micro
-from textveil.session.sql.database import HEADS, Database, failures
-from textveil.session.sql.seal import NAME, Cipher, derived
-from textveil.session.sql.statements import CAP, inserted, of_ledger
-from textveil.session.state import check
+from textveil.session.spending import ALL_TABLES, MICRO, Spend, convert_to_micros
+from textveil.session.sql.database import HEADS_KEY, Database, convert_failures
+from textveil.session.sql.encryption import NAME_BYTES, Cipher, derive
+from textveil.session.sql.statements import CAP_KIND, build_insert, build_ledger_statements
+from textveil.session.state import check_names
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-NEWEST = 16
+NEWEST_LINKS = 16
 """Newest links to check when an account is opened; `entries` checks all."""
 
-REMEMBERED = 4_096
+MAX_CACHED_LINKS = 4_096
 """Most links in a process's cache of checked links."""
 
-LISTED = 8
+LISTING_BATCH = 8
 """Accounts of a subject that are looked up together."""
 
-DAY = 86_400
+DAY_SECONDS = 86_400
 
-LIFETIME = 0
+LIFETIME_PERIOD = 0
 """Period of a limit that is never reset."""
 
-REGISTER = ("", "", "")
+REGISTER_LABEL = ("", "", "")
 """Label of the account whose entries are the accounts."""
 
-What = Literal["reserve", "confirm", "release", "limit", "open"]
+EntryKind = Literal["reserve", "confirm", "release", "limit", "open"]
 
-SIGNS: Mapping[What, int] = {"reserve": 1, "release": -1}
+ENTRY_SIGNS: Mapping[EntryKind, int] = {"reserve": 1, "release": -1}
 """Sign of an entry in the totals; other kinds count nothing."""
 
-TOTALS = ("epsilon", "ldp", "releases", "infinite")
+TOTAL_COLUMNS = ("epsilon", "ldp", "releases", "infinite")
 
 
-NOTHING = Spend(metric="", table="", epsilon=0, ldp=0, words=0)
-FIRST = SimpleNamespace(number=0, link=bytes(32))
+NO_SPEND = Spend(metric="", table="", epsilon=0, ldp=0, words=0)
+GENESIS_ENTRY = SimpleNamespace(number=0, link=bytes(32))
 """Predecessor of an account's first entry."""
 
 
@@ -75,7 +75,7 @@ class Cap(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class CheckedAccount:
     """An account in a transaction, checked.
 
     Attributes:
@@ -98,12 +98,12 @@ class Reservation:
     Attributes:
         account: name of the account.
         number: number of the entry.
-        repeated: True if the idempotency key was known, so that nothing was charged.
+        is_repeat: True if the idempotency key was known, so that nothing was charged.
     """
 
     account: bytes
     number: int
-    repeated: bool = False
+    is_repeat: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class Account:
 
     def to_json(self) -> dict[str, object]:
         """Returns the fields as plain data."""
-        return {**vars(self), "limits": [dict(vars(each)) for each in self.limits]}
+        return {**vars(self), "limits": [dict(vars(limit)) for limit in self.limits]}
 
 
 class Ledger:
@@ -162,12 +162,12 @@ class Ledger:
 
     def __init__(self, store: Database, key: bytes) -> None:
         self._store = store
-        self._links = derived(key, b"ledger", store.name)
-        self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
-        self._known: set[bytes] = set()
+        self._link_key = derive(key, b"ledger", store.name)
+        self._label_cipher = Cipher(derive(key, b"labels of the ledger", store.name), store.name)
+        self._account_names: set[bytes] = set()
         # The newest links are checked at every access.
-        self._linked = lru_cache(REMEMBERED)(self._hmac)
-        self._statements = of_ledger(store.tables, store.dialect, NEWEST)
+        self._cached_hmac = lru_cache(MAX_CACHED_LINKS)(self._compute_hmac)
+        self._statements = build_ledger_statements(store.tables, store.dialect, NEWEST_LINKS)
 
     # ---- spending --------------------------------------------------------------------------------
 
@@ -192,16 +192,20 @@ class Ledger:
             LimitReached: it exceeds a limit of the account; nothing was charged. StoreError: the
                 ledger was changed, is older than it was, or vanished.
         """
-        check(subject, "ledger")
+        check_names(subject, "ledger")
         if connection is None:
-            with self._write() as opened:
-                return self.reserve(subject, spend, key=key, connection=opened)
-        account = self._opened(connection, [subject, spend.metric, spend.table])
-        sealed, number = (None, None) if key is None else self._find_key(connection, account, key)
+            with self._open_write() as transaction:
+                return self.reserve(subject, spend, key=key, connection=transaction)
+        account = self._open_account(connection, [subject, spend.metric, spend.table])
+        stored_key, number = (
+            (None, None) if key is None else self._find_key(connection, account, key)
+        )
         if number is not None:
-            return Reservation(account=account.row.name, number=number, repeated=True)
+            return Reservation(account=account.row.name, number=number, is_repeat=True)
         caps = self._check_limits(account.caps, spend)
-        return self._append(connection, account, "reserve", spend=spend, caps=caps, key=sealed)
+        return self._add_entry(
+            connection, account, "reserve", spend=spend, caps=caps, key=stored_key
+        )
 
     def reserve_all(
         self,
@@ -222,17 +226,17 @@ class Ledger:
         if not spends:
             return []
         if connection is None:
-            with self._write() as opened:
-                return self.reserve_all(subject, spends, key=key, connection=opened)
-        check(subject, "ledger")
-        self._register(connection, [(subject, each.metric, each.table) for each in spends])
+            with self._open_write() as transaction:
+                return self.reserve_all(subject, spends, key=key, connection=transaction)
+        check_names(subject, "ledger")
+        self._register(connection, [(subject, charge.metric, charge.table) for charge in spends])
         reservations = []
         for spend in sorted(
             spends, key=_sort_key
         ):  # in a fixed order, so that two processes never deadlock
             sums = f" {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
-            own_key = None if key is None else key + sums
-            reservations.append(self.reserve(subject, spend, key=own_key, connection=connection))
+            spend_key = None if key is None else key + sums
+            reservations.append(self.reserve(subject, spend, key=spend_key, connection=connection))
         return reservations
 
     def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:
@@ -240,8 +244,8 @@ class Ledger:
 
         Call it in the transaction that stores the release, if there is one.
         """
-        if not reservation.repeated:
-            self._close(reservation, "confirm", connection)
+        if not reservation.is_repeat:
+            self._close_reservation(reservation, "confirm", connection)
 
     def release(self, reservation: Reservation) -> None:
         """Cancels a reservation of a release that failed before any draw.
@@ -249,7 +253,7 @@ class Ledger:
         Raises:
             StoreError: the release was confirmed, or given back already.
         """
-        self._close(reservation, "release", None)
+        self._close_reservation(reservation, "release", None)
 
     def limit(
         self,
@@ -259,7 +263,7 @@ class Ledger:
         epsilon: float | None,
         *,
         days: float | None = None,
-        alone: bool = False,
+        exclusive: bool = False,
     ) -> None:
         """Limits further spending; a limit without a period counts the past, too.
 
@@ -271,35 +275,37 @@ class Ledger:
             table: its table.
             epsilon: the most, in epsilons; None lifts the limit of this period.
             days: the period after which counting begins again; None for never.
-            alone: True to lift limits with other periods; where nothing changes, nothing is
+            exclusive: True to lift limits with other periods; where nothing changes, nothing is
                 written.
         """
-        check(subject, "ledger")
-        most, period, label = (
+        check_names(subject, "ledger")
+        maximum, period, label = (
             _convert_most(epsilon),
             _convert_period(days),
             [subject, metric, table],
         )
-        if alone and self._read_limits(label) == ({} if most is None else {period: most}):
+        if exclusive and self._read_limits(label) == ({} if maximum is None else {period: maximum}):
             return
-        with self._write() as connection:
-            account = self._opened(connection, label)
-            caps = {} if alone else dict(account.caps)
+        with self._open_write() as connection:
+            account = self._open_account(connection, label)
+            caps = {} if exclusive else dict(account.caps)
             caps.pop(period, None)
-            if most is not None:
-                begun = Cap(most, _now(), account.row.epsilon if period == LIFETIME else 0)
-                caps[period] = account.caps.get(period, begun)._replace(most=most)
+            if maximum is not None:
+                new_cap = Cap(
+                    maximum, _get_time(), account.row.epsilon if period == LIFETIME_PERIOD else 0
+                )
+                caps[period] = account.caps.get(period, new_cap)._replace(most=maximum)
             if caps != account.caps:
-                note = json.dumps([period, most]).encode()
-                self._append(connection, account, "limit", caps=caps, note=note)
+                note = json.dumps([period, maximum]).encode()
+                self._add_entry(connection, account, "limit", caps=caps, note=note)
 
     def _read_limits(self, label: Sequence[str]) -> dict[int, int]:
         """Returns the limits of an account by period, in millionths."""
         import sqlalchemy as sa
 
         limits = self._store.tables.limits
-        statement = sa.select(limits).where(limits.c.account == self._name(label))
-        with self._reading() as connection:
+        statement = sa.select(limits).where(limits.c.account == self._derive_name(label))
+        with self._open_read() as connection:
             return {row.period: row.most for row in connection.execute(statement)}
 
     # ---- what was spent --------------------------------------------------------------------------
@@ -315,22 +321,22 @@ class Ledger:
             StoreError: the ledger was changed, is older than it was, or vanished.
         """
         accounts = []
-        with self._seen(subject) as (connection, opened):
-            for account in opened:
-                for _ in self._walk(connection, account) if whole else ():
+        with self._open_accounts(subject) as (connection, checked):
+            for account in checked:
+                for _ in self._walk_entries(connection, account) if whole else ():
                     pass
                 totals = Account(
-                    **_named(account.label),
+                    **_map_label(account.label),
                     epsilon=account.row.epsilon / MICRO,
                     ldp=account.row.ldp / MICRO,
                     releases=account.row.releases,
                     infinite=account.row.infinite,
                     limits=tuple(
-                        _shown(period, cap) for period, cap in sorted(account.caps.items())
+                        _build_limit(period, cap) for period, cap in sorted(account.caps.items())
                     ),
                 )
                 accounts.append(totals)
-        return sorted(accounts, key=lambda each: (each.subject, each.metric, each.table))
+        return sorted(accounts, key=lambda item: (item.subject, item.metric, item.table))
 
     def entries(self) -> Iterator[dict[str, object]]:
         """Yields all entries of all accounts, with every link checked.
@@ -338,32 +344,34 @@ class Ledger:
         Raises:
             StoreError: an entry is missing or was changed, or the totals are not their sums.
         """
-        with self._seen(None) as (connection, opened):
-            for account in opened:
-                for entry in self._walk(connection, account):
+        with self._open_accounts(None) as (connection, checked):
+            for account in checked:
+                for entry in self._walk_entries(connection, account):
                     fields = ("number", "what", "of", "made", "words", "infinite")
                     plain = {name: getattr(entry, name) for name in fields}
                     plain |= {"epsilon": entry.epsilon / MICRO, "ldp": entry.ldp / MICRO}
                     if entry.what == "limit":
-                        period, most = json.loads(entry.note)
-                        plain["days"] = None if period == LIFETIME else period / DAY
-                        plain["most"] = None if most is None else most / MICRO
-                    yield _named(account.label) | plain
+                        period, maximum = json.loads(entry.note)
+                        plain["days"] = None if period == LIFETIME_PERIOD else period / DAY_SECONDS
+                        plain["most"] = None if maximum is None else maximum / MICRO
+                    yield _map_label(account.label) | plain
 
     # ---- rows ------------------------------------------------------------------------------------
 
     @contextmanager
-    def _write(self) -> "Iterator[Connection]":
-        with failures("changed"), self._store.writing() as connection:
+    def _open_write(self) -> "Iterator[Connection]":
+        with convert_failures("changed"), self._store.open_write() as connection:
             yield connection
 
     @contextmanager
-    def _reading(self) -> "Iterator[Connection]":
-        with failures("read"), self._store.reading() as connection:
+    def _open_read(self) -> "Iterator[Connection]":
+        with convert_failures("read"), self._store.open_read() as connection:
             yield connection
 
     @contextmanager
-    def _seen(self, subject: str | None) -> "Iterator[tuple[Connection, Iterator[Opened]]]":
+    def _open_accounts(
+        self, subject: str | None
+    ) -> "Iterator[tuple[Connection, Iterator[CheckedAccount]]]":
         """Yields accounts at one consistent moment, of a subject or all."""
         import sqlalchemy as sa
 
@@ -371,15 +379,20 @@ class Ledger:
         statement = sa.select(accounts)
         if subject is not None:
             statement = statement.where(
-                accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])])
+                accounts.c.subject.in_(
+                    [self._derive_subject(subject), self._derive_subject(REGISTER_LABEL[0])]
+                )
             )
         # Read before the moment begins, so that no stored link is ahead of it.
-        with self._reading() as connection:
+        with self._open_read() as connection:
             names = connection.execute(statement.with_only_columns(accounts.c.name)).scalars()
-            heads = {name: self._store.head(name) for name in names}
-        heads.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
-        with failures("read"), self._store.moment() as connection:
-            with _convert_errors(REGISTER):
+            heads = {name: self._store.read_head(name) for name in names}
+        heads.setdefault(
+            self._derive_name(REGISTER_LABEL),
+            self._store.read_head(self._derive_name(REGISTER_LABEL)),
+        )
+        with convert_failures("read"), self._store.open_snapshot() as connection:
+            with _convert_errors(REGISTER_LABEL):
                 rows = {row.name: row for row in connection.execute(statement)}
             yield connection, self._check_rows(connection, subject, rows, heads)
 
@@ -388,57 +401,57 @@ class Ledger:
         connection: "Connection",
         subject: str | None,
         rows: dict[bytes, Any],
-        kept: Mapping[bytes, bytes | None],
-    ) -> Iterator[Opened]:
+        heads: Mapping[bytes, bytes | None],
+    ) -> Iterator[CheckedAccount]:
         """Yields checked accounts; an error if the register does not match."""
-        name = self._name(REGISTER)
-        if name not in rows and kept[name] is not None:
-            raise _error(REGISTER, OLDER)
-        listed: list[Sequence[str]] = []
+        name = self._derive_name(REGISTER_LABEL)
+        if name not in rows and heads[name] is not None:
+            raise _build_error(REGISTER_LABEL, OLDER_MESSAGE)
+        labels: list[Sequence[str]] = []
         if name in rows:
-            register = self._check(connection, rows.pop(name), REGISTER, kept[name])
+            register = self._check_account(connection, rows.pop(name), REGISTER_LABEL, heads[name])
             if subject is None:
-                walked = self._walk(connection, register)
-                listed = [self._label(name, entry.note) for entry in walked]
+                entries = self._walk_entries(connection, register)
+                labels = [self._decrypt_label(name, entry.note) for entry in entries]
             else:
-                listed = self._read_listed(connection, register, subject)
-        for label in listed:
-            row = rows.pop(self._name(label), None)
+                labels = self._read_labels(connection, register, subject)
+        for label in labels:
+            row = rows.pop(self._derive_name(label), None)
             if row is None:
-                raise _error(label, OLDER)
+                raise _build_error(label, OLDER_MESSAGE)
             with _convert_errors(label):
-                account = self._check(connection, row, label, kept.get(row.name))
+                account = self._check_account(connection, row, label, heads.get(row.name))
             yield account
         for row in rows.values():
-            raise _error(self._read_label(row), CHANGED)
+            raise _build_error(self._read_label(row), CHANGED_MESSAGE)
 
-    def _label(self, name: bytes, sealed: bytes) -> list[str]:
+    def _decrypt_label(self, name: bytes, ciphertext: bytes) -> list[str]:
         """Decrypts an account's label: subject, metric, table."""
-        label: list[str] = json.loads(self._labels.open(sealed, name))
+        label: list[str] = json.loads(self._label_cipher.open(ciphertext, name))
         return label
 
-    def _subject(self, subject: str) -> bytes:
-        return derived(self._links, b"subject", subject.encode())[:NAME]
+    def _derive_subject(self, subject: str) -> bytes:
+        return derive(self._link_key, b"subject", subject.encode())[:NAME_BYTES]
 
-    def _name(self, label: Sequence[str]) -> bytes:
-        return derived(self._links, b"account", *(part.encode() for part in label))[:NAME]
+    def _derive_name(self, label: Sequence[str]) -> bytes:
+        return derive(self._link_key, b"account", *(part.encode() for part in label))[:NAME_BYTES]
 
-    def _row(self, connection: "Connection", name: bytes) -> Any:
+    def _read_row(self, connection: "Connection", name: bytes) -> Any:
         """Locks and reads the row of an account; None if missing."""
         return connection.execute(self._statements.account, {"of_account": name}).first()
 
-    def _opened(self, connection: "Connection", label: Sequence[str]) -> Opened:
+    def _open_account(self, connection: "Connection", label: Sequence[str]) -> CheckedAccount:
         """Locks, checks and returns an account, created if necessary."""
-        name = self._name(label)
+        name = self._derive_name(label)
         with _convert_errors(label):
-            row = self._row(connection, name)
+            row = self._read_row(connection, name)
             if row is None:
-                self._register(connection, [label], anew=True)
-                row = self._row(connection, name)
-            return self._check(connection, row, label, self._store.head(name))
+                self._register(connection, [label], refresh=True)
+                row = self._read_row(connection, name)
+            return self._check_account(connection, row, label, self._store.read_head(name))
 
     def _register(
-        self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False
+        self, connection: "Connection", labels: Sequence[Sequence[str]], *, refresh: bool = False
     ) -> None:
         """Creates missing accounts.
 
@@ -447,38 +460,38 @@ class Ledger:
         Args:
             connection: a transaction.
             labels: labels of the accounts.
-            anew: True to look up accounts again that this process has seen.
+            refresh: True to look up accounts again that this process has seen.
         """
-        names = {self._name(label): label for label in labels}
-        missing = [name for name in names if anew or name not in self._known]
+        names = {self._derive_name(label): label for label in labels}
+        missing = [name for name in names if refresh or name not in self._account_names]
         if not missing:
             return
         missing = self._select_missing(connection, missing)
         if not missing:
-            self._known |= names.keys()
+            self._account_names |= names.keys()
             return
-        name = self._name(REGISTER)
-        if self._row(connection, name) is None:
-            self._create(connection, REGISTER)
-        self._row(connection, name)  # waits for other processes that create accounts
+        name = self._derive_name(REGISTER_LABEL)
+        if self._read_row(connection, name) is None:
+            self._create(connection, REGISTER_LABEL)
+        self._read_row(connection, name)  # waits for other processes that create accounts
         for missing_name in self._select_missing(connection, missing):
             self._create(connection, names[missing_name])
-            self._list(connection, names[missing_name])
+            self._list_account(connection, names[missing_name])
 
-    def _list(self, connection: "Connection", label: Sequence[str]) -> None:
+    def _list_account(self, connection: "Connection", label: Sequence[str]) -> None:
         """Adds an account to the register; an error if already listed."""
-        name = self._name(REGISTER)
-        row = self._row(connection, name)
+        name = self._derive_name(REGISTER_LABEL)
+        row = self._read_row(connection, name)
         if row is None:
-            self._create(connection, REGISTER)
-            row = self._row(connection, name)
-        register = self._check(connection, row, REGISTER, self._store.head(name))
-        listed = self._read_listed(connection, register, label[0])
-        if list(label) in listed:
-            raise _error(label, OLDER)
-        note = self._labels.seal(json.dumps(list(label)).encode(), name)
-        self._append(
-            connection, register, "open", key=self._derive_listing(label[0], len(listed)), note=note
+            self._create(connection, REGISTER_LABEL)
+            row = self._read_row(connection, name)
+        register = self._check_account(connection, row, REGISTER_LABEL, self._store.read_head(name))
+        labels = self._read_labels(connection, register, label[0])
+        if list(label) in labels:
+            raise _build_error(label, OLDER_MESSAGE)
+        note = self._label_cipher.seal(json.dumps(list(label)).encode(), name)
+        self._add_entry(
+            connection, register, "open", key=self._derive_listing(label[0], len(labels)), note=note
         )
 
     def _select_missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
@@ -495,34 +508,36 @@ class Ledger:
 
         If the key store has a link for it, opening it is an error.
         """
-        name = self._name(label)
-        row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0)
-        row |= {"name": name, "link": bytes(32), "subject": self._subject(label[0])}
-        row["label"] = self._labels.seal(json.dumps(list(label)).encode(), name)
+        name = self._derive_name(label)
+        row: dict[str, Any] = dict.fromkeys(("entries", *TOTAL_COLUMNS), 0)
+        row |= {"name": name, "link": bytes(32), "subject": self._derive_subject(label[0])}
+        row["label"] = self._label_cipher.seal(json.dumps(list(label)).encode(), name)
         row["seal"] = self._seal(row, {})
-        statement = inserted(self._store.tables.accounts, self._store.dialect).values(row)
+        statement = build_insert(self._store.tables.accounts, self._store.dialect).values(row)
         connection.execute(statement.on_conflict_do_nothing())
 
     def _derive_listing(self, subject: str, number: int) -> bytes:
         """Derives the register's key for a subject's account of this number."""
-        return derived(self._links, b"listed", subject.encode(), b"%d" % number)[:NAME]
+        return derive(self._link_key, b"listed", subject.encode(), b"%d" % number)[:NAME_BYTES]
 
-    def _read_listed(
-        self, connection: "Connection", register: Opened, subject: str
+    def _read_labels(
+        self, connection: "Connection", register: CheckedAccount, subject: str
     ) -> list[Sequence[str]]:
         """Returns the labels of a subject's accounts from the register."""
-        listed: list[Sequence[str]] = []
-        while len(listed) % LISTED == 0:
-            keys = [self._derive_listing(subject, len(listed) + i) for i in range(LISTED)]
+        labels: list[Sequence[str]] = []
+        while len(labels) % LISTING_BATCH == 0:
+            keys = [self._derive_listing(subject, len(labels) + i) for i in range(LISTING_BATCH)]
             entries = {
                 entry.key: entry for entry in self._find_entries(connection, register, "key", keys)
             }
-            listed += [
-                self._label(register.row.name, entries[key].note) for key in keys if key in entries
+            labels += [
+                self._decrypt_label(register.row.name, entries[key].note)
+                for key in keys
+                if key in entries
             ]
             if not entries:
                 break
-        return listed
+        return labels
 
     def _check_limits(self, caps: Mapping[int, Cap], spend: Spend) -> dict[int, Cap]:
         """Returns the limits after one more spend, with expired periods restarted.
@@ -530,63 +545,73 @@ class Ledger:
         Raises:
             LimitReached: the spend exceeds a limit.
         """
-        charged = {}
+        new_caps = {}
         for period, cap in caps.items():
-            began, spent = _period(period, cap)
+            began, spent = _compute_period(period, cap)
             change = "change the limit with `textveil ledger limit`"
             lift = "lift the limit with `textveil ledger limit`"
             # Only a gateway charges this account, and its policy limits it.
-            if spend.table == ALL:
+            if spend.table == ALL_TABLES:
                 change = "ask the operator of the gateway to raise `budget` in its policy"
                 lift = "ask the operator of the gateway to take `budget` out of its policy"
             if spend.infinite:
                 raise LimitReached(
-                    "this account has a limit, and this release has no finite bound; use a mechanism that has one, or "
+                    "this account has a limit, and this release has no finite bound; use a "
+                    "mechanism that has one, or "
                     f"{lift}. Nothing was drawn"
                 )
             if spent + spend.epsilon > cap.most:
                 ends = time.strftime("%F %R", time.gmtime(began + period))
-                when = "" if period == LIFETIME else f" until {ends} UTC"
+                when = "" if period == LIFETIME_PERIOD else f" until {ends} UTC"
                 raise LimitReached(
-                    f"this release would spend {spend.epsilon / MICRO:g}, and {max(0, cap.most - spent) / MICRO:g} of "
-                    f"{cap.most / MICRO:g} are left{when}; release less, or {change}. Nothing was drawn"
+                    f"this release would spend {spend.epsilon / MICRO:g}, and "
+                    f"{max(0, cap.most - spent) / MICRO:g} of "
+                    f"{cap.most / MICRO:g} are left{when}; release less, or {change}. Nothing was "
+                    "drawn"
                 )
-            charged[period] = Cap(cap.most, began, spent + spend.epsilon)
-        return charged
+            new_caps[period] = Cap(cap.most, began, spent + spend.epsilon)
+        return new_caps
 
     def _find_key(
-        self, connection: "Connection", account: Opened, key: str
+        self, connection: "Connection", account: CheckedAccount, key: str
     ) -> tuple[bytes, int | None]:
         """Returns an idempotency key as stored, and its valid reservation, if any."""
         turn = 0
         while True:
             name = account.row.name
-            sealed = derived(self._links, b"key", name, key.encode(), b"%d" % turn)[:NAME]
-            entries = self._find_entries(connection, account, "key", [sealed])
+            stored_key = derive(self._link_key, b"key", name, key.encode(), b"%d" % turn)[
+                :NAME_BYTES
+            ]
+            entries = self._find_entries(connection, account, "key", [stored_key])
             if not entries or not self._is_ended(
                 connection, account, entries[0].number, by=("release",)
             ):
-                return sealed, entries[0].number if entries else None
+                return stored_key, entries[0].number if entries else None
             turn += 1
 
     def _find_entries(
         self,
         connection: "Connection",
-        account: Opened,
+        account: CheckedAccount,
         column: Literal["key", "number"],
         values: Sequence[Any],
     ) -> list[Any]:
         """Returns entries with some keys or numbers, their links checked."""
-        values_asked = {"of_account": account.row.name, "values": list(values)}
-        entries = list(connection.execute(self._statements.found[column], values_asked))
+        parameters = {"of_account": account.row.name, "values": list(values)}
+        entries = list(connection.execute(self._statements.lookup[column], parameters))
         for entry in entries:
-            before = bytes(32) if entry.number == 1 else entry.before or b""
-            if entry.link != self._link(account.row.name, before, entry):
-                raise _error(account.label, CHANGED)
+            previous_link = bytes(32) if entry.number == 1 else entry.before or b""
+            if entry.link != self._compute_link(account.row.name, previous_link, entry):
+                raise _build_error(account.label, CHANGED_MESSAGE)
         return entries
 
     def _is_ended(
-        self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]
+        self,
+        connection: "Connection",
+        account: CheckedAccount,
+        number: int,
+        *,
+        by: Sequence[EntryKind],
     ) -> bool:
         """Says whether an entry of some kinds ended a reservation."""
         if (
@@ -596,14 +621,14 @@ class Ledger:
         values = {"of_account": account.row.name, "of_number": number, "values": list(by)}
         return connection.execute(self._statements.ended, values).first() is not None
 
-    def _append(
+    def _add_entry(
         self,
         connection: "Connection",
-        account: Opened,
-        what: What,
+        account: CheckedAccount,
+        kind: EntryKind,
         *,
-        of: int = 0,
-        spend: Any = NOTHING,
+        reservation_number: int = 0,
+        spend: Any = NO_SPEND,
         caps: Mapping[int, Cap] | None = None,
         key: bytes | None = None,
         note: bytes | None = None,
@@ -613,103 +638,116 @@ class Ledger:
         Args:
             connection: a transaction that locks the account.
             account: the account.
-            what: kind of entry.
-            of: number of the reservation that it ends.
+            kind: kind of entry.
+            reservation_number: number of the reservation that it ends.
             spend: spending that it charges or gives back, or the entry that charged it.
             caps: the limits from now on; None where they stay.
             key: key under which it is found.
             note: sealed or plain details of the entry.
         """
-        row, sign = account.row, SIGNS.get(what, 0)
-        entry: dict[str, Any] = {"number": row.entries + 1, "what": what, "of": of, "made": _now()}
+        row, sign = account.row, ENTRY_SIGNS.get(kind, 0)
+        entry: dict[str, Any] = {
+            "number": row.entries + 1,
+            "what": kind,
+            "of": reservation_number,
+            "made": _get_time(),
+        }
         entry |= {name: sign * getattr(spend, name) for name in ("epsilon", "ldp", "words")}
         entry |= {"infinite": spend.infinite, "key": key, "note": note}
-        entry["link"] = self._link(row.name, row.link, SimpleNamespace(**entry))
-        grown: dict[str, Any] = {"entries": entry["number"], "link": entry["link"]}
-        grown |= {"epsilon": row.epsilon + entry["epsilon"], "ldp": row.ldp + entry["ldp"]}
+        entry["link"] = self._compute_link(row.name, row.link, SimpleNamespace(**entry))
+        totals: dict[str, Any] = {"entries": entry["number"], "link": entry["link"]}
+        totals |= {"epsilon": row.epsilon + entry["epsilon"], "ldp": row.ldp + entry["ldp"]}
         infinite = row.infinite + sign * bool(spend.infinite)
-        grown |= {"releases": row.releases + sign, "infinite": infinite}
+        totals |= {"releases": row.releases + sign, "infinite": infinite}
         caps = account.caps if caps is None else caps
-        grown["seal"] = self._seal({**row._mapping, **grown}, caps)
+        totals["seal"] = self._seal({**row._mapping, **totals}, caps)
         values = {f"new_{name}": value for name, value in entry.items()}
-        values |= {"of_account": row.name} | {f"now_{name}": value for name, value in grown.items()}
-        changed = _select_changed(account, caps)
-        for cap in changed[1:]:
+        values |= {"of_account": row.name} | {
+            f"now_{name}": value for name, value in totals.items()
+        }
+        new_caps = _select_changed(account, caps)
+        for cap in new_caps[1:]:
             connection.execute(self._statements.cap, cap)
-        for statement in self._statements.append[bool(changed)]:
-            connection.execute(statement, values | (changed[0] if changed else {}))
+        for statement in self._statements.append[bool(new_caps)]:
+            connection.execute(statement, values | (new_caps[0] if new_caps else {}))
         for period in account.caps.keys() - caps.keys():
             connection.execute(self._statements.lift, {"of_account": row.name, "of_period": period})
-        if what != "confirm":
-            connection.info.setdefault(HEADS, {})[row.name] = entry["number"], entry["link"]
+        if kind != "confirm":
+            connection.info.setdefault(HEADS_KEY, {})[row.name] = entry["number"], entry["link"]
         return Reservation(account=row.name, number=entry["number"])
 
-    def _close(self, reservation: Reservation, what: What, connection: "Connection | None") -> None:
+    def _close_reservation(
+        self, reservation: Reservation, kind: EntryKind, connection: "Connection | None"
+    ) -> None:
         if connection is None:
-            with self._write() as opened:
-                self._close(reservation, what, opened)
+            with self._open_write() as transaction:
+                self._close_reservation(reservation, kind, transaction)
             return
-        row, number = self._row(connection, reservation.account), reservation.number
+        row, number = self._read_row(connection, reservation.account), reservation.number
         if row is None:
-            raise StoreError(f"an account of the ledger {OLDER}")
-        account = self._check(connection, row, self._read_label(row), self._store.head(row.name))
-        matching = [entry for entry in account.newest[:NEWEST] if entry.number == number]
-        reserved = next(
+            raise StoreError(f"an account of the ledger {OLDER_MESSAGE}")
+        account = self._check_account(
+            connection, row, self._read_label(row), self._store.read_head(row.name)
+        )
+        matching = [entry for entry in account.newest[:NEWEST_LINKS] if entry.number == number]
+        reserve_entry = next(
             iter(matching or self._find_entries(connection, account, "number", [number])), None
         )
-        ends: tuple[What, What] = "confirm", "release"
-        known_one = reserved is not None and reserved.what == "reserve"
-        if not known_one or self._is_ended(connection, account, number, by=ends):
+        ends: tuple[EntryKind, EntryKind] = "confirm", "release"
+        is_reservation = reserve_entry is not None and reserve_entry.what == "reserve"
+        if not is_reservation or self._is_ended(connection, account, number, by=ends):
             raise StoreError("a reservation can be confirmed or released once, and this one was")
-        caps = account.caps if what == "confirm" else _give_back(account.caps, reserved)
-        self._append(connection, account, what, of=number, spend=reserved, caps=caps)
+        caps = account.caps if kind == "confirm" else _give_back(account.caps, reserve_entry)
+        self._add_entry(
+            connection, account, kind, reservation_number=number, spend=reserve_entry, caps=caps
+        )
 
     # ---- what holds an account together ----------------------------------------------------------
 
-    def _check(
-        self, connection: "Connection", row: Any, label: Sequence[str], kept: bytes | None
-    ) -> Opened:
+    def _check_account(
+        self, connection: "Connection", row: Any, label: Sequence[str], head: bytes | None
+    ) -> CheckedAccount:
         """Opens an account, checked against its links, seal and key store.
 
         Args:
             connection: connection to read from.
             row: row of the account.
             label: label of the account.
-            kept: number and link of the account in the key store.
+            head: number and link of the account in the key store.
 
         Raises:
             StoreError: the account was changed, or is older than it was.
         """
         with _convert_errors(label):
             newest, caps = self._read_state(connection, row.name)
-            chain: list[Any] = newest if len(newest) > NEWEST else [*newest, FIRST]
+            chain: list[Any] = newest if len(newest) > NEWEST_LINKS else [*newest, GENESIS_ENTRY]
             if (chain[0].number, chain[0].link) != (row.entries, row.link):
-                raise _error(label, CHANGED)
+                raise _build_error(label, CHANGED_MESSAGE)
             if not hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps)):
-                raise _error(label, CHANGED)
+                raise _build_error(label, CHANGED_MESSAGE)
             if not all(
-                entry.number == before.number + 1
-                and entry.link == self._link(row.name, before.link, entry)
-                for entry, before in pairwise(chain)
+                entry.number == previous.number + 1
+                and entry.link == self._compute_link(row.name, previous.link, entry)
+                for entry, previous in pairwise(chain)
             ):
-                raise _error(label, CHANGED)
-            if kept and not self._follows(connection, row, kept, newest):
-                raise _error(label, OLDER)
-            return Opened(label=label, row=row, caps=caps, newest=newest)
+                raise _build_error(label, CHANGED_MESSAGE)
+            if head and not self._has_link(connection, row, head, newest):
+                raise _build_error(label, OLDER_MESSAGE)
+            return CheckedAccount(label=label, row=row, caps=caps, newest=newest)
 
     def _read_state(
         self, connection: "Connection", account: bytes
     ) -> tuple[list[Any], dict[int, Cap]]:
         """Reads an account's newest entries, last first, and limits by period."""
         newest, caps = [], {}
-        for each in connection.execute(self._statements.state, {"of_account": account}):
-            if each.what == CAP:
-                caps[each.number] = Cap(each.epsilon, each.made, each.ldp)
+        for row in connection.execute(self._statements.state, {"of_account": account}):
+            if row.what == CAP_KIND:
+                caps[row.number] = Cap(row.epsilon, row.made, row.ldp)
             else:
-                newest.append(each)
-        return sorted(newest, key=lambda each: -each.number), caps
+                newest.append(row)
+        return sorted(newest, key=lambda row: -row.number), caps
 
-    def _walk(self, connection: "Connection", account: Opened) -> Iterator[Any]:
+    def _walk_entries(self, connection: "Connection", account: CheckedAccount) -> Iterator[Any]:
         """Yields all entries of an account, and checks links and totals.
 
         Raises:
@@ -723,56 +761,62 @@ class Ledger:
         )
         link, number, sums = bytes(32), 0, [0, 0, 0, 0]
         for number, entry in enumerate(connection.execute(statement), 1):
-            link = self._link(row.name, link, entry)
+            link = self._compute_link(row.name, link, entry)
             if entry.number != number or entry.link != link:
-                raise _error(account.label, CHANGED)
-            sign = SIGNS.get(entry.what, 0)
-            for i, more in enumerate((entry.epsilon, entry.ldp, sign, sign * bool(entry.infinite))):
-                sums[i] += more
+                raise _build_error(account.label, CHANGED_MESSAGE)
+            sign = ENTRY_SIGNS.get(entry.what, 0)
+            for i, amount in enumerate(
+                (entry.epsilon, entry.ldp, sign, sign * bool(entry.infinite))
+            ):
+                sums[i] += amount
             yield entry
-        totals = (getattr(row, name) for name in TOTALS)
+        totals = (getattr(row, name) for name in TOTAL_COLUMNS)
         if (number, link, *sums) != (row.entries, row.link, *totals):
-            raise _error(account.label, CHANGED)
+            raise _build_error(account.label, CHANGED_MESSAGE)
 
     def _seal(self, row: Mapping[Any, Any], caps: Mapping[int, Cap]) -> bytes:
         """Computes the HMAC of an account's totals, limits and newest link."""
         limits = ([period, *caps[period]] for period in sorted(caps))
-        state = [row["entries"], *(row[name] for name in TOTALS), *limits]
+        state = [row["entries"], *(row[name] for name in TOTAL_COLUMNS), *limits]
         parts = (row["name"], row["subject"], row["label"], row["link"], json.dumps(state).encode())
-        return derived(self._links, b"state", *parts)
+        return derive(self._link_key, b"state", *parts)
 
-    def _link(self, account: bytes, before: bytes, row: Any) -> bytes:
+    def _compute_link(self, account: bytes, previous_link: bytes, row: Any) -> bytes:
         """Returns the link of an entry after another."""
         fields = row.number, row.what, row.of, row.made, row.epsilon, row.ldp, row.words
-        return self._linked(account, before, *fields, row.infinite, key=row.key, note=row.note)
+        return self._cached_hmac(
+            account, previous_link, *fields, row.infinite, key=row.key, note=row.note
+        )
 
-    def _hmac(
+    def _compute_hmac(
         self,
         account: bytes,
-        before: bytes,
+        previous_link: bytes,
         *fields: int | str,
         key: bytes | None,
         note: bytes | None,
     ) -> bytes:
         """Computes a link from the fields of an entry."""
         # Entries of earlier versions have neither, and their links must stay valid.
-        more = () if key is note is None else (key or b"", note or b"")
-        return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
+        extra = () if key is note is None else (key or b"", note or b"")
+        return derive(
+            self._link_key, b"link", account, previous_link, json.dumps(fields).encode(), *extra
+        )
 
     def _read_label(self, row: Any) -> Sequence[str]:
         """Decrypts a row's label; its hexadecimal name where that fails."""
         try:
-            return self._label(row.name, row.label)
+            return self._decrypt_label(row.name, row.label)
         except StoreError:
             return row.name.hex(), "", ""
 
     # ---- what is kept apart ----------------------------------------------------------------------
 
-    def _follows(
-        self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()
+    def _has_link(
+        self, connection: "Connection", row: Any, head: bytes, newest: Sequence[Any] = ()
     ) -> bool:
         """Says whether the key store's link belongs to this account."""
-        number, link = int.from_bytes(kept[:8], "big"), kept[8:]
+        number, link = int.from_bytes(head[:8], "big"), head[8:]
         for entry in newest:
             if entry.number == number:
                 return bool(entry.link == link)
@@ -790,33 +834,38 @@ class Ledger:
         accounts = self._store.tables.accounts
         for row in connection.execute(sa.select(accounts)).all():
             with suppress(StoreError):
-                label, head = self._label(row.name, row.label), self._store.head(row.name)
+                label, head = (
+                    self._decrypt_label(row.name, row.label),
+                    self._store.read_head(row.name),
+                )
                 caps = self._read_state(connection, row.name)[1]
-                account = Opened(label=label, row=row, caps=caps, newest=())
-                for _ in self._walk(connection, account):
+                account = CheckedAccount(label=label, row=row, caps=caps, newest=())
+                for _ in self._walk_entries(connection, account):
                     pass
-                if head is None or self._follows(connection, row, head):
+                if head is None or self._has_link(connection, row, head):
                     seal = sa.update(accounts).where(accounts.c.name == row.name)
                     connection.execute(seal.values(seal=self._seal(row._mapping, account.caps)))
-                    self._list(connection, label)
+                    self._list_account(connection, label)
 
 
-CHANGED = (
-    "was changed by other programs: what was spent is not known any more. Put back the newest copy of the store, or "
+CHANGED_MESSAGE = (
+    "was changed by other programs: what was spent is not known any more. Put back the newest "
+    "copy of the store, or "
     "begin a new store"
 )
-OLDER = (
-    "is older than it was, or entries of it vanished: what was spent since is not known. Put back the newest copy of "
+OLDER_MESSAGE = (
+    "is older than it was, or entries of it vanished: what was spent since is not known. Put back "
+    "the newest copy of "
     "the store, or begin a new store"
 )
 
 
-def _error(label: Sequence[str], how: str) -> StoreError:
+def _build_error(label: Sequence[str], message: str) -> StoreError:
     """Returns the error about an account; its label is no secret."""
     subject, metric, table = label
-    which = f"the ledger's account of {subject!r} ({metric}, {table})"
-    which = "the register of the ledger" if label == REGISTER else which
-    return StoreError(f"{which} {how}")
+    account_name = f"the ledger's account of {subject!r} ({metric}, {table})"
+    account_name = "the register of the ledger" if label == REGISTER_LABEL else account_name
+    return StoreError(f"{account_name} {message}")
 
 
 @contextmanager
@@ -830,10 +879,10 @@ def _convert_errors(label: Sequence[str]) -> Iterator[None]:
         return
     except (TypeError, ValueError):
         pass
-    raise _error(label, CHANGED)
+    raise _build_error(label, CHANGED_MESSAGE)
 
 
-def _named(label: Sequence[str]) -> dict[str, Any]:
+def _map_label(label: Sequence[str]) -> dict[str, Any]:
     return dict(zip(("subject", "metric", "table"), label, strict=True))
 
 
@@ -848,13 +897,13 @@ def _convert_most(epsilon: float | None) -> int | None:
 
 
 def _convert_period(days: float | None) -> int:
-    period = LIFETIME if days is None else round(days * DAY)
+    period = LIFETIME_PERIOD if days is None else round(days * DAY_SECONDS)
     if days is not None and period < 1:
         raise ConfigError("a period must be longer than a second")
     return period
 
 
-def _select_changed(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
+def _select_changed(account: CheckedAccount, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
     """Returns new and changed limits of an account, as statement parameters."""
     return [
         {"of_account": account.row.name, "cap_period": period}
@@ -864,29 +913,29 @@ def _select_changed(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, 
     ]
 
 
-def _give_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
+def _give_back(caps: Mapping[int, Cap], entry: Any) -> dict[int, Cap]:
     """Returns the limits after a reservation of the same period is cancelled."""
     return {
-        period: cap._replace(spent=cap.spent - reserved.epsilon * (cap.began <= reserved.made))
+        period: cap._replace(spent=cap.spent - entry.epsilon * (cap.began <= entry.made))
         for period, cap in caps.items()
     }
 
 
-def _period(period: int, cap: Cap) -> tuple[int, int]:
+def _compute_period(period: int, cap: Cap) -> tuple[int, int]:
     """Returns the start of a limit's present period, and its spending."""
-    if period == LIFETIME or _now() < cap.began + period:
+    if period == LIFETIME_PERIOD or _get_time() < cap.began + period:
         return cap.began, cap.spent
-    return cap.began + (_now() - cap.began) // period * period, 0
+    return cap.began + (_get_time() - cap.began) // period * period, 0
 
 
-def _shown(period: int, cap: Cap) -> Limit:
-    _, spent = _period(period, cap)
-    days = None if period == LIFETIME else period / DAY
+def _build_limit(period: int, cap: Cap) -> Limit:
+    _, spent = _compute_period(period, cap)
+    days = None if period == LIFETIME_PERIOD else period / DAY_SECONDS
     return Limit(days=days, most=cap.most / MICRO, left=max(0, cap.most - spent) / MICRO)
 
 
-def _now() -> int:
+def _get_time() -> int:
     return int(time.time())
 
 
-__all__ = ["Account", "Ledger", "Limit", "Reservation", "Spend", "micro"]
+__all__ = ["Account", "Ledger", "Limit", "Reservation", "Spend", "convert_to_micros"]

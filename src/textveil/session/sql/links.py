@@ -1,24 +1,24 @@
 """Links of conversations as sealed rows of a session in a database.
 
-In: names and contents. Out: the same, for `session.chains`.
+In: names and contents. Out: the same, for `session.conversations`.
 Not here: what links are, and how rows are sealed (`seal`).
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from textveil.session.sql.database import Database, failures
+from textveil.session.sql.database import Database, convert_failures
+from textveil.session.sql.encryption import RowCipher, join_parts
 from textveil.session.sql.ledger import Ledger, Reservation
-from textveil.session.sql.seal import Seal, joined
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-LINK = "link"
+LINK_KIND = "link"
 """Kind of the rows that hold links."""
 
 
-class StoredLinks:
+class DatabaseLinkStore:
     """Links of an account in a database.
 
     Args:
@@ -28,55 +28,57 @@ class StoredLinks:
         seal: cipher of its rows.
     """
 
-    def __init__(self, database: Database, ledger: Ledger, number: int, seal: Seal) -> None:
-        self._database, self.ledger, self._number, self._seal = database, ledger, number, seal
+    def __init__(self, database: Database, ledger: Ledger, number: int, cipher: RowCipher) -> None:
+        self._database, self.ledger, self._number, self._cipher = database, ledger, number, cipher
 
-    def name(self, *parts: bytes) -> bytes:
-        """See `Links`."""
-        return self._seal.name(LINK, joined(parts))
+    def derive_name(self, *parts: bytes) -> bytes:
+        """See `LinkStore`."""
+        return self._cipher.derive_name(LINK_KIND, join_parts(parts))
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """See `Links`; contents end with padding spaces."""
-        rows = self._database.reader(self._number).named(names)
-        return {row.name: self._seal.open(LINK, row.name, row.content) for row in rows}
+        """See `LinkStore`; contents end with padding spaces."""
+        rows = self._database.build_reader(self._number).read_names(names)
+        return {row.name: self._cipher.open(LINK_KIND, row.name, row.content) for row in rows}
 
-    def alone(self, connection: "Connection") -> None:
+    def lock(self, connection: "Connection") -> None:
         """Locks the links until the transaction ends."""
-        self._database.version(connection, self._number, alone=True)
+        self._database.read_version(connection, self._number, lock=True)
 
     def put(
-        self, connection: "Connection", rows: Mapping[bytes, bytes], *, replaced: bool = False
+        self, connection: "Connection", rows: Mapping[bytes, bytes], *, replace: bool = False
     ) -> None:
         """Stores rows in a transaction.
 
         Args:
             connection: the transaction.
             rows: contents by name.
-            replaced: True to replace existing rows; False to keep them.
+            replace: True to replace existing rows; False to keep them.
         """
-        sealed = {name: self._seal.close(LINK, name, content) for name, content in rows.items()}
-        self._database.put(connection, self._number, LINK, sealed, replaced=replaced)
+        ciphertexts = {
+            name: self._cipher.seal(LINK_KIND, name, content) for name, content in rows.items()
+        }
+        self._database.put_rows(connection, self._number, LINK_KIND, ciphertexts, replace=replace)
 
     def add(
         self,
-        once: Mapping[bytes, bytes],
-        anew: Mapping[bytes, bytes],
-        reserved: Sequence[Reservation] = (),
+        new_rows: Mapping[bytes, bytes],
+        replacements: Mapping[bytes, bytes],
+        reservations: Sequence[Reservation] = (),
     ) -> None:
-        """See `Links`."""
-        with failures("changed"), self._database.writing() as connection:
-            for rows, replaced in ((once, False), (anew, True)):
-                self.put(connection, rows, replaced=replaced)
-            for reservation in reserved:
+        """See `LinkStore`."""
+        with convert_failures("changed"), self._database.open_write() as connection:
+            for rows, replace in ((new_rows, False), (replacements, True)):
+                self.put(connection, rows, replace=replace)
+            for reservation in reservations:
                 self.ledger.confirm(reservation, connection)
 
-    def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
-        """See `Links`."""
-        with failures("changed"), self._database.writing() as connection:
-            self.alone(connection)
-            sealed = self._database.row(connection, self._number, name)
-            stored = None if sealed is None else self._seal.open(LINK, name, sealed)
-            if stored != before and (stored is None or stored.rstrip() != content):
+    def swap(self, name: bytes, old_content: bytes | None, content: bytes) -> bool:
+        """See `LinkStore`."""
+        with convert_failures("changed"), self._database.open_write() as connection:
+            self.lock(connection)
+            ciphertext = self._database.read_row(connection, self._number, name)
+            stored = None if ciphertext is None else self._cipher.open(LINK_KIND, name, ciphertext)
+            if stored != old_content and (stored is None or stored.rstrip() != content):
                 return False
-            self.put(connection, {name: content}, replaced=True)
+            self.put(connection, {name: content}, replace=True)
             return True

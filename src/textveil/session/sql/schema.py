@@ -9,19 +9,19 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Table
 
-HEAD = "0003"
+LAST_REVISION = "0003"
 """Last step of `migrations`."""
 
-UNSEALED = ("0001", "0002")
+SEALLESS_REVISIONS = ("0001", "0002")
 """Steps of stores whose accounts have no seals."""
 
-LOCK = 0x7E877E11
+MIGRATION_LOCK = 0x7E877E11
 """Advisory lock of PostgreSQL for changes to the tables."""
 
 
@@ -49,21 +49,21 @@ class Tables:
 
 
 @cache
-def tables() -> Tables:
+def build_tables() -> Tables:
     """Returns the tables after all migrations."""
-    with needed():
+    with explain_missing():
         import sqlalchemy as sa
     data = sa.MetaData()
-    binary, whole = (
-        partial(_needed_columns, sa.LargeBinary),
-        partial(_needed_columns, sa.BigInteger),
+    binary, integer = (
+        partial(_build_columns, sa.LargeBinary),
+        partial(_build_columns, sa.BigInteger),
     )
     store = sa.Table(
         "textveil_store",
         data,
         sa.Column("name", sa.LargeBinary, primary_key=True),
         *binary("proof"),
-        *whole("made"),
+        *integer("made"),
     )
     number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     sessions = sa.Table(
@@ -73,7 +73,7 @@ def tables() -> Tables:
         *binary("account"),
         sa.Column("place", sa.LargeBinary, nullable=False, unique=True),
         *binary("label"),
-        *whole("version", "last", "made", "used"),
+        *integer("version", "last", "made", "used"),
         sa.Column("expires", sa.BigInteger, index=True),
         sqlite_autoincrement=True,
     )
@@ -84,8 +84,8 @@ def tables() -> Tables:
             "session", sa.BigInteger, sa.ForeignKey("textveil_sessions.number"), primary_key=True
         ),
         sa.Column("name", sa.LargeBinary, primary_key=True),
-        *whole("number"),
-        *_needed_columns(sa.Text, "kind"),
+        *integer("number"),
+        *_build_columns(sa.Text, "kind"),
         sa.Column("tag", sa.LargeBinary),
         *binary("content"),
         sqlite_with_rowid=False,
@@ -100,9 +100,9 @@ def tables() -> Tables:
         sa.Column("name", sa.LargeBinary, primary_key=True),
         sa.Column("subject", sa.LargeBinary, nullable=False, index=True),
         *binary("label"),
-        *whole("entries"),
+        *integer("entries"),
         *binary("link"),
-        *whole("epsilon", "ldp", "releases", "infinite"),
+        *integer("epsilon", "ldp", "releases", "infinite"),
         sa.Column("seal", sa.LargeBinary),
     )
     entries = sa.Table(
@@ -112,9 +112,9 @@ def tables() -> Tables:
             "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
         ),
         sa.Column("number", sa.BigInteger, primary_key=True),
-        *_needed_columns(sa.Text, "what"),
-        *whole("of", "made", "epsilon", "ldp", "words"),
-        *_needed_columns(sa.Text, "infinite"),
+        *_build_columns(sa.Text, "what"),
+        *integer("of", "made", "epsilon", "ldp", "words"),
+        *_build_columns(sa.Text, "infinite"),
         sa.Column("key", sa.LargeBinary),
         *binary("link"),
         sa.Column("note", sa.LargeBinary),
@@ -130,19 +130,19 @@ def tables() -> Tables:
             "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
         ),
         sa.Column("period", sa.BigInteger, primary_key=True),
-        *whole("most", "began", "spent"),
+        *integer("most", "began", "spent"),
     )
     return Tables(store, sessions, facts, keys, accounts, entries, limits)
 
 
-def _needed_columns(type_: Any, *names: str) -> "list[Column[Any]]":
+def _build_columns(type_: Any, *names: str) -> "list[Column[Any]]":
     """Returns columns of a type that are never empty."""
     import sqlalchemy as sa
 
     return [sa.Column(name, type_, nullable=False) for name in names]
 
 
-def revision(connection: "Connection") -> str | None:
+def read_revision(connection: "Connection") -> str | None:
     """Reads the migration step of a database; None without tables."""
     import sqlalchemy as sa
 
@@ -154,7 +154,7 @@ def revision(connection: "Connection") -> str | None:
     return step
 
 
-def prepare(connection: "Connection") -> str | None:
+def migrate_tables(connection: "Connection") -> str | None:
     """Migrates the tables to the last step, under an exclusive lock.
 
     Returns:
@@ -166,11 +166,11 @@ def prepare(connection: "Connection") -> str | None:
     import sqlalchemy as sa
 
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    step = revision(connection)
-    if step == HEAD:
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+    step = read_revision(connection)
+    if step == LAST_REVISION:
         return step
-    with needed():
+    with explain_missing():
         from alembic import command
         from alembic.config import Config
         from alembic.util.exc import CommandError
@@ -179,7 +179,7 @@ def prepare(connection: "Connection") -> str | None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, HEAD)
+        command.upgrade(config, LAST_REVISION)
     except CommandError:
         pass
     else:

@@ -1,6 +1,7 @@
 """Lazy view of a session in a database, and additions as rows.
 
-In: a `Seal`, and a reader of rows. Out: a `StoredSnapshot`, which takes the place of a `Snapshot`;
+In: a `RowCipher`, and a reader of rows. Out: a `StoredSnapshot`, which takes the place of a
+`Snapshot`;
 `SealedRow`s.
 Not here: transactions (`store`), and the queries of a snapshot (`session.snapshot`).
 
@@ -16,29 +17,29 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from textveil.detect import PrivateValue, Sought, Span, beginnings, could_stand
-from textveil.session.placeholders import Given
-from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
-from textveil.session.sql.seal import Seal
+from textveil.detect import PrivateValue, Span, ValueIndex, get_beginnings, list_possible_forms
+from textveil.session.placeholders import PlaceholderToken
+from textveil.session.snapshot import FACT_KINDS, Facts, SessionDelta, Snapshot
+from textveil.session.sql.encryption import RowCipher
 
 T = TypeVar("T")
 
-FORM = "form"
+FORM_KIND = "form"
 """Kind of a row that maps a form to its private value.
 
-See `protect.Sought`.
+See `protect.ValueIndex`.
 """
 
-BEGINNING = "beginning"
+BEGINNING_KIND = "beginning"
 """Kind of a row with the longest form's length for a beginning."""
 
-WHOLE = ("counts", "replaced", "targets", "hosts", "losses")
+EAGER_KINDS = ("counts", "replaced", "targets", "hosts", "losses")
 """Facts that are read all at once.
 
 They are few, or needed where answers are restored.
 """
 
-MOST = 100_000
+MAX_CACHED_ROWS = 100_000
 """Most cached rows of a kind."""
 
 _ABSENT: Any = object()
@@ -58,18 +59,18 @@ class RowReader(NamedTuple):
     """Reader of a session's existing rows.
 
     Args:
-        named: reads rows by names.
-        tagged: reads rows by tags.
-        every: reads all rows.
+        read_names: reads rows by names.
+        read_tags: reads rows by tags.
+        read_all: reads all rows.
     """
 
-    named: Callable[[Sequence[bytes]], Iterable[SealedRow]]
-    tagged: Callable[[Sequence[bytes]], Iterable[SealedRow]]
-    every: Callable[[], Iterable[SealedRow]]
+    read_names: Callable[[Sequence[bytes]], Iterable[SealedRow]]
+    read_tags: Callable[[Sequence[bytes]], Iterable[SealedRow]]
+    read_all: Callable[[], Iterable[SealedRow]]
 
 
-class KnownForm(NamedTuple):
-    """Private value that a form belongs to; see `Sought`.
+class FormOwner(NamedTuple):
+    """Private value that a form belongs to; see `ValueIndex`.
 
     Args:
         order: position of the value in the order of discovery.
@@ -86,9 +87,9 @@ class KnownForm(NamedTuple):
     whole: bool
 
     def __repr__(self) -> str:
-        return f"KnownForm({self.type})"
+        return f"FormOwner({self.type})"
 
-    def gives_way(self, whole: bool, type_: str) -> bool:
+    def is_weaker(self, whole: bool, type_: str) -> bool:
         """Says whether a new value takes over the form.
 
         A whole value beats a part, then a person any other type.
@@ -97,17 +98,20 @@ class KnownForm(NamedTuple):
 
 
 @cache
-def _codecs() -> dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]]:
+def _build_codecs() -> dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]]:
     """Returns the JSON codecs of each kind's keys and values."""
-    return {kind: (TypeAdapter(key), TypeAdapter(value)) for kind, (key, value) in _types().items()}
+    return {
+        kind: (TypeAdapter(key), TypeAdapter(value))
+        for kind, (key, value) in _build_types().items()
+    }
 
 
 @cache
-def _types() -> dict[str, tuple[Any, Any]]:
+def _build_types() -> dict[str, tuple[Any, Any]]:
     """Returns the types of each kind's keys and values."""
     hints = get_type_hints(Facts)
-    types: dict[str, Any] = {name: get_args(hints[name]) for name in FACTS}
-    return types | {FORM: (str, KnownForm), BEGINNING: (str, int)}
+    types: dict[str, Any] = {name: get_args(hints[name]) for name in FACT_KINDS}
+    return types | {FORM_KIND: (str, FormOwner), BEGINNING_KIND: (str, int)}
 
 
 class StoredFacts(Mapping[Any, Any]):
@@ -121,97 +125,101 @@ class StoredFacts(Mapping[Any, Any]):
         reader: reads its rows.
     """
 
-    def __init__(self, kind: str, seal: Seal, reader: RowReader) -> None:
-        self._kind, self._seal, self.reader = kind, seal, reader
-        self._key, self._value = _codecs()[kind]
-        self._read: dict[Any, Any] = {}
+    def __init__(self, kind: str, cipher: RowCipher, reader: RowReader) -> None:
+        self._kind, self._cipher, self.reader = kind, cipher, reader
+        self._key, self._value = _build_codecs()[kind]
+        self._cache: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"StoredFacts({self._kind!r})"
 
     def __getitem__(self, key: Any) -> Any:
-        if key not in self._read:
+        if key not in self._cache:
             self.look_up([(self, [key])])
-        value = self._read[key]
+        value = self._cache[key]
         if value is _ABSENT:
             raise KeyError("not there")
         return value
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._all())
+        return iter(self._read_all())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._read_all())
 
-    def _all(self) -> dict[Any, Any]:
+    def _read_all(self) -> dict[Any, Any]:
         """Reads all facts of the kind, in the order of discovery."""
-        if self._kind in WHOLE:
-            rows = self.reader.tagged([self.tag(self._kind)])
+        if self._kind in EAGER_KINDS:
+            rows = self.reader.read_tags([self.derive_tag(self._kind)])
         else:
-            rows = (row for row in self.reader.every() if row.kind == self._kind)
+            rows = (row for row in self.reader.read_all() if row.kind == self._kind)
         return dict(map(self.read, sorted(rows, key=lambda row: row.number)))
 
     @staticmethod
-    def look_up(asked: Sequence[tuple["StoredFacts", Iterable[Any]]]) -> None:
+    def look_up(requests: Sequence[tuple["StoredFacts", Iterable[Any]]]) -> None:
         """Reads facts of one kind or more in one query."""
         names: dict[bytes, tuple[StoredFacts, Any]] = {}
-        for stored, keys in asked:
-            names |= {stored.name(key): (stored, key) for key in keys if key not in stored._read}
+        for stored, keys in requests:
+            names |= {
+                stored.derive_name(key): (stored, key) for key in keys if key not in stored._cache
+            }
         if not names:
             return
-        rows = {row.name: row for row in asked[0][0].reader.named(list(names))}
+        rows = {row.name: row for row in requests[0][0].reader.read_names(list(names))}
         for name, (stored, key) in names.items():  # keeps newer values of other threads
-            stored._read.setdefault(key, stored.read(rows[name])[1] if name in rows else _ABSENT)
+            stored._cache.setdefault(key, stored.read(rows[name])[1] if name in rows else _ABSENT)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if the cache exceeds its limit."""
-        return len(self._read) > MOST
+        return len(self._cache) > MAX_CACHED_ROWS
 
-    def several(self, keys: Iterable[Any]) -> dict[Any, Any]:
+    def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """Returns the existing facts among some keys."""
         keys = list(keys)
         self.look_up([(self, keys)])
-        return {key: value for key in keys if (value := self._read[key]) is not _ABSENT}
+        return {key: value for key in keys if (value := self._cache[key]) is not _ABSENT}
 
     def learn(self, facts: Mapping[Any, Any]) -> None:
         """Caches facts that were just written."""
-        self._read.update(facts)
+        self._cache.update(facts)
 
-    def name(self, key: Any) -> bytes:
+    def derive_name(self, key: Any) -> bytes:
         """Derives the name of a key's row."""
-        return self._seal.name(self._kind, self._key.dump_json(key))
+        return self._cipher.derive_name(self._kind, self._key.dump_json(key))
 
-    def tag(self, of: str) -> bytes:
+    def derive_tag(self, group: str) -> bytes:
         """Derives the tag of a group of rows."""
-        return self._seal.name("tag", of.encode())
+        return self._cipher.derive_name("tag", group.encode())
 
-    def row(self, number: int, key: Any, value: Any) -> SealedRow:
+    def seal_row(self, number: int, key: Any, value: Any) -> SealedRow:
         """Seals a fact as a row."""
-        name, tag = self.name(key), None
-        if self._kind in WHOLE:
-            tag = self.tag(self._kind)
+        name, tag = self.derive_name(key), None
+        if self._kind in EAGER_KINDS:
+            tag = self.derive_tag(self._kind)
         elif self._kind == "placeholders":
-            tag = self.tag(value.name)
+            tag = self.derive_tag(value.name)
         content = b"[" + self._key.dump_json(key) + b"," + self._value.dump_json(value) + b"]"
-        return SealedRow(name, number, self._kind, tag, self._seal.close(self._kind, name, content))
+        return SealedRow(
+            name, number, self._kind, tag, self._cipher.seal(self._kind, name, content)
+        )
 
     def read(self, row: SealedRow) -> tuple[Any, Any]:
         """Opens a row as a fact."""
-        key, value = _pair(self._kind).validate_json(
-            self._seal.open(row.kind, row.name, row.content)
+        key, value = _build_pair_codec(self._kind).validate_json(
+            self._cipher.open(row.kind, row.name, row.content)
         )
         return key, value
 
-    def tagged(self, of: Iterable[str]) -> list[Any]:
+    def read_groups(self, groups: Iterable[str]) -> list[Any]:
         """Returns values of rows with some tags, in the order of discovery."""
-        rows = self.reader.tagged([self.tag(name) for name in of])
+        rows = self.reader.read_tags([self.derive_tag(name) for name in groups])
         return [self.read(row)[1] for row in sorted(rows, key=lambda row: row.number)]
 
 
 @cache
-def _pair(kind: str) -> TypeAdapter[tuple[Any, Any]]:
-    pair: Any = tuple.__class_getitem__(_types()[kind])
+def _build_pair_codec(kind: str) -> TypeAdapter[tuple[Any, Any]]:
+    pair: Any = tuple.__class_getitem__(_build_types()[kind])
     return TypeAdapter(pair)
 
 
@@ -232,87 +240,102 @@ class StoredSnapshot(Snapshot):
     facts: Mapping[str, StoredFacts] = field(repr=False)
 
     @classmethod
-    def of(cls, version: int, last: int, seal: Seal, reader: RowReader) -> "StoredSnapshot":
+    def build(
+        cls, version: int, last: int, cipher: RowCipher, reader: RowReader
+    ) -> "StoredSnapshot":
         """Builds the lazy snapshot of a session at a version."""
-        facts = {kind: StoredFacts(kind, seal, reader) for kind in (*FACTS, FORM, BEGINNING)}
-        return cls._made(version, last, facts)
+        facts = {
+            kind: StoredFacts(kind, cipher, reader)
+            for kind in (*FACT_KINDS, FORM_KIND, BEGINNING_KIND)
+        }
+        return cls._build(version, last, facts)
 
     @classmethod
-    def _made(cls, version: int, last: int, facts: Mapping[str, StoredFacts]) -> "StoredSnapshot":
-        chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACTS}  # type: ignore[arg-type]
+    def _build(cls, version: int, last: int, facts: Mapping[str, StoredFacts]) -> "StoredSnapshot":
+        chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACT_KINDS}  # type: ignore[arg-type]
         extra: dict[str, Any] = {
-            "standing": facts[FORM],
-            "longest": facts[BEGINNING],
+            "standing": facts[FORM_KIND],
+            "longest": facts[BEGINNING_KIND],
             "facts": facts,
         }
         return cls(version=version, last=last, **extra, **chains)
 
-    def with_written(self, rows: int, added: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
+    def advance(self, rows: int, new_facts: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
         """Returns the next snapshot, with newly written facts cached."""
-        for kind, facts in added.items():
+        for kind, facts in new_facts.items():
             self.facts[kind].learn(facts)
-        return self._made(self.version + 1, self.last + rows, self.facts)
+        return self._build(self.version + 1, self.last + rows, self.facts)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if a cache exceeds its limit, so that caching must restart."""
-        return any(stored.full for stored in self.facts.values())
+        return any(stored.is_full for stored in self.facts.values())
 
-    def whole(self) -> Snapshot:
+    def read_all(self) -> Snapshot:
         """Reads all facts into an ordinary snapshot."""
-        rows: dict[str, list[SealedRow]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
-        for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
+        rows: dict[str, list[SealedRow]] = {
+            kind: [] for kind in (*FACT_KINDS, FORM_KIND, BEGINNING_KIND)
+        }
+        for row in sorted(self.standing.reader.read_all(), key=lambda row: row.number):
             rows.setdefault(row.kind, []).append(row)  # links of conversations have another kind
         facts: dict[str, Any] = {
-            kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS
+            kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACT_KINDS
         }
         return Snapshot(version=self.version, **facts)
 
-    def given_as(self, names: Iterable[str]) -> list[Given]:
+    def find_placeholders(self, names: Iterable[str]) -> list[PlaceholderToken]:
         """Returns the placeholders that begin with one of some names: `PERSON_1`."""
-        placeholders: list[Given] = self.facts["placeholders"].tagged(names)
+        placeholders: list[PlaceholderToken] = self.facts["placeholders"].read_groups(names)
         return placeholders
 
-    def sought_in(self, texts: Sequence[str], spans: Sequence[Span]) -> Sought:
+    def build_matcher(self, texts: Sequence[str], spans: Sequence[Span]) -> ValueIndex:
         """Returns a matcher of private values that may occur in some texts."""
-        forms_found = self.standing.several(could_stand(texts, self.longest.several))
+        owners = self.standing.get_many(list_possible_forms(texts, self.longest.get_many))
         # Values that the session knows already are not new, even where no form matches them.
         detected = ((span, texts[span.text][span.start : span.end]) for span in spans)
         keys = {PrivateValue(span.type, text, span.score).key for span, text in detected}
-        forms: list[KnownForm] = sorted(forms_found.values())
-        sought = Sought(PrivateValue(form.type, form.text, form.score) for form in forms)
-        for value in self.facts["private"].several(keys).values():
-            sought.add(value)
-        return sought
+        forms: list[FormOwner] = sorted(owners.values())
+        matcher = ValueIndex(PrivateValue(form.type, form.text, form.score) for form in forms)
+        for value in self.facts["private"].get_many(keys).values():
+            matcher.add(value)
+        return matcher
 
-    def rows(self, delta: SessionDelta) -> tuple[list[SealedRow], dict[str, dict[Any, Any]]]:
+    def seal_rows(self, delta: SessionDelta) -> tuple[list[SealedRow], dict[str, dict[Any, Any]]]:
         """Converts a delta to sealed rows, and to facts by kind."""
-        added: dict[str, dict[Any, Any]] = {kind: dict(getattr(delta, kind)) for kind in FACTS}
-        added[FORM], added[BEGINNING] = self._forms(list(delta.private.values()))
+        new_facts: dict[str, dict[Any, Any]] = {
+            kind: dict(getattr(delta, kind)) for kind in FACT_KINDS
+        }
+        new_facts[FORM_KIND], new_facts[BEGINNING_KIND] = self._build_forms(
+            list(delta.private.values())
+        )
         rows: list[SealedRow] = []
-        for kind, facts in added.items():
+        for kind, facts in new_facts.items():
             stored = self.facts[kind]
-            numbered = enumerate(facts.items(), len(rows) + 1)
-            rows += [stored.row(self.last + i, *fact) for i, fact in numbered]
-        return rows, added
+            pairs = enumerate(facts.items(), len(rows) + 1)
+            rows += [stored.seal_row(self.last + i, *fact) for i, fact in pairs]
+        return rows, new_facts
 
-    def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, KnownForm], dict[str, int]]:
-        known_from = enumerate(values, self.last)
-        forms = [(order, value, form) for order, value in known_from for form in value.forms]
+    def _build_forms(
+        self, values: Sequence[PrivateValue]
+    ) -> tuple[dict[str, FormOwner], dict[str, int]]:
+        ordered_values = enumerate(values, self.last)
+        forms = [(order, value, form) for order, value in ordered_values for form in value.forms]
         texts = [form.text for *_, form in forms]
-        heads = [head for *_, form in forms for head in beginnings(form)]
+        heads = [head for *_, form in forms for head in get_beginnings(form)]
         StoredFacts.look_up([(self.standing, texts), (self.longest, heads)])
-        forms_known: dict[str, KnownForm] = self.standing.several(texts)
-        longest: dict[str, int] = self.longest.several(heads)
-        now, reach = dict(forms_known), dict(longest)
+        old_owners: dict[str, FormOwner] = self.standing.get_many(texts)
+        old_lengths: dict[str, int] = self.longest.get_many(heads)
+        owners, lengths = dict(old_owners), dict(old_lengths)
         for order, value, form in forms:
-            if form.text not in now or now[form.text].gives_way(form.whole, value.type):
-                now[form.text] = KnownForm(order, value.type, value.text, value.score, form.whole)
-                for head in beginnings(form):
-                    reach[head] = max(reach.get(head, 0), len(form.text))
-        return _select_new(now, forms_known), _select_new(reach, longest)
+            if form.text not in owners or owners[form.text].is_weaker(form.whole, value.type):
+                owners[form.text] = FormOwner(
+                    order, value.type, value.text, value.score, form.whole
+                )
+                for head in get_beginnings(form):
+                    lengths[head] = max(lengths.get(head, 0), len(form.text))
+        return _select_new(owners, old_owners), _select_new(lengths, old_lengths)
 
 
-def _select_new(now: Mapping[str, T], known: Mapping[str, T]) -> dict[str, T]:
+def _select_new(new: Mapping[str, T], old: Mapping[str, T]) -> dict[str, T]:
     """Selects entries that are new or changed."""
-    return {key: value for key, value in now.items() if value != known.get(key)}
+    return {key: value for key, value in new.items() if value != old.get(key)}

@@ -1,6 +1,7 @@
 """Reconstruction by a language model: it reads a release and writes the most likely original.
 
-In: released texts, and an endpoint that you name. Out: the share of protected words that it found; Rouge-L.
+In: released texts, and an endpoint that you name. Out: the share of protected words that it found;
+Rouge-L.
 Not here: how an endpoint is asked (`endpoint`), and small models that run here (`masked`).
 
 Nothing but the released text, and what is public about it, is sent.
@@ -13,15 +14,15 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
+from textveil.evaluate.attack.attack_contract import Outcome, ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import Case, View
 from textveil.evaluate.attack.bayes import NOTHING_PROTECTED
-from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.models import Address, Endpoint, Key
 from textveil.randomness import Ids, Randomness
 from textveil.text import Item, Kind, tokenize
-from textveil_bench.attack.reconstruction import NEAR, cosines, written
-from textveil_bench.overlap import matches, rouge_l
+from textveil_bench.attack.reconstruction import NEAR_COSINE, compute_cosines, find_protected_texts
+from textveil_bench.overlap import match_words, rouge_l
 
 NO_ENDPOINT = "it needs an endpoint: set attack.llm.url and attack.llm.model"
 
@@ -35,20 +36,24 @@ Work out the original text: what would a person have written, so that every word
 was replaced by? Answer with the whole of the most likely original and with nothing else: no remarks, no quotation \
 marks. It has {words} words; a punctuation mark counts as one."""
 
-PUBLIC = "Frequent function words and punctuation marks were left as they are. "
-PLACEHOLDERS = 'Where "<WORD>" or the like stands, nothing is known of the word. '
+PUBLIC_NOTE = "Frequent function words and punctuation marks were left as they are. "
+PLACEHOLDER_NOTE = 'Where "<WORD>" or the like stands, nothing is known of the word. '
 
 
-@options()
+@make_options()
 class Reconstruction:
     """Asks a language model behind an OpenAI-compatible endpoint for the original of each release.
 
-    The answer is cut into words. Where it has as many as the release, words answer each other by position. Else the
-    words that passed are looked up in the answer (longest common subsequence). What stands between two that were found
-    is paired by position where it has as many words; else the protected words are paired with the answer's from the
+    The answer is cut into words. Where it has as many as the release, words answer each other by
+    position. Else the
+    words that passed are looked up in the answer (longest common subsequence). What stands between
+    two that were found
+    is paired by position where it has as many words; else the protected words are paired with the
+    answer's from the
     left, as far as there are both. A protected word without a partner is not found.
 
-    What it finds is a lower bound of what language models can find in these texts. It may know published texts by
+    What it finds is a lower bound of what language models can find in these texts. It may know
+    published texts by
     heart, and then finds more in them than it would in others.
 
     Args:
@@ -73,16 +78,18 @@ class Reconstruction:
         """Where no endpoint is named, or nothing is protected."""
         if self.url is None or self.model is None:
             return NO_ENDPOINT
-        return "" if len(written(view)) else NOTHING_PROTECTED
+        return "" if len(find_protected_texts(view)) else NOTHING_PROTECTED
 
-    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+    def run(
+        self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
+    ) -> Iterator[Outcome]:
         """The share of words found, the share that is near in meaning, and Rouge-L of the answers.
 
         Raises:
             EndpointError: the endpoint cannot be reached, refused, or answered without text.
         """
         view, truth = case.view, case.truth
-        texts = written(view)[: self.limit]
+        texts = find_protected_texts(view)[: self.limit]
         answers = [tokenize([answer]).words for answer in self.ask(view, texts, report)]
         guesses: list[str | None] = [None] * len(view.items)
         for b, answer in zip(texts.tolist(), answers, strict=True):
@@ -92,36 +99,44 @@ class Reconstruction:
         first = np.diff(view.item, prepend=-1) > 0  # of the pieces of a word
         where = np.flatnonzero(first & np.isin(view.text, texts))
         items = view.item[where].tolist()
-        note = f"{self.model} wrote {len(texts)} of {len(written(view))} texts; a lower bound"
-        found = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
+        note = (
+            f"{self.model} wrote {len(texts)} of {len(find_protected_texts(view))} texts; a lower "
+            "bound"
+        )
+        hits = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
         if len(where):
             yield Outcome(
                 source=self.name,
                 metric="top-1",
                 where=where,
-                values=np.array(found, np.float64),
+                values=np.array(hits, np.float64),
                 note=note,
             )
-        if view.named is not None and len(
-            named := np.flatnonzero(np.isin(view.text_of_name, texts))
+        if view.name_items is not None and len(
+            name_positions := np.flatnonzero(np.isin(view.text_of_name, texts))
         ):
-            names = [
+            name_hits = [
                 (guesses[i] or "").lower() == truth.words[i].lower()
-                for i in view.named.items[named].tolist()
+                for i in view.name_items.items[name_positions].tolist()
             ]
-            values = np.array(names, np.float64)
-            yield Outcome(
-                source=self.name, metric="top-1", unit="name", where=named, values=values, note=note
-            )
-        if view.words.unit == "word" and len(where):
-            told = np.array([guesses[i] is not None for i in items], bool)
-            rows, _ = view.origin.lookup([guesses[i] or "" for i in items])
-            near = cosines(view.origin, rows, truth.rows[where]) >= NEAR
+            values = np.array(name_hits, np.float64)
             yield Outcome(
                 source=self.name,
-                metric=f"cosine >= {NEAR:g}",
+                metric="top-1",
+                unit="name",
+                where=name_positions,
+                values=values,
+                note=note,
+            )
+        if view.words.unit == "word" and len(where):
+            has_guess = np.array([guesses[i] is not None for i in items], bool)
+            rows, _ = view.origin.lookup([guesses[i] or "" for i in items])
+            near = compute_cosines(view.origin, rows, truth.rows[where]) >= NEAR_COSINE
+            yield Outcome(
+                source=self.name,
+                metric=f"cosine >= {NEAR_COSINE:g}",
                 where=where,
-                values=(told & near).astype(np.float64),
+                values=(has_guess & near).astype(np.float64),
                 note=f"{note}; cosine of the rows of guess and private word",
                 headline=False,
             )
@@ -139,7 +154,7 @@ class Reconstruction:
             headline=False,
         )
 
-    def ask(self, view: View, texts: Ids, report: Report = quiet) -> list[str]:
+    def ask(self, view: View, texts: Ids, report: ProgressCallback = ignore_progress) -> list[str]:
         """What the model takes the originals of these texts to be."""
         endpoint = Endpoint(
             url=self.url or "",
@@ -149,10 +164,10 @@ class Reconstruction:
             timeout=self.timeout,
         )
         mechanism = view.mechanism.claim(view.table).mechanism
-        public = PUBLIC if view.words.stopwords == "pass" else ""
+        public = PUBLIC_NOTE if view.words.stopwords == "pass" else ""
         prompts = []
         for released in (view.released[b] for b in texts.tolist()):
-            placeholders = PLACEHOLDERS if released.mask.placeholders else ""
+            placeholders = PLACEHOLDER_NOTE if released.mask.placeholders else ""
             system = INSTRUCTIONS.format(
                 mechanism=mechanism,
                 public=public,
@@ -171,14 +186,14 @@ def align(released: Sequence[Item], answer: Sequence[str]) -> list[str | None]:
     if len(answer) == len(released):
         return list(answer)
     passed = [item.text.casefold() if item.kind is Kind.VERBATIM else None for item in released]
-    anchors = matches(passed, [word.casefold() for word in answer])
+    anchors = match_words(passed, [word.casefold() for word in answer])
     guesses: list[str | None] = [None] * len(released)
     for (i, j), (end, stop) in pairwise([(-1, -1), *anchors, (len(released), len(answer))]):
         if i >= 0:
             guesses[i] = answer[j]
         gap, words = list(range(i + 1, end)), answer[j + 1 : stop]
         if len(gap) != len(words):
-            gap = [at for at in gap if passed[at] is None]
-        for at, word in zip(gap, words, strict=False):
-            guesses[at] = word
+            gap = [position for position in gap if passed[position] is None]
+        for position, word in zip(gap, words, strict=False):
+            guesses[position] = word
     return guesses

@@ -1,7 +1,9 @@
 """Masked-token inference: a masked language model fills each released position from the words around it.
 
-In: released words. Out: whether the private row is the model's first guess, or among its first k; Rouge-L.
-Not here: attackers who look at the released word itself (`neighbour`, `bayes`), and how the model sees it (`prior`).
+In: released words. Out: whether the private row is the model's first guess, or among its first k;
+Rouge-L.
+Not here: attackers who look at the released word itself (`neighbour`, `bayes`), and how the model
+sees it (`prior`).
 """
 
 from collections.abc import Iterator
@@ -12,35 +14,43 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
+from textveil.evaluate.attack.attack_contract import Outcome, ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import Case, View
 from textveil.evaluate.attack.bayes import NOTHING_PROTECTED
-from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.evaluate.attack.prior import expect, language_model, seen
-from textveil.evaluate.logs import highest
+from textveil.evaluate.attack.prior import convert_logits, get_released_words, load_language_model
+from textveil.evaluate.logs import find_highest
 from textveil.models import LanguageModel
 from textveil.randomness import Ids, Randomness, Values
-from textveil.table import shares
-from textveil_bench.attack.reconstruction import fill, written
+from textveil.table import compute_shares
+from textveil_bench.attack.reconstruction import fill, find_protected_texts
 from textveil_bench.overlap import rouge_l
 
-CELLS = 1 << 26
+MAX_LOGITS = 1 << 26
 """Logits that are held at once: 256 MiB."""
 
-PIECES = "a language model is asked for whole words, and in the unit wordpiece each piece is a guess of its own"
+PIECES_REFUSAL = (
+    "a language model is asked for whole words, and in the unit wordpiece each piece is a guess "
+    "of its own"
+)
 
 
-@options()
+@make_options()
 class Masked:
     """Hides each protected position in turn, and has a masked language model say what stands there.
 
-    The model sees the released words around the position, and not the released word itself; placeholders around it are
-    unknown words to it. Candidates are the rows of the table. Where words of the public list pass, their rows stand for
-    words outside the table alone, and count as much as these do in public text. A guess is compared with the private
-    row of the same position. What is found is what the context gives away, whatever the mechanism did to the word
+    The model sees the released words around the position, and not the released word itself;
+    placeholders around it are
+    unknown words to it. Candidates are the rows of the table. Where words of the public list pass,
+    their rows stand for
+    words outside the table alone, and count as much as these do in public text. A guess is compared
+    with the private
+    row of the same position. What is found is what the context gives away, whatever the mechanism
+    did to the word
     itself.
 
-    Source: Yue et al., Findings of ACL-IJCNLP 2021, section 5 (mask token inference); Cape, section 5.
+    Source: Yue et al., Findings of ACL-IJCNLP 2021, section 5 (mask token inference); Cape, section
+        5.
 
     Args:
         model: a folder or hub id of a masked language model; None is the bundled one.
@@ -58,17 +68,21 @@ class Masked:
     def refusal(self, view: View) -> str:
         """Where pieces of words are released, or nothing is protected."""
         if view.words.unit == "wordpiece":
-            return PIECES
-        return "" if len(view.drawn) else NOTHING_PROTECTED
+            return PIECES_REFUSAL
+        return "" if len(view.output_rows) else NOTHING_PROTECTED
 
-    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+    def run(
+        self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
+    ) -> Iterator[Outcome]:
         """top-1, top-k, and Rouge-L of the texts with the first guesses filled in."""
         view, private = case.view, case.truth.rows
-        context = language_model(view.vocabulary, self.model)
+        context = load_language_model(view.vocabulary, self.model)
         guesses = self.guess(view, context, report)
-        expected = view.kept(shares(view.vocabulary, listed=view.words.stopwords == "protect"))
-        usual = np.argsort(-expected, kind="stable")[: self.k]
-        found, known = (rows == private[:, None] for rows in (guesses, usual))
+        frequencies = view.restrict(
+            compute_shares(view.vocabulary, listed=view.words.stopwords == "protect")
+        )
+        usual = np.argsort(-frequencies, kind="stable")[: self.k]
+        hits, usual_hits = (rows == private[:, None] for rows in (guesses, usual))
         note = f"{context.name}, from the released words around each position"
         everywhere = np.arange(len(private))
         for metric, k in (("top-1", 1), (f"top-{self.k}", self.k)):
@@ -76,37 +90,41 @@ class Masked:
                 source=self.name,
                 metric=metric,
                 where=everywhere,
-                values=found[:, :k].any(axis=1).astype(np.float64),
-                baseline=float(known[:, :k].any(axis=1).mean()),
+                values=hits[:, :k].any(axis=1).astype(np.float64),
+                baseline=float(usual_hits[:, :k].any(axis=1).mean()),
                 note=f"{note}; baseline: always the {'word' if k == 1 else f'{k} words'} most frequent in public text",
                 headline=k == 1,
             )
-        texts = written(view)
+        texts = find_protected_texts(view)
         yield Outcome(
             source=self.name,
             metric="Rouge-L",
             unit="text",
             where=texts,
-            values=_overlap(case, guesses[:, 0])[texts],
-            baseline=float(_overlap(case, np.full(len(private), usual[0]))[texts].mean()),
+            values=_compute_overlap(case, guesses[:, 0])[texts],
+            baseline=float(_compute_overlap(case, np.full(len(private), usual[0]))[texts].mean()),
             note=f"{note}; words that pass count as found; baseline: always the word most frequent in public text",
             headline=False,
         )
 
-    def guess(self, view: View, context: LanguageModel, report: Report = quiet) -> Ids:
+    def guess(
+        self, view: View, context: LanguageModel, report: ProgressCallback = ignore_progress
+    ) -> Ids:
         """The model's k likeliest rows at each protected position, best first: int64 [n, min(k, V)]."""
-        n, rows = len(view.drawn), len(view.origin)
+        n, rows = len(view.output_rows), len(view.origin)
         guesses = np.empty((n, min(self.k, rows)), np.int64)
-        limited = replace(context, batch=max(1, min(self.batch, CELLS // len(view.vocabulary))))
+        limited = replace(
+            context, batch=max(1, min(self.batch, MAX_LOGITS // len(view.vocabulary)))
+        )
         done = 0
-        for which, logits in limited.batches(seen(view), view.item):
+        for which, logits in limited.yield_batches(get_released_words(view), view.item):
             report("hidden words", done, n)
-            guesses[which] = highest(expect(view, logits), guesses.shape[1])
+            guesses[which] = find_highest(convert_logits(view, logits), guesses.shape[1])
             done += len(which)
         return guesses
 
 
-def _overlap(case: Case, rows: Ids) -> Values:
+def _compute_overlap(case: Case, rows: Ids) -> Values:
     """Rouge-L [B] of each text, with the words of rows [n] filled in, and its original."""
     words, originals = fill(case.view, rows), case.truth.words
     spans = pairwise(case.view.documents.tolist())

@@ -9,19 +9,20 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from textveil.evaluate.attack.case import View
+from textveil.evaluate.attack.attack_input import View
 from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Ids, Values
-from textveil.table import SLAB, EmbeddingTable, WordPieces
+from textveil.table import SLAB_ROWS, EmbeddingTable, WordPieces
 
-NEAR = 0.6
+NEAR_COSINE = 0.6
 """The cosine from which on a guess counts as near in meaning."""
 
 
 def fill(view: View, rows: Ids) -> list[str]:
     """The N words of all texts with the words of rows [n] in the places of the protected ones.
 
-    A word stays as it was released where a row of it is `PLACEHOLDER`. In the unit wordpiece the pieces of a word are
+    A word stays as it was released where a row of it is `PLACEHOLDER`. In the unit wordpiece the
+    pieces of a word are
     joined as for a release.
     """
     words = list(view.items)
@@ -55,18 +56,18 @@ def spell(view: View, words: Sequence[str]) -> list[str]:
     return texts
 
 
-def written(view: View) -> Ids:
+def find_protected_texts(view: View) -> Ids:
     """The numbers of the texts that have a protected position, or a name drawn from a list, rising."""
     return np.unique(np.concatenate([view.text, view.text_of_name]))
 
 
-def cosines(table: EmbeddingTable, one: Ids, other: Ids) -> Values:
+def compute_cosines(table: EmbeddingTable, first: Ids, second: Ids) -> Values:
     """The cosine of each row [n] with the row [n] beside it, float64 [n]; of a projection, in the whole table."""
     root = table.root
-    found = np.empty(len(one))
-    for start in range(0, len(one), SLAB):
-        part = slice(start, start + SLAB)
-        a, b = (root.take(rows[part]).astype(np.float64) for rows in (one, other))
+    values = np.empty(len(first))
+    for start in range(0, len(first), SLAB_ROWS):
+        part = slice(start, start + SLAB_ROWS)
+        a, b = (root.take(rows[part]).astype(np.float64) for rows in (first, second))
         sizes = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-        found[part] = np.einsum("ij,ij->i", a, b) / np.maximum(sizes, 1e-300)
-    return found
+        values[part] = np.einsum("ij,ij->i", a, b) / np.maximum(sizes, 1e-300)
+    return values

@@ -12,21 +12,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from textveil.config import plain, registry
+from textveil.config import dump_options, registry
 from textveil.errors import ConfigError, EndpointError
-from textveil.evaluate.attack.case import Case
-from textveil.evaluate.attack.contract import (
+from textveil.evaluate.attack.attack_contract import (
     Attack,
     Averaging,
     Outcome,
-    Report,
+    ProgressCallback,
     Unit,
     Wordwise,
-    quiet,
+    ignore_progress,
 )
-from textveil.evaluate.risk import CHOOSING
+from textveil.evaluate.attack.attack_input import Case
+from textveil.evaluate.risk import REDRAW_WARNING
 from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
-from textveil.text import ranks as ranks_of
+from textveil.text import lookup_ranks as ranks_of
 from textveil_bench import intervals
 
 VERSION = 1
@@ -34,13 +34,16 @@ VERSION = 1
 
 QUARTERS = 4
 
-ALL = "all"
+ALL_SLICE = "all"
 
-STAND_IN = "of names drawn from lists, the private one is taken to be the name that stands for it on its list"
+STAND_IN_NOTE = (
+    "of names drawn from lists, the private one is taken to be the name that stands for it on its "
+    "list"
+)
 
-NO_NAMES = "names drawn from lists are not among these words"
+NO_NAMES_NOTE = "names drawn from lists are not among these words"
 
-ONE_RELEASE = "this attack looks at one release of a text"
+ONE_RELEASE_REFUSAL = "this attack looks at one release of a text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +87,7 @@ class Rate:
             source: what the field of that name is called there.
         """
         return {
-            source if name == "source" else name: _plain(value)
+            source if name == "source" else name: _drop_infinity(value)
             for name, value in asdict(self).items()
         }
 
@@ -101,7 +104,8 @@ class Findings:
         words: how many protected positions.
         names: how many names were drawn from lists.
         unprotected: private words that passed as they were; they are in no rate.
-        hidden: private words that became placeholders, apart from those of the mechanism; they are in no rate.
+        hidden: private words that became placeholders, apart from those of the mechanism; they are
+            in no rate.
         releases: of each text.
     """
 
@@ -127,7 +131,7 @@ class Findings:
             "placeholders": self.hidden,
             "attacks": {name: dict(options) for name, options in self.options.items()},
             "not_run": dict(self.refused),
-            "caution": CHOOSING,
+            "caution": REDRAW_WARNING,
             "rows": [row.to_json("attack") for row in self.rows],
         }
 
@@ -139,8 +143,8 @@ def load(name: str, options: Mapping[str, Any] | None = None) -> Attack:
         UnknownName: there is no such attack, or it has no such option.
         ConfigError: an option is out of range.
     """
-    made: Attack = registry.load("attack", name)(**(options or {}))
-    return made
+    attacker: Attack = registry.load("attack", name)(**(options or {}))
+    return attacker
 
 
 def attack(
@@ -148,7 +152,7 @@ def attack(
     attacks: Sequence[Attack],
     *,
     rng: Randomness | None = None,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> Findings:
     """Runs attacks on a case.
 
@@ -158,51 +162,55 @@ def attack(
         rng: for attackers who simulate the mechanism; None is system randomness.
         report: told of progress.
     """
-    if len({each.name for each in attacks}) < len(attacks):
+    if len({attacker.name for attacker in attacks}) < len(attacks):
         raise ConfigError("an attack can be asked for once")
     rng = SystemRandomness() if rng is None else rng
-    parts = _parts(case)
+    parts = _build_slices(case)
     rows: list[Rate] = []
     refused: dict[str, str] = {}
-    for each in attacks:
-        alone = ONE_RELEASE if case.view.others and not isinstance(each, Averaging) else ""
-        run = partial(each.run, rng=rng, report=partial(_told, report, each.name))
-        if reason := alone or each.refusal(case.view):
-            refused[each.name] = reason
+    for attacker in attacks:
+        release_limit = (
+            ONE_RELEASE_REFUSAL
+            if case.view.other_releases and not isinstance(attacker, Averaging)
+            else ""
+        )
+        run = partial(attacker.run, rng=rng, report=partial(_report_step, report, attacker.name))
+        if reason := release_limit or attacker.refusal(case.view):
+            refused[attacker.name] = reason
         lists = [
             part
-            for part in case.lists
-            if isinstance(each, Wordwise) and not (alone or each.refusal(part.view))
+            for part in case.list_cases
+            if isinstance(attacker, Wordwise) and not (release_limit or attacker.refusal(part.view))
         ]
         try:
-            found = [*([] if reason else run(case)), *of_names(case, lists, run)]
-            if case.lists and all(outcome.unit != "name" for outcome in found):
-                found = [
-                    _noted(outcome, NO_NAMES) if outcome.unit == "word" else outcome
-                    for outcome in found
+            outcomes = [*([] if reason else run(case)), *merge_name_outcomes(case, lists, run)]
+            if case.list_cases and all(outcome.unit != "name" for outcome in outcomes):
+                outcomes = [
+                    _add_note(outcome, NO_NAMES_NOTE) if outcome.unit == "word" else outcome
+                    for outcome in outcomes
                 ]
-            rows.extend(row for outcome in found for row in _rows(case, outcome, parts))
+            rows.extend(row for outcome in outcomes for row in _build_rates(case, outcome, parts))
         except EndpointError as error:  # what the others found is not lost with it
-            refused[each.name] = str(error)
+            refused[attacker.name] = str(error)
     return Findings(
         rows=tuple(rows),
         refused=refused,
-        options={each.name: plain(each) for each in attacks},
+        options={attacker.name: dump_options(attacker) for attacker in attacks},
         texts=len(case.view.released),
-        words=len(case.view.drawn),
-        names=case.view.names,
-        unprotected=case.view.unprotected,
-        hidden=case.view.hidden,
-        releases=len(case.view.others) + 1,
+        words=len(case.view.output_rows),
+        names=case.view.name_count,
+        unprotected=case.view.verbatim_count,
+        hidden=case.view.placeholder_count,
+        releases=len(case.view.other_releases) + 1,
     )
 
 
-def _noted(outcome: Outcome, note: str) -> Outcome:
+def _add_note(outcome: Outcome, note: str) -> Outcome:
     """The outcome with something more that a reader has to know."""
     return replace(outcome, note="; ".join(filter(None, (outcome.note, note))))
 
 
-def of_names(
+def merge_name_outcomes(
     case: Case, lists: Sequence[Case], run: Callable[[Case], Iterable[Outcome]]
 ) -> Iterator[Outcome]:
     """What is found of names that were drawn from lists, all lists together.
@@ -212,48 +220,48 @@ def of_names(
         lists: those of its lists that are looked at, as cases.
         run: gives the outcomes of a list; those of texts are left out.
     """
-    held: dict[tuple[object, ...], list[Outcome]] = {}
+    outcomes_by_key: dict[tuple[object, ...], list[Outcome]] = {}
     for part in lists:
-        assert case.view.named is not None, "or there would be no list"
+        assert case.view.name_items is not None, "or there would be no list"
         for outcome in run(part):
             if outcome.unit == "word":
-                where = np.searchsorted(case.view.named.items, part.view.item[outcome.where])
+                where = np.searchsorted(case.view.name_items.items, part.view.item[outcome.where])
                 key = outcome.metric, *outcome.setting.items()
-                held.setdefault(key, []).append(replace(outcome, where=where))
-    for found in held.values():
-        known = [each for each in found if each.baseline is not None and len(each.where)]
-        weights = [len(each.where) for each in known]
+                outcomes_by_key.setdefault(key, []).append(replace(outcome, where=where))
+    for outcomes in outcomes_by_key.values():
+        weighted = [item for item in outcomes if item.baseline is not None and len(item.where)]
+        weights = [len(item.where) for item in weighted]
         yield replace(
-            _noted(found[0], STAND_IN),
+            _add_note(outcomes[0], STAND_IN_NOTE),
             unit="name",
-            setting={name: value for name, value in found[0].setting.items() if name != "of"},
-            where=np.concatenate([each.where for each in found]),
-            values=np.concatenate([each.values for each in found]),
-            baseline=float(np.average([each.baseline for each in known], weights=weights))
-            if known
+            setting={name: value for name, value in outcomes[0].setting.items() if name != "of"},
+            where=np.concatenate([item.where for item in outcomes]),
+            values=np.concatenate([item.values for item in outcomes]),
+            baseline=float(np.average([item.baseline for item in weighted], weights=weights))
+            if weighted
             else None,
         )
 
 
-def _told(report: Report, attack: str, step: str, done: int, total: int) -> None:
+def _report_step(report: ProgressCallback, attack: str, step: str, done: int, total: int) -> None:
     """Tells of a step of an attack, and which attack it is."""
     report(f"{attack}, {step}", done, total)
 
 
-def rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Rate]:
+def compute_rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Rate]:
     """The rows of outcomes, over everything and by each property."""
-    parts = _parts(case)
+    parts = _build_slices(case)
     for outcome in outcomes:
-        yield from _rows(case, outcome, parts)
+        yield from _build_rates(case, outcome, parts)
 
 
 # ---- slices ----------------------------------------------------------------------------------------
 
-Part = tuple[str, str, Flags]
+Slice = tuple[str, str, Flags]
 """A property, a value of it, and which of the words or texts have it."""
 
 
-def _parts(case: Case) -> dict[Unit, list[Part]]:
+def _build_slices(case: Case) -> dict[Unit, list[Slice]]:
     view = case.view
     ranks = ranks_of(case.secret_words)
     texts = len(view.released)
@@ -268,69 +276,77 @@ def _parts(case: Case) -> dict[Unit, list[Part]]:
         for number, name in enumerate(view.groups)
         if (view.group == number).any()
     ]
-    labels = () if view.named is None else view.named.labels
+    labels = () if view.name_items is None else view.name_items.labels
     lists = [
-        ("group", label, np.array([each == label for each in labels]))
+        ("group", label, np.array([list_label == label for list_label in labels]))
         for label in dict.fromkeys(labels)
     ]
     rarity = (
-        ranks_of([case.truth.words[i] for i in view.named.items.tolist()])
-        if view.named is not None
+        ranks_of([case.truth.words[i] for i in view.name_items.items.tolist()])
+        if view.name_items is not None
         else ranks[:0]
     )
     return {
         "word": [
             *(groups if len(groups) > 1 else []),
-            *_quarters("frequency", ranks.astype(np.float64), RARITY),
-            *_quarters("length", lengths[view.text], LENGTHS),
+            *_split_quarters("frequency", ranks.astype(np.float64), FREQUENCY_LABELS),
+            *_split_quarters("length", lengths[view.text], LENGTH_LABELS),
         ],
         "name": [
             *(lists if len(lists) > 1 else []),
-            *_quarters("frequency", rarity.astype(np.float64), RARITY),
-            *_quarters("length", lengths[view.text_of_name], LENGTHS),
+            *_split_quarters("frequency", rarity.astype(np.float64), FREQUENCY_LABELS),
+            *_split_quarters("length", lengths[view.text_of_name], LENGTH_LABELS),
         ],
-        "text": [*_quarters("frequency", per_text, RARITY), *_quarters("length", lengths, LENGTHS)],
+        "text": [
+            *_split_quarters("frequency", per_text, FREQUENCY_LABELS),
+            *_split_quarters("length", lengths, LENGTH_LABELS),
+        ],
     }
 
 
-RARITY = ("most frequent quarter", "second quarter", "third quarter", "rarest quarter")
-LENGTHS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
+FREQUENCY_LABELS = ("most frequent quarter", "second quarter", "third quarter", "rarest quarter")
+LENGTH_LABELS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
 
 
-def _quarters(name: str, values: Values, labels: Sequence[str]) -> Iterator[Part]:
+def _split_quarters(name: str, values: Values, labels: Sequence[str]) -> Iterator[Slice]:
     """Quarters by value; equal values stay together, so that quarters may be of unequal size, or empty."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    finite = values[~np.isnan(values)]
+    if not len(finite):
         return
-    edges = np.quantile(known, np.arange(1, QUARTERS) / QUARTERS)
+    edges = np.quantile(finite, np.arange(1, QUARTERS) / QUARTERS)
     which = np.searchsorted(edges, values, side="left")
     for quarter, label in enumerate(labels):
-        chosen = (which == quarter) & ~np.isnan(values)
-        if chosen.any():
-            # text lengths are in the mask; the rank of a word in the public list would name the word
-            yield name, f"{label} ({_range(values[chosen])})" if name == "length" else label, chosen
+        mask = (which == quarter) & ~np.isnan(values)
+        if mask.any():
+            # text lengths are in the mask; the rank of a word in the public list would name the
+            # word
+            yield (
+                name,
+                f"{label} ({_format_range(values[mask])})" if name == "length" else label,
+                mask,
+            )
 
 
-def _range(values: Values) -> str:
+def _format_range(values: Values) -> str:
     low, high = int(values.min()), int(values.max())
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) -> Iterator[Rate]:
-    of_unit: dict[Unit, Ids] = {"word": case.view.text, "name": case.view.text_of_name}
-    cluster = of_unit[outcome.unit][outcome.where] if outcome.unit in of_unit else outcome.where
+def _build_rates(
+    case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Slice]]
+) -> Iterator[Rate]:
+    clusters: dict[Unit, Ids] = {"word": case.view.text, "name": case.view.text_of_name}
+    cluster = clusters[outcome.unit][outcome.where] if outcome.unit in clusters else outcome.where
     everything = np.ones(len(outcome.where), bool)
-    slices = [(ALL, "", everything)]
+    slices = [(ALL_SLICE, "", everything)]
     if outcome.sliced:
-        slices += [
-            (name, label, chosen[outcome.where]) for name, label, chosen in parts[outcome.unit]
-        ]
-    for name, label, chosen in slices:
-        if not chosen.any():
+        slices += [(name, label, mask[outcome.where]) for name, label, mask in parts[outcome.unit]]
+    for name, label, mask in slices:
+        if not mask.any():
             continue
-        found = intervals.mean(outcome.values[chosen], cluster[chosen], share=outcome.share)
+        interval = intervals.mean(outcome.values[mask], cluster[mask], share=outcome.share)
         value, low, high = map(
-            _exp if outcome.geometric else float, (found.value, found.low, found.high)
+            _exp if outcome.geometric else float, (interval.value, interval.low, interval.high)
         )
         yield Rate(
             source=outcome.source,
@@ -342,9 +358,9 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
             value=value,
             low=low,
             high=high,
-            n=int(chosen.sum()),
-            baseline=outcome.baseline if name == ALL else None,
-            note=outcome.note if name == ALL else "",
+            n=int(mask.sum()),
+            baseline=outcome.baseline if name == ALL_SLICE else None,
+            note=outcome.note if name == ALL_SLICE else "",
             headline=outcome.headline,
         )
 
@@ -353,5 +369,5 @@ def _exp(end: float) -> float:
     return math.inf if end > 700 else math.exp(end)
 
 
-def _plain(value: Any) -> Any:
+def _drop_infinity(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value

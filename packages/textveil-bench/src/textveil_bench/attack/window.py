@@ -1,7 +1,9 @@
 """The joint attack on mechanisms that mix neighbours: all words of a text are guessed together.
 
-In: a case. Out: how often the private row is among the first guesses, and among the outputs beside it.
-Not here: the joint posterior (`joint`), attackers who look at one released word at a time (`bayes`, `neighbour`).
+In: a case. Out: how often the private row is among the first guesses, and among the outputs beside
+it.
+Not here: the joint posterior (`joint`), attackers who look at one released word at a time (`bayes`,
+`neighbour`).
 """
 
 from collections.abc import Iterator
@@ -10,22 +12,24 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
-from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.chain import neighbour
-from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.evaluate.attack.posterior import mixes, posterior
-from textveil.evaluate.attack.prior import static
+from textveil.config import make_options
+from textveil.evaluate.attack.attack_contract import Outcome, ProgressCallback, ignore_progress
+from textveil.evaluate.attack.attack_input import Case, View
+from textveil.evaluate.attack.chain import find_neighbours
+from textveil.evaluate.attack.posterior import is_mixing, rank_candidates
+from textveil.evaluate.attack.prior import get_static_prior
 from textveil.mechanism import Layout
 from textveil.randomness import Ids, Randomness
 
 
-@options()
+@make_options()
 class WindowAttack:
     """Guesses all words of a text together, knowing the window, the noise and what is usually written.
 
-    A released row is the nearest to a mean of several words and noise, so one word shows in several released rows, and
-    a released row may show a neighbour. All that a word's window says is weighed at once, see `joint.decode`.
+    A released row is the nearest to a mean of several words and noise, so one word shows in several
+    released rows, and
+    a released row may show a neighbour. All that a word's window says is weighed at once, see
+    `joint.decode`.
 
     Args:
         k: guesses per word.
@@ -39,34 +43,38 @@ class WindowAttack:
 
     def refusal(self, view: View) -> str:
         """Where the mechanism mixes no neighbours, or nothing was drawn."""
-        if not mixes(view):
+        if not is_mixing(view):
             return "the mechanism mixes no neighbours: bayes is this attack then"
-        return "" if len(view.drawn) else "nothing was drawn"
+        return "" if len(view.output_rows) else "nothing was drawn"
 
-    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+    def run(
+        self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
+    ) -> Iterator[Outcome]:
         """top-1, top-3, top-k, how sure the attacker is of top-1, and the union of neighbouring outputs."""
-        view, secret = case.view, case.truth.coded[:, None]
-        found = posterior(view, prior=self.prior, k=self.k, rng=rng, report=report)
+        view, secret = case.view, case.truth.table_rows[:, None]
+        ranking = rank_candidates(view, prior=self.prior, k=self.k, rng=rng, report=report)
         where = np.arange(len(secret))
-        blind = np.argsort(-static(view.table, self.prior, view.words.stopwords), kind="stable")
+        blind = np.argsort(
+            -get_static_prior(view.table, self.prior, view.words.stopwords), kind="stable"
+        )
         for k in sorted({1, 3, self.k}):
             yield Outcome(
                 source=self.name,
                 metric=f"top-{k}",
                 setting={"prior": self.prior},
                 where=where,
-                values=(found.candidates[:, :k] == secret).any(axis=1).astype(np.float64),
+                values=(ranking.candidates[:, :k] == secret).any(axis=1).astype(np.float64),
                 baseline=float((blind[:k] == secret).any(axis=1).mean()),
-                note=view.of_drawn(
+                note=view.note_reranking(
                     "a lower bound: words that were mixed are guessed together, approximately"
                 ),
             )
-        stated = np.exp(found.log_probability[:, 0])
+        confidence = np.exp(ranking.log_probability[:, 0])
         for metric, values, note in (
-            ("stated top-1", stated, "the probability that the attacker gives the first guess"),
+            ("stated top-1", confidence, "the probability that the attacker gives the first guess"),
             (
                 "Brier score",
-                np.square(stated - (found.candidates[:, :1] == secret)[:, 0]),
+                np.square(confidence - (ranking.candidates[:, :1] == secret)[:, 0]),
                 "of that probability; 0 is best",
             ),
         ):
@@ -76,27 +84,29 @@ class WindowAttack:
                 setting={"prior": self.prior},
                 where=where,
                 values=values,
-                note=view.of_drawn(note),
+                note=view.note_reranking(note),
                 headline=False,
             )
         yield Outcome(
             source=self.name,
             metric="union of 3 outputs",
             where=where,
-            values=(union(view.layout, view.shown) == secret).any(axis=1).astype(np.float64),
+            values=(join_outputs(view.layout, view.visible_rows) == secret)
+            .any(axis=1)
+            .astype(np.float64),
             note="the private word is what was released for it or for a neighbour",
         )
 
 
-def union(layout: Layout, released: Ids, reach: int = 1) -> Ids:
+def join_outputs(layout: Layout, released: Ids, reach: int = 1) -> Ids:
     """The rows released for a word and for the `reach` protected words on each side of it in its text.
 
     Returns:
         int64 [n, 2 reach + 1], -1 where the text ends.
     """
     text = np.searchsorted(layout.documents, layout.positions, side="right")
-    seen = np.full((len(released), 2 * reach + 1), -1)
+    outputs = np.full((len(released), 2 * reach + 1), -1)
     for offset in range(-reach, reach + 1):
-        place, inside = neighbour(text, offset)
-        seen[:, offset + reach] = np.where(inside, released[place], -1)
-    return seen
+        place, inside = find_neighbours(text, offset)
+        outputs[:, offset + reach] = np.where(inside, released[place], -1)
+    return outputs

@@ -4,13 +4,13 @@ In: callables that build a `Privatizer`. Out: one `AuditFinding` per check, as i
 Not here: what an adversary gets (`attack`), and how findings are printed (`cli`).
 """
 
-from textveil_bench.audit.configured import Configured
+from textveil_bench.audit.configured import ConfiguredBuild
 from textveil_bench.audit.finding import AuditFinding
 from textveil_bench.audit.run import CHECKS, audit
 
 __all__ = [
     "CHECKS",
     "AuditFinding",
-    "Configured",
+    "ConfiguredBuild",
     "audit",
 ]

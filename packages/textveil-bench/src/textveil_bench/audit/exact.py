@@ -11,96 +11,122 @@ import numpy as np
 
 from textveil.randomness import Flags, Ids, Values
 from textveil.table import EmbeddingTable
-from textveil_bench.audit.finding import ROUNDING, AuditFinding, skipped, unclaimed
-from textveil_bench.audit.subject import SLICE_FULL, NoLaw, Subject, batches, distances, singles
+from textveil_bench.audit.audit_target import (
+    SLICE_FULL,
+    InvalidLaw,
+    Subject,
+    build_singles,
+    compute_distances,
+    split_batches,
+)
+from textveil_bench.audit.finding import (
+    FLOAT64_TOLERANCE,
+    AuditFinding,
+    make_skipped,
+    make_unclaimed,
+)
 
 
-def log_ratio(subject: Subject) -> AuditFinding:
+def check_log_ratio(subject: Subject) -> AuditFinding:
     """The largest |ln P(y|x) - ln P(y|x')| over every triple of a slice, against epsilon d(x, x') + additive.
 
-    The number found is the epsilon per unit of distance that the worst pair needs. The full audit also takes a slice
+    The number found is the epsilon per unit of distance that the worst pair needs. The full audit
+    also takes a slice
     of inputs on the whole table, with all of its words as outputs.
     """
     name = "log-ratio"
     worst, pairs, excess, claimed = 0.0, 0, -np.inf, 0.0
-    for table, rows in worlds(subject):
+    for table, rows in list_inputs(subject):
         try:
-            law = subject.law(table, rows)
-        except NoLaw as error:
+            law = subject.compute_law(table, rows)
+        except InvalidLaw as error:
             return AuditFinding(check=name, evidence="proved", verdict="violated", why=str(error))
         if law is None:
-            return skipped(name, "the output law has no closed form; see `sampled` and `sampler`")
+            return make_skipped(
+                name, "the output law has no closed form; see `sampled` and `sampler`"
+            )
         claim = subject.mechanism.claim(table)
         if claim.kind == "none":
-            return unclaimed(name, f"nothing is claimed: {claim.reason}", float(losses(law).max()))
-        layout = singles(rows).layout
-        epsilon = subject.spent(table, layout, subject.parameter(table, layout))
+            return make_unclaimed(
+                name, f"nothing is claimed: {claim.reason}", float(compute_losses(law).max())
+            )
+        layout = build_singles(rows).layout
+        epsilon = subject.compute_spent(table, layout, subject.compute_parameter(table, layout))
         away = ~np.eye(len(rows), dtype=bool)
-        found, over = hold(
-            losses(law), distances(table, claim, rows), epsilon, claim.additive, away
+        rate, surplus = compare_losses(
+            compute_losses(law),
+            compute_distances(table, claim, rows),
+            epsilon,
+            claim.additive,
+            away,
         )
         worst, excess, claimed = (
-            max(worst, found),
-            max(excess, over),
+            max(worst, rate),
+            max(excess, surplus),
             max(claimed, float(epsilon.max())),
         )
         pairs += len(rows) * (len(rows) - 1) // 2
     return AuditFinding(
         check=name,
         evidence="proved",
-        verdict="violated" if excess > ROUNDING else "holds",
+        verdict="violated" if excess > FLOAT64_TOLERANCE else "holds",
         claimed=claimed,
         found=worst,
-        why=f"texts of one word: every output for {pairs:,} pairs of words{too_much(excess)}",
+        why=f"texts of one word: every output for {pairs:,} pairs of words{format_excess(excess)}",
     )
 
 
-def worlds(subject: Subject) -> Iterator[tuple[EmbeddingTable, Ids]]:
+def list_inputs(subject: Subject) -> Iterator[tuple[EmbeddingTable, Ids]]:
     """Tables and inputs on them: the slice; in the full audit also some words of the whole table."""
     yield subject.slice, np.arange(len(subject.slice))
     if not subject.small and subject.slice is not subject.table:
-        yield subject.table, subject.chosen(SLICE_FULL)
+        yield subject.table, subject.choose_rows(SLICE_FULL)
 
 
-def hold(
-    lost: Values, apart: Values, epsilon: Values, additive: float, pairs: Flags
+def compare_losses(
+    pair_losses: Values, pair_distances: Values, epsilon: Values, additive: float, pairs: Flags
 ) -> tuple[float, float]:
     """Losses [m, m] of some pairs held against epsilon [m] times distances [m, m] + additive.
 
     The epsilon that the worst pair needs, and how much more than allowed is lost at most.
     """
-    allowed = np.maximum(epsilon[:, None], epsilon[None]) * apart + additive
-    over = (lost - allowed * (1 + ROUNDING))[pairs & np.isfinite(allowed)]
-    return _rate((lost - additive)[pairs], apart[pairs]), float(over.max(initial=-np.inf))
+    limits = np.maximum(epsilon[:, None], epsilon[None]) * pair_distances + additive
+    surpluses = (pair_losses - limits * (1 + FLOAT64_TOLERANCE))[pairs & np.isfinite(limits)]
+    return _find_largest_rate((pair_losses - additive)[pairs], pair_distances[pairs]), float(
+        surpluses.max(initial=-np.inf)
+    )
 
 
-def too_much(excess: float) -> str:
+def format_excess(excess: float) -> str:
     """The remark about a pair that loses so much more than it may; empty if none does."""
-    if excess <= ROUNDING:
+    if excess <= FLOAT64_TOLERANCE:
         return ""
-    return f"; a pair loses {'infinitely much' if math.isinf(excess) else f'{excess:.3g}'} more than it may"
+    return (
+        f"; a pair loses {'infinitely much' if math.isinf(excess) else f'{excess:.3g}'} more than "
+        "it may"
+    )
 
 
-def losses(law: Values) -> Values:
+def compute_losses(law: Values) -> Values:
     """max over y of |ln P(y|x) - ln P(y|x')|, [m, m]; infinite where only one of both can release y."""
-    lost = np.zeros((len(law), len(law)))
+    largest = np.zeros((len(law), len(law)))
     for i in range(len(law) - 1):
         with np.errstate(invalid="ignore"):
             gaps = np.abs(law[i + 1 :] - law[i])
         gaps[np.isnan(gaps)] = 0.0  # neither can release it
-        lost[i, i + 1 :] = lost[i + 1 :, i] = gaps.max(axis=1)
-    return lost
+        largest[i, i + 1 :] = largest[i + 1 :, i] = gaps.max(axis=1)
+    return largest
 
 
-def _rate(lost: Values, apart: Values) -> float:
+def _find_largest_rate(pair_losses: Values, pair_distances: Values) -> float:
     """The largest loss per unit of distance."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates = lost / apart
-    rates = np.where(np.isnan(rates) | (lost <= ROUNDING), 0.0, rates)
+        rates = pair_losses / pair_distances
+    rates = np.where(np.isnan(rates) | (pair_losses <= FLOAT64_TOLERANCE), 0.0, rates)
     return float(rates.max(initial=0.0))
 
 
-def certificate(subject: Subject) -> AuditFinding:
+def check_certificate(subject: Subject) -> AuditFinding:
     """ln sum_y max_x P(y|x) over the whole vocabulary: local DP is at least that, so a smaller claim is refuted.
 
     The sum is never more than ln V, so it is taken at a budget that claims half of that at most.
@@ -110,37 +136,39 @@ def certificate(subject: Subject) -> AuditFinding:
     rows = np.arange(len(table))
     claim = subject.mechanism.claim(table)
     if claim.kind == "none":
-        return unclaimed(name, f"nothing is claimed: {claim.reason}")
-    scale = subject.scale_within(table, math.log(len(table)) / 2)
-    claimed = subject.local_dp(table, scale)
+        return make_unclaimed(name, f"nothing is claimed: {claim.reason}")
+    scale = subject.find_scale(table, math.log(len(table)) / 2)
+    claimed = subject.compute_local_dp(table, scale)
     if claimed >= math.log(len(table)):
-        return skipped(
+        return make_skipped(
             name, f"{claimed:.3g} is claimed, and no law of {len(table):,} words refutes so much"
         )
     best = np.full(len(table), -np.inf)
-    for part in batches(rows, len(table)):
-        law = subject.law(table, part, scale)
+    for part in split_batches(rows, len(table)):
+        law = subject.compute_law(table, part, scale)
         if law is None:
-            return skipped(name, "the output law has no closed form; see `sampled`")
+            return make_skipped(name, "the output law has no closed form; see `sampled`")
         np.maximum(best, law.max(axis=0), out=best)
-    found = float(np.log(np.exp(best).sum()))
+    bound = float(np.log(np.exp(best).sum()))
     return AuditFinding(
         check=name,
         evidence="proved",
-        verdict="violated" if found > claimed * (1 + ROUNDING) + ROUNDING else "holds",
+        verdict="violated"
+        if bound > claimed * (1 + FLOAT64_TOLERANCE) + FLOAT64_TOLERANCE
+        else "holds",
         claimed=claimed,
-        found=found,
+        found=bound,
         why=f"texts of one word, {len(table):,} words: local DP is at least ln of the sum of best guesses",
     )
 
 
-def finite(law: Values) -> bool:
+def has_common_support(law: Values) -> bool:
     """Whether every word that one input can release, all of them can."""
     possible = np.isfinite(law)
     return bool((possible == possible[0]).all())
 
 
-def law_of_slice(subject: Subject) -> tuple[EmbeddingTable, Values | None]:
+def compute_slice_law(subject: Subject) -> tuple[EmbeddingTable, Values | None]:
     """The laws of all words of the slice."""
     table = subject.slice
-    return table, subject.law(table, np.arange(len(table)))
+    return table, subject.compute_law(table, np.arange(len(table)))

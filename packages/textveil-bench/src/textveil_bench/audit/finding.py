@@ -13,13 +13,13 @@ Verdict = Literal[
     "holds", "violated", "wasteful", "refuted", "no claim", "not applicable", "unchecked"
 ]
 
-ALARM = 1e-6
+ALARM_RATE = 1e-6
 """The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""
 
-ROUNDING = 1e-9
+FLOAT64_TOLERANCE = 1e-9
 """How far double precision may carry an exact comparison."""
 
-FLOAT32 = 1e-6
+FLOAT32_TOLERANCE = 1e-6
 """Vectors are held in single precision: how far a distance may be off."""
 
 
@@ -29,16 +29,21 @@ class AuditFinding:
 
     Attributes:
         check: its name, one of `CHECKS`.
-        evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from samples, true but
+        evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from
+            samples, true but
             with probability `alarm`; `observed`: something was seen to happen, or not.
-        verdict: `holds`, `violated`, `wasteful` (the claim holds, but something is charged that buys nothing),
-            `refuted` (what a paper claims is false; no statement rests on it), `no claim` (nothing is promised, so
-            nothing can be broken), `not applicable` (the audit has a reason of its own), or `unchecked` (the mechanism
+        verdict: `holds`, `is_violated`, `wasteful` (the claim holds, but something is charged that
+            buys nothing),
+            `refuted` (what a paper claims is false; no statement rests on it), `no claim` (nothing
+            is promised, so
+            nothing can be broken), `not applicable` (the audit has a reason of its own), or
+            `unchecked` (the mechanism
             or its claim left no way to look, so nobody should rely on it).
         why: one line for people.
         claimed: the number that is promised, in the unit of `why`; None where there is none.
         found: the number that was found.
-        alarm: the probability of a verdict `violated` for a mechanism that keeps its claim; 0 for exact checks.
+        alarm: the probability of a verdict `is_violated` for a mechanism that keeps its claim; 0
+            for exact checks.
         mechanism: its name.
         seconds: how long the check took.
     """
@@ -54,12 +59,12 @@ class AuditFinding:
     seconds: float = 0.0
 
     @property
-    def violated(self) -> bool:
+    def is_violated(self) -> bool:
         """Whether the mechanism's own claim is refuted."""
         return self.verdict == "violated"
 
     @property
-    def fails(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether the mechanism's own claim is refuted, or cannot be checked at all."""
         return self.verdict in ("violated", "unchecked")
 
@@ -71,16 +76,16 @@ class AuditFinding:
         }
 
 
-def skipped(check: str, why: str) -> AuditFinding:
+def make_skipped(check: str, why: str) -> AuditFinding:
     """A check that does not apply."""
     return AuditFinding(check=check, evidence="observed", verdict="not applicable", why=why)
 
 
-def unchecked(check: str, why: str) -> AuditFinding:
+def make_unchecked(check: str, why: str) -> AuditFinding:
     """A check that the mechanism or its claim makes impossible."""
     return AuditFinding(check=check, evidence="observed", verdict="unchecked", why=why)
 
 
-def unclaimed(check: str, why: str, found: float | None = None) -> AuditFinding:
+def make_unclaimed(check: str, why: str, value: float | None = None) -> AuditFinding:
     """A check of a mechanism that promises nothing."""
-    return AuditFinding(check=check, evidence="observed", verdict="no claim", why=why, found=found)
+    return AuditFinding(check=check, evidence="observed", verdict="no claim", why=why, found=value)

@@ -1,7 +1,9 @@
 """The joint law of short texts: what a word costs where other words are drawn after it, or are seen with it.
 
-In: a subject whose mechanism has `log_probs`. Out: the finding `joint`, and the losses that it is made of.
-Not here: texts of one word (`exact`), and longer texts, of which only samples can be had (`sampled`).
+In: a subject whose mechanism has `log_probs`. Out: the finding `joint`, and the losses that
+it is made of.
+Not here: texts of one word (`exact`), and longer texts, of which only samples can be had
+(`sampled`).
 """
 
 from collections.abc import Iterator
@@ -13,39 +15,51 @@ import numpy as np
 from textveil.errors import ConfigError
 from textveil.mechanism import Block, Law, Layout
 from textveil.randomness import Flags, Ids, Values
-from textveil_bench.audit.exact import hold, losses, too_much
-from textveil_bench.audit.finding import ROUNDING, AuditFinding, skipped, unclaimed
-from textveil_bench.audit.subject import FEW, SUMS, NoLaw, Subject, distances
+from textveil_bench.audit.audit_target import (
+    SUM_TOLERANCE,
+    TINY_TABLE_WORDS,
+    InvalidLaw,
+    Subject,
+    compute_distances,
+)
+from textveil_bench.audit.exact import compare_losses, compute_losses, format_excess
+from textveil_bench.audit.finding import (
+    FLOAT64_TOLERANCE,
+    AuditFinding,
+    make_skipped,
+    make_unclaimed,
+)
 
-SHARES = ((1.0, 1.0), (1.0, 0.5))
+BUDGET_SHARES = ((1.0, 1.0), (1.0, 0.5))
 """Of the budget: what each word of a text has."""
 
-SHARES_FULL = (*SHARES, (1.0, 1.0, 1.0), (0.5, 1.0, 1.0))
-AROUND = ((0, 1), (2, 5), (4, 4))
+BUDGET_SHARES_FULL = (*BUDGET_SHARES, (1.0, 1.0, 1.0), (0.5, 1.0, 1.0))
+CONTEXT_WORDS = ((0, 1), (2, 5), (4, 4))
 """The other words of a text of three; next to one word stands every word in its turn."""
 
-ALL = ~np.eye(FEW, dtype=bool)
+DISTINCT_PAIRS = ~np.eye(TINY_TABLE_WORDS, dtype=bool)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Change:
+class WordChange:
     """One word of a text takes every value, the others stay.
 
     Attributes:
         layout: a text of so many words.
         parameter: of each of them.
         word: the number of the word that changes.
-        lost: the losses of all pairs of its values, the largest over outputs and over what stands around, [6, 6].
+        losses: the losses of all pairs of its values, the largest over outputs and over what stands
+            around, [6, 6].
     """
 
     layout: Layout
     parameter: Values
     word: int
-    lost: Values
+    losses: Values
 
 
 @lru_cache(maxsize=1)  # two checks look at the same laws
-def changes(subject: Subject) -> tuple[Change, ...]:
+def compute_changes(subject: Subject) -> tuple[WordChange, ...]:
     """Every word of texts of two words, in the full audit of three words too, with equal and unequal budgets.
 
     Raises:
@@ -53,108 +67,123 @@ def changes(subject: Subject) -> tuple[Change, ...]:
     """
     return tuple(
         change
-        for shares in (SHARES if subject.small else SHARES_FULL)
-        for change in _changes(subject, np.array(shares))
+        for shares in (BUDGET_SHARES if subject.small else BUDGET_SHARES_FULL)
+        for change in _change_words(subject, np.array(shares))
     )
 
 
-def _changes(subject: Subject, shares: Values) -> Iterator[Change]:
-    layout = Layout.of(len(shares))
-    parameter = subject.mechanism.parameters(subject.few, layout)
+def _change_words(subject: Subject, shares: Values) -> Iterator[WordChange]:
+    layout = Layout.build(len(shares))
+    parameter = subject.mechanism.parameters(subject.tiny_table, layout)
     if parameter is None:
-        parameter = subject.parameter(subject.few, layout, shares)
-    around = AROUND if len(shares) == 3 else tuple((other,) for other in range(FEW))
+        parameter = subject.compute_parameter(subject.tiny_table, layout, shares)
+    contexts = (
+        CONTEXT_WORDS if len(shares) == 3 else tuple((other,) for other in range(TINY_TABLE_WORDS))
+    )
     texts = [
-        [(*a[:word], value, *a[word:]) for a in around for value in range(FEW)]
+        [(*a[:word], value, *a[word:]) for a in contexts for value in range(TINY_TABLE_WORDS)]
         for word in range(len(shares))
     ]
     distinct, which = np.unique(
         np.array(texts).reshape(-1, len(shares)), axis=0, return_inverse=True
     )
-    law = law_of_texts(subject, distinct, parameter)[which.ravel()].reshape(
-        len(shares), len(around), FEW, -1
+    law = compute_text_laws(subject, distinct, parameter)[which.ravel()].reshape(
+        len(shares), len(contexts), TINY_TABLE_WORDS, -1
     )
     for word, laws in enumerate(law):
-        lost = np.max([losses(each) for each in laws], axis=0)
-        yield Change(layout=layout, parameter=parameter, word=word, lost=lost)
+        largest = np.max([compute_losses(value_law) for value_law in laws], axis=0)
+        yield WordChange(layout=layout, parameter=parameter, word=word, losses=largest)
 
 
-def law_of_texts(subject: Subject, texts: Ids, parameter: Values) -> Values:
+def compute_text_laws(subject: Subject, texts: Ids, parameter: Values) -> Values:
     """ln Pr of every output of some texts [m, L], [m, 6^L]: the conditional laws along each output, added up."""
     m, length = texts.shape
-    outputs = np.indices((FEW,) * length).reshape(length, -1).T
+    outputs = np.indices((TINY_TABLE_WORDS,) * length).reshape(length, -1).T
     block = Block(
-        layout=Layout.of(*[length] * (m * len(outputs))),
+        layout=Layout.build(*[length] * (m * len(outputs))),
         rows=np.repeat(texts, len(outputs), axis=0).ravel(),
     )
     released = np.tile(outputs, (m, 1)).ravel()
     assert isinstance(subject.mechanism, Law)
     law = subject.mechanism.log_probs(
-        subject.few, block, np.tile(parameter, m * len(outputs)), released
+        subject.tiny_table, block, np.tile(parameter, m * len(outputs)), released
     )
     assert law is not None
-    if law.shape != (len(released), FEW):
-        raise NoLaw("the law has not one probability per word")
-    joint: Values = (
+    if law.shape != (len(released), TINY_TABLE_WORDS):
+        raise InvalidLaw("the law has not one probability per word")
+    text_laws: Values = (
         law[np.arange(len(released)), released].reshape(m, len(outputs), length).sum(axis=2)
     )
-    if not (np.abs(np.exp(joint).sum(axis=1) - 1) <= SUMS).all():
-        raise NoLaw("the probabilities of all outputs of a text do not sum to 1")
-    return joint
+    if not (np.abs(np.exp(text_laws).sum(axis=1) - 1) <= SUM_TOLERANCE).all():
+        raise InvalidLaw("the probabilities of all outputs of a text do not sum to 1")
+    return text_laws
 
 
-def joint(subject: Subject) -> AuditFinding:
+def check_joint(subject: Subject) -> AuditFinding:
     """The largest loss when one word of a short text changes, over all outputs of the whole text, against its charge.
 
     A mechanism that sees other words, or what was drawn for them, loses at their positions too.
     """
     name = "joint"
-    if (why := without_law(subject)) is not None:
-        return skipped(name, why)
-    claim = subject.mechanism.claim(subject.few)
+    if (why := explain_missing_law(subject)) is not None:
+        return make_skipped(name, why)
+    claim = subject.mechanism.claim(subject.tiny_table)
     worst, excess = (0.0, 0.0, 0.0), -np.inf
     try:
-        for change in changes(subject):
+        for change in compute_changes(subject):
             if claim.kind == "none":
-                worst = max(worst, (0.0, float(change.lost.max()), 0.0))
+                worst = max(worst, (0.0, float(change.losses.max()), 0.0))
                 continue
-            spent = subject.spent(subject.few, change.layout, change.parameter)
-            found, over = held(
-                change, distances(subject.few, claim, np.arange(FEW)), spent, claim.additive
+            spent = subject.compute_spent(subject.tiny_table, change.layout, change.parameter)
+            rate, surplus = compare_change(
+                change,
+                compute_distances(subject.tiny_table, claim, np.arange(TINY_TABLE_WORDS)),
+                spent,
+                claim.additive,
             )
             charged = float(spent[change.word])
-            worst = max(worst, (found / max(charged, 1e-12), found, charged))
-            excess = max(excess, over)
-    except NoLaw as error:
+            worst = max(worst, (rate / max(charged, 1e-12), rate, charged))
+            excess = max(excess, surplus)
+    except InvalidLaw as error:
         return AuditFinding(check=name, evidence="proved", verdict="violated", why=str(error))
     if claim.kind == "none":
-        return unclaimed(name, f"nothing is claimed: {claim.reason}", worst[1])
+        return make_unclaimed(name, f"nothing is claimed: {claim.reason}", worst[1])
     return AuditFinding(
         check=name,
         evidence="proved",
-        verdict="violated" if excess > ROUNDING else "holds",
+        verdict="violated" if excess > FLOAT64_TOLERANCE else "holds",
         claimed=worst[2],
         found=worst[1],
-        why=f"texts of two{'' if subject.small else ' and three'} words, {FEW} words: every output of a whole text"
-        + too_much(excess),
+        why=f"texts of two{'' if subject.small else ' and three'} words, {TINY_TABLE_WORDS} words: "
+        "every output of a whole text" + format_excess(excess),
     )
 
 
-def held(
-    change: Change, apart: Values, epsilon: Values, additive: float, pairs: Flags = ALL
+def compare_change(
+    change: WordChange,
+    pair_distances: Values,
+    epsilon: Values,
+    additive: float,
+    pairs: Flags = DISTINCT_PAIRS,
 ) -> tuple[float, float]:
     """A change held against the epsilon of its word, as `hold` gives it."""
-    return hold(change.lost, apart, np.full(FEW, epsilon[change.word]), additive, pairs)
+    return compare_losses(
+        change.losses,
+        pair_distances,
+        np.full(TINY_TABLE_WORDS, epsilon[change.word]),
+        additive,
+        pairs,
+    )
 
 
-def without_law(subject: Subject) -> str | None:
+def explain_missing_law(subject: Subject) -> str | None:
     """Why there is no joint law to look at; None where there is one."""
-    if len(subject.slice) < FEW:
-        return f"the table has less than {FEW} words"
+    if len(subject.slice) < TINY_TABLE_WORDS:
+        return f"the table has less than {TINY_TABLE_WORDS} words"
     try:
-        law = subject.law(subject.few, np.arange(FEW))
+        law = subject.compute_law(subject.tiny_table, np.arange(TINY_TABLE_WORDS))
     except ConfigError:
-        return f"it does not run on a table of {FEW} words"
-    except NoLaw:
+        return f"it does not run on a table of {TINY_TABLE_WORDS} words"
+    except InvalidLaw:
         return None
     return "the output law has no closed form; see `sampled`" if law is None else None

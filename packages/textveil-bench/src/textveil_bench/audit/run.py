@@ -3,8 +3,10 @@
 In: callables that build a `Privatizer`. Out: one `AuditFinding` per check, as it is made.
 Not here: what an adversary gets (`attack`), and how findings are printed (`cli`).
 
-It runs over whatever satisfies the protocols `Mechanism` and, for exact checks, `Law`; so over mechanisms of other
-packages too. No finding can prove a mechanism private, but for the exact ones on the words that they looked at.
+It runs over whatever satisfies the protocols `Mechanism` and, for exact checks, `Law`; so over
+mechanisms of other
+packages too. No finding can prove a mechanism private, but for the exact ones on the words that
+they looked at.
 """
 
 import math
@@ -20,46 +22,55 @@ from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.mechanism import Layout
 from textveil.pipeline import Privatizer
 from textveil.protect import Uniform
-from textveil_bench.audit import exact, fit, joint, path, promises, sampled, spending, totality
+from textveil_bench.audit import (
+    coverage,
+    exact,
+    fit,
+    joint,
+    pipeline_check,
+    restricted_claims,
+    sampled,
+    spending,
+)
 from textveil_bench.audit import streams as fresh
 from textveil_bench.audit import support as supports
-from textveil_bench.audit.configured import Configured
-from textveil_bench.audit.finding import ALARM, AuditFinding, Evidence, Verdict, unchecked
-from textveil_bench.audit.grouped import by_group
-from textveil_bench.audit.streams import tells_apart
-from textveil_bench.audit.subject import Build, Subject
+from textveil_bench.audit.audit_target import Build, Subject
+from textveil_bench.audit.configured import ConfiguredBuild
+from textveil_bench.audit.finding import ALARM_RATE, AuditFinding, Evidence, Verdict, make_unchecked
+from textveil_bench.audit.grouped import split_by_group
+from textveil_bench.audit.streams import is_input_dependent
 
 __all__ = [
-    "ALARM",
+    "ALARM_RATE",
     "CHECKS",
     "AuditFinding",
     "Build",
-    "Configured",
+    "ConfiguredBuild",
     "Evidence",
     "Subject",
     "Verdict",
     "audit",
 ]
 
-Report = Callable[[str, int, int], None]
+AuditProgress = Callable[[str, int, int], None]
 
 _CHECKS: dict[str, Callable[[Subject], AuditFinding]] = {
-    "log-ratio": exact.log_ratio,
-    "joint": joint.joint,
-    "restricted": promises.restricted,
-    "paper": promises.paper,
-    "certificate": exact.certificate,
-    "sampled": sampled.sampled,
-    "sampler": fit.sampler,
-    "support": supports.support,
-    "budget": spending.budget,
-    "overcharge": spending.overcharge,
-    "statement": spending.statement,
-    "pipeline": path.pipeline,
-    "totality": totality.totality,
-    "error path": totality.error_path,
-    "streams": fresh.streams,
-    "seed": fresh.seed,
+    "log-ratio": exact.check_log_ratio,
+    "joint": joint.check_joint,
+    "restricted": restricted_claims.check_restricted,
+    "paper": restricted_claims.check_paper,
+    "certificate": exact.check_certificate,
+    "sampled": sampled.check_samples,
+    "sampler": fit.check_sampler,
+    "support": supports.check_support,
+    "budget": spending.check_budget,
+    "overcharge": spending.check_overcharge,
+    "statement": spending.check_statement,
+    "pipeline": pipeline_check.check_pipeline,
+    "totality": coverage.check_totality,
+    "error path": coverage.check_error_path,
+    "streams": fresh.check_streams,
+    "seed": fresh.check_seed,
 }
 
 CHECKS = tuple(_CHECKS)
@@ -70,52 +81,61 @@ def audit(
     *builds: Build,
     small: bool = False,
     only: tuple[str, ...] = CHECKS,
-    report: Report = lambda step, done, total: None,
+    report: AuditProgress = lambda step, done, total: None,
 ) -> Iterator[AuditFinding]:
     """Check claims, one finding at a time.
 
     Args:
         builds: each makes a privatizer when it is called with the keyword `seed`, for example
-            `functools.partial(Privatizer, "noise", epsilon=8.0)`; if it has a `name`, findings carry that. Only what
-            pickles, and is no part of a script, is tried in other processes. Books by group are checked group by group.
-        small: fewer words and draws: seconds for a mechanism instead of minutes. Exact checks then look at 60 words.
+            `functools.partial(Privatizer, "noise", epsilon=8.0)`; if it has a `name`, findings
+            carry that. Only what
+            pickles, and is no part of a script, is tried in other processes. Books by group are
+            checked group by group.
+        small: fewer words and draws: seconds for a mechanism instead of minutes. Exact checks then
+            look at 60 words.
         only: names of the checks to run.
         report: told the name of the mechanism, the checks done, and how many there are.
 
     Yields:
-        One `AuditFinding` per mechanism and check. A check that a mechanism fails to run through is `violated`; one
-        that has no way to look at the claim is `unchecked`. So is, in one finding, a mechanism of several that cannot
+        One `AuditFinding` per mechanism and check. A check that a mechanism fails to run through is
+        `violated`; one
+        that has no way to look at the claim is `unchecked`. So is, in one finding, a mechanism of
+        several that cannot
         be built.
 
     Raises:
-        ConfigError: there is no check of such a name, or the only privatizer cannot be built or has no budget that
+        ConfigError: there is no check of such a name, or the only privatizer cannot be built or has
+            no budget that
             an audit can try.
     """
     if unknown := sorted(set(only) - set(CHECKS)):
         raise UnknownName("check", unknown[0], CHECKS)
-    chosen = [name for name in CHECKS if name in only]
+    checks = [name for name in CHECKS if name in only]
     for build in builds:
         try:
-            made = list(by_group(build, build(seed=None)))
-            for _, privatizer in made:
+            parts = list(split_by_group(build, build(seed=None)))
+            for _, privatizer in parts:
                 _require_budget(privatizer)
         except Exception as error:
             if len(builds) == 1:
                 raise
-            why = str(error) if isinstance(error, TextveilError) else _raised(error)
+            why = str(error) if isinstance(error, TextveilError) else _format_error(error)
             yield replace(
-                unchecked("build", f"cannot be built: {why}"), mechanism=getattr(build, "name", "")
+                make_unchecked("build", f"cannot be built: {why}"),
+                mechanism=getattr(build, "name", ""),
             )
             continue
-        for own, privatizer in made:
-            name = getattr(own, "name", privatizer.claim.mechanism)
-            subject = Subject(build=own, small=small, privatizer=privatizer)
-            report(name, 0, len(chosen))
-            for done, check in enumerate(chosen, 1):
+        for part_build, privatizer in parts:
+            name = getattr(part_build, "name", privatizer.claim.mechanism)
+            subject = Subject(build=part_build, small=small, privatizer=privatizer)
+            report(name, 0, len(checks))
+            for done, check in enumerate(checks, 1):
                 start = time.perf_counter()
-                found = _checked(subject, check)
-                yield replace(found, mechanism=name, seconds=round(time.perf_counter() - start, 3))
-                report(name, done, len(chosen))
+                finding = _run_check(subject, check)
+                yield replace(
+                    finding, mechanism=name, seconds=round(time.perf_counter() - start, 3)
+                )
+                report(name, done, len(checks))
 
 
 def _require_budget(privatizer: Privatizer) -> None:
@@ -131,36 +151,38 @@ def _require_budget(privatizer: Privatizer) -> None:
     if (
         budget is not None and privatizer.claim.kind != "none"
     ):  # here, because a budget that is too small is no defect
-        privatizer.mechanism.calibrate(privatizer.table, Layout.of(1), np.array([budget.epsilon]))
+        privatizer.mechanism.calibrate(
+            privatizer.table, Layout.build(1), np.array([budget.epsilon])
+        )
 
 
-def _checked(subject: Subject, check: str) -> AuditFinding:
+def _run_check(subject: Subject, check: str) -> AuditFinding:
     try:
-        found = _CHECKS[check](subject)
-        opted_out = (
-            found.verdict == "not applicable"
+        finding = _CHECKS[check](subject)
+        has_opted_out = (
+            finding.verdict == "not applicable"
             and not subject.claim.draws
             and subject.claim.kind != "none"
         )
-        if opted_out and tells_apart(subject):
-            return _failed(check, "nothing is drawn, and what comes out depends on the word")
+        if has_opted_out and is_input_dependent(subject):
+            return _make_violated(check, "nothing is drawn, and what comes out depends on the word")
     except BudgetError as error:
-        return unchecked(
-            check, f"the mechanism can keep to no budget that is tried here: {_raised(error)}"
+        return make_unchecked(
+            check, f"the mechanism can keep to no budget that is tried here: {_format_error(error)}"
         )
     except ConfigError as error:
-        ours = Path(extract_tb(error.__traceback__)[-1].filename).parent == Path(__file__).parent
-        return unchecked(check, str(error) if ours else _raised(error))
+        is_ours = Path(extract_tb(error.__traceback__)[-1].filename).parent == Path(__file__).parent
+        return make_unchecked(check, str(error) if is_ours else _format_error(error))
     except Exception as error:  # a mechanism may raise anything; that it does is a finding
-        return _failed(check, _raised(error))
-    return found
+        return _make_violated(check, _format_error(error))
+    return finding
 
 
-def _failed(check: str, why: str) -> AuditFinding:
+def _make_violated(check: str, why: str) -> AuditFinding:
     return AuditFinding(check=check, evidence="observed", verdict="violated", why=why)
 
 
-def _raised(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     """Its kind and place; its message may hold words."""
     where = extract_tb(error.__traceback__)[-1]
     return f"raised {type(error).__name__} ({Path(where.filename).name}, line {where.lineno})"

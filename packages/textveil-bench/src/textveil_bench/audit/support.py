@@ -11,69 +11,79 @@ import numpy as np
 from textveil.randomness import Draws, Ids, Randomness, Streams, Values
 from textveil.table import EmbeddingTable
 from textveil_bench.audit import exact, sampled
-from textveil_bench.audit.finding import ALARM, AuditFinding, Evidence, skipped, unclaimed
-from textveil_bench.audit.subject import Subject, singles
+from textveil_bench.audit.audit_target import Subject, build_singles
+from textveil_bench.audit.finding import (
+    ALARM_RATE,
+    AuditFinding,
+    Evidence,
+    make_skipped,
+    make_unclaimed,
+)
 
 LARGE_LDP = 60.0
 """Samplers are also tried with a budget of this local DP: the farthest candidate is then half of it behind, or all."""
 
-LEAST, MOST = 2.0**-53, 1 - 2.0**-53
+SMALLEST_UNIFORM, LARGEST_UNIFORM = 2.0**-53, 1 - 2.0**-53
 """The smallest and the largest uniform value that a double holds, 0 left out."""
 
 
-def support(subject: Subject) -> AuditFinding:
+def check_support(subject: Subject) -> AuditFinding:
     """Whether the outputs that are possible depend on the word."""
     name = "support"
-    table, law = exact.law_of_slice(subject)
+    table, law = exact.compute_slice_law(subject)
     if law is not None:
-        same = exact.finite(law)
+        has_same_support = exact.has_common_support(law)
         if subject.claim.kind == "none":
             loss = (
                 "infinite loss confirmed: a word can be released for some inputs only"
-                if not same
+                if not has_same_support
                 else ""
             )
-            return unclaimed(name, loss or "nothing is claimed", None if same else np.inf)
-        if not same:
-            return _broken(
+            return make_unclaimed(
+                name, loss or "nothing is claimed", None if has_same_support else np.inf
+            )
+        if not has_same_support:
+            return _make_violated(
                 "proved", f"the law of {len(table)} words gives some outputs to some inputs only"
             )
     elif subject.claim.kind == "none":
-        return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
+        return make_unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
     if not subject.claim.draws:
-        return skipped(name, "nothing is drawn")
-    if unreachable := _unreachable(subject, table, 1.0):
-        return _broken(
+        return make_skipped(name, "nothing is drawn")
+    if unreachable := _count_unreachable(subject, table, 1.0):
+        return _make_violated(
             "proved", f"{unreachable} of {len(table)} words cannot come out, whatever is drawn"
         )
-    share, where = sampled.unreached(subject)
+    share, where = sampled.measure_unreached(subject)
     if share:
-        return _broken(
+        return _make_violated(
             "lower bound",
             f"an output of {share:.1%} of one word's draws never comes from another ({where})",
         )
     if law is None:
-        why = "no output of one word was missing from another's draws" + _later(subject, table)
-        return AuditFinding(
-            check=name, evidence="lower bound", verdict="holds", why=why, alarm=ALARM
+        why = "no output of one word was missing from another's draws" + _format_larger_budget(
+            subject, table
         )
-    why = f"all {len(table)} inputs have the same outputs" + _later(subject, table)
+        return AuditFinding(
+            check=name, evidence="lower bound", verdict="holds", why=why, alarm=ALARM_RATE
+        )
+    why = f"all {len(table)} inputs have the same outputs" + _format_larger_budget(subject, table)
     return AuditFinding(check=name, evidence="proved", verdict="holds", why=why)
 
 
-def _broken(evidence: Evidence, why: str) -> AuditFinding:
-    alarm = ALARM if evidence == "lower bound" else 0.0
+def _make_violated(evidence: Evidence, why: str) -> AuditFinding:
+    alarm = ALARM_RATE if evidence == "lower bound" else 0.0
     return AuditFinding(
         check="support", evidence=evidence, verdict="violated", found=np.inf, why=why, alarm=alarm
     )
 
 
-def _later(subject: Subject, table: EmbeddingTable) -> str:
+def _format_larger_budget(subject: Subject, table: EmbeddingTable) -> str:
     """A remark where a larger budget than the one asked for would make words impossible."""
-    claimed = subject.local_dp(table)
+    claimed = subject.compute_local_dp(table)
     if not 0 < claimed < LARGE_LDP:
         return ""
-    unreachable = _unreachable(subject, table, LARGE_LDP / claimed)
+    unreachable = _count_unreachable(subject, table, LARGE_LDP / claimed)
     return (
         f"; at local DP {LARGE_LDP:g}, {unreachable} words could not come out"
         if unreachable
@@ -84,56 +94,63 @@ def _later(subject: Subject, table: EmbeddingTable) -> str:
 # ---- the draws that favour one candidate ------------------------------------------------------------------
 
 
-def _unreachable(subject: Subject, table: EmbeddingTable, scale: float) -> int:
+def _count_unreachable(subject: Subject, table: EmbeddingTable, scale: float) -> int:
     """How many words cannot be drawn from the farthest word, for samplers that draw one uniform per candidate.
 
-    A candidate is given the most favourable draw that there is and all others the least favourable one, in both
+    A candidate is given the most favourable draw that there is and all others the least favourable
+    one, in both
     orders. If it does not win then, it never does.
     """
     if len(table) == table.dimension:
         return 0  # one value per candidate and one per coordinate would look alike
     words = np.arange(len(table))
-    block = singles(np.zeros(len(table), np.int64))
-    parameter = subject.parameter(table, block.layout, scale)
-    won = np.zeros(len(table), bool)
-    for favour, others in ((MOST, LEAST), (LEAST, MOST)):
+    block = build_singles(np.zeros(len(table), np.int64))
+    parameter = subject.compute_parameter(table, block.layout, scale)
+    has_won = np.zeros(len(table), bool)
+    for favour, other_value in (
+        (LARGEST_UNIFORM, SMALLEST_UNIFORM),
+        (SMALLEST_UNIFORM, LARGEST_UNIFORM),
+    ):
         try:
-            won |= subject.sample(table, block, parameter, Tilted(favour, others)) == words
-        except Unsuited:
+            has_won |= (
+                subject.sample(table, block, parameter, TiltedRandomness(favour, other_value))
+                == words
+            )
+        except UnsuitedSampler:
             return 0
-    return int((~won).sum())
+    return int((~has_won).sum())
 
 
-class Unsuited(Exception):  # noqa: N818 (says what the sampler is)
+class UnsuitedSampler(Exception):  # noqa: N818 (says what the sampler is)
     """The sampler does not draw one uniform value per candidate."""
 
 
-class Tilted:
+class TiltedRandomness:
     """Randomness in which row r of a call favours candidate r, of as many candidates as there are rows."""
 
-    seeded = True
+    is_seeded = True
 
-    def __init__(self, favour: float, others: float) -> None:
-        self._favour, self._others = favour, others
+    def __init__(self, favour: float, other_value: float) -> None:
+        self._favour, self._other_value = favour, other_value
 
     def open(self, sizes: Sequence[int] | Ids) -> Streams:
         """The streams of a call."""
-        return _TiltedStreams(self._favour, self._others, np.asarray(sizes, np.int64))
+        return _TiltedStreams(self._favour, self._other_value, np.asarray(sizes, np.int64))
 
-    def part(self, number: int) -> Randomness:
+    def derive_part(self, number: int) -> Randomness:
         """Itself."""
         return self
 
-    def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
+    def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
         """Itself."""
         return self
 
 
 class _TiltedStreams(Streams):
-    def __init__(self, favour: float, others: float, sizes: Ids) -> None:
-        self._values, self.sizes = (favour, others), sizes
+    def __init__(self, favour: float, other_value: float, sizes: Ids) -> None:
+        self._values, self.sizes = (favour, other_value), sizes
 
-    def chunks(self, limit: int) -> Iterator[tuple[slice, Draws]]:
+    def split_rows(self, limit: int) -> Iterator[tuple[slice, Draws]]:
         total = int(self.sizes.sum())
         for start in range(0, total, limit):
             part = slice(start, min(total, start + limit))
@@ -141,8 +158,8 @@ class _TiltedStreams(Streams):
 
 
 class _TiltedDraws(Draws):
-    def __init__(self, favour: float, others: float, rows: Ids, width: int) -> None:
-        self._favour, self._others, self._rows, self._width = favour, others, rows, width
+    def __init__(self, favour: float, other_value: float, rows: Ids, width: int) -> None:
+        self._favour, self._other_value, self._rows, self._width = favour, other_value, rows, width
 
     @property
     def size(self) -> int:
@@ -150,22 +167,22 @@ class _TiltedDraws(Draws):
 
     def uniform(self, width: int) -> Values:
         if width != self._width:
-            raise Unsuited
-        values = np.full((self.size, width), self._others)
+            raise UnsuitedSampler
+        values = np.full((self.size, width), self._other_value)
         values[np.arange(self.size), self._rows] = self._favour
         return values
 
     def bits(self, width: int) -> Ids:
-        raise Unsuited
+        raise UnsuitedSampler
 
     def exponential(self, width: int) -> Values:
         return -np.log(self.uniform(width))
 
     def normal(self, width: int) -> Values:
-        raise Unsuited
+        raise UnsuitedSampler
 
     def gamma(self, shape: float, width: int | None = None) -> Values:
-        raise Unsuited
+        raise UnsuitedSampler
 
     def integers(self, high: Ids) -> Ids:
-        raise Unsuited
+        raise UnsuitedSampler

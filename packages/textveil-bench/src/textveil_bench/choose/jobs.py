@@ -1,22 +1,33 @@
 """Runs a comparison: budgets and options on texts that are tuned on, then the best of each family on others.
 
-In: a comparison, a folder. Out: rows in the folder, one for each series that was tuned and each cell that was judged.
-Not here: how risk is measured (`risk`), who judges (`judges`), and what follows from the rows (`summary`).
+In: a comparison, a folder. Out: rows in the folder, one for each series that was tuned and each
+cell that was judged.
+Not here: how risk is measured (`risk`), who judges (`judges`), and what follows from the rows
+(`summary`).
 A row, as JSON:
 
 - `key`: the fingerprint of everything that determines it; a run does not compute a known key again.
-- `stage`: `tuned`, `judged` or `attacked`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null
+- `stage`: `tuned`, `judged` or `attacked`; `data`, `series`, `family`, `whose`, `budget` (the path
+of the option, null
   if there is none), `asked` (levels of risk).
-- `levels` (tuned): the level of risk, if it was reached, as [level, budget, risk, right]; for a baseline one with a
-  level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
-- `level`, `value`, `seed` (judged): the budget and the draws. `risk`: {"words", "top-1", "top-10"}, a number for each
-  attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind, metric and largest
+- `levels` (tuned): the level of risk, if it was reached, as [level, budget, risk, right]; for a
+baseline one with a
+  level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else
+  null.
+- `level`, `value`, `seed` (judged): the budget and the draws. `risk`: {"words", "top-1", "top-10"},
+a number for each
+  attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind,
+  metric and largest
   epsilon.
 - `right`: for each judge a string with 1 for every text that it gets right, and 0 for others.
-- `judges`: their version. A row of an earlier one, or without any, is judged by those that are new, too. They read
-  another release of the same texts, because keys, on which draws depend, were once made in another way.
-- `all` (attacked): the risk of the same release if the attacker learned from every public text there is, and `public`,
-  their number and fingerprint; `risk` is that of the attacker who learned from the comparison's own.
+- `judges`: their version. A row of an earlier one, or without any, is judged by those that are new,
+too. They read
+  another release of the same texts, because keys, on which draws depend, were once made in another
+  way.
+- `all` (attacked): the risk of the same release if the attacker learned from every public text
+there is, and `public`,
+  their number and fingerprint; `risk` is that of the attacker who learned from the comparison's
+  own.
 - `sizes`, `texts` (fingerprints of what played which part), `seconds`, `circumstances`.
 """
 
@@ -31,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil.corpus.executors import Executor, Local
+from textveil.corpus.executors import Executor, LocalExecutor
 from textveil.errors import ConfigError, VocabularyError
 from textveil.evaluate.attack.learned import Learned
 from textveil.files import streams
@@ -39,33 +50,33 @@ from textveil.pipeline import Privatizer
 from textveil.randomness import Ints
 from textveil.table import load_table
 from textveil_bench import run as runs
-from textveil_bench.cells import built
+from textveil_bench.cells import build_privatizer
 from textveil_bench.choose import judges, material, summary
 from textveil_bench.choose.judges import Judges
-from textveil_bench.choose.material import Material
+from textveil_bench.choose.material import TextParts
 from textveil_bench.choose.plan import Comparison
-from textveil_bench.choose.risk import AMONG, FIRST, MeasuredRisk, attacked, budgets
-from textveil_bench.circumstances import circumstances
+from textveil_bench.choose.risk import TOP_1, TOP_10, MeasuredRisk, find_budgets, measure_risk
+from textveil_bench.circumstances import read_circumstances
 from textveil_bench.examples import DataSet
-from textveil_bench.spec import LEARNED, PlannedSeries, chosen
+from textveil_bench.spec import LEARNED_PATH, PlannedSeries, find_non_defaults
 from textveil_bench.task_words import learn
 from textveil_bench.tasks import models
 
 VERSION = 1
 """Raised when the same options give other figures."""
 
-PASSES = 2
+ATTACKER_PASSES = 2
 """How often the attacker weighs candidates by their neighbours; another number needs another `VERSION`."""
 
-FILE = "choose.jsonl"
+ROWS_FILE = "choose.jsonl"
 
-BOOKS = "books"
+BOOKS_FOLDER = "books"
 
-CODES = "table.codes"
+CODES_OPTION = "table.codes"
 """The option whose value names a book."""
 
-Row = dict[str, Any]
-Report = Callable[[str, int, int], None]
+ComparisonRow = dict[str, Any]
+ComparisonProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,8 +91,9 @@ class ComparisonJob:
         level: the level of risk that a budget is looked for, or was found for; None for a baseline.
         budget: for a cell, its budget.
         seed: for a cell, of its draws; None tunes the series.
-        before: its row, if that was judged by fewer judges; None if there is none.
-        all_public: whether the cell is attacked once more, by one who learned from all public texts there are.
+        previous_row: its row, if that was judged by fewer judges; None if there is none.
+        all_public: whether the cell is attacked once more, by one who learned from all public texts
+            there are.
     """
 
     comparison: Comparison
@@ -91,46 +103,52 @@ class ComparisonJob:
     level: float | None = None
     budget: float | None = None
     seed: int | None = None
-    before: Row | None = field(default=None, repr=False)
+    previous_row: ComparisonRow | None = field(default=None, repr=False)
     all_public: bool = False
 
     @property
     def key(self) -> str:
         """The fingerprint of all that determines the row: a mechanism counts with its options, not by its name."""
-        asked, series = self.comparison, self.series
-        codes = {path: value for path, value in series.settings.items() if path in (CODES, LEARNED)}
-        rest = {path: value for path, value in series.settings.items() if path not in codes}
-        config = replace(series, settings=rest).config(
+        comparison, series = self.comparison, self.series
+        codes = {
+            path: value
+            for path, value in series.settings.items()
+            if path in (CODES_OPTION, LEARNED_PATH)
+        }
+        other_settings = {
+            path: value for path, value in series.settings.items() if path not in codes
+        }
+        config = replace(series, settings=other_settings).build_config(
             series.start if self.budget is None else self.budget
         )
-        return _fingerprint(
+        return _compute_fingerprint(
             VERSION,
-            asdict(asked.sizes),
-            asked.maps,
-            series.source.called,
-            config and chosen(config),
+            asdict(comparison.sizes),
+            comparison.maps,
+            series.source.row_name,
+            config and find_non_defaults(config),
             codes,
             series.path,
             self.budget,
             self.seed,
-            asked.seeds[0] == self.seed,
+            comparison.seeds[0] == self.seed,
             None
             if self.seed is not None
-            else (self.asked, asked.seeds[0], series.start, series.most),
+            else (self.levels, comparison.seeds[0], series.start, series.max_budget),
             *("all public texts",) * self.all_public,
         )
 
     @property
-    def asked(self) -> tuple[float, ...]:
+    def levels(self) -> tuple[float, ...]:
         """The levels of risk that a budget is looked for."""
         return () if self.level is None else (self.level,)
 
-    def named(self, row: Row) -> Row:
+    def apply_names(self, row: ComparisonRow) -> ComparisonRow:
         """A row under the names of this job: another comparison may have others for the same mechanism."""
         series = self.series
-        found = {**row, "series": series.name, "family": series.family, "whose": series.whose}
+        renamed_row = {**row, "series": series.name, "family": series.family, "whose": series.whose}
         return (
-            found if self.seed is None else {**found, "level": self.level}
+            renamed_row if self.seed is None else {**renamed_row, "level": self.level}
         )  # a budget may be that of two levels
 
 
@@ -141,209 +159,253 @@ def run(
     places: runs.Folders,
     executor: Executor | None = None,
     all_public: bool = False,
-    report: Report = lambda step, done, total: None,
-) -> list[Row]:
+    report: ComparisonProgress = lambda step, done, total: None,
+) -> list[ComparisonRow]:
     """Computes what is missing, and returns the rows of the comparison.
 
     Args:
         comparison: what is wanted.
-        folder: for the rows and the books; created if needed. Rows that are there are not computed again.
+        folder: for the rows and the books; created if needed. Rows that are there are not computed
+            again.
         places: where the data is.
         executor: computes the cells; None for this process.
-        all_public: whether what is judged is attacked once more, by one who learned from all public texts there are.
+        all_public: whether what is judged is attacked once more, by one who learned from all public
+            texts there are.
         report: called with "tuning", "judging" and "attacking".
 
     Raises:
-        ConfigError: an option is wrong, or a data set has too few texts. InputError: data cannot be read.
+        ConfigError: an option is wrong, or a data set has too few texts. InputError: data cannot be
+            read.
     """
-    executor = executor or Local()
+    executor = executor or LocalExecutor()
     streams.make_folder(folder)
-    known = {row["key"]: row for row in read(folder)}
-    _end_line(folder / FILE)
-    everything: list[Row] = []
+    stored_rows = {row["key"]: row for row in read(folder)}
+    _close_line(folder / ROWS_FILE)
+    all_rows: list[ComparisonRow] = []
 
-    def computed(step: str, jobs: Sequence[ComparisonJob]) -> list[Row]:
-        whole = {key for key, row in known.items() if row.get("judges", 1) >= judges.VERSION}
-        missing = [replace(job, before=known.get(job.key)) for job in jobs if job.key not in whole]
+    def compute_missing(step: str, jobs: Sequence[ComparisonJob]) -> list[ComparisonRow]:
+        complete = {
+            key for key, row in stored_rows.items() if row.get("judges", 1) >= judges.VERSION
+        }
+        missing = [
+            replace(job, previous_row=stored_rows.get(job.key))
+            for job in jobs
+            if job.key not in complete
+        ]
         report(step, len(jobs) - len(missing), len(jobs))
         for done, (job, row) in enumerate(executor.map(compute, missing), start=1):
             line = json.dumps(row)
-            known[job.key] = json.loads(line)
-            with streams.writing(), open(folder / FILE, "a", encoding="utf-8") as file:
+            stored_rows[job.key] = json.loads(line)
+            with (
+                streams.convert_write_errors(),
+                open(folder / ROWS_FILE, "a", encoding="utf-8") as file,
+            ):
                 file.write(f"{line}\n")
             report(step, len(jobs) - len(missing) + done, len(jobs))
-        found = [job.named(known[job.key]) for job in jobs]
-        everything.extend(found)
-        return found
+        job_rows = [job.apply_names(stored_rows[job.key]) for job in jobs]
+        all_rows.extend(job_rows)
+        return job_rows
 
-    of_job: dict[str, Any] = {"comparison": comparison, "folder": folder, "places": places}
-    series = [one for source in comparison.data for one in comparison.series(source.called)]
-    for one in series:
-        if not one.searched and one.whose != "baseline":
+    shared: dict[str, Any] = {"comparison": comparison, "folder": folder, "places": places}
+    series = [
+        entry for source in comparison.data for entry in comparison.list_series(source.row_name)
+    ]
+    for entry in series:
+        if not entry.is_searched and entry.whose != "baseline":
             raise ConfigError(
-                f"mechanisms are compared at equal risk: set the budget of {one.entry!r} to `risk`"
+                f"mechanisms are compared at equal risk: set the budget of {entry.entry!r} to "
+                "`risk`"
             )
-    levels = {one.name: (None,) if one.whose == "baseline" else comparison.levels for one in series}
-    tuned = computed(
+    levels = {
+        entry.name: (None,) if entry.whose == "baseline" else comparison.levels for entry in series
+    }
+    tuned = compute_missing(
         "tuning",
         [
-            ComparisonJob(series=one, level=level, **of_job)
-            for one in series
-            for level in levels[one.name]
+            ComparisonJob(series=entry, level=level, **shared)
+            for entry in series
+            for level in levels[entry.name]
         ],
     )
-    named = {(one.source.called, one.name): one for one in series}
+    series_by_name = {(entry.source.row_name, entry.name): entry for entry in series}
     cells = [
-        ComparisonJob(series=named[data, name], level=level, budget=budget, seed=seed, **of_job)
-        for data, name, level, budget in summary.chosen(tuned)
+        ComparisonJob(
+            series=series_by_name[data, name], level=level, budget=budget, seed=seed, **shared
+        )
+        for data, name, level, budget in summary.choose_cells(tuned)
         for seed in comparison.seeds
     ]
-    computed("judging", cells)
+    compute_missing("judging", cells)
     if all_public:
         first = [
             cell
             for cell in cells
-            if cell.seed == comparison.seeds[0] and cell.series.name != summary.CEILING
+            if cell.seed == comparison.seeds[0] and cell.series.name != summary.CEILING_SERIES
         ]
-        computed("attacking", [replace(cell, all_public=True) for cell in first])
-    return everything
+        compute_missing("attacking", [replace(cell, all_public=True) for cell in first])
+    return all_rows
 
 
-def _end_line(path: Path) -> None:
+def _close_line(path: Path) -> None:
     """Ends a line that was cut off, so that the next row has one of its own."""
     if path.exists() and not path.read_bytes().endswith(b"\n"):
-        with streams.writing(), path.open("a") as file:
+        with streams.convert_write_errors(), path.open("a") as file:
             file.write("\n")
 
 
-def read(folder: Path) -> list[Row]:
+def read(folder: Path) -> list[ComparisonRow]:
     """The rows of a folder, of each key the last, without a line that was cut off; no rows if there is no file."""
-    path = folder / FILE
-    found: dict[str, Row] = {}
+    path = folder / ROWS_FILE
+    rows_by_key: dict[str, ComparisonRow] = {}
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
         try:
             row = json.loads(line)
         except ValueError:
             continue
-        found[row["key"]] = row
-    return list(found.values())
+        rows_by_key[row["key"]] = row
+    return list(rows_by_key.values())
 
 
 # ---- one job ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Held:
+class _DataCache:
     """What this process keeps of one data set."""
 
-    texts: Material
+    texts: TextParts
     judges: Judges
-    learned: Learned
-    well_read: Learned
+    attacker: Learned
+    all_public_attacker: Learned
 
 
-_HELD: dict[str, _Held] = {}
+_CACHES: dict[str, _DataCache] = {}
 
 
-def _held(job: ComparisonJob) -> _Held:
-    asked, source = job.comparison, job.series.source
-    key = _fingerprint(
-        source.called, asdict(asked.sizes), asked.maps, str(job.folder), str(job.places.corpora)
+def _load_cache(job: ComparisonJob) -> _DataCache:
+    comparison, source = job.comparison, job.series.source
+    key = _compute_fingerprint(
+        source.row_name,
+        asdict(comparison.sizes),
+        comparison.maps,
+        str(job.folder),
+        str(job.places.corpora),
     )
-    if key not in _HELD:
-        texts = material.deal(source, asked.sizes, job.places)
-        table = load_table(asked.common.get("table.name", "minilm"))
+    if key not in _CACHES:
+        texts = material.deal(source, comparison.sizes, job.places)
+        table = load_table(comparison.common.get("table.name", "minilm"))
         maps = {
-            name: str(material.book(name, table, texts, job.folder / BOOKS)) for name in asked.maps
+            name: str(material.resolve_book(name, table, texts, job.folder / BOOKS_FOLDER))
+            for name in comparison.maps
         }
-        learned, well_read = (
+        attacker, all_public_attacker = (
             Learned(
-                public=tuple(material.texts(each)), simulated=asked.sizes.simulated, passes=PASSES
+                public=tuple(material.list_texts(data_set)),
+                simulated=comparison.sizes.simulated,
+                passes=ATTACKER_PASSES,
             )
-            for each in (texts.public, texts.every)
+            for data_set in (texts.public, texts.all_public)
         )
-        _HELD.clear()  # one data set at a time
-        _HELD[key] = _Held(
+        _CACHES.clear()  # one data set at a time
+        _CACHES[key] = _DataCache(
             texts=texts,
             judges=Judges(texts.judged, table, maps),
-            learned=learned,
-            well_read=well_read,
+            attacker=attacker,
+            all_public_attacker=all_public_attacker,
         )
-    return _HELD[key]
+    return _CACHES[key]
 
 
-def compute(job: ComparisonJob) -> Row:
+def compute(job: ComparisonJob) -> ComparisonRow:
     """The row of a job."""
     begin = time.perf_counter()
-    held = _held(job)
+    cache = _load_cache(job)
     seconds = dict.fromkeys(("release", "attack", "judge"), 0.0)
-    with warnings.catch_warnings(), models.quick():
+    with warnings.catch_warnings(), models.reduce_precision():
         warnings.simplefilter("ignore")  # rows say where epsilon bounds nothing
-        if job.before is not None and job.before["texts"] == _parts(held.texts):
-            return _judged_again(job, held, job.before, seconds)
-        stage, work = ("tuned", _tune) if job.seed is None else ("judged", _judge)
+        if job.previous_row is not None and job.previous_row["texts"] == _count_parts(cache.texts):
+            return _update_judges(job, cache, job.previous_row, seconds)
+        stage, work = ("tuned", _tune_series) if job.seed is None else ("judged", _score_cell)
         if job.all_public:
             stage, work = "attacked", _attack_again
-        found = work(job, held, seconds)
+        fields = work(job, cache, seconds)
     return {
         "version": VERSION,
         "key": job.key,
         "stage": stage,
-        "data": job.series.source.called,
+        "data": job.series.source.row_name,
         "series": job.series.name,
         "family": job.series.family,
         "whose": job.series.whose,
         "budget": job.series.path,
-        "asked": job.asked,
-        **found,
+        "asked": job.levels,
+        **fields,
         "judges": judges.VERSION,
         "sizes": asdict(job.comparison.sizes),
-        "texts": _parts(held.texts),
+        "texts": _count_parts(cache.texts),
         "seconds": {
             **{name: round(value, 1) for name, value in seconds.items()},
             "all": round(time.perf_counter() - begin, 1),
         },
-        "circumstances": dict(circumstances()),
+        "circumstances": dict(read_circumstances()),
     }
 
 
-def _parts(texts: Material) -> Row:
+def _count_parts(texts: TextParts) -> ComparisonRow:
     """How many texts play which part, and their fingerprint."""
     parts = ("shelf", "public", "pool", "tuned", "judged")
-    return {part: [len(own), own.digest] for part in parts for own in [getattr(texts, part)]}
+    return {
+        part: [len(part_texts), part_texts.digest]
+        for part in parts
+        for part_texts in [getattr(texts, part)]
+    }
 
 
-def _tune(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
-    asked, series, tuned = job.comparison, job.series, held.texts.tuned
+def _tune_series(job: ComparisonJob, cache: _DataCache, seconds: dict[str, float]) -> ComparisonRow:
+    comparison, series, tuning_texts = job.comparison, job.series, cache.texts.tuned
     if series.whose == "baseline":
         return {
-            "levels": [[None, None, None, _right(job, held, None, tuned, asked.seeds[0], seconds)]],
+            "levels": [
+                [
+                    None,
+                    None,
+                    None,
+                    _score_release(job, cache, None, tuning_texts, comparison.seeds[0], seconds),
+                ]
+            ],
             "tried": [],
             "refused": None,
         }
-    texts = material.texts(tuned)[: asked.sizes.attacked]
+    texts = material.list_texts(tuning_texts)[: comparison.sizes.attacked]
 
-    def at(budget: float) -> float:
+    def measure_share(budget: float) -> float:
         start = time.perf_counter()
-        found = attacked(_privatizer(job, held, budget, 0), texts, held.learned).share
+        share = measure_risk(_build_privatizer(job, cache, budget, 0), texts, cache.attacker).share
         seconds["attack"] += time.perf_counter() - start
-        return found
+        return share
 
     try:
-        found, tried = budgets(at, job.asked, series.start, series.most)
+        budget_by_level, tried = find_budgets(
+            measure_share, job.levels, series.start, series.max_budget
+        )
     except (ConfigError, VocabularyError) as error:
         return {"levels": [], "tried": [], "refused": " ".join(str(error).split())}
     levels = [
-        [level, budget, tried[budget], _right(job, held, budget, tuned, asked.seeds[0], seconds)]
-        for level, budget in found.items()
+        [
+            level,
+            budget,
+            tried[budget],
+            _score_release(job, cache, budget, tuning_texts, comparison.seeds[0], seconds),
+        ]
+        for level, budget in budget_by_level.items()
     ]
     return {"levels": levels, "tried": sorted(tried.items()), "refused": None}
 
 
-def _judge(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
+def _score_cell(job: ComparisonJob, cache: _DataCache, seconds: dict[str, float]) -> ComparisonRow:
     assert job.seed is not None, "a cell has one"
-    sizes, judged = job.comparison.sizes, held.texts.judged
-    found: Row = {
+    sizes, judging_texts = job.comparison.sizes, cache.texts.judged
+    fields: ComparisonRow = {
         "level": job.level,
         "value": job.budget,
         "seed": job.seed,
@@ -351,122 +413,139 @@ def _judge(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
         "statement": None,
     }
     if job.series.name != "identity":
-        privatizer = _privatizer(job, held, job.budget, job.seed)
-        found["statement"] = _statement(privatizer, material.texts(judged)[:1])
+        privatizer = _build_privatizer(job, cache, job.budget, job.seed)
+        fields["statement"] = _build_statement(privatizer, material.list_texts(judging_texts)[:1])
         if job.seed == job.comparison.seeds[0]:
             start = time.perf_counter()
-            found["risk"] = _plain(
-                attacked(privatizer, material.texts(judged)[: sizes.attacked], held.learned)
+            fields["risk"] = _convert_risk(
+                measure_risk(
+                    privatizer, material.list_texts(judging_texts)[: sizes.attacked], cache.attacker
+                )
             )
             seconds["attack"] += time.perf_counter() - start
-    return {**found, "right": _right(job, held, job.budget, judged, job.seed, seconds)}
+    return {
+        **fields,
+        "right": _score_release(job, cache, job.budget, judging_texts, job.seed, seconds),
+    }
 
 
-def _attack_again(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
+def _attack_again(
+    job: ComparisonJob, cache: _DataCache, seconds: dict[str, float]
+) -> ComparisonRow:
     assert job.seed is not None, "a cell has one"
     start = time.perf_counter()
-    texts = material.texts(held.texts.judged)[: job.comparison.sizes.attacked]
+    texts = material.list_texts(cache.texts.judged)[: job.comparison.sizes.attacked]
     cell = replace(job, all_public=False)  # made anew for each attacker, it draws what was judged
-    own, more = (
-        _plain(attacked(_privatizer(cell, held, job.budget, job.seed), texts, each))
-        for each in (held.learned, held.well_read)
+    risk, all_public_risk = (
+        _convert_risk(
+            measure_risk(_build_privatizer(cell, cache, job.budget, job.seed), texts, attacker)
+        )
+        for attacker in (cache.attacker, cache.all_public_attacker)
     )
     seconds["attack"] += time.perf_counter() - start
-    public = [len(held.texts.every), held.texts.every.digest]
+    public = [len(cache.texts.all_public), cache.texts.all_public.digest]
     return {
         "level": job.level,
         "value": job.budget,
         "seed": job.seed,
-        "risk": own,
-        "all": more,
+        "risk": risk,
+        "all": all_public_risk,
         "public": public,
     }
 
 
-def _judged_again(job: ComparisonJob, held: _Held, row: Row, seconds: dict[str, float]) -> Row:
+def _update_judges(
+    job: ComparisonJob, cache: _DataCache, row: ComparisonRow, seconds: dict[str, float]
+) -> ComparisonRow:
     """A row with what judges say that are newer than it."""
-    found, first = {**row, "judges": judges.VERSION}, job.comparison.seeds[0]
+    updated_row, first = {**row, "judges": judges.VERSION}, job.comparison.seeds[0]
     if job.seed is None:
-        found["levels"] = [
+        updated_row["levels"] = [
             [
                 level,
                 budget,
                 risk,
-                _right(job, held, budget, held.texts.tuned, first, seconds, right),
+                _score_release(job, cache, budget, cache.texts.tuned, first, seconds, right),
             ]
             for level, budget, risk, right in row["levels"]
         ]
     else:
-        found["right"] = _right(
-            job, held, job.budget, held.texts.judged, job.seed, seconds, row["right"]
+        updated_row["right"] = _score_release(
+            job, cache, job.budget, cache.texts.judged, job.seed, seconds, row["right"]
         )
     spent = {
         "release": seconds["release"],
         "judge": seconds["judge"],
         "all": seconds["release"] + seconds["judge"],
     }
-    found["seconds"] = {
+    updated_row["seconds"] = {
         name: round(value + spent.get(name, 0), 1) for name, value in row["seconds"].items()
     }
-    return found
+    return updated_row
 
 
-_NOTHING: Mapping[str, str] = {}
+_NO_ANSWERS: Mapping[str, str] = {}
 
 
-def _right(
+def _score_release(
     job: ComparisonJob,
-    held: _Held,
+    cache: _DataCache,
     budget: float | None,
     data: DataSet,
     seed: int,
     seconds: dict[str, float],
-    known: Mapping[str, str] = _NOTHING,
+    previous_answers: Mapping[str, str] = _NO_ANSWERS,
 ) -> dict[str, str]:
     """What each judge gets right of a release of a data set, see `right` of a row; who is known is not asked."""
-    if not held.judges.asked(job.series.name != "identity", known):
-        return dict(known)
-    learned = held.texts.learned_from(job.comparison.sizes.train, seed)
-    originals, labels, texts = material.texts(learned), _labels(learned), material.texts(data)
+    if not cache.judges.list_names(job.series.name != "identity", previous_answers):
+        return dict(previous_answers)
+    training = cache.texts.draw_training(job.comparison.sizes.train, seed)
+    originals, labels, texts = (
+        material.list_texts(training),
+        _read_labels(training),
+        material.list_texts(data),
+    )
     releases = None
     if job.series.name != "identity":
         start = time.perf_counter()
-        privatizer = _privatizer(job, held, budget, seed)
-        texts, releases = (_released(privatizer, each) for each in (texts, originals))
+        privatizer = _build_privatizer(job, cache, budget, seed)
+        texts, releases = (_release_texts(privatizer, item) for item in (texts, originals))
         seconds["release"] += time.perf_counter() - start
     start = time.perf_counter()
-    found = {
-        name: "".join("01"[each] for each in right.tolist())
-        for name, right in held.judges.judge(
-            texts, _labels(data), (originals, labels), releases, known
+    answers = {
+        name: "".join("01"[item] for item in right.tolist())
+        for name, right in cache.judges.score(
+            texts, _read_labels(data), (originals, labels), releases, previous_answers
         )
     }
     seconds["judge"] += time.perf_counter() - start
-    return {**known, **found}
+    return {**previous_answers, **answers}
 
 
-def _released(privatizer: Privatizer, texts: Sequence[str]) -> list[str]:
+def _release_texts(privatizer: Privatizer, texts: Sequence[str]) -> list[str]:
     return [result.text for result in privatizer.privatize_many(texts)]
 
 
-def _privatizer(job: ComparisonJob, held: _Held, budget: float | None, seed: int) -> Privatizer:
+def _build_privatizer(
+    job: ComparisonJob, cache: _DataCache, budget: float | None, seed: int
+) -> Privatizer:
     series = job.series
-    if series.learned:
-        series = series.taught(learn(held.texts.shelf, series.learned))
-    if name := series.settings.get(CODES):
+    if series.task_word_count:
+        series = series.add_task_words(learn(cache.texts.shelf, series.task_word_count))
+    if name := series.settings.get(CODES_OPTION):
         table = load_table(job.comparison.common.get("table.name", "minilm"))
-        path = str(material.book(str(name), table, held.texts, job.folder / BOOKS))
-        series = replace(series, settings={**series.settings, CODES: path})
-    config = series.config(budget, int(_fingerprint(job.key, seed), 16) >> 32)
+        path = str(material.resolve_book(str(name), table, cache.texts, job.folder / BOOKS_FOLDER))
+        series = replace(series, settings={**series.settings, CODES_OPTION: path})
+    config = series.build_config(budget, int(_compute_fingerprint(job.key, seed), 16) >> 32)
     assert config is not None, "the originals are not released"
-    return built(config)
+    return build_privatizer(config)
 
 
-def _labels(data: DataSet) -> Ints:
+def _read_labels(data: DataSet) -> Ints:
     return np.array([example.label for example in data.examples], np.int64)
 
 
-def _statement(privatizer: Privatizer, texts: Sequence[str]) -> Row:
+def _build_statement(privatizer: Privatizer, texts: Sequence[str]) -> ComparisonRow:
     (result,) = privatizer.privatize_many(texts)
     guarantee = result.guarantee
     epsilons = {"epsilon": guarantee.epsilon, "local_dp": guarantee.epsilon_ldp}
@@ -480,25 +559,30 @@ def _statement(privatizer: Privatizer, texts: Sequence[str]) -> Row:
     }
 
 
-def _plain(risk: MeasuredRisk) -> Row:
+def _convert_risk(risk: MeasuredRisk) -> ComparisonRow:
     return {
         "words": risk.words.astype(int).tolist(),
-        **{name: np.round(risk.hits[name], 3).tolist() for name in (FIRST, AMONG)},
+        **{name: np.round(risk.hits[name], 3).tolist() for name in (TOP_1, TOP_10)},
         "blind": risk.blind,
         "note": risk.note,
     }
 
 
-def _fingerprint(*parts: object) -> str:
+def _compute_fingerprint(*parts: object) -> str:
     return blake2b(json.dumps(parts, default=str).encode(), digest_size=12).hexdigest()
 
 
-def cost(rows: Sequence[Row]) -> Iterator[str]:
+def format_costs(rows: Sequence[ComparisonRow]) -> Iterator[str]:
     """What each row took, in lines for people."""
     for row in rows:
-        took: Mapping[str, float] = row["seconds"]
-        told = ", ".join(
-            f"{name} {value:.0f}" for name, value in took.items() if name != "all" and value >= 0.5
+        seconds: Mapping[str, float] = row["seconds"]
+        steps = ", ".join(
+            f"{name} {value:.0f}"
+            for name, value in seconds.items()
+            if name != "all" and value >= 0.5
         )
         seed = "" if row["stage"] == "tuned" else f", seed {row['seed']}"
-        yield f"{row['data']}, {row['series']}, {row['stage']}{seed}: {took['all']:.0f} s ({told})"
+        yield (
+            f"{row['data']}, {row['series']}, {row['stage']}{seed}: {seconds['all']:.0f} s "
+            f"({steps})"
+        )

@@ -1,6 +1,7 @@
 """Which texts play which part: for books, for the attacker, to learn from, to choose options on, to be judged.
 
-In: a data set's splits, sizes. Out: `Material`, with the books that are made from its public texts.
+In: a data set's splits, sizes. Out: `TextParts`, with the books that are made from its public
+texts.
 Not here: what is done with them (`judges`, `risk`).
 """
 
@@ -20,16 +21,16 @@ from textveil_bench import run
 from textveil_bench.choose.plan import PartSizes
 from textveil_bench.examples import DataSet
 from textveil_bench.spec import SweepData
-from textveil_bench.tasks.labelled import shuffled
-from textveil_bench.trials import BETWEEN, joined
+from textveil_bench.tasks.labelled import draw_order
+from textveil_bench.trials import FIELD_SEPARATOR, join_fields
 
-ORDER = 7
+DEAL_SEED = 7
 """The seed of the order in which texts are dealt out."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Material:
-    """The texts of one data set, of which none plays two parts but for `every`.
+class TextParts:
+    """The texts of one data set, of which none plays two parts but for `all_public`.
 
     Attributes:
         shelf: with labels; books are made from them, and their texts are never released.
@@ -37,8 +38,10 @@ class Material:
         pool: judges learn from some of them.
         tuned: options are chosen on them.
         judged: what is reported comes from them.
-        every: all texts of the training split, also of other parts, as an attacker may have read them; without the
-            shelf, because books refuse the texts that they were made from, and who attacks tries the release out.
+        all_public: all texts of the training split, also of other parts, as an attacker may have
+            read them; without the
+            shelf, because books refuse the texts that they were made from, and who attacks tries
+            the release out.
     """
 
     shelf: DataSet = field(repr=False)
@@ -46,69 +49,71 @@ class Material:
     pool: DataSet = field(repr=False)
     tuned: DataSet = field(repr=False)
     judged: DataSet = field(repr=False)
-    every: DataSet = field(repr=False)
+    all_public: DataSet = field(repr=False)
 
-    def learned_from(self, count: int, seed: int) -> DataSet:
+    def draw_training(self, count: int, seed: int) -> DataSet:
         """So many texts of the pool, others for each seed."""
-        order = shuffled(len(self.pool), SeededRandomness(seed))[:count]
+        order = draw_order(len(self.pool), SeededRandomness(seed))[:count]
         return replace(
             self.pool, examples=tuple(self.pool.examples[i] for i in np.sort(order).tolist())
         )
 
 
-def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> Material:
+def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> TextParts:
     """The texts of a data set.
 
     Raises:
         ConfigError: it has too few, or no labels.
     """
     train, test = (
-        run.load(replace(source, split=each, limit=None), None, places)
-        for each in ("train", "test")
+        run.load(replace(source, split=item, limit=None), None, places)
+        for item in ("train", "test")
     )
     if not test.labels:
         raise ConfigError(
-            f"mechanisms are compared where texts have labels, and those of {source.called} have none"
+            f"mechanisms are compared where texts have labels, and those of {source.row_name} "
+            "have none"
         )
-    train, test = (_dealt(_apart(each)) for each in (train, test))
-    known = {text for example in test.examples for text in example.texts[:1]}
+    train, test = (_shuffle(_remove_repeats(item)) for item in (train, test))
+    test_texts = {text for example in test.examples for text in example.texts[:1]}
     train = replace(
-        train, examples=tuple(each for each in train.examples if known.isdisjoint(each.texts[:1]))
+        train,
+        examples=tuple(item for item in train.examples if test_texts.isdisjoint(item.texts[:1])),
     )
     shelf, public = min(sizes.shelf, len(train) // 4), min(sizes.public, len(train) // 3)
     tuned = min(sizes.tuned, len(test) // 2)
-    return Material(
+    return TextParts(
         shelf=train.take(shelf),
         public=train.take(public, shelf),
         pool=train.take(2 * sizes.train, shelf + public),
         tuned=test.take(tuned),
         judged=test.take(sizes.judged, tuned),
-        every=train.take(len(train), shelf),
+        all_public=train.take(len(train), shelf),
     )
 
 
-def _apart(data: DataSet) -> DataSet:
+def _remove_repeats(data: DataSet) -> DataSet:
     """Without texts that occur twice; of questions with the same options one, so that these play one part."""
     first = 1 if data.kind == "choice" else 0
-    found = {example.texts[first:]: example for example in data.examples}
-    return replace(data, examples=tuple(found.values()))
+    example_by_text = {example.texts[first:]: example for example in data.examples}
+    return replace(data, examples=tuple(example_by_text.values()))
 
 
-def _dealt(data: DataSet) -> DataSet:
-    order = shuffled(len(data), SeededRandomness(ORDER)).tolist()
+def _shuffle(data: DataSet) -> DataSet:
+    order = draw_order(len(data), SeededRandomness(DEAL_SEED)).tolist()
     return replace(data, examples=tuple(data.examples[i] for i in order))
 
 
-def texts(data: DataSet) -> list[str]:
+def list_texts(data: DataSet) -> list[str]:
     """The texts of a data set as they are privatized."""
-    return [joined(example) for example in data.examples]
+    return [join_fields(example) for example in data.examples]
 
 
 # ---- books -----------------------------------------------------------------------------------------------------------
 
 
-def book(name: str, table: EmbeddingTable, material: Material, folder: Path) -> Path | str:
-    """What the option `table.codes` takes for a book of the form KIND-C: its number of codes, or its file.
+def resolve_book(name: str, table: EmbeddingTable, material: TextParts, folder: Path) -> Path | str:
+    """What the option `table.quantized` takes for a book of the form KIND-C: its number of codes, or its file.
 
     Args:
         name: `general-50`, `domain-8`, `task-8`.
@@ -126,7 +131,8 @@ def book(name: str, table: EmbeddingTable, material: Material, folder: Path) -> 
         return codes
     if kind == "task" and material.shelf.kind == "choice":
         raise ConfigError(
-            f"words tell nothing of the letters of options: {material.shelf.name} has no book of a task"
+            f"words tell nothing of the letters of options: {material.shelf.name} has no book of "
+            "a task"
         )
     shelf = material.shelf
     path = folder / f"{shelf.name}-{shelf.digest[:8]}-{name}.book"
@@ -136,44 +142,46 @@ def book(name: str, table: EmbeddingTable, material: Material, folder: Path) -> 
             if kind == "task"
             else []
         )
-        (made,) = make_books(
+        (new_book,) = make_books(
             table,
             [int(codes)],
             kind="task" if kind == "task" else "domain",
             source=f"{len(shelf):,} public texts of {shelf.name}",
-            texts=texts(shelf),
+            texts=list_texts(shelf),
             labels=labels,
         )
         folder.mkdir(parents=True, exist_ok=True)
-        made.save(path)
+        new_book.save(path)
     return path
 
 
 @lru_cache(maxsize=16)
-def _read(name: str) -> Book:
+def _load_book(name: str) -> Book:
     return find_book(name)
 
 
-def mapped(originals: Sequence[str], name: str, table: EmbeddingTable) -> list[str]:
+def map_to_codes(originals: Sequence[str], name: str, table: EmbeddingTable) -> list[str]:
     """Texts in which each word of the table is replaced by the one that spells its code.
 
     Words of the public list stay, and so do the empty lines between the fields of an example.
 
     Args:
         originals: the texts.
-        name: what the option `table.codes` takes.
+        name: what the option `table.quantized` takes.
         table: whose words have codes.
     """
-    own = _read(name)
-    split = [text.split(BETWEEN) for text in originals]
-    tokens = tokenize([part for each in split for part in each])
+    book = _load_book(name)
+    split = [text.split(FIELD_SEPARATOR) for text in originals]
+    tokens = tokenize([part for fields in split for part in fields])
     distinct = list(dict.fromkeys(tokens.words))
     rows = table.find(distinct)
-    spelled = own.spelling[own.codes[np.maximum(rows, 0)]]
-    told = {
+    spelled = book.spelling[book.codes[np.maximum(rows, 0)]]
+    replacements = {
         word: word.lower() if row < 0 or is_public(word) else table.words[code]
         for word, row, code in zip(distinct, rows.tolist(), spelled.tolist(), strict=True)
     }
     bounds = tokens.documents.tolist()
-    found = (" ".join(told[word] for word in tokens.words[a:b]) for a, b in pairwise(bounds))
-    return [BETWEEN.join(islice(found, len(each))) for each in split]
+    mapped_fields = (
+        " ".join(replacements[word] for word in tokens.words[a:b]) for a, b in pairwise(bounds)
+    )
+    return [FIELD_SEPARATOR.join(islice(mapped_fields, len(fields))) for fields in split]

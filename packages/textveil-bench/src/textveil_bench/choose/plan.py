@@ -11,10 +11,18 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field
 
-from textveil.config import options, sources
-from textveil_bench.spec import CONF, PlannedSeries, Sweep, SweepData, SweepEntry, built, packaged
+from textveil.config import make_options, sources
+from textveil_bench.spec import (
+    CONF_FOLDER,
+    PlannedSeries,
+    Sweep,
+    SweepData,
+    SweepEntry,
+    build_section,
+    find_packaged_file,
+)
 
-PACKAGED = CONF / "choose"
+COMPARISONS_FOLDER = CONF_FOLDER / "choose"
 """The comparisons of the package."""
 
 BASELINES = ("identity", "mask", "uniform", "equality")
@@ -24,11 +32,11 @@ Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-def _sorted(levels: object) -> object:
+def _sort_levels(levels: object) -> object:
     return tuple(sorted(levels)) if isinstance(levels, list | tuple) else levels
 
 
-@options("sizes.")
+@make_options("sizes.")
 class PartSizes:
     """How many texts play which part. None plays two.
 
@@ -51,7 +59,7 @@ class PartSizes:
     simulated: Annotated[int, Field(ge=100)] = 8000
 
 
-@options("comparison.")
+@make_options("comparison.")
 class Comparison:
     """A complete description of a comparison.
 
@@ -61,15 +69,18 @@ class Comparison:
         levels: of the risk: shares of private words that the attacker names at first guess.
         seeds: of draws, and of the texts that judges learn from.
         common: options of every entry, by dotted path.
-        entries: the mechanisms. An option `table.codes` of the form KIND-C (general, domain or task) is the book of
-            that kind with C codes; those of a domain and a task are made from the data set's public texts.
-        maps: books of the same form, by which judges may read originals and releases of every mechanism.
+        entries: the mechanisms. An option `table.quantized` of the form KIND-C (general, domain or
+            task) is the book of
+            that kind with C codes; those of a domain and a task are made from the data set's public
+            texts.
+        maps: books of the same form, by which judges may read originals and releases of every
+            mechanism.
         sizes: see `PartSizes`.
     """
 
     name: str
     data: Annotated[tuple[SweepData, ...], Field(min_length=1)]
-    levels: Annotated[tuple[Share, ...], BeforeValidator(_sorted), Field(min_length=1)] = (
+    levels: Annotated[tuple[Share, ...], BeforeValidator(_sort_levels), Field(min_length=1)] = (
         0.1,
         0.15,
     )
@@ -80,20 +91,25 @@ class Comparison:
     sizes: PartSizes = Field(default_factory=PartSizes)
 
     @classmethod
-    def read(cls, given: str | Path) -> Self:
+    def read(cls, source: str | Path) -> Self:
         """A comparison from a YAML file, or the name of a packaged one ("choose").
 
         Raises:
-            ConfigError: the file cannot be read, or is no comparison. UnknownName: there is no such option.
+            ConfigError: the file cannot be read, or is no comparison. UnknownName: there is no such
+                option.
         """
-        values = dict(sources.read_mapping(packaged(given, PACKAGED, "comparison")))
+        values = dict(
+            sources.read_mapping(find_packaged_file(source, COMPARISONS_FOLDER, "comparison"))
+        )
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
-            values[name] = tuple(built(section, each, name) for each in values.get(name, ()))
+            values[name] = tuple(
+                build_section(section, entry, name) for entry in values.get(name, ())
+            )
         if "sizes" in values:
-            values["sizes"] = built(PartSizes, values["sizes"], "sizes")
+            values["sizes"] = build_section(PartSizes, values["sizes"], "sizes")
         return cls(**values)
 
-    def narrowed(self, only: Sequence[str], levels: Sequence[float] = ()) -> Self:
+    def select_part(self, only: Sequence[str], levels: Sequence[float] = ()) -> Self:
         """The data sets and entries that are named; where none of a kind is, all of it.
 
         Args:
@@ -103,9 +119,9 @@ class Comparison:
         Raises:
             ConfigError: a level is not between 0 and 1. UnknownName: there is none of that name.
         """
-        kept = self._sweep.narrowed(only=only) if only else self._sweep
+        sweep = self._sweep.select_part(only=only) if only else self._sweep
         return replace(
-            self, data=kept.data, entries=kept.entries, levels=tuple(levels) or self.levels
+            self, data=sweep.data, entries=sweep.entries, levels=tuple(levels) or self.levels
         )
 
     @property
@@ -119,6 +135,6 @@ class Comparison:
             entries=self.entries,
         )
 
-    def series(self, data: str) -> list[PlannedSeries]:
+    def list_series(self, data: str) -> list[PlannedSeries]:
         """Those of one data set, by its name; baselines first."""
-        return [each for each in self._sweep.series if each.source.called == data]
+        return [series for series in self._sweep.series if series.source.row_name == data]

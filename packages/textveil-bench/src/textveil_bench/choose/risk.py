@@ -1,9 +1,11 @@
 """The risk of a release: how often the attacker who learned names a private word; and the budget at which that is so.
 
 In: a privatizer, texts, an attacker. Out: hits of each text; a budget for each level of risk.
-Not here: the attacker (`evaluate.attack.learned`), and what is compared at these budgets (`summary`).
+Not here: the attacker (`evaluate.attack.learned`), and what is compared at these budgets
+(`summary`).
 
-Every private word counts. One that passes as it is counts as named, and one that becomes a placeholder as not named.
+Every private word counts. One that passes as it is counts as named, and one that becomes a
+placeholder as not named.
 """
 
 import math
@@ -20,21 +22,21 @@ from textveil.protect import PUBLIC
 from textveil.randomness import SeededRandomness, Values
 from textveil.text import Kind
 
-TRIES = 9
+MAX_TRIES = 9
 """Most budgets that are tried for one level."""
 
-NEAR = 0.08
+LEVEL_TOLERANCE = 0.08
 """A budget will do if its risk is below the level by this part of it at most."""
 
-STEP = 1.5
+BUDGET_STEP = 1.5
 """Budgets are multiplied or divided by this, and by more and more, until the level lies between two of them."""
 
-FIRST, AMONG = "top-1", "top-10"
+TOP_1, TOP_10 = "top-1", "top-10"
 
-FAR, FLAT = 15.0, 0.002
+FLAT_RANGE, FLAT_CHANGE = 15.0, 0.002
 """Over so large a factor of the budget the risk changes by less than this: it will not change any more."""
 
-Shares = dict[float, float]
+RiskByBudget = dict[float, float]
 """The risk at each budget that was tried."""
 
 
@@ -44,8 +46,9 @@ class MeasuredRisk:
 
     Attributes:
         words: float64 [B], private words.
-        hits: by measure (`FIRST`, `AMONG`), float64 [B], how many of them are named.
-        blind: the share that the attacker names at first guess of the drawn words from what stands around alone.
+        hits: by measure (`TOP_1`, `TOP_10`), float64 [B], how many of them are named.
+        blind: the share that the attacker names at first guess of the drawn words from what stands
+            around alone.
         note: what is to be known of it.
     """
 
@@ -57,104 +60,118 @@ class MeasuredRisk:
     @property
     def share(self) -> float:
         """The share of all private words that are named at first guess."""
-        return float(self.hits[FIRST].sum() / max(1.0, self.words.sum()))
+        return float(self.hits[TOP_1].sum() / max(1.0, self.words.sum()))
 
 
-def attacked(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> MeasuredRisk:
+def measure_risk(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> MeasuredRisk:
     """Releases texts, and attacks the release.
 
     Raises:
         ConfigError: no attacker can work out what the release tells; says why.
     """
-    case = Case.of(privatizer, texts)
+    case = Case.create(privatizer, texts)
     view = case.view
     passed, hidden = np.zeros(len(texts)), np.zeros(len(texts))
-    drawn = set(view.item.tolist())
+    drawn_items = set(view.item.tolist())
     for b, released in enumerate(view.released):
         first = int(view.documents[b])
-        own = [
-            each
-            for i, each in enumerate(released.items)
-            if each.group != PUBLIC and first + i not in drawn
+        undrawn_items = [
+            item
+            for i, item in enumerate(released.items)
+            if item.group != PUBLIC and first + i not in drawn_items
         ]
-        passed[b] = sum(each.end - each.start for each in own if each.kind is Kind.VERBATIM)
-        hidden[b] = sum(each.end - each.start for each in own if each.kind is Kind.PLACEHOLDER)
+        passed[b] = sum(
+            item.end - item.start for item in undrawn_items if item.kind is Kind.VERBATIM
+        )
+        hidden[b] = sum(
+            item.end - item.start for item in undrawn_items if item.kind is Kind.PLACEHOLDER
+        )
     words = np.bincount(view.text, minlength=len(texts)) + passed + hidden
-    if not len(view.drawn):
+    if not len(view.output_rows):
         return MeasuredRisk(
-            words=words, hits={FIRST: passed, AMONG: passed}, note="no word is drawn"
+            words=words, hits={TOP_1: passed, TOP_10: passed}, note="no word is drawn"
         )
     if reason := learned.refusal(view):
         raise ConfigError(reason)
     hits, blind, note = {}, None, ""
     for outcome in learned.run(case, rng=SeededRandomness(0)):
-        if outcome.metric in (FIRST, AMONG):
+        if outcome.metric in (TOP_1, TOP_10):
             hits[outcome.metric] = passed + np.bincount(
                 view.text[outcome.where], outcome.values, minlength=len(texts)
             )
-            if outcome.metric == FIRST:
+            if outcome.metric == TOP_1:
                 blind, note = outcome.baseline, outcome.note
     return MeasuredRisk(words=words, hits=hits, blind=blind, note=note)
 
 
-def budgets(
-    at: Callable[[float], float], levels: Sequence[float], start: float, most: float | None = None
-) -> tuple[dict[float, float], Shares]:
+def find_budgets(
+    compute_risk: Callable[[float], float],
+    levels: Sequence[float],
+    start: float,
+    max_budget: float | None = None,
+) -> tuple[dict[float, float], RiskByBudget]:
     """The largest budget found for each level at which the risk is not above it.
 
     Args:
-        at: the risk at a budget; it rises with the budget. BudgetError: there is no such budget.
+        compute_risk: the risk at a budget; it rises with the budget. BudgetError: there is no such
+            budget.
         levels: of the risk.
         start: the first budget.
-        most: the largest; None for no limit.
+        max_budget: the largest; None for no limit.
 
     Returns:
         a budget for each level that can be reached; the risk at each budget that was tried.
     """
-    tried: Shares = {}
+    tried: RiskByBudget = {}
 
-    def share(budget: float) -> float:
+    def measure_budget(budget: float) -> float:
         try:
-            return at(budget)
+            return compute_risk(budget)
         except BudgetError:
             return 1.0
 
-    found: dict[float, float] = {}
+    budget_by_level: dict[float, float] = {}
     for level in sorted(levels):
-        for _ in range(TRIES):
-            budget = _next(tried, level, start, math.inf if most is None else most)
+        for _ in range(MAX_TRIES):
+            budget = _pick_next(tried, level, start, math.inf if max_budget is None else max_budget)
             if budget is None:
                 break
-            tried[budget] = share(budget)
+            tried[budget] = measure_budget(budget)
         below = [budget for budget, risk in tried.items() if risk <= level]
         if below:
-            found[level] = max(below)
-    return found, tried
+            budget_by_level[level] = max(below)
+    return budget_by_level, tried
 
 
-def _next(tried: Shares, level: float, start: float, most: float) -> float | None:
+def _pick_next(tried: RiskByBudget, level: float, start: float, max_budget: float) -> float | None:
     """The budget to try next, None if one will do or none is left to try."""
     if not tried:
-        return min(start, most)
+        return min(start, max_budget)
     below = max((budget for budget, risk in tried.items() if risk <= level), default=None)
     above = min(
         (budget for budget, risk in tried.items() if risk > level and budget > (below or 0)),
         default=None,
     )
-    if below is not None and tried[below] >= level * (1 - NEAR):
+    if below is not None and tried[below] >= level * (1 - LEVEL_TOLERANCE):
         return None
     if below is None or above is None:
-        known = sorted(tried)
-        end, beyond = (known[0], known[:3]) if below is None else (known[-1], known[-3:])
-        risks = [tried[each] for each in beyond]
-        if beyond[-1] >= FAR * beyond[0] and max(risks) - min(risks) < FLAT:
+        sorted_budgets = sorted(tried)
+        end, outermost = (
+            (sorted_budgets[0], sorted_budgets[:3])
+            if below is None
+            else (sorted_budgets[-1], sorted_budgets[-3:])
+        )
+        risks = [tried[candidate] for candidate in outermost]
+        if outermost[-1] >= FLAT_RANGE * outermost[0] and max(risks) - min(risks) < FLAT_CHANGE:
             return None
-        if above is None and end >= most:
+        if above is None and end >= max_budget:
             return None
-        step = STEP ** len(known)
-        return end / step if below is None else min(end * step, most)
+        step = BUDGET_STEP ** len(sorted_budgets)
+        return end / step if below is None else min(end * step, max_budget)
     if above / below < 1.01:
         return None
-    part = (level * (1 - NEAR / 3) - tried[below]) / max(tried[above] - tried[below], 1e-9)
+    part = (level * (1 - LEVEL_TOLERANCE / 3) - tried[below]) / max(
+        tried[above] - tried[below], 1e-9
+    )
     part = min(max(part, 0.25), 0.75)  # risks are measured, and curves are no lines
     return math.exp(math.log(below) + part * (math.log(above) - math.log(below)))

@@ -3,8 +3,10 @@
 In: rows. Out: which series are judged, `Choice`s, lines of tables.
 Not here: how rows come about (`jobs`).
 
-Options and judges are chosen on the texts that are tuned on, for every mechanism alike. The papers' best is the best on
-the judged texts, which favours the papers. Scores are shares of the way from what passes alone, `mask`, with a judge of
+Options and judges are chosen on the texts that are tuned on, for every mechanism alike. The papers'
+best is the best on
+the judged texts, which favours the papers. Scores are shares of the way from what passes alone,
+`mask`, with a judge of
 its own, to the originals.
 """
 
@@ -15,44 +17,48 @@ from typing import Any
 import numpy as np
 
 from textveil.randomness import Values
-from textveil_bench.choose.risk import AMONG, FIRST
-from textveil_bench.estimates import Estimate, Sample, difference, estimates, ratio
+from textveil_bench.choose.risk import TOP_1, TOP_10
+from textveil_bench.estimates import Estimate, Sample, compute_estimates, difference, ratio
 
-FLOOR, CEILING = "mask", "identity"
+FLOOR_SERIES, CEILING_SERIES = "mask", "identity"
 
-LEAST = 0.05
+MIN_PAPER_SHARE = 0.05
 """A share of the papers' best whose interval lies above this is one that ours can be a multiple of."""
 
-Row = Mapping[str, Any]
+StoredRow = Mapping[str, Any]
 
-Cell = tuple[str, float | None]
+CellKey = tuple[str, float | None]
 """A series at a level of risk, None for a baseline."""
 
 
-def chosen(tuned: Sequence[Row]) -> Iterator[tuple[str, str, float | None, float | None]]:
+def choose_cells(
+    tuned: Sequence[StoredRow],
+) -> Iterator[tuple[str, str, float | None, float | None]]:
     """Data set, series, level and budget of all cells that are judged: baselines, and the best of each family."""
     for row in tuned:
         if row["whose"] == "baseline":
             yield row["data"], row["series"], None, None
-    for (data, _, level), (row, budget, _) in _best(tuned).items():
+    for (data, _, level), (row, budget, _) in _find_best(tuned).items():
         yield data, row["series"], level, budget
 
 
-def _best(tuned: Sequence[Row]) -> dict[tuple[str, str, float], tuple[Row, float, float]]:
+def _find_best(
+    tuned: Sequence[StoredRow],
+) -> dict[tuple[str, str, float], tuple[StoredRow, float, float]]:
     """By data set, family and level the row of the best series, its budget, and its score."""
-    found: dict[tuple[str, str, float], tuple[Row, float, float]] = {}
+    best: dict[tuple[str, str, float], tuple[StoredRow, float, float]] = {}
     for row in tuned:
         for level, budget, _, right in row["levels"]:
             if level is None:
                 continue
-            key, score = (row["data"], row["family"], level), _score(right, judge(right))
-            last = found.get(key)
+            key, score = (row["data"], row["family"], level), _score(right, pick_judge(right))
+            last = best.get(key)
             if last is None or (-score, row["series"]) < (-last[2], last[0]["series"]):
-                found[key] = row, budget, score
-    return found
+                best[key] = row, budget, score
+    return best
 
 
-def judge(right: Mapping[str, str]) -> str:
+def pick_judge(right: Mapping[str, str]) -> str:
     """The name of the judge that gets most texts right; of several the first."""
     return max(right, key=lambda name: _score(right, name))
 
@@ -72,8 +78,9 @@ class ReleaseScore:
         judge: the judge that counts.
         score: of the judge.
         share: of the way from the floor to the originals.
-        first: the share of private words that the attacker names at first guess; None if nothing is drawn.
-        among: the same of the first ten guesses.
+        top_1: the share of private words that the attacker names at first guess; None if nothing is
+            drawn.
+        top_10: the same of the first ten guesses.
         statement: kind, metric and largest epsilon; None for the originals.
         seconds: what its cells took.
     """
@@ -84,8 +91,8 @@ class ReleaseScore:
     judge: str
     score: Estimate
     share: Estimate
-    first: Estimate | None
-    among: Estimate | None
+    top_1: Estimate | None
+    top_10: Estimate | None
     statement: Mapping[str, Any] | None
     seconds: float
 
@@ -101,7 +108,7 @@ class Choice:
         floor: the score of what passes alone.
         originals: the score of originals.
         baselines: what they keep, whatever the level.
-        kept: one for each family that reaches the level, the best first.
+        family_scores: one for each family that reaches the level, the best first.
         missing: why other families have none, by name.
     """
 
@@ -111,23 +118,30 @@ class Choice:
     floor: float
     originals: float
     baselines: tuple[ReleaseScore, ...]
-    kept: tuple[ReleaseScore, ...]
+    family_scores: tuple[ReleaseScore, ...]
     missing: Mapping[str, str]
 
     @property
     def paper(self) -> ReleaseScore | None:
         """The papers' best on the judged texts."""
-        return next((each for each in self.kept if each.whose == "paper"), None)
+        return next((release for release in self.family_scores if release.whose == "paper"), None)
 
-    def lead(self, one: ReleaseScore) -> Estimate | None:
+    def compute_lead(self, release: ReleaseScore) -> Estimate | None:
         """How much more of the way one keeps than the papers' best."""
-        return None if self.paper is None else difference(one.share, self.paper.share)
+        return None if self.paper is None else difference(release.share, self.paper.share)
 
-    def times(self, one: ReleaseScore) -> Estimate | None:
-        """How many times as much; None where it keeps nothing, or the papers' best is not certainly above `LEAST`."""
-        if self.paper is None or self.paper.share.interval.low <= LEAST or one.share.value <= 0:
+    def compute_ratio(self, release: ReleaseScore) -> Estimate | None:
+        """Computes how many times as much is kept as by the best mechanism of the papers.
+
+        None where it keeps nothing, or the papers' best is not certainly above `MIN_PAPER_SHARE`.
+        """
+        if (
+            self.paper is None
+            or self.paper.share.interval.low <= MIN_PAPER_SHARE
+            or release.share.value <= 0
+        ):
             return None
-        return ratio(one.share, self.paper.share)
+        return ratio(release.share, self.paper.share)
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -138,114 +152,127 @@ class Choice:
             "attacked": self.texts[1],
             "floor": self.floor,
             "originals": self.originals,
-            "families": [self._plain(each) for each in (*self.baselines, *self.kept)],
+            "families": [
+                self._convert_release(release) for release in (*self.baselines, *self.family_scores)
+            ],
             "missing": dict(self.missing),
         }
 
-    def _plain(self, one: ReleaseScore) -> dict[str, Any]:
-        ours = one.whose == "ours"
+    def _convert_release(self, release: ReleaseScore) -> dict[str, Any]:
+        is_ours = release.whose == "ours"
         return {
-            "family": one.family,
-            "series": one.series,
-            "whose": one.whose,
-            "judge": one.judge,
-            "score": _ends(one.score),
-            "share": _ends(one.share),
-            "top_1": _ends(one.first),
-            "top_10": _ends(one.among),
-            "statement": one.statement,
-            "more_than_papers": _ends(self.lead(one)) if ours else None,
-            "times_papers": _ends(self.times(one)) if ours else None,
-            "seconds": one.seconds,
+            "family": release.family,
+            "series": release.series,
+            "whose": release.whose,
+            "judge": release.judge,
+            "score": _round_interval(release.score),
+            "share": _round_interval(release.share),
+            "top_1": _round_interval(release.top_1),
+            "top_10": _round_interval(release.top_10),
+            "statement": release.statement,
+            "more_than_papers": _round_interval(self.compute_lead(release)) if is_ours else None,
+            "times_papers": _round_interval(self.compute_ratio(release)) if is_ours else None,
+            "seconds": release.seconds,
         }
 
 
-def choices(rows: Sequence[Row]) -> list[Choice]:
+def build_choices(rows: Sequence[StoredRow]) -> list[Choice]:
     """What is kept, from the rows of one comparison, by data set and level."""
-    found = []
+    results = []
     for data in dict.fromkeys(row["data"] for row in rows):
-        own = [row for row in rows if row["data"] == data]
-        tuned = [row for row in own if row["stage"] == "tuned"]
-        judged = [row for row in own if row["stage"] == "judged"]
+        data_rows = [row for row in rows if row["data"] == data]
+        tuned = [row for row in data_rows if row["stage"] == "tuned"]
+        judged = [row for row in data_rows if row["stage"] == "judged"]
         judges = {
-            (row["series"], level): judge(right)
+            (row["series"], level): pick_judge(right)
             for row in tuned
             for level, _, _, right in row["levels"]
         }
-        best = _best(tuned)
-        wanted: dict[Cell, float | None] = {
+        best = _find_best(tuned)
+        budget_by_cell: dict[CellKey, float | None] = {
             (row["series"], None): None for row in tuned if row["whose"] == "baseline"
         }
-        wanted |= {
+        budget_by_cell |= {
             (row["series"], level): budget for (_, _, level), (row, budget, _) in best.items()
         }
-        judged_at: dict[tuple[str, float | None], list[Row]] = {}
+        judged_at: dict[tuple[str, float | None], list[StoredRow]] = {}
         for row in judged:  # a budget may be that of two levels
             judged_at.setdefault((row["series"], row["value"]), []).append(row)
         cells = {
             key: judged_at[key[0], value]
-            for key, value in wanted.items()
+            for key, value in budget_by_cell.items()
             if (key[0], value) in judged_at
         }
-        if (FLOOR, None) not in cells or (CEILING, None) not in cells:
+        if (FLOOR_SERIES, None) not in cells or (CEILING_SERIES, None) not in cells:
             continue  # it was interrupted before
-        scores = {key: _correct(each, judges[key]) for key, each in cells.items()}
-        made = dict(
+        scores = {key: _average_correct(item, judges[key]) for key, item in cells.items()}
+        estimate_by_cell = dict(
             zip(
                 scores,
-                estimates(
+                compute_estimates(
                     [Sample(texts=data, sums=s, sizes=np.ones(len(s))) for s in scores.values()]
                 ),
                 strict=True,
             )
         )
-        floor, originals = made[FLOOR, None], made[CEILING, None]
-        keys: dict[float | None, list[Cell]] = {}
+        floor, originals = (
+            estimate_by_cell[FLOOR_SERIES, None],
+            estimate_by_cell[CEILING_SERIES, None],
+        )
+        keys: dict[float | None, list[CellKey]] = {}
         for name, level in cells:
             keys.setdefault(level, []).append((name, level))
-        kept = {
-            key: _kept(cells[key], judges[key], made[key], floor, originals, data) for key in cells
+        releases = {
+            key: _score_release(
+                cells[key], judges[key], estimate_by_cell[key], floor, originals, data
+            )
+            for key in cells
         }
         refused = {row["family"]: row["refused"] for row in tuned if row["refused"]}
         for level in sorted({level for row in tuned for level in row["asked"]}):
-            there = sorted(
-                (kept[key] for key in keys.get(level, ())), key=lambda each: -each.share.value
+            level_releases = sorted(
+                (releases[key] for key in keys.get(level, ())), key=lambda item: -item.share.value
             )
             families = {family for _, family, own_level in best if own_level == level}
-            every = dict.fromkeys(row["family"] for row in tuned if level in row["asked"])
-            found.append(
+            tried_families = dict.fromkeys(row["family"] for row in tuned if level in row["asked"])
+            results.append(
                 Choice(
                     data=data,
                     level=level,
-                    texts=(len(next(iter(scores.values()))), _attacked(judged)),
+                    texts=(len(next(iter(scores.values()))), _count_attacked(judged)),
                     floor=floor.value,
                     originals=originals.value,
-                    baselines=tuple(kept[key] for key in keys[None]),
-                    kept=tuple(there),
+                    baselines=tuple(releases[key] for key in keys[None]),
+                    family_scores=tuple(level_releases),
                     missing={
                         family: refused.get(family, "no budget gets the risk down to the level")
-                        for family in every
+                        for family in tried_families
                         if family not in families
                     },
                 )
             )
-    return found
+    return results
 
 
-def _attacked(judged: Sequence[Row]) -> int:
+def _count_attacked(judged: Sequence[StoredRow]) -> int:
     return max((len(row["risk"]["words"]) for row in judged if row["risk"]), default=0)
 
 
-def _correct(cells: Sequence[Row], judge: str) -> Values:
+def _average_correct(cells: Sequence[StoredRow], judge: str) -> Values:
     """How often each text was judged right, over seeds: float64 [B]."""
-    found: Values = np.mean(
+    shares: Values = np.mean(
         [np.frombuffer(row["right"][judge].encode(), np.uint8) - ord("0") for row in cells], axis=0
     )
-    return found
+    return shares
 
 
-def _kept(
-    cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, top: Estimate, data: str
+def _score_release(
+    cells: Sequence[StoredRow],
+    judge: str,
+    score: Estimate,
+    floor: Estimate,
+    top: Estimate,
+    data: str,
 ) -> ReleaseScore:
     first = cells[0]
     risk = next((row["risk"] for row in cells if row["risk"]), None)
@@ -253,10 +280,10 @@ def _kept(
     if risk is not None and sum(risk["words"]):
         words = np.array(risk["words"], np.float64)
         rates = list(
-            estimates(
+            compute_estimates(
                 [
                     Sample(texts=f"{data}, attacked", sums=np.array(risk[name]), sizes=words)
-                    for name in (FIRST, AMONG)
+                    for name in (TOP_1, TOP_10)
                 ]
             )
         )
@@ -273,81 +300,92 @@ def _kept(
             value=(score.value - floor.value) / (top.value - floor.value),
             draws=draws,
         ),
-        first=rates[0],
-        among=rates[1],
+        top_1=rates[0],
+        top_10=rates[1],
         statement=first["statement"],
         seconds=round(sum(row["seconds"]["all"] for row in cells), 1),
     )
 
 
-def _ends(found: Estimate | None) -> dict[str, float | None] | None:
-    if found is None:
+def _round_interval(estimate: Estimate | None) -> dict[str, float | None] | None:
+    if estimate is None:
         return None
-    ends = found.interval
-    named = (("value", ends.value), ("low", ends.low), ("high", ends.high))
-    return {name: round(value, 4) if np.isfinite(value) else None for name, value in named}
+    ends = estimate.interval
+    values = (("value", ends.value), ("low", ends.low), ("high", ends.high))
+    return {name: round(value, 4) if np.isfinite(value) else None for name, value in values}
 
 
 # ---- as Markdown -----------------------------------------------------------------------------------------------------
 
 
-def markdown(found: Sequence[Choice]) -> Iterator[str]:
+def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
     """A table for each data set and level."""
-    for choice in found:
+    for choice in choices:
         yield (
             f"**{choice.data}, at most {choice.level:g} of the private words named**: originals "
-            f"{choice.originals:.3f}, what passes alone {choice.floor:.3f}; {choice.texts[0]:,} texts judged, "
+            f"{choice.originals:.3f}, what passes alone {choice.floor:.3f}; {choice.texts[0]:,} "
+            "texts judged, "
             f"{choice.texts[1]:,} attacked"
         )
         yield ""
-        yield "| release | share kept | named at once | among ten | promise per word | judge | over the papers' best |"
+        yield (
+            "| release | share kept | named at once | among ten | promise per word | judge | over "
+            "the papers' best |"
+        )
         yield "|---|---|---|---|---|---|---|"
         best = choice.paper
-        for each in (*choice.baselines, *choice.kept):
-            name = f"*{each.series}*" if each.whose == "baseline" else each.series
-            bold = each is best or each is next(
-                (one for one in choice.kept if one.whose == "ours"), None
+        for release in (*choice.baselines, *choice.family_scores):
+            name = f"*{release.series}*" if release.whose == "baseline" else release.series
+            bold = release is best or release is next(
+                (candidate for candidate in choice.family_scores if candidate.whose == "ours"), None
             )
             yield (
-                f"| {name} | {_spelled(each.share, bold=bold)} | {_spelled(each.first)} | {_spelled(each.among)} | "
-                f"{_promise(each.statement)} | {each.judge} | {_over(choice, each)} |"
+                f"| {name} | {_format_estimate(release.share, bold=bold)} | "
+                f"{_format_estimate(release.top_1)} | {_format_estimate(release.top_10)} | "
+                f"{_format_promise(release.statement)} | {release.judge} | "
+                f"{_format_lead(choice, release)} |"
             )
         for family, reason in choice.missing.items():
             yield f"| {family} | not reached: {reason} | | | | | |"
         yield ""
 
 
-def all_public(rows: Sequence[Row]) -> Iterator[str]:
+def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:
     """What an attacker names who learned from all public texts there are, of the releases of a comparison, in tables.
 
-    The best of a data set stand first, as in `markdown`; intervals of differences are paired over texts.
+    The best of a data set stand first, as in `format_markdown`; intervals of differences are paired
+    over texts.
     """
-    found = {
+    attacked_rows = {
         (row["data"], row["series"], row["value"]): row
         for row in rows
         if row["stage"] == "attacked"
     }
     tuned = [row for row in rows if row["stage"] == "tuned"]
-    values = {(data, series, level): value for data, series, level, value in chosen(tuned)}
-    for choice in choices(rows):
+    values = {(data, series, level): value for data, series, level, value in choose_cells(tuned)}
+    for choice in build_choices(rows):
         lines: list[str] = []
         counts, words = (0, 0), np.zeros(0)
-        for each in (*choice.baselines, *choice.kept):
-            level = None if each.whose == "baseline" else choice.level
-            row = found.get(
-                (choice.data, each.series, values.get((choice.data, each.series, level)))
+        for release in (*choice.baselines, *choice.family_scores):
+            level = None if release.whose == "baseline" else choice.level
+            row = attacked_rows.get(
+                (choice.data, release.series, values.get((choice.data, release.series, level)))
             )
             if row is None:
                 continue
             words = np.array(row["risk"]["words"], np.float64)
-            sums = [np.array(row[whose][FIRST]) for whose in ("risk", "all")]
-            few, many = estimates(
-                [Sample(texts=choice.data, sums=own, sizes=words) for own in sums]
+            sums = [np.array(row[key][TOP_1]) for key in ("risk", "all")]
+            few, many = compute_estimates(
+                [Sample(texts=choice.data, sums=row_sums, sizes=words) for row_sums in sums]
             )
-            more, name = difference(many, few), f"*{each.series}*" if level is None else each.series
-            ends = more.interval
+            gap, name = (
+                difference(many, few),
+                f"*{release.series}*" if level is None else release.series,
+            )
+            ends = gap.interval
             lines.append(
-                f"| {name} | {each.share.value:.3f} | {_spelled(few)} | {_spelled(many)} | "
+                f"| {name} | {release.share.value:.3f} | {_format_estimate(few)} | "
+                f"{_format_estimate(many)} | "
                 f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f}) |"
             )
             counts = row["texts"]["public"][0], row["public"][0]
@@ -355,34 +393,37 @@ def all_public(rows: Sequence[Row]) -> Iterator[str]:
             few_texts, all_texts = counts
             yield f"**{choice.data}, budgets for {choice.level:g}**: {len(words)} texts attacked"
             yield ""
-            yield f"| release | share kept | named, from {few_texts:,} texts | from {all_texts:,} | more |"
+            yield (
+                f"| release | share kept | named, from {few_texts:,} texts | from {all_texts:,} | "
+                "more |"
+            )
             yield "|---|---|---|---|---|"
             yield from lines
             yield ""
 
 
-def _spelled(found: Estimate | None, *, bold: bool = False) -> str:
-    if found is None:
+def _format_estimate(estimate: Estimate | None, *, bold: bool = False) -> str:
+    if estimate is None:
         return ""
-    ends = found.interval
+    ends = estimate.interval
     value = f"**{ends.value:.3f}**" if bold else f"{ends.value:.3f}"
     return f"{value} ({ends.low:.3f} to {ends.high:.3f})"
 
 
-def _promise(statement: Mapping[str, Any] | None) -> str:
+def _format_promise(statement: Mapping[str, Any] | None) -> str:
     if statement is None or statement["kind"] == "none":
         return "none"
     local = statement["local_dp"]
     if not isinstance(local, float):
         return "none"
-    own = "" if statement["kind"] == "ldp" else f"{statement['epsilon']:.3g} by distance, "
-    return f"{own}local DP {local:.3g}"
+    metric_part = "" if statement["kind"] == "ldp" else f"{statement['epsilon']:.3g} by distance, "
+    return f"{metric_part}local DP {local:.3g}"
 
 
-def _over(choice: Choice, one: ReleaseScore) -> str:
-    if one.whose != "ours":
+def _format_lead(choice: Choice, release: ReleaseScore) -> str:
+    if release.whose != "ours":
         return ""
-    times, lead = choice.times(one), choice.lead(one)
+    times, lead = choice.compute_ratio(release), choice.compute_lead(release)
     if times is not None:
         ends = times.interval
         return f"{ends.value:.2f} times ({ends.low:.2f} to {ends.high:.2f})"

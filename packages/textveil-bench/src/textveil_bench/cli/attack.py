@@ -1,6 +1,7 @@
 """The verb `attack`.
 
-In: a file of texts, and how to privatize them. Out: what attackers recover from the release, as a table, JSON and
+In: a file of texts, and how to privatize them. Out: what attackers recover from the release, as a
+table, JSON and
 pictures.
 Not here: the attacks (`textveil_bench.attack`), and pictures (`pictures`).
 """
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli import evaluation, progress, shell
-from textveil.cli.options import Typed
+from textveil.cli import console, evaluation, progress
+from textveil.cli.decorators import verb
+from textveil.cli.options import TypedOptions
 from textveil.cli.texts import Field
-from textveil.cli.verbs import verb
-from textveil.errors import ConfigError, UnknownName, quote_file, shown
+from textveil.errors import ConfigError, UnknownName, quote_file, quote_short
 from textveil.files import streams
 from textveil_bench.cli import rates
 
@@ -26,23 +27,33 @@ if TYPE_CHECKING:
     from textveil_bench.attack import Findings
 
 PREFIX = "attack."
-FINDINGS = "findings.json"
+FINDINGS_FILE = "findings.json"
 
 
 @verb(
     "textveil attack letters.txt --mechanism noise --epsilon 70",
     "textveil attack letters.txt --attacks all",
     "textveil attack dev.tsv --field sentence --profile paper-noise --attacks neighbour,bayes --by",
-    "textveil attack dev.tsv --field sentence --profile paper-noise --pool others.txt --output findings/",
-    "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute --label gender",
+    (
+        "textveil attack dev.tsv --field sentence --profile paper-noise --pool others.txt --output "
+        "findings/"
+    ),
+    (
+        "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute --label "
+        "gender"
+    ),
     "textveil attack letters.txt --mechanism exponential --epsilon 6 --releases 12",
-    "textveil attack dev.tsv --field sentence --mechanism rankcape --epsilon 6 --attacks learned --public train.tsv",
-    "textveil attack dev.tsv --profile paper-noise --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
+    (
+        "textveil attack dev.tsv --field sentence --mechanism rankcape --epsilon 6 --attacks learned "
+        "--public train.tsv"
+    ),
+    "textveil attack dev.tsv --profile paper-noise --attacks llm -o "
+    "attack.llm.url=http://localhost:8000/v1 "
     "-o attack.llm.model=NAME",
     panel=rates.PANEL,
 )
 def attack(
-    typed: Typed,
+    typed: TypedOptions,
     file: rates.TextFile,
     attacks: Annotated[
         str | None,
@@ -78,7 +89,7 @@ def attack(
         ),
     ] = 1,
     limit: evaluation.Limit = None,
-    by: rates.By = False,
+    by: rates.ByOption = False,
     every: Annotated[
         bool, typer.Option("--every", help="Also the minor rates of each attack.")
     ] = False,
@@ -96,111 +107,127 @@ def attack(
 ) -> None:
     """Say what attackers recover from a release of your texts.
 
-    The texts of a file are privatized, and the release is attacked. Only rates are printed or written, nothing of the
-    texts. An attack's own options are set by -o attack.NAME.OPTION=VALUE; `textveil explain NAME` lists them.
+    The texts of a file are privatized, and the release is attacked. Only rates are printed or
+    written, nothing of the
+    texts. An attack's own options are set by -o attack.NAME.OPTION=VALUE; `textveil explain NAME`
+    lists them.
     """
     if releases < 1:
         raise ConfigError(f"--releases must be 1 or more, got {releases}")
-    typed, settings = typed.split(PREFIX)
-    resolved = typed.config()
-    rates.check(resolved)
-    options = _options(settings)
+    typed, settings = typed.split_settings(PREFIX)
+    resolved = typed.resolve_config()
+    rates.require_judgeable(resolved)
+    options = _parse_options(settings)
     quick = attacks is None
-    chosen = _chosen(",".join(["bayes", *options]) if quick and releases > 1 else attacks, options)
+    names = _choose_attacks(
+        ",".join(["bayes", *options]) if quick and releases > 1 else attacks, options
+    )
     if quick:
-        asked_for = (("attribute", label), ("linkage", pool), ("learned", public))
-        chosen += [name for name, asked in asked_for if asked and name not in chosen]
-        options = {name: {**QUICK.get(name, {}), **options.get(name, {})} for name in chosen}
-    labelled = rates.texts_with_labels(file, field, label, limit) if label is not None else None
-    texts = evaluation.texts(file, field, limit) if labelled is None else labelled[0]
-    if labelled is not None:
-        options.setdefault("attribute", {})["labels"] = tuple(labelled[1])
+        named_options = (("attribute", label), ("linkage", pool), ("learned", public))
+        names += [name for name, value in named_options if value and name not in names]
+        options = {name: {**QUICK_OPTIONS.get(name, {}), **options.get(name, {})} for name in names}
+    texts_and_labels = (
+        rates.read_labelled_texts(file, field, label, limit) if label is not None else None
+    )
+    texts = (
+        evaluation.read_texts(file, field, limit)
+        if texts_and_labels is None
+        else texts_and_labels[0]
+    )
+    if texts_and_labels is not None:
+        options.setdefault("attribute", {})["labels"] = tuple(texts_and_labels[1])
     if pool is not None:
-        options.setdefault("linkage", {})["decoys"] = tuple(rates.others(pool, file, field))
+        options.setdefault("linkage", {})["decoys"] = tuple(
+            rates.read_other_texts(pool, file, field)
+        )
     if public is not None:
-        options.setdefault("learned", {})["public"] = tuple(rates.others(public, file, field))
-    elif "learned" in chosen and attacks != "all":
+        options.setdefault("learned", {})["public"] = tuple(
+            rates.read_other_texts(public, file, field)
+        )
+    elif "learned" in names and attacks != "all":
         raise ConfigError(
             "`learned` learns from public texts of the same kind: name a file of them with --public"
         )
     if output is not None:
-        evaluation.refuse_same(file, os.path.join(output, FINDINGS))
+        evaluation.refuse_same_file(file, os.path.join(output, FINDINGS_FILE))
         _check_folder(output)
-    found = _run(chosen, options, texts, resolved, releases)
-    if not found.rows:
+    findings = _run(names, options, texts, resolved, releases)
+    if not findings.rows:
         raise ConfigError(
             "no attack can be run here: "
-            + "; ".join(f"{k}: {why}" for k, why in found.refused.items())
+            + "; ".join(f"{k}: {why}" for k, why in findings.refused.items())
         )
-    document = {**rates.circumstances(resolved, file), **found.to_json()}
+    document = {**rates.build_run_info(resolved, file), **findings.to_json()}
     if as_json:
         evaluation.write_json(document, None)
     else:
-        rates.show(document["rows"], by=by, every=every, first="attack", baseline=True)
-        for note in rates.notes(document):
-            shell.note(shell.wrap(f"Note: {note}"))
-    for name, reason in found.refused.items():
-        shell.note(shell.wrap(f"{name}: not run: {reason}"))
+        rates.print_rates(document["rows"], by=by, every=every, first="attack", baseline=True)
+        for note in rates.list_notes(document):
+            console.note(console.wrap(f"Note: {note}"))
+    for name, reason in findings.refused.items():
+        console.note(console.wrap(f"{name}: not run: {reason}"))
     if not as_json:
-        shell.note(shell.wrap(document["caution"]))
+        console.note(console.wrap(document["caution"]))
     if releases > 1:
-        shell.note(
-            shell.wrap(
-                f"A word that is released {releases:,} times, drawn anew, costs its epsilon each time."
+        console.note(
+            console.wrap(
+                f"A word that is released {releases:,} times, drawn anew, costs its epsilon each "
+                "time."
             )
         )
     elif quick:
-        shell.note(shell.wrap(rates.left_out("attack", chosen, "--attacks")))
+        console.note(console.wrap(rates.format_skipped("attack", names, "--attacks")))
     if output is not None:
-        _write(document, output, _title(resolved))
+        _write(document, output, _format_title(resolved))
 
 
-QUICK = {
+QUICK_OPTIONS = {
     "bayes": {"priors": ("uniform", "unigram")}
 }  # the prior `context` asks a language model about every word
 """Options of attacks where no attack is named, which make them take seconds for some dozen texts."""
 
 
-def _chosen(attacks: str | None, options: Mapping[str, Any]) -> list[str]:
+def _choose_attacks(attacks: str | None, options: Mapping[str, Any]) -> list[str]:
     """The attacks that were named; else the quick ones, and those that an option is set for."""
     from textveil.config import registry
 
-    known = registry.names("attack")
+    attack_names = registry.list_names("attack")
     if attacks is None:
-        chosen = [*rates.quick("attack"), *options]
+        names = [*rates.list_default_names("attack"), *options]
     else:
-        chosen = (
-            known
+        names = (
+            attack_names
             if attacks == "all"
             else [name.strip() for name in attacks.split(",") if name.strip()]
         )
-    if not chosen:
+    if not names:
         raise ConfigError("--attacks must name at least one attack, or be all")
-    for name in (*chosen, *options):
-        if name not in known:
-            raise UnknownName("attack", name, known)
-    return list(dict.fromkeys(chosen))
+    for name in (*names, *options):
+        if name not in attack_names:
+            raise UnknownName("attack", name, attack_names)
+    return list(dict.fromkeys(names))
 
 
-def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
+def _parse_options(typed: list[str]) -> dict[str, dict[str, Any]]:
     """Settings of attacks: {"bayes": {"draws": 1000}} of attack.bayes.draws=1000."""
     from textveil.config import registry, sources
 
     options: dict[str, dict[str, Any]] = {}
-    for path, text in sources.assignments(typed).items():
+    for path, text in sources.parse_assignments(typed).items():
         name, dot, option = path.removeprefix(PREFIX).partition(".")
         if not dot or "." in option:
             raise ConfigError(
-                f"an option of an attack is set by -o attack.NAME.OPTION=VALUE, and {shown(path)} is none"
+                "an option of an attack is set by -o attack.NAME.OPTION=VALUE, and "
+                f"{quote_short(path)} is none"
             )
-        option, value = option.replace("-", "_"), sources.scalar(text)
-        known = registry.signature(registry.load("attack", name)).known
+        option, value = option.replace("-", "_"), sources.parse_scalar(text)
+        parameters = registry.read_options(registry.load("attack", name)).keywords
         if (
-            option in known
-            and known[option].type.startswith("list of")
+            option in parameters
+            and parameters[option].type.startswith("list of")
             and not isinstance(value, list)
         ):
-            value = [sources.scalar(each) for each in text.split(",")]
+            value = [sources.parse_scalar(part) for part in text.split(",")]
         options.setdefault(name, {})[option] = value
     return options
 
@@ -217,29 +244,29 @@ def _run(
     from textveil_bench.attack import attack, load
 
     attackers: list[Attack] = [load(name, options.get(name)) for name in names]
-    with progress.bars() as report:
-        case = Case.of(Privatizer.from_config(config), texts, releases=releases)
-        return attack(case, attackers, rng=evaluation.simulation(config), report=report)
+    with progress.show_bars() as report:
+        case = Case.create(Privatizer.from_config(config), texts, releases=releases)
+        return attack(case, attackers, rng=evaluation.build_simulation_rng(config), report=report)
 
 
-def _title(config: "Config") -> str:
+def _format_title(config: "Config") -> str:
     budget = "" if config.epsilon is None else f", epsilon {config.epsilon:g}"
-    own = "".join(f", {name} {value}" for name, value in config.mechanism.options.items())
-    return f"{config.mechanism.name}{budget}{own}"
+    parameters = "".join(f", {name} {value}" for name, value in config.mechanism.options.items())
+    return f"{config.mechanism.name}{budget}{parameters}"
 
 
 def _check_folder(output: str) -> None:
     """Refuse what cannot be a folder before the work, and not after it."""
     if os.path.exists(output) and not os.path.isdir(output):
         raise ConfigError(f"--output must be a folder, and {quote_file(output)} is a file")
-    with streams.writing():
+    with streams.convert_write_errors():
         streams.make_folder(Path(os.path.realpath(output)))
 
 
 def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
     from textveil_bench import pictures
 
-    evaluation.write_json(document, os.path.join(folder, FINDINGS))
+    evaluation.write_json(document, os.path.join(folder, FINDINGS_FILE))
     for attack, names in dict.fromkeys(
         (row["attack"], row["unit"] == "name") for row in document["rows"]
     ):
@@ -255,31 +282,31 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
             else f"{document['protected']:,} protected words"
         )
         if document["releases"] > 1:
-            figure = pictures.curves(
-                _curves(rows), title=f"{name}: {title}", scale="share of words that are named"
+            figure = pictures.draw_curves(
+                _build_curves(rows), title=f"{name}: {title}", scale="share of words that are named"
             )
         else:
-            figure = pictures.rates(
+            figure = pictures.draw_rates(
                 rows,
                 title=f"{name}: {title}",
                 subtitle=f"{document['texts']:,} texts, {counted}",
             )
         for suffix in (".svg", ".png"):
             pictures.save(figure, Path(folder) / f"{name}{suffix}")
-    shell.note(f"Written to {folder}: findings.json and a picture of each attack.")
+    console.note(f"Written to {folder}: findings.json and a picture of each attack.")
 
 
-def _curves(
+def _build_curves(
     rows: Sequence[Mapping[str, Any]],
 ) -> list[tuple[str, dict[str, list[tuple[float, float]]]]]:
     """One panel: what is named after how many releases, with and without memory; `drawn once` is the value of one."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         if row["slice"] == "all" and row["headline"]:
             setting = row["setting"]
             name = f"{setting['prior']} prior" if "prior" in setting else row["metric"]
-            points = found.setdefault(f"{name}, {setting['memory']}", [])
+            points = curves.setdefault(f"{name}, {setting['memory']}", [])
             if setting["memory"] == "drawn once":
                 points.append((1, row["value"]))
             points.append((setting["releases"], row["value"]))
-    return [("releases of the same text", found)]
+    return [("releases of the same text", curves)]

@@ -1,6 +1,7 @@
 """The verb `audit`.
 
-In: a mechanism's name, or all of them. Out: what is claimed, and what was found or proved, as a table or JSON; the exit
+In: a mechanism's name, or all of them. Out: what is claimed, and what was found or proved, as a
+table or JSON; the exit
 code is 1 if a claim is violated or cannot be checked.
 Not here: the checks (`textveil_bench.audit`).
 """
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import progress, shell
-from textveil.cli.options import Typed
-from textveil.cli.shell import say
-from textveil.cli.verbs import verb
+from textveil.cli import console, progress
+from textveil.cli.console import say
+from textveil.cli.decorators import verb
+from textveil.cli.options import TypedOptions
 from textveil.errors import ConfigError
 from textveil_bench.cli.rates import PANEL
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     panel=PANEL,
 )
 def audit(
-    typed: Typed,
+    typed: TypedOptions,
     mechanism: Annotated[
         str | None,
         typer.Argument(
@@ -60,12 +61,14 @@ def audit(
 
     The exit code is 1 if a claim is violated or cannot be checked.
 
-    Where the distribution of outputs can be computed, the check is exact. Elsewhere samples give a lower bound of the
-    privacy loss; a mechanism that keeps its claim fails such a check once in a million times. Without --epsilon the
+    Where the distribution of outputs can be computed, the check is exact. Elsewhere samples give a
+    lower bound of the
+    privacy loss; a mechanism that keeps its claim fails such a check once in a million times.
+    Without --epsilon the
     budget is the one that gives local DP 12.
     """
     from textveil.config import registry
-    from textveil_bench.audit import CHECKS, Configured
+    from textveil_bench.audit import CHECKS, ConfiguredBuild
     from textveil_bench.audit import audit as run
 
     if every == (mechanism is not None):
@@ -74,50 +77,53 @@ def audit(
         raise ConfigError(
             "--epsilon means something else for each mechanism; leave it out with --all"
         )
-    names = registry.names("mechanism") if every else [mechanism]
+    names = registry.list_names("mechanism") if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
     builds = []
     for name in names:
-        options = partial(typed.config, complete=False, mechanism__name=name)
-        named = "table.codes" in typed.values or any(
-            each.startswith("table.codes=") for each in typed.settings
+        options = partial(typed.resolve_config, complete=False, mechanism__name=name)
+        has_codes = "table.codes" in typed.values or any(
+            setting.startswith("table.codes=") for setting in typed.settings
         )
-        if every and registry.entry("mechanism", name or "").codes and not named:
-            options = partial(options, table__codes=CODES)
-        builds.append(Configured(name=name or "", resolve=options))
-    with progress.bars(unit=" checks") as report:
-        broken = _say(run(*builds, small=small, only=only, report=report), as_json)
-    if broken:
-        shell.note(
-            f"{broken} claims are violated or could not be checked"
-            if broken > 1
+        if every and registry.find_entry("mechanism", name or "").codes and not has_codes:
+            options = partial(options, table__codes=AUDIT_CODES)
+        builds.append(ConfiguredBuild(name=name or "", resolve=options))
+    with progress.show_bars(unit=" checks") as report:
+        failures = _print_findings(run(*builds, small=small, only=only, report=report), as_json)
+    if failures:
+        console.note(
+            f"{failures} claims are violated or could not be checked"
+            if failures > 1
             else "a claim is violated or could not be checked"
         )
         raise typer.Exit(1)
 
 
-CODES = "24"
+AUDIT_CODES = "24"
 """The general book over which mechanisms that need one are audited with --all."""
 
 
-def _say(findings: Iterable["AuditFinding"], as_json: bool) -> int:
+def _print_findings(findings: Iterable["AuditFinding"], as_json: bool) -> int:
     """Prints findings as they come; returns how many fail."""
-    broken, last = 0, None
-    for each in findings:
-        broken += each.fails
+    failures, last = 0, None
+    for finding in findings:
+        failures += finding.has_failed
         if as_json:
-            say(json.dumps(each.to_json(), ensure_ascii=False))
+            say(json.dumps(finding.to_json(), ensure_ascii=False))
             continue
-        if each.mechanism != last:
-            say(("" if last is None else "\n") + each.mechanism)
+        if finding.mechanism != last:
+            say(("" if last is None else "\n") + finding.mechanism)
             say(f"  {'check':12}{'claimed':>10}{'found':>10}  {'evidence':12}{'verdict':15} why")
-            last = each.mechanism
-        numbers = f"{_short(each.claimed):>10}{_short(each.found):>10}"
-        say(f"  {each.check:12}{numbers}  {each.evidence:12}{each.verdict:15} {each.why}")
-    return broken
+            last = finding.mechanism
+        numbers = f"{_format_number(finding.claimed):>10}{_format_number(finding.found):>10}"
+        say(
+            f"  {finding.check:12}{numbers}  {finding.evidence:12}{finding.verdict:15} "
+            f"{finding.why}"
+        )
+    return failures
 
 
-def _short(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     if value is None:
         return "-"
     return "infinite" if math.isinf(value) else f"{value:.4g}"

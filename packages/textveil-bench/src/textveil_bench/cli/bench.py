@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import group, progress, say, shell, verb
+from textveil.cli import console, group, progress, say, verb
 
 PANEL = "Bench"
 """The heading of the bench's verbs in `textveil --help`."""
@@ -54,13 +54,14 @@ Only = Annotated[
 
 
 @contextmanager
-def kept(folder: str) -> Iterator[None]:
+def note_interrupt(folder: str) -> Iterator[None]:
     """Says after an interrupt that what was finished is kept."""
     try:
         yield
     except KeyboardInterrupt:
-        shell.note(
-            f"Interrupted. Finished rows are in {Path(folder).name}; the same command continues from there."
+        console.note(
+            f"Interrupted. Finished rows are in {Path(folder).name}; the same command continues "
+            "from there."
         )
         raise
 
@@ -106,38 +107,44 @@ def bench_run(
 ) -> None:
     """Run a sweep: every mechanism at every budget, with every seed, on every data set.
 
-    Rows are written as they are computed. An interrupted run continues where it stopped, and rows that another sweep
+    Rows are written as they are computed. An interrupted run continues where it stopped, and rows
+    that another sweep
     has left in the same folder are reused.
     """
     from textveil.errors import ConfigError
     from textveil_bench import run
     from textveil_bench.spec import Sweep
 
-    chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
+    selection = Sweep.read(sweep).select_part(
+        limit=limit, seeds=_parse_numbers(seeds), only=only or ()
+    )
     places = run.Folders(corpora=None if folder is None else Path(folder))
     if dry_run:
-        for said in run.preview(chosen, None if output is None else Path(output), places):
-            say(said)
+        for message in run.format_preview(
+            selection, None if output is None else Path(output), places
+        ):
+            say(message)
         return
     if output is None:
         raise ConfigError("give --output DIR, the folder for the rows, or --dry-run")
     with (
-        kept(output),
-        run.processes(_processes(processes)) as executor,
-        progress.bars() as report,
+        note_interrupt(output),
+        run.open_processes(_count_processes(processes)) as executor,
+        progress.show_bars() as report,
     ):
-        rows = run.run(chosen, Path(output), places=places, executor=executor, report=report)
+        rows = run.run(selection, Path(output), places=places, executor=executor, report=report)
     if as_json:
-        from textveil.files import json_line
-        from textveil_bench.rows import plain, table
+        from textveil.files import format_json_line
+        from textveil_bench.rows import build_score_rows, convert_infinity
 
-        for line in table(rows):
-            say(json_line(plain(line)).rstrip("\n"))
+        for line in build_score_rows(rows):
+            say(format_json_line(convert_infinity(line)).rstrip("\n"))
         return
     _show(rows)
-    shell.note(
-        shell.wrap(
-            f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. `textveil report` "
+    console.note(
+        console.wrap(
+            f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. "
+            "`textveil report` "
             "turns them into a page."
         )
     )
@@ -146,7 +153,10 @@ def bench_run(
 @verb(
     "textveil bench choose --output runs/choose --folder corpora",
     "textveil bench choose quick --output runs/quick --folder corpora --costs",
-    "textveil bench choose --output runs/choose --only ag_news --only noise --only rankcape --processes 2",
+    (
+        "textveil bench choose --output runs/choose --only ag_news --only noise --only rankcape "
+        "--processes 2"
+    ),
     "textveil bench choose tasks --output runs/tasks --only subjects --level 0.2",
     "textveil bench choose mine.yaml --output runs/mine --json",
     on=bench,
@@ -195,34 +205,36 @@ def bench_choose(
 ) -> None:
     """Compare mechanisms where an attacker who learned gets the same, each with its own best options.
 
-    The attacker knows the mechanism, and has public texts of the same kind. Budgets, options and judges are chosen on
-    some test texts; the results are those on others. `choose` is the whole comparison, and takes hours; `data` judges
+    The attacker knows the mechanism, and has public texts of the same kind. Budgets, options and
+    judges are chosen on
+    some test texts; the results are those on others. `choose` is the whole comparison, and takes
+    hours; `data` judges
     the profile of that name at its own budget; `quick` takes minutes.
     """
-    from textveil.files import json_line
+    from textveil.files import format_json_line
     from textveil_bench import choose, run
 
-    chosen = choose.Comparison.read(comparison).narrowed(only or (), level or ())
+    selection = choose.Comparison.read(comparison).select_part(only or (), level or ())
     with (
-        kept(output),
-        run.processes(_processes(processes)) as executor,
-        progress.bars() as report,
+        note_interrupt(output),
+        run.open_processes(_count_processes(processes)) as executor,
+        progress.show_bars() as report,
     ):
         rows = choose.run(
-            chosen,
+            selection,
             Path(output),
             places=run.Folders(corpora=None if folder is None else Path(folder)),
             executor=executor,
             all_public=all_public,
             report=report,
         )
-    found = choose.choices(rows)
+    choices = choose.build_choices(rows)
     if as_json:
-        say(json_line({"choices": [each.to_json() for each in found]}).rstrip("\n"))
+        say(format_json_line({"choices": [choice.to_json() for choice in choices]}).rstrip("\n"))
         return
-    for line in (*choose.markdown(found), *choose.all_public(rows)):
+    for line in (*choose.format_markdown(choices), *choose.format_all_public(rows)):
         say(line)
-    for line in choose.cost(rows) if costs else ():
+    for line in choose.format_costs(rows) if costs else ():
         say(line)
 
 
@@ -243,8 +255,8 @@ def bench_export(
     """Write rows as one table, with a line for each score."""
     from textveil_bench import rows
 
-    count = rows.export(rows.read(map(Path, paths)), Path(output))
-    shell.note(f"{count:,} lines")
+    count = rows.write_table(rows.read(map(Path, paths)), Path(output))
+    console.note(f"{count:,} lines")
 
 
 @verb(
@@ -281,7 +293,8 @@ def bench_fantasy(
 ) -> None:
     """Make questions about invented facts, which no model can know, with their answers.
 
-    They come from a grammar, or from a language model: then only questions are kept whose answers stand in the
+    They come from a grammar, or from a language model: then only questions are kept whose answers
+    stand in the
     paragraph.
     """
     from textveil.errors import ConfigError
@@ -293,24 +306,24 @@ def bench_fantasy(
         raise ConfigError("give both --upstream and --model, or neither")
     passages = fantasy.generate(count, seed=seed)
     if upstream is not None and model is not None:
-        written = fantasy.ask(Endpoint(url=upstream, model=model), count)
-        shell.note(shell.wrap(str(written)))
-        passages = iter(written.passages)
-    made = list(fantasy.lines(passages))
-    with streams.output(output) as out:
-        for line in made:
+        reply = fantasy.ask(Endpoint(url=upstream, model=model), count)
+        console.note(console.wrap(str(reply)))
+        passages = iter(reply.passages)
+    lines = list(fantasy.format_lines(passages))
+    with streams.open_output(output) as out:
+        for line in lines:
             out.write(line)
     if output is not None:
-        shell.note(f"{len(made):,} line{'s' * (len(made) != 1)}")
+        console.note(f"{len(lines):,} line{'s' * (len(lines) != 1)}")
 
 
-def _processes(asked: int | None) -> int:
+def _count_processes(count: int | None) -> int:
     import os
 
-    return (os.cpu_count() or 1) if asked is None else asked
+    return (os.cpu_count() or 1) if count is None else count
 
 
-def _numbers(typed: str | None) -> tuple[int, ...] | None:
+def _parse_numbers(typed: str | None) -> tuple[int, ...] | None:
     from textveil.errors import ConfigError
 
     if typed is None:
@@ -325,16 +338,19 @@ def _numbers(typed: str | None) -> tuple[int, ...] | None:
 
 def _show(rows: list[dict[str, Any]]) -> None:
     """Prints the headlines, as means over seeds."""
-    from textveil_bench.headlines import headlines
+    from textveil_bench.headlines import format_headlines
 
-    for line in headlines(rows):
+    for line in format_headlines(rows):
         say(line)
 
 
 @verb(
     "textveil bench task-words sst2 --count 1000 --output words.yaml",
     "textveil bench task-words reviews.csv --field text --label stars --output words.yaml",
-    "textveil privatize letter.txt --config words.yaml --mechanism rankcape -o groups.budgets=0,0,1,0 -o groups.base=8",
+    (
+        "textveil privatize letter.txt --config words.yaml --mechanism rankcape -o "
+        "groups.budgets=0,0,1,0 -o groups.base=8"
+    ),
     on=bench,
     name="task-words",
 )
@@ -365,7 +381,8 @@ def bench_task_words(
 ) -> None:
     """Learn which words tell the labels of a task apart, and list them as the important ones.
 
-    The texts must be public, and others than those to be privatized, because the list reveals something about them.
+    The texts must be public, and others than those to be privatized, because the list reveals
+    something about them.
     With such a list (protect.importance=list) the group of a word follows from the word alone.
     """
     import yaml
@@ -374,14 +391,14 @@ def bench_task_words(
     from textveil_bench.data import is_file, load
     from textveil_bench.task_words import learn
 
-    own = is_file(name)
-    columns: dict[str, Any] = {"fields": (field,), "label": label} if own else {}
-    split = "test" if own and "{split}" not in name else "train"
-    found = learn(load(name, split=split, folder=folder, **columns), count)
-    with streams.output(output) as out:
+    is_local_file = is_file(name)
+    columns: dict[str, Any] = {"fields": (field,), "label": label} if is_local_file else {}
+    split = "test" if is_local_file and "{split}" not in name else "train"
+    words = learn(load(name, split=split, folder=folder, **columns), count)
+    with streams.open_output(output) as out:
         out.write(
             yaml.safe_dump(
-                {"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True
+                {"protect": {"importance": "list", "important": list(words)}}, allow_unicode=True
             )
         )
-    shell.note(f"{len(found):,} word{'s' * (len(found) != 1)}")
+    console.note(f"{len(words):,} word{'s' * (len(words) != 1)}")

@@ -1,6 +1,7 @@
 """The verb `lm-eval`.
 
-In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases; no text.
+In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases; no
+text.
 Not here: what is done (`textveil_bench.lm_eval`).
 """
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli import evaluation, progress, shell, verb
+from textveil.cli import console, evaluation, progress, verb
 from textveil_bench.cli import rates
 from textveil_bench.cli.bench import PANEL
 
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
 
 @verb(
-    "textveil lm-eval --tasks sst2,qnli --model_args pretrained=FOLDER --epsilon 60 --cache releases",
+    (
+        "textveil lm-eval --tasks sst2,qnli --model_args pretrained=FOLDER --epsilon 60 --cache "
+        "releases"
+    ),
     "textveil lm-eval --tasks mmlu --num_fewshot 5 --mechanism rankcape --epsilon 8 --dry-run",
-    "textveil lm-eval --tasks mine --include_path tasks --fields mine=title,body --model local-completions "
+    "textveil lm-eval --tasks mine --include_path tasks --fields mine=title,body --model "
+    "local-completions "
     "--model_args model=NAME,base_url=URL --mechanism rankcape --epsilon 8 --output found.json",
     panel=PANEL,
 )
@@ -135,14 +140,16 @@ def lm_eval(
 ) -> None:
     """Evaluate a language model on privatized documents.
 
-    The evaluation is that of lm-evaluation-harness. Every document and every few-shot example, with its answer
-    options, is privatized before it goes into a prompt; labels stay. The model sees nothing else. Needs pip install
+    The evaluation is that of lm-evaluation-harness. Every document and every few-shot example, with
+    its answer
+    options, is privatized before it goes into a prompt; labels stay. The model sees nothing else.
+    Needs pip install
     'textveil-bench[lm-eval]'.
     """
-    from textveil_bench.lm_eval import RunOptions, evaluate, preview
-    from textveil_bench.lm_eval.fields import parsed
+    from textveil_bench.lm_eval import EvaluationOptions, evaluate, preview
+    from textveil_bench.lm_eval.fields import parse_fields
 
-    asked = RunOptions(
+    options = EvaluationOptions(
         tasks=tuple(name.strip() for name in tasks.split(",") if name.strip()),
         include_path=include_path,
         model=model,
@@ -151,27 +158,27 @@ def lm_eval(
         device=device,
         num_fewshot=num_fewshot,
         limit=limit,
-        fields=parsed("--fields", fields or []),
-        keep=parsed("--keep", keep or []),
+        fields=parse_fields("--fields", fields or []),
+        keep=parse_fields("--keep", keep or []),
         keep_choices=keep_choices,
         chat=chat,
         baseline=baseline,
     )
     folder = None if cache is None else Path(cache)
     if dry_run:
-        found = preview(config, asked, folder)
+        document = preview(config, options, folder)
     else:
-        found = evaluate(config, asked, folder, partial(progress.bars, unit=" documents"))
+        document = evaluate(config, options, folder, partial(progress.show_bars, unit=" documents"))
     if as_json:
-        evaluation.write_json(found, None)
+        evaluation.write_json(document, None)
     else:
-        _show(found)
+        _show(document)
     if output is not None:
-        evaluation.write_json(found, output)
+        evaluation.write_json(document, output)
 
 
-def _show(found: Mapping[str, Any]) -> None:
-    if "results" in found:
+def _show(document: Mapping[str, Any]) -> None:
+    if "results" in document:
         columns = {
             "task": "task",
             "metric": "metric",
@@ -179,20 +186,20 @@ def _show(found: Mapping[str, Any]) -> None:
             "stderr": "stderr",
             "n": "n",
         }
-        if any("baseline" in row for row in found["results"]):
+        if any("baseline" in row for row in document["results"]):
             columns |= {"baseline": "originals"}
-        _table(found["results"], columns)
-        shell.note(shell.wrap(found["guarantee"]["statement"]))
+        _print_table(document["results"], columns)
+        console.note(console.wrap(document["guarantee"]["statement"]))
     else:
         names = "task", "privatized", "kept", "documents", "num_fewshot", "examples", "words"
-        _table(found["tasks"], {name: name for name in names})
-        shell.note(f"{found['to_draw']:,} releases would be drawn.")
-    for each in found["tasks"]:
-        if each["kept"]:
-            shell.note(f"{each['task']}: not privatized: {', '.join(each['kept'])}.")
+        _print_table(document["tasks"], {name: name for name in names})
+        console.note(f"{document['to_draw']:,} releases would be drawn.")
+    for task in document["tasks"]:
+        if task["kept"]:
+            console.note(f"{task['task']}: not privatized: {', '.join(task['kept'])}.")
 
 
-def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+def _print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -202,13 +209,13 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Non
             heading, justify="left" if isinstance(rows[0][name], str | list) else "right"
         )
     for row in rows:
-        table.add_row(*(_spelled(row[name]) for name in columns))
-    rates.draw(table)
+        table.add_row(*(_format_value(row[name]) for name in columns))
+    rates.print_table(table)
 
 
-def _spelled(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, float):
-        return rates.number(value)
+        return rates.format_number(value)
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

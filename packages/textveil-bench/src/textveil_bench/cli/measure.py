@@ -1,16 +1,17 @@
 """The verb `measure`.
 
 In: a file of private texts and a configuration. Out: figures with intervals, and no text.
-Not here: what is measured (`textveil_bench.measure`), and how a file is read and rows are shown (`rates`).
+Not here: what is measured (`textveil_bench.measure`), and how a file is read and rows are shown
+(`rates`).
 """
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import evaluation, progress, shell
+from textveil.cli import console, evaluation, progress
+from textveil.cli.decorators import verb
 from textveil.cli.texts import Field
-from textveil.cli.verbs import verb
 from textveil.errors import InputError
 from textveil_bench.cli import rates
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 @verb(
     "textveil measure letters.txt --mechanism noise --epsilon 60",
     "textveil measure letters.txt --metrics all",
-    "textveil measure reviews.tsv --field sentence --limit 500 --profile paper-noise --metrics retention,mapping",
+    (
+        "textveil measure reviews.tsv --field sentence --limit 500 --profile paper-noise --metrics "
+        "retention,mapping"
+    ),
     "textveil measure letters.jsonl --mechanism d-chi-stencil -o mechanism.L=4 --epsilon 100 --by",
     "textveil measure letters.txt --profile paper-noise --json --output figures.json",
     panel=rates.PANEL,
@@ -45,7 +49,7 @@ def measure(
     words: Annotated[
         int, typer.Option("--words", metavar="N", help="For mapping: distinct words looked at.")
     ] = 200,
-    by: rates.By = False,
+    by: rates.ByOption = False,
     every: Annotated[bool, typer.Option("--every", help="Also the minor figures.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object with all figures.")
@@ -61,44 +65,46 @@ def measure(
 
     The texts of a file are privatized. Only figures are printed or written, nothing of the texts.
 
-    retention, cosine and oov (words outside the table) are about words; rouge-l and bleu about texts; mapping says how
-    many outputs a word may have (N_x, N_w, S_w), perplexity how the texts read to a masked language model. These two
+    retention, cosine and oov (words outside the table) are about words; rouge-l and bleu about
+    texts; mapping says how
+    many outputs a word may have (N_x, N_w, S_w), perplexity how the texts read to a masked language
+    model. These two
     look at a part of the words, always the same.
     """
-    rates.check(config)
+    rates.require_judgeable(config)
     from textveil.evaluate.attack import Case
     from textveil.pipeline import Privatizer
-    from textveil_bench.measure import check
+    from textveil_bench.measure import check_metrics
     from textveil_bench.measure import measure as measured
 
     if metrics is None:
-        names = tuple(rates.quick("measure"))
+        names = tuple(rates.list_default_names("measure"))
     else:
-        names = check(metrics.split(",") if metrics != "all" else None)
-    evaluation.refuse_same(file, output)
-    texts = evaluation.texts(file, field, limit)
-    with progress.bars(unit=" words") as report:
-        case = Case.of(Privatizer.from_config(config), texts)
-        if not len(case.view.drawn) and not case.view.names:
+        names = check_metrics(metrics.split(",") if metrics != "all" else None)
+    evaluation.refuse_same_file(file, output)
+    texts = evaluation.read_texts(file, field, limit)
+    with progress.show_bars(unit=" words") as report:
+        case = Case.create(Privatizer.from_config(config), texts)
+        if not len(case.view.output_rows) and not case.view.name_count:
             raise InputError("no word of these texts is protected, so there is nothing to measure")
-        found = measured(
+        measurements = measured(
             case,
             metrics=names,
             draws=draws,
             words=words,
-            rng=evaluation.simulation(config),
+            rng=evaluation.build_simulation_rng(config),
             report=report,
         )
-    document = {**rates.circumstances(config, file), **found.to_json()}
+    document = {**rates.build_run_info(config, file), **measurements.to_json()}
     if as_json:
         evaluation.write_json(document, None)
     else:
-        rates.show(document["rows"], by=by, every=every)
-        for note in rates.notes(document):
-            shell.note(shell.wrap(f"Note: {note}"))
-    for name, reason in found.silent.items():
-        shell.note(shell.wrap(f"{name}: not measured: {reason}"))
+        rates.print_rates(document["rows"], by=by, every=every)
+        for note in rates.list_notes(document):
+            console.note(console.wrap(f"Note: {note}"))
+    for name, reason in measurements.silent.items():
+        console.note(console.wrap(f"{name}: not measured: {reason}"))
     if metrics is None:
-        shell.note(shell.wrap(rates.left_out("measure", names, "--metrics")))
+        console.note(console.wrap(rates.format_skipped("measure", names, "--metrics")))
     if output is not None:
         evaluation.write_json(document, output)

@@ -1,7 +1,8 @@
 """What the verbs that judge releases share: the texts and labels of a file, and tables of rates.
 
 In: a file's name, rows of plain data. Out: texts; tables on standard output.
-Not here: what other verbs share with them (`textveil.cli.evaluation`), and what is measured (`attack`, `measure`).
+Not here: what other verbs share with them (`textveil.cli.evaluation`), and what is measured
+(`attack`, `measure`).
 """
 
 import math
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli.evaluation import check_limit, rows, texts
+from textveil.cli.evaluation import check_limit, read_rows, read_texts
 from textveil.errors import ConfigError, InputError, quote, quote_file
 from textveil.files import formats, streams
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from textveil.config import Config
-    from textveil.config.registry import KindOfName
+    from textveil.config.registry import RegistryKind
 
-Row = Mapping[str, Any]
+RateRow = Mapping[str, Any]
 
 PANEL = "Evaluate"
 """The heading under which `textveil --help` lists these verbs."""
@@ -34,13 +35,15 @@ TextFile = Annotated[
         show_default=False,
     ),
 ]
-By = Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")]
+ByOption = Annotated[
+    bool, typer.Option("--by", help="Also by group, word frequency and text length.")
+]
 
-LISTED = 4
+MAX_LISTED_RATES = 4
 """A note on all of more rates does not list them."""
 
 
-def others(path: str, file: str, field: str | None) -> list[str]:
+def read_other_texts(path: str, file: str, field: str | None) -> list[str]:
     """The texts of another file; of the field that the first one has them in, where both are files of one kind.
 
     Args:
@@ -51,12 +54,12 @@ def others(path: str, file: str, field: str | None) -> list[str]:
     Raises:
         InputError, ConfigError: as for `texts`.
     """
-    kinds = [found and found[0] for found in map(formats.suffix, (file, path))]
-    same = kinds[0] == kinds[1] is not None and formats.load(kinds[1]).fields
-    return texts(path, field if same else None)
+    kinds = [suffix and suffix[0] for suffix in map(formats.parse_suffix, (file, path))]
+    same_kind = kinds[0] == kinds[1] is not None and formats.load_format(kinds[1]).has_fields
+    return read_texts(path, field if same_kind else None)
 
 
-def texts_with_labels(
+def read_labelled_texts(
     path: str, field: str | None, label: str, limit: int | None
 ) -> tuple[list[str], list[str]]:
     """The texts of a file and the label of each; rows that lack one of them are left out.
@@ -72,58 +75,58 @@ def texts_with_labels(
         ConfigError: a field is not there or not clear, or the limit is below 1.
     """
     check_limit(limit)
-    pairs = zip(rows(path, field), rows(path, label, "--label"), strict=True)
-    both = [
+    pairs = zip(read_rows(path, field), read_rows(path, label, "--label"), strict=True)
+    labelled_texts = [
         (text, value) for text, value in pairs if text and text.strip() and value and value.strip()
     ][:limit]
-    if not both:
+    if not labelled_texts:
         raise InputError(f"{quote_file(path)} has no text with a label in the field {quote(label)}")
-    return [text for text, _ in both], [value for _, value in both]
+    return [text for text, _ in labelled_texts], [value for _, value in labelled_texts]
 
 
-def check(config: "Config") -> None:
+def require_judgeable(config: "Config") -> None:
     """Refuse what attacks and measures cannot judge, before anything is loaded.
 
     Raises:
         ConfigError: says which options to change.
     """
-    from textveil.evaluate.attack import case
+    from textveil.evaluate.attack import attack_input
 
-    case.check(config.words, randomised=config.protect.labels == "randomised")
-    if config.protect.asked and config.figures.types:
+    attack_input.check_options(config.words, randomised=config.protect.labels == "randomised")
+    if config.protect.has_groups and config.figures.types:
         raise ConfigError(
             "attacks and measures cannot judge figures that are moved: add -o figures.types=none"
         )
 
 
-def quick(kind: "KindOfName") -> list[str]:
+def list_default_names(kind: "RegistryKind") -> list[str]:
     """The attacks or measures that are run where none is named."""
     from textveil.config import registry
 
     return [
         name
-        for name in registry.names(kind)
+        for name in registry.list_names(kind)
         if not getattr(registry.load(kind, name), "on_request", False)
     ]
 
 
-def left_out(kind: "KindOfName", chosen: Sequence[str], option: str) -> str:
+def format_skipped(kind: "RegistryKind", names: Sequence[str], option: str) -> str:
     """Says which attacks or measures were left out because nobody asked for them; nothing if none was."""
     from textveil.config import registry
 
-    others = [name for name in registry.names(kind) if name not in chosen]
+    skipped = [name for name in registry.list_names(kind) if name not in names]
     return (
-        f"Not run, because not asked for: {', '.join(others)}. {option} all runs them, too."
-        if others
+        f"Not run, because not asked for: {', '.join(skipped)}. {option} all runs them, too."
+        if skipped
         else ""
     )
 
 
-def circumstances(config: "Config", file: str) -> dict[str, Any]:
+def build_run_info(config: "Config", file: str) -> dict[str, Any]:
     """What findings say of themselves: the configuration without its seed, and the file's name."""
     from textveil import __version__
 
-    options = config.public()
+    options = config.dump_public()
     seeded = options.pop("seed") is not None
     if config.epsilon is not None and math.isinf(config.epsilon):
         options["epsilon"] = "infinite"
@@ -135,8 +138,8 @@ def circumstances(config: "Config", file: str) -> dict[str, Any]:
     }
 
 
-def show(
-    rows: Sequence[Row],
+def print_rates(
+    rows: Sequence[RateRow],
     *,
     by: bool = False,
     every: bool = False,
@@ -164,23 +167,25 @@ def show(
         if (row["slice"] != "all" and not by) or not (row["headline"] or every):
             continue
         cells = [str(row[first])] if first else []
-        cells.append(metric(row))
+        cells.append(format_metric(row))
         if by:
             cells += ["" if row["slice"] == "all" else row["slice"], row["part"]]
-        known = (
+        has_interval = (
             row["low"] is not None or row["high"] is not None
         )  # of a single text no interval follows
         cells += [
-            number(row["value"]),
-            f"{number(row['low'])} to {number(row['high'])}" if known else "none",
+            format_number(row["value"]),
+            f"{format_number(row['low'])} to {format_number(row['high'])}"
+            if has_interval
+            else "none",
         ]
         if baseline:
-            cells.append("" if row["baseline"] is None else number(row["baseline"]))
+            cells.append("" if row["baseline"] is None else format_number(row["baseline"]))
         table.add_row(*cells, f"{row['n']:,}")
-    draw(table)
+    print_table(table)
 
 
-def draw(table: "Table") -> None:
+def print_table(table: "Table") -> None:
     """Print a table on standard output, as wide as it is where nobody sees an edge."""
     from rich.console import Console
 
@@ -190,22 +195,22 @@ def draw(table: "Table") -> None:
             console.width,
             console.measure(table, options=console.options.update(width=1000)).maximum,
         )
-    with streams.writing():
+    with streams.convert_write_errors():
         console.print(table)
 
 
-def notes(document: Mapping[str, Any]) -> list[str]:
+def list_notes(document: Mapping[str, Any]) -> list[str]:
     """What one has to know about the headline rates, each said once, and about private words that no rate counts."""
     rows = document["rows"]
-    said: dict[str, list[str]] = {}
+    metrics_by_note: dict[str, list[str]] = {}
     for row in rows:
         if row["note"] and row["headline"]:
-            said.setdefault(row["note"], []).append(metric(row))
+            metrics_by_note.setdefault(row["note"], []).append(format_metric(row))
     headlines = sum(row["headline"] and row["slice"] == "all" for row in rows)
-    found = []
-    for note, metrics in said.items():
-        every = len(metrics) == headlines > LISTED
-        found.append(f"{'All rates' if every else ', '.join(metrics)}: {note}.")
+    lines = []
+    for note, metrics in metrics_by_note.items():
+        all_rates = len(metrics) == headlines > MAX_LISTED_RATES
+        lines.append(f"{'All rates' if all_rates else ', '.join(metrics)}: {note}.")
     for count, fate in (
         (document["passed_unprotected"], "passed as they were, so everyone has them"),
         (
@@ -214,13 +219,13 @@ def notes(document: Mapping[str, Any]) -> list[str]:
         ),
     ):
         if count:
-            found.append(
+            lines.append(
                 f"{count:,} more private words are not counted in rates of words: they {fate}."
             )
-    return found
+    return lines
 
 
-def metric(row: Row) -> str:
+def format_metric(row: RateRow) -> str:
     """A metric with what tells it from others of the same name."""
     setting = ", ".join(
         [*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())]
@@ -228,7 +233,7 @@ def metric(row: Row) -> str:
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Three digits behind the point for shares, three in all for what is larger."""
     if value is None:
         return "?"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from textveil.cli import evaluation, progress, shell, verb
+from textveil.cli import console, evaluation, progress, verb
 from textveil.errors import OutputError, UnknownName
 from textveil.files import streams
 from textveil_bench.cli.bench import PANEL
@@ -50,34 +50,43 @@ def report(
 ) -> None:
     """Make a page of figures and tables from rows.
 
-    It shows usefulness against risk, with intervals. The page is a single file without scripts, and loads nothing.
+    It shows usefulness against risk, with intervals. The page is a single file without scripts, and
+    loads nothing.
     It shows texts of public data sets only, if the run kept some.
     """
     from textveil_bench import rows
-    from textveil_bench.compare import series
-    from textveil_bench.report import report as composed
+    from textveil_bench.compare import build_series
+    from textveil_bench.report import build_report as composed
 
     places = [Path(path) for path in paths]
     for place in places:
-        evaluation.refuse_same(str(place / rows.FILE if place.is_dir() else place), output)
-    found = series(rows.stream(places))
-    names = dict.fromkeys(each.data.name for each in found)
+        evaluation.refuse_same_file(
+            str(place / rows.ROWS_FILE if place.is_dir() else place), output
+        )
+    all_series = build_series(rows.yield_rows(places))
+    names = dict.fromkeys(item.data.name for item in all_series)
     for name in only or ():
         if name not in names:
             raise UnknownName("data set of these rows", name, names)
-    chosen = [each for each in found if not only or each.data.name in only]
+    selection = [item for item in all_series if not only or item.data.name in only]
     folder = None if figures is None else Path(figures)
     if folder is not None:
         if folder.exists() and not folder.is_dir():
             raise OutputError("--figures must be a folder, and this is a file")
-        with streams.writing():
+        with streams.convert_write_errors():
             streams.make_folder(folder)
-    with progress.bars(unit=" figures") as told:
+    with progress.show_bars(unit=" figures") as callback:
         page = composed(
-            chosen, list(rows.gallery(places)), title=title, figures=folder, progress=told
+            selection,
+            list(rows.read_gallery(places)),
+            title=title,
+            figures=folder,
+            progress=callback,
         )
-    with streams.output(output) as written:
-        written.write(page)
+    with streams.open_output(output) as stream:
+        stream.write(page)
     if output != "-":
-        cells = sum(len(each.cells) for each in chosen)
-        shell.note(f"Written to {Path(output).name}: a page of {cells:,} cell{'s' * (cells != 1)}.")
+        cells = sum(len(item.cells) for item in selection)
+        console.note(
+            f"Written to {Path(output).name}: a page of {cells:,} cell{'s' * (cells != 1)}."
+        )

@@ -1,6 +1,7 @@
 """The verb `reproduce`.
 
-In: the name of a figure or table of a paper. Out: our values beside the published ones, and which claims hold.
+In: the name of a figure or table of a paper. Out: our values beside the published ones, and which
+claims hold.
 Not here: the figures and tables, and how they are run (`textveil_bench.reproduce`).
 """
 
@@ -16,18 +17,18 @@ from textveil.cli import evaluation, note, progress, say, verb
 from textveil.errors import ConfigError, InputError
 from textveil.files import streams
 from textveil_bench.cli import rates
-from textveil_bench.cli.bench import PANEL, Folder, Processes, kept
+from textveil_bench.cli.bench import PANEL, Folder, Processes, note_interrupt
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from textveil_bench.reproduce.run import Reproduced
+    from textveil_bench.reproduce.run import ReproductionResult
 
-ALL = "all"
-OUTPUT = "reproduced"
-INDEX = "index.html"
+ALL_TARGETS = "all"
+OUTPUT_FOLDER = "reproduced"
+INDEX_FILE = "index.html"
 
-Plain = Mapping[str, Any]
+PlainData = Mapping[str, Any]
 
 
 @verb(
@@ -64,7 +65,7 @@ def reproduce(
             metavar="DIR",
             help="The folder of rows and results. Existing rows are reused.",
         ),
-    ] = OUTPUT,
+    ] = OUTPUT_FOLDER,
     processes: Processes = None,
     stored: Annotated[
         str | None,
@@ -101,16 +102,19 @@ def reproduce(
 ) -> None:
     """Reproduce a figure or table of a paper.
 
-    Our values stand beside the published ones, and every claim of the paper is checked on ours. Without a hub,
-    substitutes stand in for the paper's models and data; the results say what differs. Panels that need a language
-    model are run only if you name one. Rows are kept in the folder of --output, and an interrupted run continues
+    Our values stand beside the published ones, and every claim of the paper is checked on ours.
+    Without a hub,
+    substitutes stand in for the paper's models and data; the results say what differs. Panels that
+    need a language
+    model are run only if you name one. Rows are kept in the folder of --output, and an interrupted
+    run continues
     there.
     """
     from textveil_bench.reproduce import targets
 
     if name is None:
-        for each in targets.names():
-            say(f"{each:14}{targets.load(each).title}")
+        for target_name in targets.list_names():
+            say(f"{target_name:14}{targets.load_target(target_name).title}")
         return
     if stored is not None and (dry_run or folder is not None):
         raise ConfigError(
@@ -122,162 +126,202 @@ def reproduce(
         raise ConfigError("give --quick or --full, not both")
     if (upstream is None) != (model is None):
         raise ConfigError("give both --upstream and --model, or neither")
-    chosen = [targets.load(each) for each in (targets.names() if name == ALL else [name])]
-    from textveil_bench.report import overview
-    from textveil_bench.reproduce.document import document
-    from textveil_bench.reproduce.page import ShownTarget, drawings, index
-    from textveil_bench.reproduce.run import How, Stored, named, preview, reproduce
-    from textveil_bench.reproduce.verdict import over, risk
+    selection = [
+        targets.load_target(target_name)
+        for target_name in (targets.list_names() if name == ALL_TARGETS else [name])
+    ]
+    from textveil_bench.report import select_overview
+    from textveil_bench.reproduce.document import build_document
+    from textveil_bench.reproduce.page import ShownTarget, build_drawings, render_index
+    from textveil_bench.reproduce.run import (
+        ReproductionOptions,
+        StoredResults,
+        build_file_stem,
+        format_preview,
+        reproduce,
+    )
+    from textveil_bench.reproduce.verdict import find_budget_metrics, find_risk
     from textveil_bench.run import Folders
-    from textveil_bench.run import processes as workers
+    from textveil_bench.run import open_processes as workers
 
     with workers(processes or os.cpu_count() or 1) as executor:
-        how = How(
+        run_options = ReproductionOptions(
             scale="quick" if quick else "full" if full else "usual",
             hub=hub,
             endpoint=None if upstream is None else {"url": upstream, "model": model},
             generative=generative,
             places=Folders(corpora=None if folder is None else Path(folder)),
             executor=executor,
-            stored=None if stored is None else Stored.read(Path(stored)),
+            stored=None if stored is None else StoredResults.read(Path(stored)),
         )
-        shown: list[ShownTarget] = []
+        index_entries: list[ShownTarget] = []
         keys: set[str] = set()
-        for target in chosen:
+        for target in selection:
             if dry_run:
-                for line in preview(target, Path(output), how):
+                for line in format_preview(target, Path(output), run_options):
                     say(line)
                 continue
-            with kept(output), progress.bars() as report:
-                made = reproduce(target, Path(output), how, report=report)
-            found = document(made)
-            place = Path(output) / named(target, how)
-            evaluation.write_json(found, f"{place}.json")
-            _page(made, found, place)
-            own = {row["key"] for row in made.rows}
-            drawn = over(target, made.series)
-            if made.series and (drawn or not own <= keys):  # else an earlier target has shown them
-                groups = overview(made.series, risk(target, made.series), drawn)
+            with note_interrupt(output), progress.show_bars() as report:
+                result = reproduce(target, Path(output), run_options, report=report)
+            summary = build_document(result)
+            base_path = Path(output) / build_file_stem(target, run_options)
+            evaluation.write_json(summary, f"{base_path}.json")
+            _write_page(result, summary, base_path)
+            row_keys = {row["key"] for row in result.rows}
+            budget_metrics = find_budget_metrics(target, result.series)
+            if result.series and (
+                budget_metrics or not row_keys <= keys
+            ):  # else an earlier target has shown them
+                groups = select_overview(
+                    result.series, find_risk(target, result.series), budget_metrics
+                )
             else:
-                groups = drawings(found["tables"])
-            keys |= own
-            shown.append(ShownTarget(found=found, page=f"{place.name}.html", groups=groups))
+                groups = build_drawings(summary["tables"])
+            keys |= row_keys
+            index_entries.append(
+                ShownTarget(document=summary, page=f"{base_path.name}.html", groups=groups)
+            )
             if as_json:
-                say(json.dumps(found, ensure_ascii=False, allow_nan=False))
+                say(json.dumps(summary, ensure_ascii=False, allow_nan=False))
             else:
-                _show(found)
-                note(f"Written to {Path(output).name}: {place.name}.json, {place.name}.html.")
-    if len(shown) > 1:
-        with streams.output(str(Path(output) / INDEX)) as written:
-            written.write(index(shown))
-        note(f"Written to {Path(output).name}: {INDEX}, which leads to the page of each.")
+                _print_result(summary)
+                note(
+                    f"Written to {Path(output).name}: {base_path.name}.json, {base_path.name}.html."
+                )
+    if len(index_entries) > 1:
+        with streams.open_output(str(Path(output) / INDEX_FILE)) as stream:
+            stream.write(render_index(index_entries))
+        note(f"Written to {Path(output).name}: {INDEX_FILE}, which leads to the page of each.")
 
 
-def _page(made: "Reproduced", found: Plain, place: Path) -> None:
+def _write_page(result: "ReproductionResult", summary: PlainData, base_path: Path) -> None:
     """What came of a target, and the figures of its rows, as a page beside them."""
-    from textveil_bench.report import compose, report
-    from textveil_bench.reproduce.page import sections
-    from textveil_bench.reproduce.verdict import over, risk
-    from textveil_bench.rows import gallery
+    from textveil_bench.report import build_report, compose
+    from textveil_bench.reproduce.page import build_sections
+    from textveil_bench.reproduce.verdict import find_budget_metrics, find_risk
+    from textveil_bench.rows import read_gallery
 
-    keys = {row["key"] for row in made.rows}
-    shown = [each for each in gallery([place.parent]) if each.get("key") in keys]
-    with progress.bars(unit=" figures") as told:
-        title, beside = made.target.title, list(sections(found))
-        by, drawn = risk(made.target, made.series), over(made.target, made.series)
-        page = (
-            report(made.series, shown, title=title, beside=beside, by=by, over=drawn, progress=told)
-            if made.series
-            else compose(title, beside)
+    keys = {row["key"] for row in result.rows}
+    gallery_texts = [
+        entry for entry in read_gallery([base_path.parent]) if entry.get("key") in keys
+    ]
+    with progress.show_bars(unit=" figures") as callback:
+        title, extra_sections = result.target.title, list(build_sections(summary))
+        risk_metric, budget_metrics = (
+            find_risk(result.target, result.series),
+            find_budget_metrics(result.target, result.series),
         )
-    with streams.output(f"{place}.html") as written:
-        written.write(page)
+        page = (
+            build_report(
+                result.series,
+                gallery_texts,
+                title=title,
+                extra_sections=extra_sections,
+                risk_metric=risk_metric,
+                budget_metrics=budget_metrics,
+                progress=callback,
+            )
+            if result.series
+            else compose(title, extra_sections)
+        )
+    with streams.open_output(f"{base_path}.html") as stream:
+        stream.write(page)
 
 
 # ---- on a terminal -------------------------------------------------------------------------------------
 
 
-def _show(found: Plain) -> None:
-    say(f"{found['title']}\n{found['paper']}. {found['shows'].strip()}")
-    if found["scale"] == "quick":
-        from textveil_bench.reproduce.page import QUICK
+def _print_result(summary: PlainData) -> None:
+    say(f"{summary['title']}\n{summary['paper']}. {summary['shows'].strip()}")
+    if summary["scale"] == "quick":
+        from textveil_bench.reproduce.page import QUICK_NOTE
 
-        say(f"\n{QUICK}")
-    for data in dict.fromkeys(cell["data"] for cell in found["cells"]):
-        own = [cell for cell in found["cells"] if cell["data"] == data]
+        say(f"\n{QUICK_NOTE}")
+    for data in dict.fromkeys(cell["data"] for cell in summary["cells"]):
+        cells = [cell for cell in summary["cells"] if cell["data"] == data]
         say(
-            f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}"
+            f"\n{data}: {cells[0]['examples']:,} examples, seeds "
+            f"{', '.join(map(str, cells[-1]['seeds']))}"
         )
-        rates.draw(_cells(own))
-    for table in found["tables"]:
+        rates.print_table(_build_cell_table(cells))
+    for table in summary["tables"]:
         say(f"\n{table['title']}")
-        rates.draw(_plain_table(table["columns"], table["rows"]))
-        _sentences("", table["notes"])
-    ours = [each for each in found["published"] if each["value"] is not None]
-    if ours:
+        rates.print_table(_build_plain_table(table["columns"], table["rows"]))
+        _print_sentences("", table["notes"])
+    reproduced = [
+        comparison for comparison in summary["published"] if comparison["value"] is not None
+    ]
+    if reproduced:
         say("\nBeside the paper")
-        rates.draw(_published(ours))
-    if missing := len(found["published"]) - len(ours):
+        rates.print_table(_build_comparison_table(reproduced))
+    if missing := len(summary["published"]) - len(reproduced):
         say(
-            f"\n{missing} of {len(found['published'])} published values have no value of ours beside them."
+            f"\n{missing} of {len(summary['published'])} published values have no value of ours "
+            "beside them."
         )
-    if found["claims"]:
+    if summary["claims"]:
         say("\nThe paper's claims in our rows (first less second, 95% interval)")
-        rates.draw(_claims(found["claims"]))
-    _sentences("Not run", [f"{panel}: not run: {why}" for panel, why in found["not_run"].items()])
-    _sentences("What differs from the paper", found["differs"])
-    _sentences("Where the paper is wrong, or cannot be right as it stands", found["contradicts"])
+        rates.print_table(_build_claim_table(summary["claims"]))
+    _print_sentences(
+        "Not run", [f"{panel}: not run: {reason}" for panel, reason in summary["not_run"].items()]
+    )
+    _print_sentences("What differs from the paper", summary["differs"])
+    _print_sentences(
+        "Where the paper is wrong, or cannot be right as it stands", summary["contradicts"]
+    )
 
 
-def _cells(cells: Sequence[Plain]) -> "Table":
-    from textveil_bench.reproduce.page import plainly
+def _build_cell_table(cells: Sequence[PlainData]) -> "Table":
+    from textveil_bench.reproduce.page import format_value
 
     names = list(dict.fromkeys(figure["metric"] for cell in cells for figure in cell["figures"]))
-    table = _table(["series", "budget", *names, "epsilon", "local DP"], words=1)
+    table = _create_table(["series", "budget", *names, "epsilon", "local DP"], words=1)
     for cell in cells:
         values = {figure["metric"]: figure for figure in cell["figures"]}
         table.add_row(
             cell["series"],
-            plainly(cell["budget"]),
-            *(_interval(values[name]) if name in values else "" for name in names),
-            plainly(cell["epsilon"]["per_word"]),
-            plainly(cell["epsilon"]["ldp"]),
+            format_value(cell["budget"]),
+            *(_format_interval(values[name]) if name in values else "" for name in names),
+            format_value(cell["epsilon"]["per_word"]),
+            format_value(cell["epsilon"]["ldp"]),
         )
     return table
 
 
-def _published(values: Iterable[Plain]) -> "Table":
-    table = _table(["ours", "metric", "source", "paper", "ours", ""], words=3)
-    for each in values:
-        own = "" if each["value"] is None else _interval(each)
+def _build_comparison_table(values: Iterable[PlainData]) -> "Table":
+    table = _create_table(["ours", "metric", "source", "paper", "ours", ""], words=3)
+    for comparison in values:
+        interval = "" if comparison["value"] is None else _format_interval(comparison)
         table.add_row(
-            each["series"],
-            each["metric"],
-            each["source"],
-            rates.number(each["published"]),
-            own,
-            each["says"],
+            comparison["series"],
+            comparison["metric"],
+            comparison["source"],
+            rates.format_number(comparison["published"]),
+            interval,
+            comparison["says"],
         )
     return table
 
 
-def _claims(claims: Iterable[Plain]) -> "Table":
-    table = _table(["", "data", "claim", "source", "what our rows say"], words=5)
-    for each in claims:
-        table.add_row(each["answer"], each["data"], each["claim"], each["source"], each["says"])
+def _build_claim_table(claims: Iterable[PlainData]) -> "Table":
+    table = _create_table(["", "data", "claim", "source", "what our rows say"], words=5)
+    for claim in claims:
+        table.add_row(
+            claim["answer"], claim["data"], claim["claim"], claim["source"], claim["says"]
+        )
     return table
 
 
-def _plain_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-    from textveil_bench.reproduce.page import plainly
+def _build_plain_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+    from textveil_bench.reproduce.page import format_value
 
-    table = _table(columns, words=1)
+    table = _create_table(columns, words=1)
     for row in rows:
-        table.add_row(*(plainly(value) for value in row))
+        table.add_row(*(format_value(value) for value in row))
     return table
 
 
-def _table(columns: Sequence[str], *, words: int) -> "Table":
+def _create_table(columns: Sequence[str], *, words: int) -> "Table":
     """A table whose first columns are words, and whose others are numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -290,13 +334,16 @@ def _table(columns: Sequence[str], *, words: int) -> "Table":
     return table
 
 
-def _interval(figure: Plain) -> str:
+def _format_interval(figure: PlainData) -> str:
     ends = (figure["low"], figure["high"])
     if None in ends or ends[0] == ends[1]:
-        return rates.number(figure["value"])
-    return f"{rates.number(figure['value'])} ({rates.number(ends[0])} to {rates.number(ends[1])})"
+        return rates.format_number(figure["value"])
+    return (
+        f"{rates.format_number(figure['value'])} ({rates.format_number(ends[0])} to "
+        f"{rates.format_number(ends[1])})"
+    )
 
 
-def _sentences(title: str, sentences: Sequence[str]) -> None:
+def _print_sentences(title: str, sentences: Sequence[str]) -> None:
     if sentences:
-        say(("\n" + title if title else "") + "".join(f"\n- {each}" for each in sentences))
+        say(("\n" + title if title else "") + "".join(f"\n- {sentence}" for sentence in sentences))

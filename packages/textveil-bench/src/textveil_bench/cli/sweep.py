@@ -1,6 +1,7 @@
 """The verbs of `textveil sweep`.
 
-In: a file of private texts, a configuration, values of one option. Out: a row of figures for each, and no text.
+In: a file of private texts, a configuration, values of one option. Out: a row of figures for each,
+and no text.
 Not here: what is measured (`sweeps`), and how a file is read (`evaluation`).
 """
 
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import Typed, evaluation, group, progress, say, shell, verb
+from textveil.cli import TypedOptions, console, evaluation, group, progress, say, verb
 from textveil.cli.texts import Field
 from textveil.errors import ConfigError
 from textveil.files import streams
@@ -26,13 +27,16 @@ sweep = group(
 
 @verb(
     "textveil sweep tau letters.txt --profile paper-stamp --task 'what does the landlord want?'",
-    "textveil sweep tau questions.jsonl --field context --query question --profile paper-stamp --limit 100",
+    (
+        "textveil sweep tau questions.jsonl --field context --query question --profile paper-stamp "
+        "--limit 100"
+    ),
     "textveil sweep tau letters.txt --profile paper-stamp --taus 0.1,0.2,0.3 --output figure.svg",
     on=sweep,
     name="tau",
 )
 def sweep_tau(
-    typed: Typed,
+    typed: TypedOptions,
     file: rates.TextFile,
     taus: Annotated[
         str, typer.Option("--taus", metavar="T,...", help="The thresholds, from -1 to 1.")
@@ -59,20 +63,22 @@ def sweep_tau(
 ) -> None:
     """Measure how close texts stay to their originals at each importance threshold tau (figure 5 of STAMP).
 
-    Every text is privatized once for each threshold. Nothing of the texts is printed, only the mean cosine of their
-    sentence vectors, the share of words in each group, and the mean budget. For that the groups need unequal budgets;
+    Every text is privatized once for each threshold. Nothing of the texts is printed, only the mean
+    cosine of their
+    sentence vectors, the share of words in each group, and the mean budget. For that the groups
+    need unequal budgets;
     where they are equal, 2:1:4:3 is taken (groups.budgets=heuristic).
     """
     from textveil_bench import pictures
 
     if output is not None:
         pictures.check_name(Path(output))
-    thresholds = _numbers(taus)
+    thresholds = _parse_thresholds(taus)
     if "protect.task" in typed.values and query is not None:
         raise ConfigError(
             "give --task for all texts, or --query for a field with what each is for, not both"
         )
-    resolved = typed.config(protect__importance=None if query is None else "cosine")
+    resolved = typed.resolve_config(protect__importance=None if query is None else "cosine")
     protect = resolved.protect if query is None else replace(resolved.protect, task=None)
     if protect.importance != "cosine" or (protect.task is None and query is None):
         raise ConfigError(
@@ -84,14 +90,14 @@ def sweep_tau(
     from textveil.pipeline import Privatizer
     from textveil_bench import tau
 
-    evaluation.refuse_same(file, output)
+    evaluation.refuse_same_file(file, output)
     queries = None
     if query is None:
-        texts = evaluation.texts(file, field, limit)
+        texts = evaluation.read_texts(file, field, limit)
     else:
-        texts, queries = rates.texts_with_labels(file, field, query, limit)
-    with progress.bars(unit=" texts") as report:
-        rows = tau.tau(
+        texts, queries = rates.read_labelled_texts(file, field, query, limit)
+    with progress.show_bars(unit=" texts") as report:
+        rows = tau.measure_thresholds(
             texts,
             lambda tau: Privatizer.from_config(
                 replace(resolved, groups=groups, protect=replace(protect, tau=tau)),
@@ -100,30 +106,30 @@ def sweep_tau(
             queries=queries,
             report=report,
         )
-    shown = [row.to_json() for row in rows]
+    plain_rows = [row.to_json() for row in rows]
     if as_json:
-        evaluation.write_json({**rates.circumstances(resolved, file), "rows": shown}, None)
+        evaluation.write_json({**rates.build_run_info(resolved, file), "rows": plain_rows}, None)
     else:
-        _show(shown)
+        _print_rows(plain_rows)
     if output is not None:
-        figure = pictures.thresholds(
-            shown, title=f"{resolved.mechanism.name}, {rows[0].texts:,} texts"
+        figure = pictures.draw_thresholds(
+            plain_rows, title=f"{resolved.mechanism.name}, {rows[0].texts:,} texts"
         )
-        with streams.writing():
+        with streams.convert_write_errors():
             pictures.save(figure, Path(output))
 
 
-def _numbers(typed: str) -> list[float]:
+def _parse_thresholds(typed: str) -> list[float]:
     try:
-        found = [float(part) for part in typed.split(",")]
+        thresholds = [float(part) for part in typed.split(",")]
     except ValueError:
         raise ConfigError("--taus must be numbers separated by commas, such as 0.3,0.5") from None
-    if not all(-1 <= tau <= 1 for tau in found):
+    if not all(-1 <= tau <= 1 for tau in thresholds):
         raise ConfigError("--taus must be from -1 to 1")
-    return sorted(set(found))
+    return sorted(set(thresholds))
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _print_rows(rows: list[dict[str, Any]]) -> None:
     groups = list(rows[0]["shares"])
     say(
         f"{'tau':>5}{'similarity':>12}  {'95% interval':16}"
@@ -137,11 +143,13 @@ def _show(rows: list[dict[str, Any]]) -> None:
         shares = "".join(f"{row['shares'][group]:>{len(group) + 2}.1%}" for group in groups)
         budget = row["budget"] if isinstance(row["budget"], str) else f"{row['budget']:.4g}"
         say(
-            f"{row['tau']:>5.2f}{row['similarity']:>12.3f}  {f'{low} to {high}':16}{shares}{budget:>10}"
+            f"{row['tau']:>5.2f}{row['similarity']:>12.3f}  "
+            f"{f'{low} to {high}':16}{shares}{budget:>10}"
         )
-    shell.note(
-        shell.wrap(
-            "Note: similarity is the mean cosine of the sentence vectors of original and release; a group's column is "
+    console.note(
+        console.wrap(
+            "Note: similarity is the mean cosine of the sentence vectors of original and release; "
+            "a group's column is "
             "its share of the words; the budget is the mean over all words that are not public."
         )
     )

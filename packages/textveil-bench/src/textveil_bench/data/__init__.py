@@ -5,7 +5,7 @@ Not here: how they are privatized (`trials`) and judged (`tasks`).
 """
 
 from textveil_bench.data.loading import is_file, load
-from textveil_bench.data.own import SPLIT, Columns, called
+from textveil_bench.data.own import SPLIT, Columns, get_data_name
 from textveil_bench.data.sources import SOURCES
 
-__all__ = ["SOURCES", "SPLIT", "Columns", "called", "is_file", "load"]
+__all__ = ["SOURCES", "SPLIT", "Columns", "get_data_name", "is_file", "load"]

@@ -7,7 +7,7 @@ Not here: what they become (`records`), and files of models (`textveil.table`). 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from textveil.config.extras import needed
+from textveil.config.extras import explain_missing
 from textveil.errors import InputError
 from textveil_bench.data.sources import Hub
 
@@ -23,7 +23,7 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
         MissingExtra: the library `datasets` is not installed.
         InputError: the hub cannot be reached, or has no such data.
     """
-    with needed({"datasets": "textveil-bench[hub]"}):
+    with explain_missing({"datasets": "textveil-bench[hub]"}):
         import datasets
     quiet = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
@@ -37,9 +37,9 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
     finally:
         if not quiet:
             datasets.enable_progress_bars()
-    raise InputError(f"fetching {called(hub, split)} failed ({failure})")
+    raise InputError(f"fetching {format_hub_name(hub, split)} failed ({failure})")
 
 
-def called(hub: Hub, split: str) -> str:
+def format_hub_name(hub: Hub, split: str) -> str:
     """The full name of a hub's data set: id, configuration and split."""
     return " ".join(part for part in (hub.id, hub.configuration, split) if part)

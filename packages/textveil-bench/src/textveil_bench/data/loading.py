@@ -18,18 +18,18 @@ from textveil.errors import ConfigError, InputError, MissingExtra, UnknownName
 from textveil.files import formats
 from textveil_bench import fantasy
 from textveil_bench.data import pairs
-from textveil_bench.data.hub import called, fetch
-from textveil_bench.data.own import Columns, read_own
-from textveil_bench.data.records import GOLD, SILVER, Record, within
+from textveil_bench.data.hub import fetch, format_hub_name
+from textveil_bench.data.own import Columns, read_data_file
+from textveil_bench.data.records import GOLD, SILVER, Record, add_location
 from textveil_bench.data.sources import SOURCES, DataSource, File, Subset
-from textveil_bench.examples import DataSet, Example, Kind
+from textveil_bench.examples import DataSet, Example, ExampleKind
 
-CORPORA = "TEXTVEIL_CORPORA"
+CORPORA_VARIABLE = "TEXTVEIL_CORPORA"
 """The environment variable with the folder of corpora."""
 
-OPINIONS = Path(__file__).with_name("opinions.tsv")
+OPINIONS_FILE = Path(__file__).with_name("opinions.tsv")
 
-USUAL = 500
+DEFAULT_QUESTIONS = 500
 """Number of generated questions if no limit is set."""
 
 
@@ -44,15 +44,19 @@ def load(
 ) -> DataSet:
     """A data set of the table `SOURCES`, or a file of your own.
 
-    A file in the folder takes precedence. Without one, Fantasy is generated, QNLI's training pairs are made from
+    A file in the folder takes precedence. Without one, Fantasy is generated, QNLI's training pairs
+    are made from
     SQuAD's training questions, and everything else is fetched from the hub.
 
     Args:
-        name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); or the path of a .csv, .tsv, .jsonl, .parquet or
+        name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); or the path of a .csv, .tsv,
+            .jsonl, .parquet or
             .txt, with `{split}` in it if each split has a file.
         split: "test" or "train"; "shots" for MMLU's few examples.
-        limit: most examples, 1 or more; None for all. A test split gives its first examples; a training split, or a
-            test split whose file is sorted by subject or article, gives evenly spaced ones, as a fair sample of the
+        limit: most examples, 1 or more; None for all. A test split gives its first examples; a
+            training split, or a
+            test split whose file is sorted by subject or article, gives evenly spaced ones, as a
+            fair sample of the
             whole. SQuAD's gold questions always come before silver ones.
         folder: where the files are; None for the environment variable TEXTVEIL_CORPORA.
         subset: a named part; see `SOURCES`. A limit counts within it.
@@ -60,29 +64,31 @@ def load(
 
     Raises:
         UnknownName: there is no such data set or subset.
-        ConfigError: a limit, split, folder or column is wrong; `datasets` is needed and not installed.
+        ConfigError: a limit, split, folder or column is wrong; `datasets` is needed and not
+            installed.
         InputError: a file has the wrong form, or is missing and the hub cannot be reached.
     """
     if limit is not None and limit < 1:
         raise ConfigError("a limit must be an integer of 1 or more, or none")
     if not is_file(name):
-        base, _, named = name.partition("-")
+        base, _, subset_name = name.partition("-")
         if base not in SOURCES:
             raise UnknownName("data set", name, SOURCES)
-        if columns or (named and subset):
+        if columns or (subset_name and subset):
             raise ConfigError(
-                f"{base} has its own fields and at most one subset; columns are for files of your own"
+                f"{base} has its own fields and at most one subset; columns are for files of your "
+                "own"
             )
-        return _known(base, split, limit, _folder(folder), subset or named)
+        return _load_source(base, split, limit, _find_folder(folder), subset or subset_name)
     if subset is not None:
         raise ConfigError(
             f"subsets are for {', '.join(SOURCES)}; a file of your own is used as a whole"
         )
-    found = read_own(name, split, Columns(**columns))
-    left: Counter[str] = Counter()
-    examples = tuple(_whole(found.examples, left, found.kind))
-    return _cut(
-        replace(found, examples=examples, remarks=(*found.remarks, *_said(left))),
+    data = read_data_file(name, split, Columns(**columns))
+    drop_counts: Counter[str] = Counter()
+    examples = tuple(_drop_incomplete(data.examples, drop_counts, data.kind))
+    return _limit_examples(
+        replace(data, examples=examples, remarks=(*data.remarks, *_format_drops(drop_counts))),
         limit,
         spread=split == "train",
     )
@@ -90,11 +96,11 @@ def load(
 
 def is_file(name: str) -> bool:
     """Whether a name is a file of your own, not a data set of the table."""
-    return formats.suffix(name) is not None or os.sep in name
+    return formats.parse_suffix(name) is not None or os.sep in name
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Loaded:
+class _LoadedExamples:
     """Examples, and their origin."""
 
     origin: str
@@ -102,20 +108,24 @@ class _Loaded:
     remarks: tuple[str, ...] = ()
 
 
-def _known(name: str, split: str, limit: int | None, root: Path | None, subset: str) -> DataSet:
+def _load_source(
+    name: str, split: str, limit: int | None, root: Path | None, subset: str
+) -> DataSet:
     source = SOURCES[name]
     if split not in source.files:
         raise ConfigError(f"split must be one of {', '.join(source.files)} for {name}")
     if subset and subset not in source.subsets:
         raise UnknownName(f"subset of {name}", subset, source.subsets)
     part = source.subsets.get(subset, Subset())
-    found = _found(name, source, split, limit, root, part)
-    left: Counter[str] = Counter()
-    examples = _part(part, split, _whole(found.examples, left, source.kind))
+    loaded = _find_examples(name, source, split, limit, root, part)
+    drop_counts: Counter[str] = Counter()
+    examples = _select_subset(
+        part, split, _drop_incomplete(loaded.examples, drop_counts, source.kind)
+    )
     spread = split == "train" or bool(source.sorted_by)
     if limit is not None and not spread:
         examples = islice(examples, limit)  # avoids reading the rest of a large file
-    chosen = (
+    ordered_examples = (
         sorted(examples, key=lambda example: example.group != source.first)
         if source.first
         else list(examples)
@@ -129,48 +139,56 @@ def _known(name: str, split: str, limit: int | None, root: Path | None, subset: 
         kind=source.kind,
         fields=source.fields,
         labels=part.labels or source.labels,
-        examples=tuple(chosen),
-        source=found.origin,
-        remarks=(*remarks, *found.remarks, *_said(left)),
+        examples=tuple(ordered_examples),
+        source=loaded.origin,
+        remarks=(*remarks, *loaded.remarks, *_format_drops(drop_counts)),
     )
-    data = _cut(data, limit, spread=spread, first=source.first)
+    data = _limit_examples(data, limit, spread=spread, first=source.first)
     if source.first == GOLD:
         counts = Counter(example.group for example in data.examples)
-        says = f"{counts[GOLD]} questions have answers of people (gold), {counts[SILVER]} those of a model (silver)"
-        data = replace(data, remarks=(*data.remarks, says))
+        remark = (
+            f"{counts[GOLD]} questions have answers of people (gold), {counts[SILVER]} those of a "
+            "model (silver)"
+        )
+        data = replace(data, remarks=(*data.remarks, remark))
     return data
 
 
 # ---- which examples --------------------------------------------------------------------------------------------------
 
 
-def _whole(examples: Iterable[Example], left: Counter[str], kind: Kind) -> Iterator[Example]:
+def _drop_incomplete(
+    examples: Iterable[Example], drop_counts: Counter[str], kind: ExampleKind
+) -> Iterator[Example]:
     """Examples with text in every field and, for questions, with an answer; the others are counted."""
     for example in examples:
         if not all(map(str.strip, example.texts)):
-            left["with an empty text"] += 1
+            drop_counts["with an empty text"] += 1
         elif kind == "reading" and not example.answers:
-            left["without an answer that stands in the text"] += 1
+            drop_counts["without an answer that stands in the text"] += 1
         else:
             yield example
 
 
-def _said(left: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(f"left out: {count} {what}" for what, count in left.items())
+def _format_drops(drop_counts: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(f"left out: {count} {reason}" for reason, count in drop_counts.items())
 
 
-def _part(part: Subset, split: str, examples: Iterable[Example]) -> Iterator[Example]:
-    """The examples of a subset, with its labels. Groups restrict what is judged; a training split stays whole."""
+def _select_subset(subset: Subset, split: str, examples: Iterable[Example]) -> Iterator[Example]:
+    """The examples of a subset, with its labels.
+
+    Groups restrict what is judged; a training split stays whole.
+    """
     for example in examples:
-        if part.groups and split != "train" and example.group not in part.groups:
+        if subset.groups and split != "train" and example.group not in subset.groups:
             continue
-        if not part.becomes:
+        if not subset.label_map:
             yield example
-        elif example.label is not None and (label := part.becomes[example.label]) is not None:
+        elif example.label is not None and (label := subset.label_map[example.label]) is not None:
             yield replace(example, label=label)
 
 
-def _cut(data: DataSet, limit: int | None, *, spread: bool, first: str = "") -> DataSet:
+def _limit_examples(data: DataSet, limit: int | None, *, spread: bool, first: str = "") -> DataSet:
     """The first examples, or evenly spaced ones: as many as possible of group `first`, then others."""
     count = len(data)
     if limit is None or count <= limit:
@@ -178,17 +196,17 @@ def _cut(data: DataSet, limit: int | None, *, spread: bool, first: str = "") -> 
     if not spread:
         return data.take(limit)
     leading = sum(example.group == first for example in data.examples) if first else 0
-    places = [
-        *_spaced(leading, limit),
-        *(leading + i for i in _spaced(count - leading, limit - leading)),
+    indices = [
+        *_space_evenly(leading, limit),
+        *(leading + i for i in _space_evenly(count - leading, limit - leading)),
     ]
-    examples = tuple(data.examples[i] for i in places)
+    examples = tuple(data.examples[i] for i in indices)
     return replace(
         data, examples=examples, remarks=(*data.remarks, f"{limit} of {count} rows, evenly spaced")
     )
 
 
-def _spaced(count: int, limit: int) -> list[int]:
+def _space_evenly(count: int, limit: int) -> list[int]:
     """At most `limit` evenly spaced numbers below `count`, starting at 0."""
     limit = max(0, min(count, limit))
     return [i * count // limit for i in range(limit)]
@@ -197,136 +215,149 @@ def _spaced(count: int, limit: int) -> list[int]:
 # ---- where examples come from ----------------------------------------------------------------------------------------
 
 
-def _found(
+def _find_examples(
     name: str, source: DataSource, split: str, limit: int | None, root: Path | None, part: Subset
-) -> _Loaded:
-    if not part.made and (there := _filed(name, split, root)):
-        return there
-    if name in _MADE and (made := _MADE[name](split, limit, root)):
-        return made
+) -> _LoadedExamples:
+    if not part.is_generated and (loaded := _load_from_folder(name, split, root)):
+        return loaded
+    if name in _MAKERS and (generated := _MAKERS[name](split, limit, root)):
+        return generated
     if source.hub is None:
-        raise InputError(f"{_looked(name, split)}; no hub has it")
-    where = source.hub.splits[split]
-    origin = called(source.hub, where)
+        raise InputError(f"{_format_missing_file(name, split)}; no hub has it")
+    hub_split = source.hub.splits[split]
+    origin = format_hub_name(source.hub, hub_split)
     try:
-        records = fetch(source.hub, where)
+        records = fetch(source.hub, hub_split)
     except (InputError, MissingExtra) as error:
-        kind, why = type(error), str(error)
+        kind, reason = type(error), str(error)
     else:
-        return _Loaded(origin=origin, examples=_read(records, source, origin))
-    raise kind(f"{_looked(name, split)}, or come from the hub: {why}")
+        return _LoadedExamples(origin=origin, examples=_read_examples(records, source, origin))
+    raise kind(f"{_format_missing_file(name, split)}, or come from the hub: {reason}")
 
 
-def _looked(name: str, split: str) -> str:
-    names = ", ".join(file.name for file in SOURCES[name].names(split))
-    return f"{name} ({split}) must be in the folder of corpora (folder, or {CORPORA}) as {names}, with or without .gz"
+def _format_missing_file(name: str, split: str) -> str:
+    names = ", ".join(file.name for file in SOURCES[name].list_files(split))
+    return (
+        f"{name} ({split}) must be in the folder of corpora (folder, or {CORPORA_VARIABLE}) as "
+        f"{names}, with or without .gz"
+    )
 
 
-def _filed(name: str, split: str, root: Path | None) -> _Loaded | None:
+def _load_from_folder(name: str, split: str, root: Path | None) -> _LoadedExamples | None:
     """The first file that exists; a name with a star stands for all matching files."""
     if root is None:
         return None
-    for file in SOURCES[name].names(split):
+    for file in SOURCES[name].list_files(split):
         if paths := file.find(root):
             places = [path.relative_to(root).as_posix() for path in paths]
             origin = places[0] if "*" not in file.name else file.name
-            return _Loaded(
+            return _LoadedExamples(
                 origin=origin,
-                examples=_from_files(file, dict(zip(places, paths, strict=True)), name),
+                examples=_read_files(file, dict(zip(places, paths, strict=True)), name),
             )
     return None
 
 
-def _from_files(file: File, paths: Mapping[str, Path], name: str) -> Iterator[Example]:
+def _read_files(file: File, paths: Mapping[str, Path], name: str) -> Iterator[Example]:
     for place, path in paths.items():
-        more = {file.star: file.starred(path)} if file.star else {}
-        yield from _read(({**row, **more} for row in _rows(file, path)), SOURCES[name], place)
+        extra = {file.star: file.match_star(path)} if file.star else {}
+        yield from _read_examples(
+            ({**row, **extra} for row in _read_rows(file, path)), SOURCES[name], place
+        )
 
 
-def _rows(file: File, path: Path) -> Iterator[Record]:
+def _read_rows(file: File, path: Path) -> Iterator[Record]:
     """The rows of a file; a .json is a single row."""
     if file.format is None and ".json" in path.suffixes[-2:]:
-        with formats.opened(path, packing="gz" if path.suffix == ".gz" else "") as stream:
-            yield _object(stream.read())
+        with formats.open_file(path, packing="gz" if path.suffix == ".gz" else "") as stream:
+            yield _parse_object(stream.read())
         return
     options: dict[str, Any] = {"names": file.columns} if file.columns else {}
     if not file.quoted:
         options["quoted"] = False
-    yield from formats.records(path, ending=file.format, **options)
+    yield from formats.read_records(path, ending=file.format, **options)
 
 
-def _object(content: bytes) -> Record:
+def _parse_object(content: bytes) -> Record:
     try:
-        found = json.loads(content.removeprefix(b"\xef\xbb\xbf"))
+        document = json.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise InputError("the file must be a JSON object")
-    return found
+    return document
 
 
-def _read(records: Iterable[Record], source: DataSource, where: str) -> Iterator[Example]:
-    with within(where):
+def _read_examples(
+    records: Iterable[Record], source: DataSource, location: str
+) -> Iterator[Example]:
+    with add_location(location):
         for number, record in enumerate(records, 1):
-            with within(f"row {number}"):
-                found = list(source.read(record))
-            yield from found
+            with add_location(f"row {number}"):
+                examples = list(source.read(record))
+            yield from examples
 
 
-def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
+def _find_folder(folder: str | os.PathLike[str] | None) -> Path | None:
     """The folder of corpora, if one is set."""
-    named = folder if folder is not None else os.environ.get(CORPORA) or None
-    if named is not None and not os.path.isdir(named):
+    path = folder if folder is not None else os.environ.get(CORPORA_VARIABLE) or None
+    if path is not None and not os.path.isdir(path):
         raise ConfigError(
-            f"the folder of corpora (folder, or {CORPORA}) does not exist; correct its path"
+            f"the folder of corpora (folder, or {CORPORA_VARIABLE}) does not exist; correct its "
+            "path"
         )
-    return None if named is None else Path(named)
+    return None if path is None else Path(path)
 
 
 # ---- what is made ----------------------------------------------------------------------------------------------------
 
 
-def _fantasy(split: str, limit: int | None, root: Path | None) -> _Loaded:
+def _generate_fantasy(split: str, limit: int | None, root: Path | None) -> _LoadedExamples:
     seed = list(SOURCES["fantasy"].files).index(split)
-    wanted = limit or USUAL
-    passages = fantasy.generate(math.ceil(wanted / fantasy.QUESTIONS), seed=seed)
-    return _Loaded(
+    count = limit or DEFAULT_QUESTIONS
+    passages = fantasy.generate(math.ceil(count / fantasy.QUESTIONS_PER_PARAGRAPH), seed=seed)
+    return _LoadedExamples(
         origin=f"generated, seed {seed}",
-        examples=islice(fantasy.examples(passages), wanted),
+        examples=islice(fantasy.build_examples(passages), count),
         remarks=("fictional facts, generated by a grammar",),
     )
 
 
-def _opinions(split: str, limit: int | None, root: Path | None) -> _Loaded:
-    rows = (row for row in formats.records(OPINIONS) if row["split"] == split)
-    return _Loaded(
-        origin=f"packaged: {OPINIONS.name}",
-        examples=_read(rows, SOURCES["opinions"], OPINIONS.name),
+def _load_opinions(split: str, limit: int | None, root: Path | None) -> _LoadedExamples:
+    rows = (row for row in formats.read_records(OPINIONS_FILE) if row["split"] == split)
+    return _LoadedExamples(
+        origin=f"packaged: {OPINIONS_FILE.name}",
+        examples=_read_examples(rows, SOURCES["opinions"], OPINIONS_FILE.name),
         remarks=("a few invented sentences, for trials: too few to compare anything by",),
     )
 
 
-def _pairs(split: str, limit: int | None, root: Path | None) -> _Loaded | None:
+def _make_pairs(split: str, limit: int | None, root: Path | None) -> _LoadedExamples | None:
     """Training pairs from SQuAD's training questions, without anything that is used for evaluation."""
-    if split != "train" or (asked := _filed("squad", "train", root)) is None:
+    if split != "train" or (training := _load_from_folder("squad", "train", root)) is None:
         return None
-    judged = [found for name in ("qnli", "squad") if (found := _filed(name, "test", root))]
-    unseen = [example for found in judged for example in found.examples]
-    left: Counter[str] = Counter()
-    questions = list(_whole(asked.examples, left, "reading"))
-    made = pairs.make(questions, unseen=unseen)
-    return _Loaded(
-        origin=asked.origin,
-        examples=made,
+    evaluation_sets = [
+        loaded for name in ("qnli", "squad") if (loaded := _load_from_folder(name, "test", root))
+    ]
+    unseen = [example for loaded in evaluation_sets for example in loaded.examples]
+    drop_counts: Counter[str] = Counter()
+    questions = list(_drop_incomplete(training.examples, drop_counts, "reading"))
+    pair_examples = pairs.make_pairs(questions, unseen=unseen)
+    return _LoadedExamples(
+        origin=training.origin,
+        examples=pair_examples,
         remarks=(
-            f"made of {len(made) // 2} of {len(questions)} training questions of SQuAD, each with two sentences",
-            *_said(left),
+            (
+                f"made of {len(pair_examples) // 2} of {len(questions)} training questions of SQuAD, "
+                "each with two sentences"
+            ),
+            *_format_drops(drop_counts),
         ),
     )
 
 
-_MADE: Mapping[str, Callable[[str, int | None, Path | None], _Loaded | None]] = {
-    "fantasy": _fantasy,
-    "opinions": _opinions,
-    "qnli": _pairs,
+_MAKERS: Mapping[str, Callable[[str, int | None, Path | None], _LoadedExamples | None]] = {
+    "fantasy": _generate_fantasy,
+    "opinions": _load_opinions,
+    "qnli": _make_pairs,
 }

@@ -1,6 +1,7 @@
 """Training pairs for QNLI if its own are missing: SQuAD's questions, each with two sentences of its paragraph.
 
-In: questions with paragraphs and answers. Out: pairs labelled entailment and not_entailment, half each.
+In: questions with paragraphs and answers. Out: pairs labelled entailment and not_entailment, half
+each.
 Not here: where the questions come from (`loading`), and what is trained (`tasks`).
 """
 
@@ -19,14 +20,14 @@ ABBREVIATIONS = (
 )
 """What may precede a full stop within a sentence: single capitals, titles, months and the like."""
 
-_BETWEEN = regex.compile(
+_SENTENCE_END = regex.compile(
     r"""(?<=[.!?][)\]"'”’»]*)(?<!\b(?:"""
     + ABBREVIATIONS
     + r""")\.)\s+(?=[(\["'“‘«]*[\p{Lu}\p{N}])"""
 )
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of an English text, split where punctuation is followed by a capital or a digit.
 
     A sentence that ends in one of `ABBREVIATIONS` stays joined to the next one.
@@ -34,72 +35,92 @@ def sentences(text: str) -> list[str]:
     return [
         sentence
         for part in text.splitlines()
-        for sentence in _BETWEEN.split(part.strip())
+        for sentence in _SENTENCE_END.split(part.strip())
         if sentence
     ]
 
 
-def make(
+def make_pairs(
     questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: int = 0
 ) -> list[Example]:
     """Two pairs for each question: with a sentence of its paragraph that has the answer, and with one that does not.
 
-    Of several, the one with the most words in common with the question is used: QNLI has few pairs with little in
+    Of several, the one with the most words in common with the question is used: QNLI has few pairs
+    with little in
     common. If every sentence has the answer, the other one is drawn from all paragraphs.
 
     Args:
         questions: with the texts question and paragraph, and with answers.
-        unseen: examples that must not be trained on: their questions and texts, and paragraphs that contain one of
+        unseen: examples that must not be trained on: their questions and texts, and paragraphs that
+            contain one of
             their sentences, are left out.
         seed: of the draws, including the order of the pairs.
 
     Returns:
         pairs with the label 0 for the sentence with the answer, and as many with the label 1.
     """
-    asked = {_plain(example.texts[0]) for example in unseen}
-    judged = dict.fromkeys(text for example in unseen for text in example.texts[1:])
-    read = {_plain(sentence) for text in judged for sentence in sentences(text)}
-    parts = {
-        text: sentences(text) for text in dict.fromkeys(example.texts[1] for example in questions)
+    unseen_questions = {_normalize(example.texts[0]) for example in unseen}
+    unseen_texts = dict.fromkeys(text for example in unseen for text in example.texts[1:])
+    unseen_sentences = {
+        _normalize(sentence) for text in unseen_texts for sentence in split_sentences(text)
     }
-    parts = {text: each for text, each in parts.items() if read.isdisjoint(map(_plain, each))}
+    parts = {
+        text: split_sentences(text)
+        for text in dict.fromkeys(example.texts[1] for example in questions)
+    }
+    parts = {
+        text: item
+        for text, item in parts.items()
+        if unseen_sentences.isdisjoint(map(_normalize, item))
+    }
     usable = [
-        each for each in questions if each.texts[1] in parts and _plain(each.texts[0]) not in asked
+        item
+        for item in questions
+        if item.texts[1] in parts and _normalize(item.texts[0]) not in unseen_questions
     ]
-    everywhere = [sentence for each in parts.values() for sentence in each]
-    found: list[tuple[float, Example]] = []
-    for example, (which, *places) in zip(usable, _uniform(len(usable), 3, seed), strict=True):
-        sides = _sides(example, parts[example.texts[1]], everywhere, which)
-        for label, (sentence, place) in enumerate(zip(sides, places, strict=False)):
-            found.append((place, Example(texts=(example.texts[0], sentence), label=label)))
-    return [pair for _, pair in sorted(found, key=itemgetter(0))]
+    all_sentences = [sentence for item in parts.values() for sentence in item]
+    keyed_pairs: list[tuple[float, Example]] = []
+    for example, (pick, *sort_keys) in zip(
+        usable, _draw_uniform(len(usable), 3, seed), strict=True
+    ):
+        sides = _pick_sides(example, parts[example.texts[1]], all_sentences, pick)
+        for label, (sentence, sort_key) in enumerate(zip(sides, sort_keys, strict=False)):
+            keyed_pairs.append((sort_key, Example(texts=(example.texts[0], sentence), label=label)))
+    return [pair for _, pair in sorted(keyed_pairs, key=itemgetter(0))]
 
 
-def _sides(example: Example, parts: list[str], everywhere: list[str], which: float) -> list[str]:
+def _pick_sides(
+    example: Example, parts: list[str], all_sentences: list[str], pick: float
+) -> list[str]:
     """The sentence with the answer, and one without; nothing if there are none."""
-    words = set(_plain(example.texts[0]).split())
-    holding = [part for part in parts if any(answer in part for answer in example.answers)]
-    others = [part for part in parts if part not in holding]
-    if not others:
-        first = int(which * len(everywhere))
-        others = [
+    words = set(_normalize(example.texts[0]).split())
+    answer_sentences = [part for part in parts if any(answer in part for answer in example.answers)]
+    other_sentences = [part for part in parts if part not in answer_sentences]
+    if not other_sentences:
+        first = int(pick * len(all_sentences))
+        other_sentences = [
             *islice(
-                (each for each in everywhere[first:] + everywhere[:first] if each not in parts), 1
+                (
+                    sentence
+                    for sentence in all_sentences[first:] + all_sentences[:first]
+                    if sentence not in parts
+                ),
+                1,
             )
         ]
-    if not (holding and others):  # an answer may cross the end of a sentence
+    if not (answer_sentences and other_sentences):  # an answer may cross the end of a sentence
         return []
     return [
-        max(side, key=lambda part: len(words & set(_plain(part).split())))
-        for side in (holding, others)
+        max(side, key=lambda part: len(words & set(_normalize(part).split())))
+        for side in (answer_sentences, other_sentences)
     ]
 
 
-def _uniform(rows: int, width: int, seed: int) -> list[list[float]]:
-    drawn = SeededRandomness(seed).open([rows]).chunks(max(1, rows))
-    return [row for _, draws in drawn for row in draws.uniform(width).tolist()]
+def _draw_uniform(rows: int, width: int, seed: int) -> list[list[float]]:
+    chunks = SeededRandomness(seed).open([rows]).split_rows(max(1, rows))
+    return [row for _, draws in chunks for row in draws.uniform(width).tolist()]
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """The words, lower-cased and without punctuation."""
     return " ".join(regex.findall(r"[\p{L}\p{N}]+", text.lower()))

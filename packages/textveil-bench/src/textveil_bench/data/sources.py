@@ -12,16 +12,16 @@ from textveil_bench.data.records import (
     GOLD,
     LETTERS,
     Reader,
-    among_sentences,
-    asked,
-    endings,
-    news,
-    paragraphs,
-    plain,
-    reviews,
-    subjects,
+    build_news_reader,
+    build_plain_reader,
+    build_question_reader,
+    build_review_reader,
+    build_sentence_reader,
+    read_endings,
+    read_paragraphs,
+    read_subjects,
 )
-from textveil_bench.examples import Kind
+from textveil_bench.examples import ExampleKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,8 @@ class File:
     """The name of a data set's file, and what the name does not tell.
 
     Attributes:
-        name: below the folder of corpora; .gz may follow. With a star, all matching files in order of name.
+        name: below the folder of corpora; .gz may follow. With a star, all matching files in order
+            of name.
         format: a registered format, if the name does not end in its suffix.
         columns: column names of a table without a header line.
         quoted: whether quotes have a meaning in a table.
@@ -44,13 +45,13 @@ class File:
 
     def find(self, folder: Path) -> list[Path]:
         """The file of that name, or all matching a star: those without .gz if there are any, else those with it."""
-        found = (
+        candidates = (
             sorted(path for path in folder.glob(self.name + end) if path.is_file())
             for end in ("", ".gz")
         )
-        return next(filter(None, found), [])
+        return next(filter(None, candidates), [])
 
-    def starred(self, path: Path) -> str:
+    def match_star(self, path: Path) -> str:
         """The part of a name that the star stands for."""
         before, _, after = Path(self.name).name.partition("*")
         return path.name.removesuffix(".gz").removeprefix(before).removesuffix(after)
@@ -70,7 +71,7 @@ class Hub:
     configuration: str | None = None
     splits: Mapping[str, str] = field(default_factory=lambda: {"test": "test", "train": "train"})
 
-    def shards(self, split: str) -> str:
+    def get_shard_pattern(self, split: str) -> str:
         """Its files, downloaded as they are."""
         return f"{self.id}/{self.configuration or '**'}/{self.splits[split]}-*.parquet"
 
@@ -82,14 +83,14 @@ class Subset:
     Attributes:
         groups: of the examples that belong to it; empty for all.
         labels: new names of the labels.
-        becomes: the new index of each old label, None to leave it out; empty: labels stay.
-        made: whether to generate examples even if there is a file.
+        label_map: the new index of each old label, None to leave it out; empty: labels stay.
+        is_generated: whether to generate examples even if there is a file.
     """
 
     groups: frozenset[str] = frozenset()
     labels: tuple[str, ...] = ()
-    becomes: tuple[int | None, ...] = ()
-    made: bool = False
+    label_map: tuple[int | None, ...] = ()
+    is_generated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +111,7 @@ class DataSource:
         remarks: by split, what readers of figures need to know.
     """
 
-    kind: Kind
+    kind: ExampleKind
     fields: tuple[str, ...]
     labels: tuple[str, ...] = ()
     read: Reader
@@ -122,9 +123,9 @@ class DataSource:
     terms: str
     remarks: Mapping[str, str] = field(default_factory=dict)
 
-    def names(self, split: str) -> tuple[File, ...]:
+    def list_files(self, split: str) -> tuple[File, ...]:
         """Possible names of a split's files: as published, and as on the hub."""
-        shards = () if self.hub is None else (File(name=self.hub.shards(split)),)
+        shards = () if self.hub is None else (File(name=self.hub.get_shard_pattern(split)),)
         return (*self.files[split], *shards)
 
 
@@ -216,35 +217,35 @@ SUBJECTS = (
 )
 """All subjects of MMLU."""
 
-_NEWS = ("label", "title", "description")
-_STARS = ("stars", "text")
-_CHOICE = ("question", *LETTERS, "answer")
+_NEWS_COLUMNS = ("label", "title", "description")
+_STAR_COLUMNS = ("stars", "text")
+_CHOICE_COLUMNS = ("question", *LETTERS, "answer")
 
 
-def _glue(*names: str) -> tuple[File, ...]:
+def _build_glue_files(*names: str) -> tuple[File, ...]:
     """GLUE's tables, in which a quote is an ordinary character."""
     return tuple(File(name=name, quoted=False) for name in names)
 
 
-def _named(*names: str) -> tuple[File, ...]:
+def _build_files(*names: str) -> tuple[File, ...]:
     return tuple(File(name=name) for name in names)
 
 
-def _lines(*names: str) -> tuple[File, ...]:
+def _build_line_files(*names: str) -> tuple[File, ...]:
     return tuple(File(name=name, format="txt") for name in names)
 
 
-def _by_subject(split: str) -> tuple[File, ...]:
+def _build_subject_files(split: str) -> tuple[File, ...]:
     names = (f"mmlu/{split}/*_{split}.csv", f"mmlu/data/{split}/*_{split}.csv")
-    return tuple(File(name=name, columns=_CHOICE, star="subject") for name in names)
+    return tuple(File(name=name, columns=_CHOICE_COLUMNS, star="subject") for name in names)
 
 
 SQUAD: Mapping[str, tuple[File, ...]] = {
-    "test": _named(
+    "test": _build_files(
         *(f"{folder}/dev-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")),
         "squad_v11/dev.shared.jsonl",
     ),
-    "train": _named(
+    "train": _build_files(
         *(f"{folder}/train-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")),
         "squad_v11/train_subset.jsonl",
     ),
@@ -256,10 +257,13 @@ SOURCES: Mapping[str, DataSource] = {
         kind="classification",
         fields=("sentence",),
         labels=SENTIMENTS,
-        read=plain("sentence", labels=SENTIMENTS),
+        read=build_plain_reader("sentence", labels=SENTIMENTS),
         files={
-            "test": (*_glue("SST-2/dev.tsv", "sst2/dev.tsv"), *_named("sst2/dev.shared.tsv")),
-            "train": _glue("SST-2/train.tsv", "sst2/train.tsv"),
+            "test": (
+                *_build_glue_files("SST-2/dev.tsv", "sst2/dev.tsv"),
+                *_build_files("sst2/dev.shared.tsv"),
+            ),
+            "train": _build_glue_files("SST-2/train.tsv", "sst2/train.tsv"),
         },
         hub=Hub(id="nyu-mll/glue", configuration="sst2", splits=VALIDATION),
         terms="research use; no licence is stated",
@@ -269,10 +273,13 @@ SOURCES: Mapping[str, DataSource] = {
         kind="pairs",
         fields=("question", "sentence"),
         labels=ENTAILMENTS,
-        read=plain("question", "sentence", labels=ENTAILMENTS),
+        read=build_plain_reader("question", "sentence", labels=ENTAILMENTS),
         files={
-            "test": (*_glue("QNLI/dev.tsv", "qnli/dev.tsv"), *_named("qnli/dev.shared.tsv")),
-            "train": _glue("QNLI/train.tsv", "qnli/train.tsv"),
+            "test": (
+                *_build_glue_files("QNLI/dev.tsv", "qnli/dev.tsv"),
+                *_build_files("qnli/dev.shared.tsv"),
+            ),
+            "train": _build_glue_files("QNLI/train.tsv", "qnli/train.tsv"),
         },
         hub=Hub(id="nyu-mll/glue", configuration="qnli", splits=VALIDATION),
         terms="CC BY-SA 4.0, as SQuAD",
@@ -281,10 +288,10 @@ SOURCES: Mapping[str, DataSource] = {
         kind="choice",
         fields=("start", *LETTERS),
         labels=LETTERS,
-        read=endings,
+        read=read_endings,
         files={
-            "test": _named("swag/val.csv", "swagaf/data/val.csv"),
-            "train": _named("swag/train.csv", "swagaf/data/train.csv"),
+            "test": _build_files("swag/val.csv", "swagaf/data/val.csv"),
+            "train": _build_files("swag/train.csv", "swagaf/data/train.csv"),
         },
         hub=Hub(id="allenai/swag", configuration="regular", splits=VALIDATION),
         terms="as its makers say (github.com/rowanz/swagaf)",
@@ -293,11 +300,11 @@ SOURCES: Mapping[str, DataSource] = {
         kind="choice",
         fields=("question", *LETTERS),
         labels=LETTERS,
-        read=subjects,
+        read=read_subjects,
         files={
-            "test": (*_by_subject("test"), *_named("mmlu/test.shared.tsv")),
-            "train": (*_by_subject("val"), *_named("mmlu/val.tsv")),
-            "shots": (*_by_subject("dev"), *_named("mmlu/dev_5shot.tsv")),
+            "test": (*_build_subject_files("test"), *_build_files("mmlu/test.shared.tsv")),
+            "train": (*_build_subject_files("val"), *_build_files("mmlu/val.tsv")),
+            "shots": (*_build_subject_files("dev"), *_build_files("mmlu/dev_5shot.tsv")),
         },
         hub=Hub(
             id="cais/mmlu",
@@ -317,10 +324,10 @@ SOURCES: Mapping[str, DataSource] = {
         kind="classification",
         fields=("question",),
         labels=SUBJECTS,
-        read=plain("question", labels=SUBJECTS, label="subject"),
+        read=build_plain_reader("question", labels=SUBJECTS, label="subject"),
         files={
-            "test": (*_by_subject("val"), *_named("mmlu/val.tsv")),
-            "train": (*_by_subject("test"), *_named("mmlu/test.shared.tsv")),
+            "test": (*_build_subject_files("val"), *_build_files("mmlu/val.tsv")),
+            "train": (*_build_subject_files("test"), *_build_files("mmlu/test.shared.tsv")),
         },
         hub=Hub(
             id="cais/mmlu", configuration="all", splits={"test": "validation", "train": "test"}
@@ -332,7 +339,7 @@ SOURCES: Mapping[str, DataSource] = {
     "squad": DataSource(
         kind="reading",
         fields=("question", "context"),
-        read=asked(GOLD),
+        read=build_question_reader(GOLD),
         files=SQUAD,
         hub=Hub(id="rajpurkar/squad", splits=VALIDATION),
         subsets={"gold": Subset(groups=frozenset((GOLD,)))},
@@ -344,7 +351,7 @@ SOURCES: Mapping[str, DataSource] = {
         kind="choice",
         fields=("question", *LETTERS),
         labels=LETTERS,
-        read=among_sentences(asked(GOLD)),
+        read=build_sentence_reader(build_question_reader(GOLD)),
         files=SQUAD,
         hub=Hub(id="rajpurkar/squad", splits=VALIDATION),
         subsets={"gold": Subset(groups=frozenset((GOLD,)))},
@@ -358,23 +365,23 @@ SOURCES: Mapping[str, DataSource] = {
     "fantasy": DataSource(
         kind="reading",
         fields=("question", "context"),
-        read=asked(),
+        read=build_question_reader(),
         files={
-            "test": _named(
+            "test": _build_files(
                 "fantasy_squad/fantasy.jsonl",
                 "fantasy/fantasy.jsonl",
                 "fantasy_squad/fantasy.shared.jsonl",
             ),
             "train": (),
         },
-        subsets={"generated": Subset(made=True)},
+        subsets={"generated": Subset(is_generated=True)},
         terms="file of STAMP's authors: no licence is stated; generated: as textveil",
     ),
     "opinions": DataSource(
         kind="classification",
         fields=("sentence",),
         labels=SENTIMENTS,
-        read=plain("sentence", labels=SENTIMENTS),
+        read=build_plain_reader("sentence", labels=SENTIMENTS),
         files={"test": (), "train": ()},
         terms="as textveil",
     ),
@@ -382,41 +389,41 @@ SOURCES: Mapping[str, DataSource] = {
         kind="classification",
         fields=("text",),
         labels=STARS,
-        read=reviews(STARS),
+        read=build_review_reader(STARS),
         files={
             "test": (
-                File(name="yelp_review_full_csv/test.csv", columns=_STARS),
-                *_named("yelp/test.csv", "yelp/test.jsonl", "yelp/test.shared.tsv"),
+                File(name="yelp_review_full_csv/test.csv", columns=_STAR_COLUMNS),
+                *_build_files("yelp/test.csv", "yelp/test.jsonl", "yelp/test.shared.tsv"),
                 File(name="yelp/yelp_academic_dataset_review.json", format="jsonl"),
             ),
             "train": (
-                File(name="yelp_review_full_csv/train.csv", columns=_STARS),
-                *_named("yelp/train.csv", "yelp/train.jsonl", "yelp/dev_all.tsv"),
+                File(name="yelp_review_full_csv/train.csv", columns=_STAR_COLUMNS),
+                *_build_files("yelp/train.csv", "yelp/train.jsonl", "yelp/dev_all.tsv"),
             ),
         },
         hub=Hub(id="Yelp/yelp_review_full"),
-        subsets={"polarity": Subset(labels=SENTIMENTS, becomes=(0, 0, None, 1, 1))},
+        subsets={"polarity": Subset(labels=SENTIMENTS, label_map=(0, 0, None, 1, 1))},
         terms="Yelp's terms of use: academic",
     ),
     "ag_news": DataSource(
         kind="classification",
         fields=("text",),
         labels=TOPICS,
-        read=news(TOPICS),
+        read=build_news_reader(TOPICS),
         files={
             "test": (
                 *(
-                    File(name=f"{folder}/test.csv", columns=_NEWS)
+                    File(name=f"{folder}/test.csv", columns=_NEWS_COLUMNS)
                     for folder in ("ag_news_csv", "ag_news")
                 ),
-                *_named("ag_news/test.shared.tsv"),
+                *_build_files("ag_news/test.shared.tsv"),
             ),
             "train": (
                 *(
-                    File(name=f"{folder}/train.csv", columns=_NEWS)
+                    File(name=f"{folder}/train.csv", columns=_NEWS_COLUMNS)
                     for folder in ("ag_news_csv", "ag_news")
                 ),
-                *_named("ag_news/train_subset.tsv"),
+                *_build_files("ag_news/train_subset.tsv"),
             ),
         },
         hub=Hub(id="fancyzhx/ag_news"),
@@ -426,16 +433,22 @@ SOURCES: Mapping[str, DataSource] = {
     "wikitext": DataSource(
         kind="text",
         fields=("text",),
-        read=paragraphs,
+        read=read_paragraphs,
         files={
             "test": (
-                *_lines("wikitext-2-raw/wiki.test.raw", "wikitext-103-raw/wiki.test.raw"),
-                *_lines("wikitext-2/wiki.test.tokens", "wikitext-103/wiki.test.tokens"),
-                *_named("wikitext2/test_raw.shared.txt"),
+                *_build_line_files(
+                    "wikitext-2-raw/wiki.test.raw", "wikitext-103-raw/wiki.test.raw"
+                ),
+                *_build_line_files("wikitext-2/wiki.test.tokens", "wikitext-103/wiki.test.tokens"),
+                *_build_files("wikitext2/test_raw.shared.txt"),
             ),
             "train": (
-                *_lines("wikitext-2-raw/wiki.train.raw", "wikitext-103-raw/wiki.train.raw"),
-                *_lines("wikitext-2/wiki.train.tokens", "wikitext-103/wiki.train.tokens"),
+                *_build_line_files(
+                    "wikitext-2-raw/wiki.train.raw", "wikitext-103-raw/wiki.train.raw"
+                ),
+                *_build_line_files(
+                    "wikitext-2/wiki.train.tokens", "wikitext-103/wiki.train.tokens"
+                ),
             ),
         },
         hub=Hub(id="Salesforce/wikitext", configuration="wikitext-2-raw-v1"),
@@ -445,8 +458,8 @@ SOURCES: Mapping[str, DataSource] = {
     "prompts": DataSource(
         kind="text",
         fields=("text",),
-        read=plain("text", group="kind"),
-        files={"test": _named("prompts/prompts.jsonl", "prompts/prompts.shared.jsonl")},
+        read=build_plain_reader("text", group="kind"),
+        files={"test": _build_files("prompts/prompts.jsonl", "prompts/prompts.shared.jsonl")},
         sorted_by="collection",
         terms="those of the collections that the field `source` names",
     ),

@@ -4,6 +4,6 @@ In: names of tasks, a model, a configuration. Out: metrics, and the statement of
 Not here: the command (`cli.lm_eval`), and the bench's own tasks (`tasks`).
 """
 
-from textveil_bench.lm_eval.run import RunOptions, evaluate, preview
+from textveil_bench.lm_eval.run import EvaluationOptions, evaluate, preview
 
-__all__ = ["RunOptions", "evaluate", "preview"]
+__all__ = ["EvaluationOptions", "evaluate", "preview"]

@@ -14,15 +14,15 @@ from typing import Any
 
 from textveil.config import extras
 
-TALKERS = ("lm_eval", "datasets", "transformers", "huggingface_hub", "accelerate")
+NOISY_LOGGERS = ("lm_eval", "datasets", "transformers", "huggingface_hub", "accelerate")
 """Loggers restricted to errors: lm_eval's warnings show documents."""
 
 
-EXTRA = dict.fromkeys(("lm_eval", "jinja2"), "textveil-bench[lm-eval]")
+EXTRAS = dict.fromkeys(("lm_eval", "jinja2"), "textveil-bench[lm-eval]")
 """The extra that installs each library."""
 
 
-def library(module: str) -> Any:
+def load_library(module: str) -> Any:
     """A module of the library or of one of its dependencies.
 
     Raises:
@@ -30,13 +30,13 @@ def library(module: str) -> Any:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return extras.library(module, EXTRA)
+        return extras.import_library(module, EXTRAS)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def suppress_output() -> Iterator[None]:
     """Keeps standard output for results: the library's own output goes to a terminal, or nowhere."""
-    levels = {name: getLogger(name).level for name in TALKERS}
+    levels = {name: getLogger(name).level for name in NOISY_LOGGERS}
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
@@ -47,7 +47,7 @@ def quiet() -> Iterator[None]:
             stack.enter_context(redirect_stdout(nowhere))
             stack.enter_context(redirect_stderr(nowhere))
         try:
-            for name in TALKERS:
+            for name in NOISY_LOGGERS:
                 getLogger(name).setLevel(ERROR)
             yield
         finally:

@@ -1,11 +1,15 @@
 """A task whose prompts are made from released documents only: its own documents are taken out.
 
-In: a task as loaded, and the fields it shows. Out: the texts to release; the task, once it has the releases.
+In: a task as loaded, and the fields it shows. Out: the texts to release; the task, once it has the
+releases.
 Not here: how the fields are found (`fields`), and how texts are released and kept (`releases`).
 
-Every document, whether evaluated or a possible few-shot example, is replaced by an empty one. The empty ones show which
-examples will be drawn; the documents that are needed are then filled with releases. A document that was not released
-stays empty, and a template that uses it fails. Only after the model has answered are answers compared with originals,
+Every document, whether evaluated or a possible few-shot example, is replaced by an empty one. The
+empty ones show which
+examples will be drawn; the documents that are needed are then filled with releases. A document that
+was not released
+stays empty, and a template that uses it fails. Only after the model has answered are answers
+compared with originals,
 if the task is scored that way.
 """
 
@@ -14,15 +18,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textveil.errors import ConfigError, InputError
-from textveil_bench.lm_eval.fields import Fields, has_text
+from textveil_bench.lm_eval.fields import GuardedFields, has_text
 
-PLACE, LABEL = "textveil.place", "textveil.label"
-"""Fields of an empty document, its position, and of a released one, also its label. No template can use them."""
+PLACE_FIELD, LABEL_FIELD = "textveil.place", "textveil.label"
+"""Fields of an empty document, its position, and of a released one, also its label.
+
+No template can use them.
+"""
 
 FEW_SHOT_SEED = 1234
 """lm-evaluation-harness' own seed: every configuration gets the same examples."""
 
-FieldPlace = tuple[str, int]
+DocumentPlace = tuple[str, int]
 """A split's name and a row number."""
 
 
@@ -41,7 +48,7 @@ class Document:
     label: int | list[int] | None
 
 
-class Guarded:
+class GuardedTask:
     """A task with empty documents, until it is given releases.
 
     Args:
@@ -53,7 +60,7 @@ class Guarded:
 
     Attributes:
         task: the same task, guarded.
-        evaluated: number of evaluated documents.
+        evaluated_count: number of evaluated documents.
         documents: those, and the examples drawn for them, by place.
 
     Raises:
@@ -65,89 +72,101 @@ class Guarded:
         self,
         task: Any,
         rows: Sequence[Mapping[str, Any]],
-        fields: Fields,
+        fields: GuardedFields,
         *,
-        few: int,
+        fewshot_count: int,
         limit: int | None,
     ) -> None:
         self.task, self.fields = task, fields
         self._split = task.config.test_split or task.config.validation_split
-        self._scored_with_originals = task.config.output_type == "generate_until" or callable(
+        self._scores_originals = task.config.output_type == "generate_until" or callable(
             task.config.process_results
         )
         self._process = task.process_results
-        source, pool = _examples(task, few)
-        self._empty = [_empty(self._split, i) for i in range(len(rows))]
+        source, pool = _find_examples(task, fewshot_count)
+        self._empty_rows = [_build_empty_row(self._split, i) for i in range(len(rows))]
         self._pool = (
-            self._empty if source == self._split else [_empty(source, i) for i in range(len(pool))]
+            self._empty_rows
+            if source == self._split
+            else [_build_empty_row(source, i) for i in range(len(pool))]
         )
-        self.evaluated = len(rows) if limit is None else min(limit, len(rows))
-        drawn = self._replace(few)
-        wanted = dict.fromkeys([*((self._split, i) for i in range(self.evaluated)), *drawn])
+        self.evaluated_count = len(rows) if limit is None else min(limit, len(rows))
+        example_places = self._remove_documents(fewshot_count)
+        places = dict.fromkeys(
+            [*((self._split, i) for i in range(self.evaluated_count)), *example_places]
+        )
         self.documents = {
-            (split, i): self._document(split, i, rows[i] if split == self._split else pool[i])
-            for split, i in wanted
+            (split, i): self._build_document(split, i, rows[i] if split == self._split else pool[i])
+            for split, i in places
         }
-        self._point_to_labels()
+        self._use_labels()
 
     @property
-    def examples(self) -> int:
+    def example_count(self) -> int:
         """Number of documents that are shown only as examples."""
-        return len(self.documents) - self.evaluated
+        return len(self.documents) - self.evaluated_count
 
-    def show(self, released: Callable[[Document], Sequence[str]]) -> None:
+    def fill_documents(self, get_texts: Callable[[Document], Sequence[str]]) -> None:
         """Fills in the documents.
 
         Args:
-            released: gives what is shown instead of a document's texts.
+            get_texts: gives what is shown instead of a document's texts.
         """
-        for row in (*self._empty, *self._pool):
-            document = self.documents.get(row[PLACE])
+        for row in (*self._empty_rows, *self._pool):
+            document = self.documents.get(row[PLACE_FIELD])
             if document is not None:
-                texts = iter(released(document))
-                row |= {name: _rebuilt(document.row[name], texts) for name in self.fields.texts}
-                row |= {name: document.row[name] for name in self.fields.kept}
-                row[LABEL] = document.label
+                texts = iter(get_texts(document))
+                row |= {
+                    name: _rebuild_value(document.row[name], texts) for name in self.fields.texts
+                }
+                row |= {name: document.row[name] for name in self.fields.verbatim}
+                row[LABEL_FIELD] = document.label
 
-    def _replace(self, few: int) -> list[FieldPlace]:
+    def _remove_documents(self, fewshot_count: int) -> list[DocumentPlace]:
         """Takes the documents out of the task, and finds out which examples it will draw."""
         task = self.task
-        as_asked = (
+        is_test_split = (
             task.fewshot_cfg.split == task.config.test_split
         )  # then lm_eval leaves out the document itself
-        task.dataset, task.task_docs = {self._split: self._empty}, self._empty
+        task.dataset, task.task_docs = {self._split: self._empty_rows}, self._empty_rows
         task.config.process_docs = task.fewshot_cfg.process_docs = task.fewshot_cfg.samples = None
-        task.config.num_fewshot = few
+        task.config.num_fewshot = fewshot_count
         task.process_results = self._score
-        taken = task.eval_docs is self._empty
+        is_replaced = task.eval_docs is self._empty_rows
         if hasattr(task, "sampler"):
             task.sampler.replace_df(self._pool)
-            taken &= task.sampler.df is self._pool
-        if not taken:  # in a version of the library with another structure
+            is_replaced &= task.sampler.df is self._pool
+        if not is_replaced:  # in a version of the library with another structure
             raise ConfigError(
-                f"{task.task_name} keeps its documents elsewhere, so it cannot be guarded; leave it out"
+                f"{task.task_name} keeps its documents elsewhere, so it cannot be guarded; leave "
+                "it out"
             )
-        if not few:
+        if not fewshot_count:
             return []
         task.set_fewshot_seed(FEW_SHOT_SEED)
         try:
             return [
-                example[PLACE]
-                for row in self._empty[: self.evaluated]
-                for example in task.sampler.sample(n=few, eval_doc=row if as_asked else None)
+                example[PLACE_FIELD]
+                for row in self._empty_rows[: self.evaluated_count]
+                for example in task.sampler.sample(
+                    n=fewshot_count, eval_doc=row if is_test_split else None
+                )
             ]
         except Exception as error:
             raise ConfigError(
-                f"{task.task_name} cannot draw {few} of {len(self._pool)} examples ({type(error).__name__}): "
+                f"{task.task_name} cannot draw {fewshot_count} of {len(self._pool)} examples "
+                f"({type(error).__name__}): "
                 "lower --num_fewshot"
             ) from None
 
-    def _document(self, split: str, i: int, row: Mapping[str, Any]) -> Document:
+    def _build_document(self, split: str, i: int, row: Mapping[str, Any]) -> Document:
         try:
-            texts = tuple(text for name in self.fields.texts for text in _leaves(name, row[name]))
+            texts = tuple(
+                text for name in self.fields.texts for text in _list_strings(name, row[name])
+            )
             label = None
-            if self.fields.label and (split == self._split or _same_answers(self.task)):
-                label = _label(self.task.doc_to_target(row), self.task.doc_to_choice(row))
+            if self.fields.has_label and (split == self._split or _has_same_answers(self.task)):
+                label = _find_label(self.task.doc_to_target(row), self.task.doc_to_choice(row))
             return Document(row=row, texts=texts, label=label)
         except InputError as error:
             failure = str(error)
@@ -157,30 +176,30 @@ class Guarded:
             f"row {i} of {split} of {self.task.task_name} cannot be guarded: {failure}"
         )
 
-    def _point_to_labels(self) -> None:
+    def _use_labels(self) -> None:
         task = self.task
-        task.features = [*self.fields.all, LABEL]
-        if self.fields.label:
-            if _same_answers(task):
-                task.fewshot_cfg.doc_to_target = LABEL
-            task.config.doc_to_target = LABEL
+        task.features = [*self.fields.all_names, LABEL_FIELD]
+        if self.fields.has_label:
+            if _has_same_answers(task):
+                task.fewshot_cfg.doc_to_target = LABEL_FIELD
+            task.config.doc_to_target = LABEL_FIELD
 
     def _score(self, row: Mapping[str, Any], answers: Any) -> Any:
         """What lm_eval calls after the model has answered."""
-        if self._scored_with_originals:
-            document = self.documents[row[PLACE]]
-            row = {**document.row, LABEL: document.label}
+        if self._scores_originals:
+            document = self.documents[row[PLACE_FIELD]]
+            row = {**document.row, LABEL_FIELD: document.label}
         return self._process(row, answers)
 
 
-def _empty(split: str, i: int) -> dict[str, Any]:
-    return {PLACE: (split, i)}
+def _build_empty_row(split: str, i: int) -> dict[str, Any]:
+    return {PLACE_FIELD: (split, i)}
 
 
-def _examples(task: Any, few: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
+def _find_examples(task: Any, fewshot_count: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Where few-shot examples come from, and all of them, as chosen by lm_eval."""
     config, examples = task.config, task.fewshot_cfg
-    rows = task.sampler.df if few and hasattr(task, "sampler") else []
+    rows = task.sampler.df if fewshot_count and hasattr(task, "sampler") else []
     if examples.split is not None:
         alike = examples.process_docs is config.process_docs
         return (examples.split if alike else f"{examples.split} (as examples)"), rows
@@ -189,15 +208,15 @@ def _examples(task: Any, few: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
     return config.training_split or config.validation_split or config.test_split, rows
 
 
-def _same_answers(task: Any) -> bool:
+def _has_same_answers(task: Any) -> bool:
     """Whether the answers of examples are made like those of documents."""
     return bool(task.fewshot_cfg.doc_to_target == task.config.doc_to_target)
 
 
-def _label(target: Any, choices: Sequence[str]) -> Any:
+def _find_label(target: Any, choices: Sequence[str]) -> Any:
     """The index of the right choice, or a list of indices."""
     if isinstance(target, list):
-        return [_label(each, choices) for each in target]
+        return [_find_label(answer, choices) for answer in target]
     if isinstance(target, int):
         return int(target)
     if target not in choices:
@@ -205,29 +224,30 @@ def _label(target: Any, choices: Sequence[str]) -> Any:
     return choices.index(target)
 
 
-def _leaves(name: str, value: Any) -> Iterator[str]:
+def _list_strings(name: str, value: Any) -> Iterator[str]:
     """The strings in a field, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            if has_text(each):
-                yield from _leaves(name, each)
+        for item in value.values():
+            if has_text(item):
+                yield from _list_strings(name, item)
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _leaves(name, each)
+        for item in value:
+            yield from _list_strings(name, item)
     elif value is not None:
         raise InputError(
-            f"{name} must be text, because prompts show it, got a {type(value).__name__}; --keep shows it unchanged"
+            f"{name} must be text, because prompts show it, got a {type(value).__name__}; --keep "
+            "shows it unchanged"
         )
 
 
-def _rebuilt(value: Any, texts: Iterator[str]) -> Any:
+def _rebuild_value(value: Any, texts: Iterator[str]) -> Any:
     """A field with other strings; what prompts cannot show is left out."""
     if isinstance(value, str):
         return next(texts)
     if isinstance(value, Mapping):
-        return {name: _rebuilt(each, texts) for name, each in value.items() if has_text(each)}
+        return {name: _rebuild_value(item, texts) for name, item in value.items() if has_text(item)}
     if isinstance(value, list | tuple):
-        return [_rebuilt(each, texts) for each in value]
+        return [_rebuild_value(item, texts) for item in value]
     return None

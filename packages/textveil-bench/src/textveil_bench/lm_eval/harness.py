@@ -1,6 +1,7 @@
 """lm-evaluation-harness itself: tasks and models by name, and its results.
 
-In: names, arguments as lm_eval takes them. Out: tasks, models, rows of metrics; errors that say what to do.
+In: names, arguments as lm_eval takes them. Out: tasks, models, rows of metrics; errors that say
+what to do.
 Not here: the documents that tasks get (`guarded`).
 """
 
@@ -10,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from textveil.errors import ConfigError, InputError, ModelError, UnknownName, shown
-from textveil_bench.lm_eval.extra import library, quiet
+from textveil.errors import ConfigError, InputError, ModelError, UnknownName, quote_short
+from textveil_bench.lm_eval.extra import load_library, suppress_output
 
-LOCAL = (
+LOCAL_MODELS = (
     "hf",
     "hf-auto",
     "huggingface",
@@ -26,9 +27,9 @@ LOCAL = (
 )
 """Models that run in this process: prompts stay on this machine."""
 
-TRANSFORMERS = ("hf", "hf-auto", "huggingface")
+TRANSFORMERS_MODELS = ("hf", "hf-auto", "huggingface")
 
-SAID = (
+REPORTED_ARGUMENTS = (
     "pretrained",
     "model",
     "revision",
@@ -41,13 +42,13 @@ SAID = (
 )
 """Model arguments repeated in reports; others may be keys."""
 
-BOOTSTRAPS = 1000
+BOOTSTRAP_SAMPLES = 1000
 
-Tasks = Mapping[str, Any]
+LoadedTasks = Mapping[str, Any]
 """The result of `TaskManager.load`: "tasks" and "groups"."""
 
 
-def load_tasks(names: Sequence[str], include: str | None = None) -> Tasks:
+def load_tasks(names: Sequence[str], include: str | None = None) -> LoadedTasks:
     """Tasks, groups and tags by name, with their data.
 
     Args:
@@ -62,46 +63,52 @@ def load_tasks(names: Sequence[str], include: str | None = None) -> Tasks:
         raise ConfigError(
             "--include_path must be a folder of task files, and no such folder exists"
         )
-    with quiet():
-        manager = _manager(names, include)
-        found = list(dict.fromkeys(name for asked in names for name in _matching(asked, manager)))
+    with suppress_output():
+        manager = _build_manager(names, include)
+        task_names = list(
+            dict.fromkeys(name for pattern in names for name in _match_tasks(pattern, manager))
+        )
         try:
-            loaded: Tasks = manager.load(found)
+            loaded: LoadedTasks = manager.load(task_names)
             return loaded
         except (
             Exception
         ) as error:  # of many kinds, from datasets and hubs; the message may hold a row
             failure = type(error).__name__
     raise InputError(
-        f"could not load the tasks {', '.join(found)} ({failure}): their data must be cached, on a reachable hub, or "
+        f"could not load the tasks {', '.join(task_names)} ({failure}): their data must be "
+        "cached, on a reachable hub, or "
         "in the files that a task names, in the right format"
     )
 
 
-def _manager(names: Sequence[str], include: str | None) -> Any:
-    """The index of tasks. The full one takes long, and is built only if the user's own tasks are not enough."""
-    make = library("lm_eval.tasks").TaskManager
+def _build_manager(names: Sequence[str], include: str | None) -> Any:
+    """The index of tasks.
+
+    The full one takes long, and is built only if the user's own tasks are not enough.
+    """
+    manager_type = load_library("lm_eval.tasks").TaskManager
     if include is not None:
-        own = make(include_path=include, include_defaults=False)
-        if all(_whole(name, own) for name in names):
-            return own
-    return make(include_path=include)
+        user_manager = manager_type(include_path=include, include_defaults=False)
+        if all(_has_task(name, user_manager) for name in names):
+            return user_manager
+    return manager_type(include_path=include)
 
 
-def _whole(name: object, manager: Any) -> bool:
+def _has_task(name: object, manager: Any) -> bool:
     """Whether an index has a task, or a group with all its members."""
     if name in manager.all_groups:
-        return all(_whole(each, manager) for each in manager.task_index[name].cfg["task"])
+        return all(_has_task(member, manager) for member in manager.task_index[name].cfg["task"])
     return name in manager.all_subtasks
 
 
-def _matching(asked: str, manager: Any) -> list[str]:
-    found: list[str] = (
-        manager.match_tasks([asked]) if asked in manager.all_tasks or "*" in asked else []
+def _match_tasks(pattern: str, manager: Any) -> list[str]:
+    names: list[str] = (
+        manager.match_tasks([pattern]) if pattern in manager.all_tasks or "*" in pattern else []
     )
-    if not found:
-        raise UnknownName("task of lm-evaluation-harness", asked, manager.all_tasks)
-    return found
+    if not names:
+        raise UnknownName("task of lm-evaluation-harness", pattern, manager.all_tasks)
+    return names
 
 
 def load_model(
@@ -118,12 +125,12 @@ def load_model(
     Raises:
         UnknownName: there is no such model. ModelError: it cannot be loaded.
     """
-    known = library("lm_eval.models").MODEL_MAPPING
-    if name not in known:
-        raise UnknownName("model of lm-evaluation-harness", name, known)
-    given: dict[str, Any] = library("lm_eval.utils").simple_parse_args_string(arguments)
-    source = str(given.get("pretrained", ""))
-    if name in TRANSFORMERS:
+    models = load_library("lm_eval.models").MODEL_MAPPING
+    if name not in models:
+        raise UnknownName("model of lm-evaluation-harness", name, models)
+    options: dict[str, Any] = load_library("lm_eval.utils").simple_parse_args_string(arguments)
+    source = str(options.get("pretrained", ""))
+    if name in TRANSFORMERS_MODELS:
         if not source:
             raise ConfigError(
                 f"--model {name} needs --model_args pretrained=..., a folder or a hub id"
@@ -132,34 +139,35 @@ def load_model(
             raise ModelError(
                 "pretrained must be a folder with a model or a hub id, and no such folder exists"
             )
-        device = device or given.pop("device", None) or _device()
+        device = device or options.pop("device", None) or _choose_device()
     size = int(batch_size) if batch_size is not None and batch_size.isdigit() else batch_size
-    with quiet():
+    with suppress_output():
         try:
-            model = library("lm_eval.api.registry").get_model(name)
-            made = model.create_from_arg_obj(given, {"batch_size": size, "device": device})
+            model = load_library("lm_eval.api.registry").get_model(name)
+            instance = model.create_from_arg_obj(options, {"batch_size": size, "device": device})
         except ConfigError:
             raise
         except Exception as error:  # of many kinds; none has seen a text
             raise ModelError(
-                f"could not load the model {name} {shown(source)} ({type(error).__name__}); it must be a folder or in "
+                f"could not load the model {name} {quote_short(source)} ({type(error).__name__}); "
+                "it must be a folder or in "
                 "the cache of a hub, and its library installed"
             ) from error
-    if made.world_size > 1:
+    if instance.world_size > 1:
         raise ConfigError(
             "the evaluation runs in one process; start textveil without a multi-process launcher"
         )
-    return made
+    return instance
 
 
-def _device() -> str:
+def _choose_device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def evaluate(
-    model: Any, tasks: Tasks, *, limit: int | None = None, seed: int, chat: bool = False
+    model: Any, tasks: LoadedTasks, *, limit: int | None = None, seed: int, chat: bool = False
 ) -> list[dict[str, Any]]:
     """Evaluates the model, and returns a row for each metric of each task and group.
 
@@ -173,48 +181,52 @@ def evaluate(
     Raises:
         ModelError: the model or a template failed.
     """
-    evaluator = library("lm_eval.evaluator")
+    evaluator = load_library("lm_eval.evaluator")
     os.environ.setdefault("DISABLE_MULTIPROC", "1")  # its bootstrap would fork this process
     for task in tasks["tasks"].values():
         task.set_fewshot_seed(seed)
-    library("lm_eval.utils").set_torch_seed(seed)
-    with quiet():
+    load_library("lm_eval.utils").set_torch_seed(seed)
+    with suppress_output():
         try:
-            found = evaluator.evaluate(
+            results = evaluator.evaluate(
                 model,
                 tasks,
                 limit=limit,
-                bootstrap_iters=BOOTSTRAPS,
+                bootstrap_iters=BOOTSTRAP_SAMPLES,
                 log_samples=False,
                 cache_requests=False,  # keyed by task name, so a release would be mistaken for another
                 apply_chat_template=chat,
                 fewshot_as_multiturn=chat,
             )
         except Exception as error:
-            failure = _explained(error)
+            failure = _explain_error(error)
         else:
-            return list(_rows(found))
+            return list(_build_rows(results))
     raise ModelError(
         failure
     )  # raised out here, because the error's message and chain may hold documents
 
 
-def _explained(error: Exception) -> str:
+def _explain_error(error: Exception) -> str:
     name = type(error).__name__
     if isinstance(error, NotImplementedError):
         return (
-            "tasks with options need a model that gives probabilities of texts; use one with completions "
+            "tasks with options need a model that gives probabilities of texts; use one with "
+            "completions "
             "(local-completions, hf), or a generation task"
         )
     if name in ("UndefinedError", "KeyError"):
-        return f"a prompt uses a field that is not privatized ({name}): name all fields in --fields TASK=FIELD,FIELD"
+        return (
+            f"a prompt uses a field that is not privatized ({name}): name all fields in --fields "
+            "TASK=FIELD,FIELD"
+        )
     if isinstance(error, AssertionError):
         return "the evaluation failed (AssertionError); a chat model needs --apply_chat_template"
     return f"the evaluation failed ({name})"
 
 
-def _rows(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    scores = {**found["results"], **found.get("groups", {})}
+def _build_rows(results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    scores = {**results["results"], **results.get("groups", {})}
     for task, values in scores.items():
         for key, value in values.items():
             metric, comma, filtered = key.partition(",")
@@ -225,19 +237,19 @@ def _rows(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "task": task,
                 "metric": metric,
                 "filter": filtered,
-                "value": _finite(value),
-                "stderr": _finite(error) if isinstance(error, int | float) else None,
+                "value": _keep_finite(value),
+                "stderr": _keep_finite(error) if isinstance(error, int | float) else None,
                 "n": values.get("sample_len"),
-                "higher_is_better": found["higher_is_better"].get(task, {}).get(metric),
-                "version": found["versions"].get(task),
+                "higher_is_better": results["higher_is_better"].get(task, {}).get(metric),
+                "version": results["versions"].get(task),
             }
 
 
-def _finite(value: float) -> float | None:
+def _keep_finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def said(arguments: str) -> dict[str, Any]:
+def get_reported_arguments(arguments: str) -> dict[str, Any]:
     """The arguments of a model that a report may repeat."""
-    given: dict[str, Any] = library("lm_eval.utils").simple_parse_args_string(arguments)
-    return {name: value for name, value in given.items() if name in SAID}
+    options: dict[str, Any] = load_library("lm_eval.utils").simple_parse_args_string(arguments)
+    return {name: value for name, value in options.items() if name in REPORTED_ARGUMENTS}

@@ -1,10 +1,13 @@
 """Releases of documents, kept in a file, so that several models are evaluated on the same ones.
 
-In: a configured privatizer, documents' texts. Out: what is shown of them, with a statement for each.
+In: a configured privatizer, documents' texts. Out: what is shown of them, with a statement for
+each.
 Not here: where the documents come from (`guarded`).
 
-A document is drawn once per configuration. Its release is found by a digest of its texts, in a file named after the
-digest of everything that determines a draw: options, budget, seed, the table's content, the version. The file is
+A document is drawn once per configuration. Its release is found by a digest of its texts, in a file
+named after the
+digest of everything that determines a draw: options, budget, seed, the table's content, the
+version. The file is
 readable by its owner only: anyone who has it can test whether a given text was among the documents.
 """
 
@@ -24,7 +27,7 @@ from textveil.errors import ConfigError, OutputError
 from textveil.guarantee import Guarantee, condense
 from textveil.pipeline import Privatizer, Result
 from textveil_bench.examples import Example
-from textveil_bench.trials import joined, trials
+from textveil_bench.trials import join_fields, split_releases
 
 VERSION = 1
 """Version of the file; raised when releases would be made or read differently."""
@@ -32,7 +35,7 @@ VERSION = 1
 BATCH = 64
 """Documents drawn and saved at once."""
 
-WAIT = 60.0
+LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that is writing."""
 
 SCHEMA = """
@@ -40,12 +43,12 @@ create table if not exists configuration (digest text primary key, options text 
 create table if not exists releases (digest blob primary key, texts text not null, statement text not null);
 """
 
-Texts = tuple[str, ...]
-Report = Callable[[str, int, int], None]
+DocumentTexts = tuple[str, ...]
+DrawProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kept:
+class CachedRelease:
     """One release.
 
     Attributes:
@@ -53,27 +56,27 @@ class Kept:
         guarantee: its statement, condensed.
     """
 
-    texts: Texts = field(repr=False)
+    texts: DocumentTexts = field(repr=False)
     guarantee: Guarantee
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Releases:
+class ReleaseStore:
     """The releases of one configuration.
 
     Attributes:
         privatizer: draws missing releases.
         seeded: whether draws depend on a seed.
-        store: the database they are kept in.
+        connection: the database they are kept in.
     """
 
     privatizer: Privatizer
     seeded: bool
-    store: sqlite3.Connection = field(repr=False)
+    connection: sqlite3.Connection = field(repr=False)
 
     @classmethod
     @contextmanager
-    def opened(cls, config: Config, folder: Path | None = None) -> Iterator[Self]:
+    def open_store(cls, config: Config, folder: Path | None = None) -> Iterator[Self]:
         """The releases of a configuration, as a context manager.
 
         Args:
@@ -85,112 +88,122 @@ class Releases:
             ConfigError: the file belongs to another configuration.
         """
         privatizer = Privatizer.from_config(config)
-        digest = fingerprint(config, privatizer.table.digest)
-        with _connected(folder, digest) as store:
-            with store:
-                store.executescript(SCHEMA)
-                found = [each for (each,) in store.execute("select digest from configuration")]
-                if found not in ([], [digest]):
+        digest = compute_config_digest(config, privatizer.table.digest)
+        with _connect(folder, digest) as connection:
+            with connection:
+                connection.executescript(SCHEMA)
+                stored_digests = [
+                    stored_digest
+                    for (stored_digest,) in connection.execute("select digest from configuration")
+                ]
+                if stored_digests not in ([], [digest]):
                     raise ConfigError(
-                        f"{_name(digest)} in the cache belongs to another configuration; delete it"
+                        f"{_get_file_name(digest)} in the cache belongs to another configuration; "
+                        "delete it"
                     )
                 options = json.dumps(
-                    {**config.public(), "seed": None if config.seed is None else "not shown"}
+                    {**config.dump_public(), "seed": None if config.seed is None else "not shown"}
                 )
-                store.execute(
+                connection.execute(
                     "insert or ignore into configuration values (?, ?)", (digest, options)
                 )
-            yield cls(privatizer=privatizer, seeded=config.seed is not None, store=store)
+            yield cls(privatizer=privatizer, seeded=config.seed is not None, connection=connection)
 
-    def missing(self, documents: Sequence[Texts]) -> list[Texts]:
+    def list_missing(self, documents: Sequence[DocumentTexts]) -> list[DocumentTexts]:
         """The documents not drawn yet, without repeats."""
         return [texts for texts in dict.fromkeys(documents) if self._find(texts) is None]
 
-    def of(
-        self, documents: Sequence[Texts], report: Report = lambda step, done, total: None
-    ) -> Mapping[Texts, Kept]:
+    def get_releases(
+        self,
+        documents: Sequence[DocumentTexts],
+        report: DrawProgress = lambda step, done, total: None,
+    ) -> Mapping[DocumentTexts, CachedRelease]:
         """The release of each document; equal documents share one.
 
         Args:
             documents: the texts of each.
             report: called with the step "documents", the number drawn, and the number to draw.
         """
-        missing = self.missing(documents)
+        missing = self.list_missing(documents)
         for start in range(0, len(missing), BATCH):
             report("documents", start, len(missing))
-            self._keep(missing[start : start + BATCH])
+            self._save_releases(missing[start : start + BATCH])
         report("documents", len(missing), len(missing))
-        found = {texts: self._find(texts) for texts in dict.fromkeys(documents)}
-        return {texts: kept for texts, kept in found.items() if kept is not None}
+        releases = {texts: self._find(texts) for texts in dict.fromkeys(documents)}
+        return {texts: release for texts, release in releases.items() if release is not None}
 
-    def _find(self, texts: Texts) -> Kept | None:
-        row = self.store.execute(
-            "select texts, statement from releases where digest = ?", (_digest(texts),)
+    def _find(self, texts: DocumentTexts) -> CachedRelease | None:
+        row = self.connection.execute(
+            "select texts, statement from releases where digest = ?", (_hash_texts(texts),)
         ).fetchone()
         if row is None:
             return None
-        return Kept(texts=tuple(json.loads(row[0])), guarantee=Guarantee.unpack(json.loads(row[1])))
+        return CachedRelease(
+            texts=tuple(json.loads(row[0])), guarantee=Guarantee.unpack(json.loads(row[1]))
+        )
 
-    def _keep(self, documents: Sequence[Texts]) -> None:
+    def _save_releases(self, documents: Sequence[DocumentTexts]) -> None:
         examples = [Example(texts=texts) for texts in documents]
-        results = list(self._drawn(examples))
+        results = list(self._draw_results(examples))
         rows = [
             (
-                _digest(trial.example.texts),
-                json.dumps(_framed(trial.example.texts, trial.texts)),
-                _packed(result),
+                _hash_texts(trial.example.texts),
+                json.dumps(_restore_whitespace(trial.example.texts, trial.texts)),
+                _pack_statement(result),
             )
-            for trial, result in zip(trials(examples, results), results, strict=True)
+            for trial, result in zip(split_releases(examples, results), results, strict=True)
         ]
         with (
-            self.store
+            self.connection
         ):  # keeps what another process has saved meanwhile: a document has one release
-            self.store.executemany("insert or ignore into releases values (?, ?, ?)", rows)
+            self.connection.executemany("insert or ignore into releases values (?, ?, ?)", rows)
 
-    def _drawn(self, examples: Sequence[Example]) -> Iterator[Result]:
+    def _draw_results(self, examples: Sequence[Example]) -> Iterator[Result]:
         if not self.seeded:
-            return self.privatizer.privatize_many(map(joined, examples))
-        # One by one: a draw then depends only on the seed and the document, not on what else is drawn.
+            return self.privatizer.privatize_many(map(join_fields, examples))
+        # One by one: a draw then depends only on the seed and the document, not on what else is
+        # drawn.
         return (
             result
             for example in examples
             for result in self.privatizer.privatize_many(
-                [joined(example)], first=int.from_bytes(_digest(example.texts)[:15])
+                [join_fields(example)], first=int.from_bytes(_hash_texts(example.texts)[:15])
             )
         )
 
 
-def fingerprint(config: Config, table: str) -> str:
+def compute_config_digest(config: Config, table: str) -> str:
     """A digest of everything that determines a draw."""
-    decides = {
+    factors = {
         "version": VERSION,
         "textveil": __version__,
         "table": table,
         "options": config.to_dict(),
     }
-    return blake2b(json.dumps(decides, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return blake2b(json.dumps(factors, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def _name(digest: str) -> str:
+def _get_file_name(digest: str) -> str:
     return f"releases-{digest}.sqlite"
 
 
 @contextmanager
-def _connected(folder: Path | None, digest: str) -> Iterator[sqlite3.Connection]:
-    place = ":memory:" if folder is None else _made(folder, _name(digest))
+def _connect(folder: Path | None, digest: str) -> Iterator[sqlite3.Connection]:
+    database = ":memory:" if folder is None else _create_file(folder, _get_file_name(digest))
     try:
-        with closing(sqlite3.connect(place, timeout=WAIT)) as store:
-            yield store
+        with closing(sqlite3.connect(database, timeout=LOCK_TIMEOUT)) as connection:
+            yield connection
     except sqlite3.Error as error:
         failure = type(error).__name__
     else:
         return
     raise OutputError(
-        f"cannot use {_name(digest)} in the cache ({failure}); if no other run uses it, delete it"
+        f"cannot use {_get_file_name(digest)} in the cache ({failure}); if no other run uses it, "
+        "delete it"
     )
 
 
-def _made(folder: Path, name: str) -> str:
+def _create_file(folder: Path, name: str) -> str:
     """The path of a file readable by its owner only; it is created if needed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -200,19 +213,19 @@ def _made(folder: Path, name: str) -> str:
     return str(folder / name)
 
 
-def _digest(texts: Texts) -> bytes:
+def _hash_texts(texts: DocumentTexts) -> bytes:
     return blake2b(json.dumps(texts).encode(), digest_size=32).digest()
 
 
-def _framed(originals: Texts, released: Texts) -> list[str]:
+def _restore_whitespace(originals: DocumentTexts, released: DocumentTexts) -> list[str]:
     """Releases with the whitespace around the originals, which is released like all spacing."""
     return [
-        text[: len(text) - len(text.lstrip())] + shown + text[len(text.rstrip()) :]
+        text[: len(text) - len(text.lstrip())] + release + text[len(text.rstrip()) :]
         if text.strip()
         else text
-        for text, shown in zip(originals, released, strict=True)
+        for text, release in zip(originals, released, strict=True)
     ]
 
 
-def _packed(result: Result) -> str:
+def _pack_statement(result: Result) -> str:
     return json.dumps(condense(result.guarantee).pack())

@@ -1,7 +1,9 @@
 """A run: guards tasks, releases their documents, evaluates the model, and collects the results.
 
-In: a configuration and the options of the run. Out: plain data: metrics per task, the statement, what was privatized.
-Not here: the four steps (`fields` and `guarded`, `releases`, `harness`), and how results are shown (`cli.lm_eval`).
+In: a configuration and the options of the run. Out: plain data: metrics per task, the statement,
+what was privatized.
+Not here: the four steps (`fields` and `guarded`, `releases`, `harness`), and how results are shown
+(`cli.lm_eval`).
 """
 
 import math
@@ -14,23 +16,23 @@ from typing import Any
 
 from pydantic import Field
 
-from textveil.config import Config, options
+from textveil.config import Config, make_options
 from textveil.errors import ConfigError, TextveilWarning
 from textveil.guarantee import condense, summarize
 from textveil.text import tokenize
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 from textveil_bench.lm_eval import harness
-from textveil_bench.lm_eval.extra import quiet
-from textveil_bench.lm_eval.fields import FieldOptions, fields_of
-from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED, Guarded
-from textveil_bench.lm_eval.releases import Releases, Report, Texts
+from textveil_bench.lm_eval.extra import suppress_output
+from textveil_bench.lm_eval.fields import FieldOptions, find_fields
+from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED, GuardedTask
+from textveil_bench.lm_eval.releases import DocumentTexts, DrawProgress, ReleaseStore
 
-Progress = Callable[[], AbstractContextManager[Report]]
+ProgressFactory = Callable[[], AbstractContextManager[DrawProgress]]
 """Makes the callback for the step "documents", used only while documents are drawn: later the library shows its own."""
 
 
-@options()
-class RunOptions:
+@make_options()
+class EvaluationOptions:
     """The options of a run.
 
     Attributes:
@@ -42,11 +44,13 @@ class RunOptions:
         device: a torch device; None is a GPU if there is one.
         num_fewshot: number of examples in a prompt; None for the task's own, or 0.
         limit: number of documents evaluated per task; None for all.
-        fields: by pattern of task names, the fields that prompts show, if the template does not say.
+        fields: by pattern of task names, the fields that prompts show, if the template does not
+            say.
         keep: likewise, fields that are shown unchanged.
         keep_choices: whether choices are shown unchanged.
         chat: whether prompts use the model's chat template.
-        baseline: whether the model, which must then run in this process, is also evaluated on the originals.
+        baseline: whether the model, which must then run in this process, is also evaluated on the
+            originals.
     """
 
     tasks: tuple[str, ...] = Field(min_length=1)
@@ -64,39 +68,42 @@ class RunOptions:
     baseline: bool = False
 
 
-def preview(config: Config, asked: RunOptions, cache: Path | None = None) -> dict[str, Any]:
+def preview(
+    config: Config, run_options: EvaluationOptions, cache: Path | None = None
+) -> dict[str, Any]:
     """What a run would privatize; draws nothing and loads no model.
 
     Args:
         config: resolved options.
-        asked: the options of the run.
+        run_options: the options of the run.
         cache: the folder of releases.
 
     Returns:
         the first part of `evaluate`'s result, with the number of releases still to be drawn.
     """
-    _, guarded = _guard(asked)
-    with Releases.opened(config, cache) as releases:
-        missing = len(releases.missing(_texts(guarded)))
-        return {**_circumstances(config, asked, guarded), "to_draw": missing}
+    _, guarded_tasks = _guard(run_options)
+    with ReleaseStore.open_store(config, cache) as releases:
+        missing = len(releases.list_missing(_list_texts(guarded_tasks)))
+        return {**_build_run_info(config, run_options, guarded_tasks), "to_draw": missing}
 
 
 def evaluate(
     config: Config,
-    asked: RunOptions,
+    run_options: EvaluationOptions,
     cache: Path | None = None,
-    progress: Progress = lambda: nullcontext(lambda step, done, total: None),
+    progress: ProgressFactory = lambda: nullcontext(lambda step, done, total: None),
 ) -> dict[str, Any]:
     """Releases all documents of some tasks and evaluates a model on them.
 
     Args:
         config: resolved options.
-        asked: the options of the run.
+        run_options: the options of the run.
         cache: the folder where releases are kept for later runs; None keeps none.
         progress: makes the callback for the number of documents drawn, and the number to draw.
 
     Returns:
-        circumstances, configuration, model, tasks with what was privatized of them, `guarantee` (the statement over all
+        circumstances, configuration, model, tasks with what was privatized of them, `guarantee`
+        (the statement over all
         documents shown), `releases`, and `results`, a row per metric.
 
     Raises:
@@ -104,109 +111,139 @@ def evaluate(
         InputError: the data of a task cannot be loaded, or is not text.
         ModelError: the model cannot be loaded, or fails.
     """
-    if asked.baseline and asked.model not in harness.LOCAL:
+    if run_options.baseline and run_options.model not in harness.LOCAL_MODELS:
         raise ConfigError(
-            f"--baseline shows originals, so only for models in this process ({', '.join(harness.LOCAL)}); leave it out"
+            "--baseline shows originals, so only for models in this process "
+            f"({', '.join(harness.LOCAL_MODELS)}); leave it out"
         )
-    if asked.baseline:
+    if run_options.baseline:
         warnings.warn(
             "the baseline shows the model all documents unchanged", TextveilWarning, stacklevel=2
         )
-    tasks, guarded = _guard(asked)
+    tasks, guarded_tasks = _guard(run_options)
     model = harness.load_model(
-        asked.model, asked.model_args, batch_size=asked.batch_size, device=asked.device
+        run_options.model,
+        run_options.model_args,
+        batch_size=run_options.batch_size,
+        device=run_options.device,
     )
-    texts = _texts(guarded)
-    with Releases.opened(config, cache) as releases:
-        missing = len(releases.missing(texts))
+    texts = _list_texts(guarded_tasks)
+    with ReleaseStore.open_store(config, cache) as releases:
+        missing = len(releases.list_missing(texts))
         with progress() as report:
-            kept = releases.of(texts, report)
-    for task in guarded:
-        task.show(lambda document: kept[document.texts].texts)
-    ask = partial(
-        harness.evaluate, model, tasks, limit=asked.limit, seed=FEW_SHOT_SEED, chat=asked.chat
+            releases_by_texts = releases.get_releases(texts, report)
+    for task in guarded_tasks:
+        task.fill_documents(lambda document: releases_by_texts[document.texts].texts)
+    run_model = partial(
+        harness.evaluate,
+        model,
+        tasks,
+        limit=run_options.limit,
+        seed=FEW_SHOT_SEED,
+        chat=run_options.chat,
     )
-    rows = ask()
-    if asked.baseline:
-        for task in guarded:
-            task.show(lambda document: document.texts)
-        rows = _beside(rows, ask())
+    rows = run_model()
+    if run_options.baseline:
+        for task in guarded_tasks:
+            task.fill_documents(lambda document: document.texts)
+        rows = _join_baseline(rows, run_model())
     return {
-        **_circumstances(config, asked, guarded),
-        "guarantee": condense(summarize([each.guarantee for each in kept.values()])).to_json(),
-        "releases": {"documents": len(kept), "drawn": missing, "cached": len(kept) - missing},
+        **_build_run_info(config, run_options, guarded_tasks),
+        "guarantee": condense(
+            summarize([release.guarantee for release in releases_by_texts.values()])
+        ).to_json(),
+        "releases": {
+            "documents": len(releases_by_texts),
+            "drawn": missing,
+            "cached": len(releases_by_texts) - missing,
+        },
         "results": rows,
     }
 
 
-def _guard(asked: RunOptions) -> tuple[harness.Tasks, list[Guarded]]:
-    tasks = harness.load_tasks(asked.tasks, asked.include_path)
-    said = FieldOptions(fields=asked.fields, keep=asked.keep, keep_choices=asked.keep_choices)
-    said.check(list(tasks["tasks"]))
-    guarded = []
-    with quiet():
+def _guard(run_options: EvaluationOptions) -> tuple[harness.LoadedTasks, list[GuardedTask]]:
+    tasks = harness.load_tasks(run_options.tasks, run_options.include_path)
+    field_options = FieldOptions(
+        fields=run_options.fields, keep=run_options.keep, keep_choices=run_options.keep_choices
+    )
+    field_options.check(list(tasks["tasks"]))
+    guarded_tasks = []
+    with suppress_output():
         for task in tasks["tasks"].values():
-            own, rows = task.config.num_fewshot, task.eval_docs
-            few = (
-                own or 0 if asked.num_fewshot is None or own == 0 else asked.num_fewshot
+            task_fewshot, rows = task.config.num_fewshot, task.eval_docs
+            fewshot_count = (
+                task_fewshot or 0
+                if run_options.num_fewshot is None or task_fewshot == 0
+                else run_options.num_fewshot
             )  # a task's own 0 stays
-            guarded.append(
-                Guarded(task, rows, fields_of(task, rows[0], said), few=few, limit=asked.limit)
+            guarded_tasks.append(
+                GuardedTask(
+                    task,
+                    rows,
+                    find_fields(task, rows[0], field_options),
+                    fewshot_count=fewshot_count,
+                    limit=run_options.limit,
+                )
             )
-    return tasks, guarded
+    return tasks, guarded_tasks
 
 
-def _texts(guarded: Sequence[Guarded]) -> list[Texts]:
-    return [document.texts for task in guarded for document in task.documents.values()]
+def _list_texts(guarded_tasks: Sequence[GuardedTask]) -> list[DocumentTexts]:
+    return [document.texts for task in guarded_tasks for document in task.documents.values()]
 
 
-def _beside(
+def _join_baseline(
     rows: Sequence[dict[str, Any]], originals: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Rows together with the same metric on originals."""
-    found = {(row["task"], row["metric"], row["filter"]): row for row in originals}
-    beside = [found[row["task"], row["metric"], row["filter"]] for row in rows]
+    rows_by_key = {(row["task"], row["metric"], row["filter"]): row for row in originals}
+    baseline_rows = [rows_by_key[row["task"], row["metric"], row["filter"]] for row in rows]
     return [
         {**row, "baseline": other["value"], "baseline_stderr": other["stderr"]}
-        for row, other in zip(rows, beside, strict=True)
+        for row, other in zip(rows, baseline_rows, strict=True)
     ]
 
 
-def _circumstances(config: Config, asked: RunOptions, guarded: Sequence[Guarded]) -> dict[str, Any]:
-    configuration = {name: value for name, value in config.public().items() if name != "seed"}
-    found = circumstances("lm-eval", "datasets")
+def _build_run_info(
+    config: Config, run_options: EvaluationOptions, guarded_tasks: Sequence[GuardedTask]
+) -> dict[str, Any]:
+    configuration = {name: value for name, value in config.dump_public().items() if name != "seed"}
+    facts = read_circumstances("lm-eval", "datasets")
     return {
         "circumstances": {
-            name: found[name]
+            name: facts[name]
             for name in ("time", "python", "versions", "machine", "cores", "threads")
         },
-        "configuration": _plain(configuration),
+        "configuration": _convert_to_plain(configuration),
         "seeded": config.seed is not None,
-        "model": {"kind": asked.model, **harness.said(asked.model_args)},
-        "chat": asked.chat,
+        "model": {
+            "kind": run_options.model,
+            **harness.get_reported_arguments(run_options.model_args),
+        },
+        "chat": run_options.chat,
         "few_shot_seed": FEW_SHOT_SEED,
-        "limit": asked.limit,
+        "limit": run_options.limit,
         "tasks": [
             {
-                "task": each.task.task_name,
-                "privatized": list(each.fields.texts),
-                "kept": list(each.fields.kept),
-                "documents": each.evaluated,
-                "num_fewshot": each.task.config.num_fewshot,
-                "examples": each.examples,
+                "task": task.task.task_name,
+                "privatized": list(task.fields.texts),
+                "kept": list(task.fields.verbatim),
+                "documents": task.evaluated_count,
+                "num_fewshot": task.task.config.num_fewshot,
+                "examples": task.example_count,
                 "words": len(
-                    tokenize([text for doc in each.documents.values() for text in doc.texts]).words
+                    tokenize([text for doc in task.documents.values() for text in doc.texts]).words
                 ),
             }
-            for each in guarded
+            for task in guarded_tasks
         ],
     }
 
 
-def _plain(value: Any) -> Any:
+def _convert_to_plain(value: Any) -> Any:
     """Plain data for JSON, which has no infinite numbers."""
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _convert_to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_convert_to_plain(item) for item in value]
     return "infinite" if value == math.inf else value

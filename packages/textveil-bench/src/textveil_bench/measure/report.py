@@ -1,7 +1,8 @@
 """From a case to figures with intervals: over everything, and by group, word frequency and text length.
 
 In: a case and names of measures. Out: `Measurements`: rows of plain data.
-Not here: the measures (the modules beside this one, found by name in the registry), intervals and slices
+Not here: the measures (the modules beside this one, found by name in the registry), intervals and
+slices
 (`attack.report`).
 """
 
@@ -13,18 +14,18 @@ from typing import Any
 
 from textveil.config import registry
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, Outcome, Report, quiet
+from textveil.evaluate.attack import Case, Outcome, ProgressCallback, ignore_progress
 from textveil.randomness import Randomness, SystemRandomness
-from textveil_bench.attack import Rate, of_names, rates
-from textveil_bench.measure.contract import SILENT
+from textveil_bench.attack import Rate, compute_rates, merge_name_outcomes
+from textveil_bench.measure.measure_contract import DEFAULT_REASON
 
 VERSION = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 
-DRAWS = 1_000
+DEFAULT_DRAWS = 1_000
 """As in Feyisetan et al. (WSDM 2020)."""
 
-WORDS = 200
+DEFAULT_WORDS = 200
 """Distinct words that take less than half a minute to simulate with noise on 22,000 rows."""
 
 
@@ -39,7 +40,8 @@ class Measurements:
         words: how many protected positions.
         names: how many names were drawn from lists.
         unprotected: private words that passed as they were; they are in no figure of words.
-        hidden: private words that became placeholders, apart from those of the mechanism; nor are they.
+        hidden: private words that became placeholders, apart from those of the mechanism; nor are
+            they.
     """
 
     rows: tuple[Rate, ...] = field(repr=False)
@@ -68,17 +70,19 @@ def measure(
     case: Case,
     *,
     metrics: Sequence[str] | None = None,
-    draws: int = DRAWS,
-    words: int = WORDS,
+    draws: int = DEFAULT_DRAWS,
+    words: int = DEFAULT_WORDS,
     rng: Randomness | None = None,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> Measurements:
     """Measures releases against their originals.
 
     Args:
         case: releases and their originals.
-        metrics: names of measures, None for all: `retention`, `cosine` of input and output word, `oov` (the share
-            outside the table), `rouge-l` and `bleu` between input and output, `mapping` (N_x, N_w, S_w), `perplexity`,
+        metrics: names of measures, None for all: `retention`, `cosine` of input and output word,
+            `oov` (the share
+            outside the table), `rouge-l` and `bleu` between input and output, `mapping` (N_x, N_w,
+            S_w), `perplexity`,
             and those of other packages.
         draws: of each word, for mapping sets; 1 or more.
         words: distinct words whose mapping sets are looked at, at most; 1 or more.
@@ -89,55 +93,61 @@ def measure(
         UnknownName: there is no such measure.
         ConfigError: a number is below 1.
     """
-    metrics = check(metrics)
-    found = {
-        name: tuple(rates(case, tuple(of)))
-        for name, of in outcomes(case, metrics, draws=draws, words=words, rng=rng, report=report)
+    metrics = check_metrics(metrics)
+    rates_by_name = {
+        name: tuple(compute_rates(case, tuple(measure_outcomes)))
+        for name, measure_outcomes in run_measures(
+            case, metrics, draws=draws, words=words, rng=rng, report=report
+        )
     }
     return Measurements(
-        rows=tuple(row for rows in found.values() for row in rows),
+        rows=tuple(row for rows in rates_by_name.values() for row in rows),
         silent={
-            name: getattr(registry.load("measure", name), "silent", SILENT)
-            for name, rows in found.items()
+            name: getattr(registry.load("measure", name), "silent", DEFAULT_REASON)
+            for name, rows in rates_by_name.items()
             if not rows
         },
         texts=len(case.view.released),
-        words=len(case.view.drawn),
-        names=case.view.names,
-        unprotected=case.view.unprotected,
-        hidden=case.view.hidden,
+        words=len(case.view.output_rows),
+        names=case.view.name_count,
+        unprotected=case.view.verbatim_count,
+        hidden=case.view.placeholder_count,
     )
 
 
-def outcomes(
+def run_measures(
     case: Case,
     metrics: Sequence[str],
     *,
-    draws: int = DRAWS,
-    words: int = WORDS,
+    draws: int = DEFAULT_DRAWS,
+    words: int = DEFAULT_WORDS,
     rng: Randomness | None = None,
-    report: Report = quiet,
+    report: ProgressCallback = ignore_progress,
 ) -> Iterator[tuple[str, Iterator[Outcome]]]:
     """The same, measure by measure, with the values of single words and texts; arguments and errors as `measure`."""
     if min(draws, words) < 1:
         raise ConfigError(f"draws and words must be 1 or more, got {draws} and {words}")
     rng = SystemRandomness() if rng is None else rng
     offered = {"draws": draws, "words": words, "rng": rng, "report": report}
-    for name in check(metrics):
+    for name in check_metrics(metrics):
         target = registry.load("measure", name)
-        options = registry.signature(target)
-        asked = {key: each for key, each in offered.items() if options.open or key in options.known}
-        measured = partial(target, **asked)
-        lists = case.lists if getattr(target, "wordwise", False) else ()
-        yield name, chain(measured(case), of_names(case, lists, measured))
+        options = registry.read_options(target)
+        arguments = {
+            key: value
+            for key, value in offered.items()
+            if options.is_open or key in options.keywords
+        }
+        run_measure = partial(target, **arguments)
+        lists = case.list_cases if getattr(target, "wordwise", False) else ()
+        yield name, chain(run_measure(case), merge_name_outcomes(case, lists, run_measure))
 
 
-def check(metrics: Sequence[str] | None = None) -> tuple[str, ...]:
+def check_metrics(metrics: Sequence[str] | None = None) -> tuple[str, ...]:
     """The measures of these names, each once, all for None: what `measure` looks at.
 
     Raises:
         UnknownName: there is no such measure.
     """
     for name in metrics or ():
-        registry.entry("measure", name)
-    return tuple(dict.fromkeys(registry.names("measure") if metrics is None else metrics))
+        registry.find_entry("measure", name)
+    return tuple(dict.fromkeys(registry.list_names("measure") if metrics is None else metrics))

@@ -3,7 +3,8 @@
 In: a case. Out: outcomes, a value for each text.
 Not here: single words (`words`), and how the text reads (`fluency`).
 
-All words count, also those that pass, in small letters and as they were cut; texts without a word are left out.
+All words count, also those that pass, in small letters and as they were cut; texts without a word
+are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,33 +15,37 @@ import numpy as np
 
 from textveil.evaluate.attack import Case, Outcome
 from textveil.randomness import Ids, Values
-from textveil_bench.measure.contract import silent
+from textveil_bench.measure.measure_contract import annotate_measure
 from textveil_bench.overlap import rouge_l
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEUScore
 
 
-@silent("no text has a word")
+@annotate_measure("no text has a word")
 def rouge(case: Case) -> Iterator[Outcome]:
     """Rouge-L F1 of each release with its original, from 0 to 1."""
-    where, originals, releases = _pairs(case)
-    values = np.array([rouge_l(one, other) for one, other in zip(releases, originals, strict=True)])
+    where, originals, releases = _pair_texts(case)
+    values = np.array(
+        [rouge_l(release, original) for release, original in zip(releases, originals, strict=True)]
+    )
     yield Outcome(source="rouge-l", metric="Rouge-L", unit="text", where=where, values=values)
 
 
-@silent("no text has a word")
+@annotate_measure("no text has a word")
 def bleu(case: Case) -> Iterator[Outcome]:
     """BLEU of the releases against their originals, from 0 to 100: the mean over texts, and of all texts as a corpus.
 
-    By sacrebleu with tokenize=none and exponential smoothing; of single texts with effective_order, so that short ones
-    are not 0 for want of four words. The interval of the corpus is that of the jackknife over texts; it has no slices.
+    By sacrebleu with tokenize=none and exponential smoothing; of single texts with effective_order,
+    so that short ones
+    are not 0 for want of four words. The interval of the corpus is that of the jackknife over
+    texts; it has no slices.
 
     Source: Post, A Call for Clarity in Reporting BLEU Scores (2018).
     """
     from sacrebleu.metrics.bleu import BLEU
 
-    where, originals, releases = _pairs(case)
+    where, originals, releases = _pair_texts(case)
     if not len(where):
         return
     single = BLEU(tokenize="none", effective_order=True)
@@ -49,7 +54,7 @@ def bleu(case: Case) -> Iterator[Outcome]:
         for released, original in zip(releases, originals, strict=True)
     ]
     signature = "sacrebleu, tokenize=none, smoothing exp"
-    each = Outcome(
+    outcome = Outcome(
         source="bleu",
         metric="BLEU",
         unit="text",
@@ -58,12 +63,14 @@ def bleu(case: Case) -> Iterator[Outcome]:
         share=False,
         note=f"mean over texts; {signature}, effective_order",
     )
-    yield each
+    yield outcome
     note = f"all texts as one; {signature}"
-    yield replace(each, metric="corpus BLEU", values=_corpus(scores), note=note, sliced=False)
+    yield replace(
+        outcome, metric="corpus BLEU", values=_compute_corpus_bleu(scores), note=note, sliced=False
+    )
 
 
-def _corpus(scores: "Sequence[BLEUScore]") -> Values:
+def _compute_corpus_bleu(scores: "Sequence[BLEUScore]") -> Values:
     """Corpus BLEU for each text, plus what the text adds to it: the mean is corpus BLEU, the spread the jackknife's."""
     from sacrebleu.metrics.bleu import BLEU
 
@@ -71,19 +78,19 @@ def _corpus(scores: "Sequence[BLEUScore]") -> Values:
         [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
     )
 
-    def bleu(sums: Ids) -> float:
+    def compute_bleu(sums: Ids) -> float:
         correct, total = sums[:4].tolist(), sums[4:8].tolist()
         return BLEU.compute_bleu(
             correct, total, int(sums[8]), int(sums[9]), smooth_method="exp"
         ).score
 
-    everything = counts.sum(axis=0)
-    without = np.array([bleu(everything - own) for own in counts])
+    total_counts = counts.sum(axis=0)
+    without = np.array([compute_bleu(total_counts - text_counts) for text_counts in counts])
     influence: Values = (len(scores) - 1) * (without.mean() - without)
-    return bleu(everything) + influence
+    return compute_bleu(total_counts) + influence
 
 
-def _pairs(case: Case) -> tuple[Ids, list[list[str]], list[list[str]]]:
+def _pair_texts(case: Case) -> tuple[Ids, list[list[str]], list[list[str]]]:
     """The numbers of the texts that have words, and their original and released words in small letters."""
     bounds = case.view.documents.tolist()
     where = np.flatnonzero(case.lengths)

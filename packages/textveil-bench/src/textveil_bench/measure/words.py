@@ -12,53 +12,59 @@ from textveil.evaluate.attack import Case, Outcome
 from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Flags
 from textveil.table import WordPieces
-from textveil_bench.attack import cosines
-from textveil_bench.measure.contract import silent
+from textveil_bench.attack import compute_cosines
+from textveil_bench.measure.measure_contract import annotate_measure
 
 
-@silent("no word is protected", wordwise=True)
+@annotate_measure("no word is protected", wordwise=True)
 def retention(case: Case) -> Iterator[Outcome]:
     """The share of protected positions whose private row is released; a placeholder keeps nothing.
 
-    A word outside the table is kept where the row that stands for it is released. Source: Cape, appendix B.3.
+    A word outside the table is kept where the row that stands for it is released. Source: Cape,
+    appendix B.3.
     """
-    kept = case.view.shown_words == case.truth.rows
-    everywhere = np.arange(len(kept))
+    is_kept = case.view.visible_word_rows == case.truth.rows
+    positions = np.arange(len(is_kept))
     yield Outcome(
         source="retention",
         metric="retention",
-        where=everywhere,
-        values=kept.astype(np.float64),
+        where=positions,
+        values=is_kept.astype(np.float64),
         note="a word outside the table is kept if the row that stands in for it comes out",
     )
 
 
-@silent("nothing was drawn: all protected words are placeholders, or none is there", wordwise=True)
+@annotate_measure(
+    "nothing was drawn: all protected words are placeholders, or none is there", wordwise=True
+)
 def cosine(case: Case) -> Iterator[Outcome]:
     """The cosine of the rows of input and output word, from -1 to 1; placeholders are left out."""
-    drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
-    released, private = case.view.shown_words[drawn], case.truth.rows[drawn]
-    near = cosines(case.view.origin, released, private)
+    positions = np.flatnonzero(case.view.visible_rows != PLACEHOLDER)
+    released, private = case.view.visible_word_rows[positions], case.truth.rows[positions]
+    similarities = compute_cosines(case.view.origin, released, private)
     changed = released != private
-    yield Outcome(source="cosine", metric="cosine", where=drawn, values=near, share=False)
+    yield Outcome(
+        source="cosine", metric="cosine", where=positions, values=similarities, share=False
+    )
     yield Outcome(
         source="cosine",
         metric="cosine of changed words",
-        where=drawn[changed],
-        values=near[changed],
+        where=positions[changed],
+        values=similarities[changed],
         share=False,
         headline=False,
     )
 
 
-@silent(
+@annotate_measure(
     "no word is protected, or words.oov takes those outside the table out of the protected ones",
     wordwise=True,
 )
 def unknown(case: Case) -> Iterator[Outcome]:
     """The share of protected words that are not in the table; another row stands for each of them.
 
-    Nothing where `words.oov` takes such words out of the protected ones. In the unit wordpiece a word is unknown where
+    Nothing where `words.oov` takes such words out of the protected ones. In the unit wordpiece a
+    word is unknown where
     one of its pieces is, and counts once.
     """
     view = case.view
@@ -67,16 +73,16 @@ def unknown(case: Case) -> Iterator[Outcome]:
     first = np.flatnonzero(np.diff(view.item, prepend=-1))
     words = [case.secret_words[i] for i in first.tolist()]
     distinct = list(dict.fromkeys(words))
-    known = dict(zip(distinct, _known(case, distinct).tolist(), strict=True))
-    values = np.array([not known[word] for word in words], np.float64)
+    table_words = dict(zip(distinct, _lookup_words(case, distinct).tolist(), strict=True))
+    values = np.array([not table_words[word] for word in words], np.float64)
     yield Outcome(source="oov", metric="out of the table", where=first, values=values)
 
 
-def _known(case: Case, words: list[str]) -> Flags:
+def _lookup_words(case: Case, words: list[str]) -> Flags:
     view = case.view
     if view.words.unit == "wordpiece":
         return (
-            WordPieces.load(view.words.tokenizer, view.table).cut(words)[1]
+            WordPieces.load(view.words.tokenizer, view.table).split(words)[1]
             if words
             else np.empty(0, bool)
         )

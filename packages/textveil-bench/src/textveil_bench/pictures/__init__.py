@@ -4,26 +4,41 @@ In: plain data, as reports give it. Out: figures, as files or as SVG in a page.
 Not here: what is shown (`attack`, `measure`, `bench`), and logits (`encoder`).
 """
 
-from textveil_bench.pictures.rates import BARS, curves, densities, rates, thresholds
+from textveil_bench.pictures.rates import (
+    MAX_BARS,
+    draw_curves,
+    draw_densities,
+    draw_rates,
+    draw_thresholds,
+)
 from textveil_bench.pictures.style import (
     COLOURS,
     MARKERS,
     SUFFIXES,
     Look,
     check_name,
-    dash,
-    inline,
+    draw_dash,
+    draw_swatch,
+    render_inline,
     save,
-    swatch,
 )
-from textveil_bench.pictures.trade import DASHES, MOST, Curve, Map, Mark, Panel, Point, draw
+from textveil_bench.pictures.trade import (
+    DASHES,
+    MAX_CURVES,
+    Curve,
+    Map,
+    Mark,
+    Panel,
+    Point,
+    draw_figure,
+)
 
 __all__ = [
-    "BARS",
     "COLOURS",
     "DASHES",
     "MARKERS",
-    "MOST",
+    "MAX_BARS",
+    "MAX_CURVES",
     "SUFFIXES",
     "Curve",
     "Look",
@@ -32,13 +47,13 @@ __all__ = [
     "Panel",
     "Point",
     "check_name",
-    "curves",
-    "dash",
-    "densities",
-    "draw",
-    "inline",
-    "rates",
+    "draw_curves",
+    "draw_dash",
+    "draw_densities",
+    "draw_figure",
+    "draw_rates",
+    "draw_swatch",
+    "draw_thresholds",
+    "render_inline",
     "save",
-    "swatch",
-    "thresholds",
 ]

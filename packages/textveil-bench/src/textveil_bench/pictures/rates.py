@@ -14,22 +14,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Row = Mapping[str, Any]
+FigureRow = Mapping[str, Any]
 
 SLICES = {"group": "budget group", "frequency": "word frequency", "length": "text length"}
 
-SLICED = 4
+MAX_SLICED_LINES = 4
 """Lines in a panel by property; more of them hide one another."""
 
-BARS = 60
+MAX_BARS = 60
 """At most so many in a histogram; neighbouring cells are joined."""
 
 
-def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "share") -> "Figure":
+def draw_rates(
+    rows: Sequence[FigureRow], *, title: str, subtitle: str = "", scale: str = "share"
+) -> "Figure":
     """One figure: rates with their intervals on the left, and by each property that the rows tell on the right.
 
     Args:
-        rows: those of one attack, with the fields of its JSON; only headlines are drawn, at most eight.
+        rows: those of one attack, with the fields of its JSON; only headlines are drawn, at most
+            eight.
         title: what was attacked, and how.
         subtitle: a second, smaller line.
         scale: what the axis of the values is called.
@@ -39,30 +42,35 @@ def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "
     """
     from matplotlib.figure import Figure
 
-    shown = [row for row in rows if row["headline"]]
-    lines = list(dict.fromkeys(map(_line, shown)))[: len(COLOURS)]
+    headlines = [row for row in rows if row["headline"]]
+    lines = list(dict.fromkeys(map(_name_line, headlines)))[: len(COLOURS)]
     if not lines:
         raise ConfigError("a picture needs at least one headline rate")
     parts = [
         name
         for name in SLICES
-        if any(row["slice"] == name and _line(row) in lines[:SLICED] for row in shown)
+        if any(
+            row["slice"] == name and _name_line(row) in lines[:MAX_SLICED_LINES]
+            for row in headlines
+        )
     ]
     height = max(3.4, 1.6 + 0.36 * len(lines))
     figure = Figure(figsize=(4.6 + 3.0 * len(parts), height), layout="constrained")
     axes = figure.subplots(
         1, 1 + len(parts), width_ratios=[1.5, *([1.0] * len(parts))], squeeze=False
     )[0]
-    _overall(axes[0], shown, lines, scale)
+    _draw_overall(axes[0], headlines, lines, scale)
     for axis, name in zip(axes[1:], parts, strict=True):
-        _by(axis, [row for row in shown if row["slice"] == name], lines[:SLICED], name)
+        _draw_slices(
+            axis, [row for row in headlines if row["slice"] == name], lines[:MAX_SLICED_LINES], name
+        )
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     if subtitle:
         figure.text(0.01, 0.0, subtitle, ha="left", va="top", fontsize=8, color="#555555")
     return figure
 
 
-def densities(
+def draw_densities(
     counts: Mapping[str, Sequence[int]],
     *,
     lowest: float,
@@ -86,7 +94,7 @@ def densities(
     figure = Figure(figsize=(6.4, 3.4), layout="constrained")
     axis = figure.subplots()
     for (name, cells), colour in zip(counts.items(), COLOURS, strict=False):
-        step = -(-len(cells) // BARS)
+        step = -(-len(cells) // MAX_BARS)
         joined = [
             sum(cells[i : i + step]) / (step * width * sum(cells))
             for i in range(0, len(cells), step)
@@ -105,7 +113,7 @@ def densities(
     return figure
 
 
-def curves(
+def draw_curves(
     panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]],
     *,
     title: str,
@@ -115,7 +123,8 @@ def curves(
     """One figure: a panel for each risk, in it what is got at that risk, a curve for each mechanism.
 
     Args:
-        panels: what each horizontal axis is called, and the points of each curve in it, from left to right; at most
+        panels: what each horizontal axis is called, and the points of each curve in it, from left
+            to right; at most
             eight curves, and the same names have the same colour in all panels.
         title: what was compared.
         scale: what the vertical axis is called.
@@ -127,13 +136,13 @@ def curves(
     lines = -(-len(panels) // columns)
     figure = Figure(figsize=(1.6 + 4.2 * columns, 1 + 3.6 * lines), layout="constrained")
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    names = list(dict.fromkeys(name for _, drawn in panels for name in drawn))
-    shown: dict[str, Any] = {}
-    for axis, (risk, drawn) in zip(axes.flat, panels, strict=False):
+    names = list(dict.fromkeys(name for _, panel_curves in panels for name in panel_curves))
+    handles: dict[str, Any] = {}
+    for axis, (risk, panel_curves) in zip(axes.flat, panels, strict=False):
         for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
-            if name in drawn:
-                x, y = zip(*drawn[name], strict=True)
-                shown[name] = axis.plot(
+            if name in panel_curves:
+                x, y = zip(*panel_curves[name], strict=True)
+                handles[name] = axis.plot(
                     x, y, marker=marker, color=colour, markersize=5, linewidth=1.2
                 )[0]
         axis.set_xlabel(risk, fontsize=9)
@@ -144,15 +153,20 @@ def curves(
         axis.set_ylabel(scale, fontsize=9)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
-    inside = {name: shown[name] for name in names if name in shown}
+    legend_handles = {name: handles[name] for name in names if name in handles}
     figure.legend(
-        inside.values(), inside, loc="outside lower center", ncols=4, frameon=False, fontsize=8
+        legend_handles.values(),
+        legend_handles,
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        fontsize=8,
     )
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     return figure
 
 
-def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
+def draw_thresholds(rows: Sequence[FigureRow], *, title: str) -> "Figure":
     """One figure: how near releases stay to their originals against the threshold of importance, and the four groups.
 
     Args:
@@ -162,7 +176,7 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_axis, right_axis = figure.subplots(1, 2)
     taus = [row["tau"] for row in rows]
     values = [row["similarity"] for row in rows]
     ends = [
@@ -176,7 +190,7 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
         [v - low for v, low in zip(values, ends[0], strict=True)],
         [high - v for v, high in zip(values, ends[1], strict=True)],
     ]
-    left.errorbar(
+    left_axis.errorbar(
         taus,
         values,
         yerr=reach,
@@ -186,18 +200,18 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
         linewidth=1.2,
         capsize=3,
     )
-    left.set_ylabel(
+    left_axis.set_ylabel(
         "mean cosine of original and release\n(sentence vectors, 95% interval)", fontsize=9
     )
     for group, colour, marker in zip(rows[0]["shares"], COLOURS, MARKERS, strict=False):
         shares = [row["shares"][group] for row in rows]
-        right.plot(
+        right_axis.plot(
             taus, shares, marker=marker, color=colour, markersize=5, linewidth=1.2, label=group
         )
-    right.set_ylabel("share of words that are not public", fontsize=9)
-    right.set_ylim(0, 1.02)
-    right.legend(frameon=False, fontsize=8)
-    for axis in (left, right):
+    right_axis.set_ylabel("share of words that are not public", fontsize=9)
+    right_axis.set_ylim(0, 1.02)
+    right_axis.legend(frameon=False, fontsize=8)
+    for axis in (left_axis, right_axis):
         axis.set_xlabel("importance threshold tau (cosine of word and task)", fontsize=9)
         axis.set_xticks(taus)
         axis.tick_params(labelsize=8)
@@ -206,25 +220,27 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
     return figure
 
 
-def _line(row: Row) -> str:
+def _name_line(row: FigureRow) -> str:
     setting = ", ".join(
         [*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())]
     )
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 
-def _overall(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], scale: str) -> None:
+def _draw_overall(
+    axis: "Axes", rows: Sequence[FigureRow], lines: Sequence[str], scale: str
+) -> None:
     places = {line: -i for i, line in enumerate(lines)}
-    based = False
+    has_baseline = False
     for row in rows:
-        line = _line(row)
+        line = _name_line(row)
         if row["slice"] != "all" or line not in places:
             continue
         i = -places[line]
         axis.errorbar(
             row["value"],
             places[line],
-            xerr=_reach(row),
+            xerr=_compute_error_bars(row),
             fmt=MARKERS[i],
             color=COLOURS[i],
             capsize=3,
@@ -238,27 +254,28 @@ def _overall(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], scale: str
                 markersize=14,
                 markeredgewidth=2,
             )
-            based = True
+            has_baseline = True
     axis.set_yticks(list(places.values()), list(places))
     axis.set_ylim(-len(lines) + 0.4, 0.6)
     axis.set_xlabel(
-        f"{scale}, 95% interval" + (";  | without the released words" if based else ""), fontsize=8
+        f"{scale}, 95% interval" + (";  | without the released words" if has_baseline else ""),
+        fontsize=8,
     )
     axis.tick_params(labelsize=8)
-    _from_zero(axis.set_xlim, rows)
+    _set_limits(axis.set_xlim, rows)
     tidy(axis, "x")
 
 
-def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> None:
+def _draw_slices(axis: "Axes", rows: Sequence[FigureRow], lines: Sequence[str], name: str) -> None:
     parts = list(dict.fromkeys(row["part"] for row in rows))
     for i, line in enumerate(lines):
-        own = [row for row in rows if _line(row) == line]
-        if own:
-            x = [parts.index(row["part"]) + (i - len(lines) / 2) * 0.05 for row in own]
-            reach = [[_reach(row)[k][0] for row in own] for k in (0, 1)]
+        line_rows = [row for row in rows if _name_line(row) == line]
+        if line_rows:
+            x = [parts.index(row["part"]) + (i - len(lines) / 2) * 0.05 for row in line_rows]
+            reach = [[_compute_error_bars(row)[k][0] for row in line_rows] for k in (0, 1)]
             style = {"linestyle": "none"} if name == "group" else {"linewidth": 1.2}
             axis.errorbar(
-                x, [row["value"] for row in own], yerr=reach, marker=MARKERS[i], color=COLOURS[i], capsize=2,
+                x, [row["value"] for row in line_rows], yerr=reach, marker=MARKERS[i], color=COLOURS[i], capsize=2,
                 markersize=5, **style,
             )  # fmt: skip
     labels = [part.partition(" (")[0].removesuffix(" quarter") for part in parts]
@@ -267,18 +284,18 @@ def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> N
     )
     axis.set_title(f"by {SLICES[name]}", fontsize=9, loc="left")
     axis.tick_params(labelsize=8)
-    _from_zero(axis.set_ylim, [row for row in rows if _line(row) in lines])
+    _set_limits(axis.set_ylim, [row for row in rows if _name_line(row) in lines])
     tidy(axis, "y")
 
 
-def _reach(row: Row) -> list[list[float]]:
+def _compute_error_bars(row: FigureRow) -> list[list[float]]:
     """How far the interval reaches below and above the value; an end that is not known reaches nowhere."""
     low = row["value"] if row["low"] is None else row["low"]
     high = row["value"] if row["high"] is None else row["high"]
     return [[max(0.0, row["value"] - low)], [max(0.0, high - row["value"])]]
 
 
-def _from_zero(limit: Any, rows: Sequence[Row]) -> None:
+def _set_limits(limit: Any, rows: Sequence[FigureRow]) -> None:
     """Shares are shown from 0 to 1, where they are far from it from 0 to their own height."""
     ends = [
         row[name] for row in rows for name in ("value", "high", "baseline") if row[name] is not None

@@ -55,7 +55,7 @@ class Look:
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def use_style() -> Iterator[None]:
     """Figures made inside have type and axes in `INK`."""
     from matplotlib import rc_context
 
@@ -96,38 +96,38 @@ def save(figure: "Figure", path: Path) -> None:
         figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
 
 
-def inline(figure: "Figure", name: str, label: str) -> str:
+def render_inline(figure: "Figure", name: str, label: str) -> str:
     """A figure as SVG that stands in a page of HTML: it has the page's type, and its colours of type and of lines.
 
     Args:
-        figure: made within `style`.
+        figure: made within `use_style`.
         name: letters and digits that no other figure of the page has: what ids begin with.
         label: what a reader who does not see it is told.
     """
     from matplotlib import rc_context
 
-    drawn = io.StringIO()
+    buffer = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "textveil"}):
-        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
-    found = drawn.getvalue()
-    found = found[found.index("<svg") :].strip()
-    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', found))
-    found = re.sub(
-        r"<!--.*?-->|<metadata>.*?</metadata>|<style .*?</style>", "", found, flags=re.DOTALL
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :].strip()
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+    svg = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style .*?</style>", "", svg, flags=re.DOTALL
     )
-    found = re.sub(
-        r' id="([^"]+)"', lambda own: f' id="{name}-{own[1]}"' if own[1] in used else "", found
+    svg = re.sub(
+        r' id="([^"]+)"', lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", svg
     )
-    found = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", found).replace("xlink:href", "href")
-    found = re.sub(r"font-family: [^;\"]*;? ?", "", found)  # that of the page
-    found = re.sub(r' d="[^"]+"', lambda own: re.sub(r"(\.\d\d)\d+", r"\1", own[0]), found)
-    found = found.replace(INK, "currentColor").replace(RULE, "var(--rule)")
-    box = re.search(r'viewBox="[^"]+"', found)
+    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", svg).replace("xlink:href", "href")
+    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)  # that of the page
+    svg = re.sub(r' d="[^"]+"', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), svg)
+    svg = svg.replace(INK, "currentColor").replace(RULE, "var(--rule)")
+    box = re.search(r'viewBox="[^"]+"', svg)
     opening = f'<svg {box[0] if box else ""} role="img" aria-label="{escape(label)}">'
-    return re.sub(r"\n\s*", "\n", opening + found[found.index(">") + 1 :])
+    return re.sub(r"\n\s*", "\n", opening + svg[svg.index(">") + 1 :])
 
 
-def swatch(look: Look) -> str:
+def draw_swatch(look: Look) -> str:
     """The line and sign of a curve as SVG, for legends in HTML."""
     from matplotlib.markers import MarkerStyle
     from matplotlib.transforms import Affine2D
@@ -150,7 +150,7 @@ def swatch(look: Look) -> str:
     )
 
 
-def dash(pattern: str) -> str:
+def draw_dash(pattern: str) -> str:
     """A horizontal line in a pattern of lengths as SVG, for legends in HTML."""
     return (
         '<svg class="swatch" viewBox="0 0 28 14" aria-hidden="true">'

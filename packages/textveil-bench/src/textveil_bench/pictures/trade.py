@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textveil.errors import ConfigError
 from textveil_bench.intervals import Interval
-from textveil_bench.pictures.style import INK, Look, style, tidy
+from textveil_bench.pictures.style import INK, Look, tidy, use_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 8
+MAX_CURVES = 8
 """Curves in a panel; more of them hide one another."""
 
-SIZE = (4.4, 3.4)
+FIGURE_SIZE = (4.4, 3.4)
 """Inches: type of nine points is read on a telephone, too."""
 
-HEADING = 70
+HEADING_WIDTH = 70
 """Letters of a heading on a line."""
 
 MARGINS = {"left": 0.15, "right": 0.96, "bottom": 0.14, "top": 0.98}
@@ -32,7 +32,7 @@ MARGINS = {"left": 0.15, "right": 0.96, "bottom": 0.14, "top": 0.98}
 DASHES = ("6 3", "1.5 2", "6 2 1.5 2", "3 3")
 """Of horizontal marks: lengths of lines and gaps."""
 
-WIDE = 20
+LOG_SCALE_RATIO = 20
 """Ends of an axis this many times as large as its beginnings stand on a scale of orders of magnitude."""
 
 
@@ -51,13 +51,13 @@ class Curve:
         name: as the legend has it.
         look: its colour and its sign.
         points: at least one.
-        joined: whether a line leads from each to the next.
+        is_joined: whether a line leads from each to the next.
     """
 
     name: str
     look: Look
     points: tuple[Point, ...]
-    joined: bool = True
+    is_joined: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Panel:
         title: what it is of.
         x: the name of the horizontal axis, with its unit.
         y: that of the vertical one.
-        curves: from one to `MOST`.
+        curves: from one to `MAX_CURVES`.
         marks: horizontal lines.
         corner: whether the upper left corner is where one wants to be.
         ticks: names of the places 0, 1, 2 ... of the horizontal axis; empty where it has numbers.
@@ -102,9 +102,9 @@ class Panel:
     zero: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.curves) <= MOST:
+        if not 1 <= len(self.curves) <= MAX_CURVES:
             raise ConfigError(
-                f"a panel must have from one to {MOST} curves, got {len(self.curves)}"
+                f"a panel must have from one to {MAX_CURVES} curves, got {len(self.curves)}"
             )
 
 
@@ -133,39 +133,43 @@ class Map:
     high: float
 
 
-def draw(shown: Panel | Map, *, heading: str = "") -> "Figure":
+def draw_figure(content: Panel | Map, *, heading: str = "") -> "Figure":
     """A figure of a panel or a map.
 
     Args:
-        shown: what is drawn.
-        heading: of one that stands by itself; without it, it is for a page that has its title and its legend.
+        content: what is drawn.
+        heading: of one that stands by itself; without it, it is for a page that has its title and
+            its legend.
     """
     from matplotlib.figure import Figure
 
-    with style():
-        fixed = (
-            isinstance(shown, Panel) and not heading
+    with use_style():
+        has_fixed_margins = (
+            isinstance(content, Panel) and not heading
         )  # panels side by side have their axes at the same places
-        figure = Figure(figsize=SIZE, layout=None if fixed else "constrained")
-        axis = figure.subplots(gridspec_kw=MARGINS if fixed else None)
-        if isinstance(shown, Map):
-            _map(axis, shown)
+        figure = Figure(figsize=FIGURE_SIZE, layout=None if has_fixed_margins else "constrained")
+        axis = figure.subplots(gridspec_kw=MARGINS if has_fixed_margins else None)
+        if isinstance(content, Map):
+            _draw_map(axis, content)
         else:
-            _panel(axis, shown)
-        for name, label, room in ((axis.set_xlabel, shown.x, 54), (axis.set_ylabel, shown.y, 42)):
-            name(label, fontsize=min(9, 9 * room / max(1, len(label))))
+            _draw_panel(axis, content)
+        for set_label, label, room in (
+            (axis.set_xlabel, content.x, 54),
+            (axis.set_ylabel, content.y, 42),
+        ):
+            set_label(label, fontsize=min(9, 9 * room / max(1, len(label))))
         axis.tick_params(labelsize=9)
         if heading:
-            figure.set_size_inches(SIZE[0] * 1.4, SIZE[1] * 1.5)
+            figure.set_size_inches(FIGURE_SIZE[0] * 1.4, FIGURE_SIZE[1] * 1.5)
             figure.suptitle(
-                fill(heading, HEADING), x=0.01, ha="left", fontsize=11, fontweight="bold"
+                fill(heading, HEADING_WIDTH), x=0.01, ha="left", fontsize=11, fontweight="bold"
             )
-            if isinstance(shown, Panel):
+            if isinstance(content, Panel):
                 figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 
-def _panel(axis: "Axes", panel: Panel) -> None:
+def _draw_panel(axis: "Axes", panel: Panel) -> None:
     for mark in panel.marks:
         pattern = tuple(float(length) for length in mark.dash.split())
         axis.axhline(mark.y, color=INK, linewidth=1, linestyle=(0, pattern), label=mark.name)
@@ -178,25 +182,25 @@ def _panel(axis: "Axes", panel: Panel) -> None:
         axis.errorbar(
             [point.x.value for point in curve.points],
             [point.y.value for point in curve.points],
-            xerr=_reach([point.x for point in curve.points]),
-            yerr=_reach([point.y for point in curve.points]),
+            xerr=_compute_error_bars([point.x for point in curve.points]),
+            yerr=_compute_error_bars([point.y for point in curve.points]),
             color=curve.look.colour, marker=curve.look.marker, markerfacecolor=face, markersize=5.5, elinewidth=0.7,
-            linewidth=1.4, linestyle="-" if curve.joined else "none", label=curve.name,
+            linewidth=1.4, linestyle="-" if curve.is_joined else "none", label=curve.name,
         )  # fmt: skip
     if panel.ticks:
         axis.set_xticks(range(len(panel.ticks)), panel.ticks)
         axis.set_xlim(-0.5, len(panel.ticks) - 0.5)
     elif panel.zero:
         axis.set_xlim(left=0)
-    elif _wide(panel.curves):
-        _orders(axis)
+    elif _needs_log_scale(panel.curves):
+        _use_log_scale(axis)
     if panel.corner:
         axis.margins(y=0.12)
-        _corner(axis)
+        _draw_corner(axis)
     tidy(axis)
 
 
-def _orders(axis: "Axes") -> None:
+def _use_log_scale(axis: "Axes") -> None:
     """A scale of orders of magnitude, with plain numbers."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
@@ -206,7 +210,7 @@ def _orders(axis: "Axes") -> None:
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
-def _corner(axis: "Axes") -> None:
+def _draw_corner(axis: "Axes") -> None:
     from matplotlib.patches import Circle
 
     green = "#009E73"
@@ -227,42 +231,51 @@ def _corner(axis: "Axes") -> None:
     )
 
 
-def _reach(intervals: Sequence[Interval]) -> Any:
+def _compute_error_bars(intervals: Sequence[Interval]) -> Any:
     """How far intervals reach below and above their values; None where they do not reach at all."""
     ends = [
-        [max(0.0, each.value - each.low) if math.isfinite(each.low) else 0.0 for each in intervals],
         [
-            max(0.0, each.high - each.value) if math.isfinite(each.high) else 0.0
-            for each in intervals
+            max(0.0, interval.value - interval.low) if math.isfinite(interval.low) else 0.0
+            for interval in intervals
+        ],
+        [
+            max(0.0, interval.high - interval.value) if math.isfinite(interval.high) else 0.0
+            for interval in intervals
         ],
     ]
     return ends if any(map(any, ends)) else None
 
 
-def _wide(curves: Sequence[Curve]) -> bool:
-    found = [point.x.value for curve in curves for point in curve.points]
-    return min(found) > 0 and max(found) >= WIDE * min(found)
+def _needs_log_scale(curves: Sequence[Curve]) -> bool:
+    values = [point.x.value for curve in curves for point in curve.points]
+    return min(values) > 0 and max(values) >= LOG_SCALE_RATIO * min(values)
 
 
-def _map(axis: "Axes", shown: Map) -> None:
+def _draw_map(axis: "Axes", content: Map) -> None:
     import numpy as np
     from matplotlib import colormaps
 
-    cells = np.array([[np.nan if value is None else value for value in row] for row in shown.cells])
-    span = shown.high - shown.low or 1.0
-    axis.pcolormesh(cells, cmap="cividis", vmin=shown.low, vmax=shown.low + span, edgecolors="none")
+    cells = np.array(
+        [[np.nan if value is None else value for value in row] for row in content.cells]
+    )
+    span = content.high - content.low or 1.0
+    axis.pcolormesh(
+        cells, cmap="cividis", vmin=content.low, vmax=content.low + span, edgecolors="none"
+    )
     for (row, column), value in np.ndenumerate(cells):
         if np.isnan(value):
             axis.text(column + 0.5, row + 0.5, "–", ha="center", va="center", fontsize=9)
             continue
-        red, green, blue, _ = colormaps["cividis"](float(np.clip((value - shown.low) / span, 0, 1)))
+        red, green, blue, _ = colormaps["cividis"](
+            float(np.clip((value - content.low) / span, 0, 1))
+        )
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.45
         # not INK: in a page in the dark that would be white, on light cells too
         axis.text(
             column + 0.5, row + 0.5, f"{value:.2f}".replace("0.", ".", 1) if 0 <= value < 1 else f"{value:.2f}",
             ha="center", va="center", fontsize=9, color="#ffffff" if dark else "#111111",
         )  # fmt: skip
-    axis.set_xticks(np.arange(len(shown.columns)) + 0.5, shown.columns)
-    axis.set_yticks(np.arange(len(shown.rows)) + 0.5, shown.rows)
+    axis.set_xticks(np.arange(len(content.columns)) + 0.5, content.columns)
+    axis.set_yticks(np.arange(len(content.rows)) + 0.5, content.rows)
     axis.tick_params(length=0)
     axis.spines[["top", "right", "left", "bottom"]].set_visible(False)

@@ -10,17 +10,24 @@ from importlib.resources import files
 from itertools import count, islice
 from pathlib import Path
 
-from textveil.files import writing
-from textveil.show import page
+from textveil.files import convert_write_errors
+from textveil.render import page
 from textveil_bench import pictures
 from textveil_bench.compare import Cell, MetricKey, Series
 from textveil_bench.report import curves, options, tables
 from textveil_bench.report.curves import PanelGroup
-from textveil_bench.report.gallery import Shown, gallery
-from textveil_bench.report.markup import Html, element, figure, joined, legend, slug
-from textveil_bench.report.study import REFERENCE, Study
+from textveil_bench.report.gallery import GalleryText, build_gallery
+from textveil_bench.report.markup import (
+    Html,
+    build_element,
+    build_figure,
+    build_legend,
+    join_parts,
+    make_slug,
+)
+from textveil_bench.report.study import REFERENCE_RISK, Study
 
-__all__ = ["Section", "Study", "compose", "overview", "report"]
+__all__ = ["Section", "Study", "build_report", "compose", "select_overview"]
 
 NOTHING = Html("")
 
@@ -42,14 +49,14 @@ class Section:
     content: Callable[[], Html] | None = None
 
 
-def report(
+def build_report(
     series: Sequence[Series],
-    shown: Sequence[Shown] = (),
+    gallery_texts: Sequence[GalleryText] = (),
     *,
     title: str | None = None,
-    beside: Iterable[Section] = (),
-    by: MetricKey | None = None,
-    over: Sequence[MetricKey] = (),
+    extra_sections: Iterable[Section] = (),
+    risk_metric: MetricKey | None = None,
+    budget_metrics: Sequence[MetricKey] = (),
     figures: Path | None = None,
     progress: Callable[[str, int, int], object] = lambda *_: None,
 ) -> str:
@@ -57,68 +64,80 @@ def report(
 
     Args:
         series: at least one, as made by `compare.series`.
-        shown: texts before and after, of data sets that may be shown.
+        gallery_texts: texts before and after, of data sets that may be shown.
         title: its heading; None for one with the name of the sweep.
-        beside: sections placed after the first group of figures, or after those over the budget.
-        by: the attack at whose success mechanisms are compared; None: the strongest of the usual ones.
-        over: metrics drawn over the budget, before everything else.
-        figures: an existing folder for all figures as PNG and SVG with their legends; None for none.
+        extra_sections: sections placed after the first group of figures, or after those over the
+            budget.
+        risk_metric: the attack at whose success mechanisms are compared; None: the strongest of the
+            usual ones.
+        budget_metrics: metrics drawn over the budget, before everything else.
+        figures: an existing folder for all figures as PNG and SVG with their legends; None for
+            none.
         progress: called with the name of a step, the amount done and the total.
 
     Raises:
         OutputError: a figure cannot be written.
     """
-    study = Study(series=tuple(series), by=by)
-    figured, *others = _sections(study, shown)
-    lead = tuple(_over(study, over))
-    sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _cells(study)))
+    study = Study(series=tuple(series), preferred_risk=risk_metric)
+    figure_section, *other_sections = _build_sections(study, gallery_texts)
+    lead_sections = tuple(_build_budget_section(study, budget_metrics))
+    sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _list_cells(study)))
     return compose(
         title or f"Usefulness and risk: {sweeps}",
-        [*lead, *beside, figured, *others] if lead else [*_around(figured, list(beside)), *others],
-        head=joined((_facts(study, sweeps), _how(study))),
+        [*lead_sections, *extra_sections, figure_section, *other_sections]
+        if lead_sections
+        else [*_insert_sections(figure_section, list(extra_sections)), *other_sections],
+        head=join_parts((_build_facts(study, sweeps), _build_guide(study))),
         figures=figures,
         progress=progress,
     )
 
 
-def _over(study: Study, metrics: Sequence[MetricKey]) -> Iterator[Section]:
+def _build_budget_section(study: Study, metrics: Sequence[MetricKey]) -> Iterator[Section]:
     """The figures over the budget, if a series has them."""
-    groups = tuple(curves.over_budgets(study, metrics))
+    groups = tuple(curves.build_paper_groups(study, metrics))
     if groups:
         yield Section(title="Over the budget", text="", groups=groups)
 
 
-def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
+def _insert_sections(
+    figure_section: Section, extra_sections: Sequence[Section]
+) -> Iterator[Section]:
     """Inserts sections between the first group of figures and the others."""
-    if not beside:
-        yield figured
+    if not extra_sections:
+        yield figure_section
         return
-    yield replace(figured, groups=figured.groups[:1])
-    yield from beside
+    yield replace(figure_section, groups=figure_section.groups[:1])
+    yield from extra_sections
     yield replace(
-        figured,
+        figure_section,
         title="Other figures of usefulness against attacks",
         text="",
-        groups=figured.groups[1:],
+        groups=figure_section.groups[1:],
     )
 
 
-def overview(
-    series: Sequence[Series], by: MetricKey | None = None, over: Sequence[MetricKey] = ()
+def select_overview(
+    series: Sequence[Series],
+    risk_metric: MetricKey | None = None,
+    budget_metrics: Sequence[MetricKey] = (),
 ) -> tuple[PanelGroup, ...]:
     """The most informative figures of some series.
 
     Args:
         series: of one or more data sets.
-        by: the attack at whose success mechanisms are compared.
-        over: metrics drawn over the budget.
+        risk_metric: the attack at whose success mechanisms are compared.
+        budget_metrics: metrics drawn over the budget.
 
     Returns:
-        the figures over the budget or, without any, the first of utility against an attack or of the effect of options.
+        the figures over the budget or, without any, the first of utility against an attack or of
+        the effect of options.
     """
-    study = Study(series=tuple(series), by=by)
-    asked = tuple(curves.over_budgets(study, over))
-    return asked or tuple(islice((*curves.against_attacks(study), *options.single(study)), 1))
+    study = Study(series=tuple(series), preferred_risk=risk_metric)
+    budget_groups = tuple(curves.build_paper_groups(study, budget_metrics))
+    return budget_groups or tuple(
+        islice((*curves.build_attack_groups(study), *options.build_option_groups(study)), 1)
+    )
 
 
 def compose(
@@ -135,7 +154,8 @@ def compose(
         title: its heading.
         sections: empty ones are left out.
         head: placed before the table of contents and the sections.
-        figures: an existing folder for all figures as PNG and SVG with their legends; None for none.
+        figures: an existing folder for all figures as PNG and SVG with their legends; None for
+            none.
         progress: called with the name of a step, the amount done and the total.
 
     Raises:
@@ -145,104 +165,116 @@ def compose(
     total = sum(len(group.panels) for section in sections for group in section.groups)
     numbers = count(1)
 
-    def draw(group: PanelGroup) -> Html:
-        drawn = []
+    def draw_group(group: PanelGroup) -> Html:
+        drawings = []
         for panel in group.panels:
             number = next(numbers)
             progress("figures", number, total)
             label = f"{group.title}. {panel.title}. {panel.y} against {panel.x}"
-            drawn.append(
-                figure(pictures.inline(pictures.draw(panel), f"f{number}", label), panel.title)
+            drawings.append(
+                build_figure(
+                    pictures.render_inline(pictures.draw_figure(panel), f"f{number}", label),
+                    panel.title,
+                )
             )
             if figures is not None:
-                name = f"{number:03d}-{slug(f'{group.title} {panel.title}')}"
-                with writing():
+                name = f"{number:03d}-{make_slug(f'{group.title} {panel.title}')}"
+                with convert_write_errors():
                     for suffix in (".png", ".svg"):
                         pictures.save(
-                            pictures.draw(panel, heading=f"{group.title}. {panel.title}"),
+                            pictures.draw_figure(panel, heading=f"{group.title}. {panel.title}"),
                             figures / (name + suffix),
                         )
-        text = element("p", group.text, class_="soft") if group.text else Html("")
-        panels = element("div", joined(drawn), class_=f"panels by{group.columns}")
-        return joined((element("h3", group.title), text, legend(group.panels), panels))
+        text = build_element("p", group.text, class_="soft") if group.text else Html("")
+        panels = build_element("div", join_parts(drawings), class_=f"panels by{group.columns}")
+        return join_parts(
+            (build_element("h3", group.title), text, build_legend(group.panels), panels)
+        )
 
-    def write(section: Section) -> Html:
-        parts = [element("h2", section.title, id=slug(section.title))]
-        parts += [element("p", section.text, class_="soft")] if section.text else []
-        parts += [draw(group) for group in section.groups]
-        return joined(parts if section.content is None else [*parts, section.content()])
+    def write_section(section: Section) -> Html:
+        parts = [build_element("h2", section.title, id=make_slug(section.title))]
+        parts += [build_element("p", section.text, class_="soft")] if section.text else []
+        parts += [draw_group(group) for group in section.groups]
+        return join_parts(parts if section.content is None else [*parts, section.content()])
 
-    content = joined((head, _contents(sections), *map(write, sections)))
+    content = join_parts((head, _build_contents(sections), *map(write_section, sections)))
     styles = (files("textveil_bench.report") / "report.css").read_text(encoding="utf-8")
-    return page.shell(title, content, styles=styles)
+    return page.render_plain_page(title, content, styles=styles)
 
 
-def _sections(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
+def _build_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> Iterator[Section]:
     risk = "an attack" if study.risk is None else study.risk.title
     yield Section(
         title="Usefulness against attacks",
-        text=f"For each mechanism, the options that keep most where {risk} succeeds in {REFERENCE:.0%} of cases; "
+        text=f"For each mechanism, the options that keep most where {risk} succeeds in {REFERENCE_RISK:.0%} of cases; "
         "all options are further down.",
-        groups=tuple(curves.against_attacks(study)),
+        groups=tuple(curves.build_attack_groups(study)),
     )
     yield Section(
         title="At equal risk",
         text=f"What is kept where {risk} succeeds equally often, interpolated between the two nearest budgets. "
         "Differences and ratios are paired, over the same texts.",
-        content=lambda: tables.equal_risk(study),
+        content=lambda: tables.render_equal_risk(study),
     )
     yield Section(
         title="Usefulness against the budget",
         text="Budgets with different names cannot be compared, nor can those of different mechanisms.",
-        groups=tuple(curves.against_budgets(study)),
+        groups=tuple(curves.build_budget_groups(study)),
     )
     yield Section(
         title="Usefulness against local DP",
         text="The local DP epsilon that the statement guarantees, for mechanisms that have one.",
-        groups=tuple(curves.against_local_dp(study)),
+        groups=tuple(curves.build_local_dp_groups(study)),
     )
     yield Section(
         title="What options do",
         text="One option at a time, at each budget; the others as in the family's best series.",
-        groups=tuple(options.single(study)),
+        groups=tuple(options.build_option_groups(study)),
     )
     yield Section(
         title="Two options at once",
         text="A map for each budget.",
-        groups=tuple(options.pairs(study)),
+        groups=tuple(options.build_pair_groups(study)),
     )
     yield Section(
         title="Odd and even windows",
         text="A window of odd length is centred on its word; one of even length is not.",
-        groups=tuple(options.parity(study)),
+        groups=tuple(options.build_parity_groups(study)),
     )
-    yield from _lists(study, shown)
+    yield from _build_list_sections(study, gallery_texts)
 
 
-def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
+def _build_list_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> Iterator[Section]:
     parts: list[tuple[str, str, Callable[[], Html]]] = [
-        ("All cells", "Means over seeds, with intervals.", lambda: tables.all_cells(study)),
-        ("Measures", "How far releases are from their originals.", lambda: tables.measures(study)),
+        ("All cells", "Means over seeds, with intervals.", lambda: tables.render_cells(study)),
+        (
+            "Measures",
+            "How far releases are from their originals.",
+            lambda: tables.render_measures(study),
+        ),
         (
             "By text length",
-            f"Quarters of the texts by their number of words, at the budget nearest to a risk of {REFERENCE:g}.",
-            lambda: tables.by_length(study),
+            (
+                "Quarters of the texts by their number of words, at the budget nearest to a risk of "
+                f"{REFERENCE_RISK:g}."
+            ),
+            lambda: tables.render_by_length(study),
         ),
         (
             "Statements",
             "What is guaranteed: the largest bound over all texts.",
-            lambda: tables.statements(study),
+            lambda: tables.render_statements(study),
         ),
         (
             "Not run",
             "Judges and attacks that do not apply to such releases, and why.",
-            lambda: tables.not_run(study),
+            lambda: tables.render_not_run(study),
         ),
-        ("Time", "Means over budgets and seeds.", lambda: tables.seconds(study)),
+        ("Time", "Means over budgets and seeds.", lambda: tables.render_times(study)),
     ]
-    if shown:
+    if gallery_texts:
         text = "Texts of public data sets, each followed by its releases; changed words are marked."
-        parts.append(("Texts before and after", text, lambda: gallery(study, shown)))
+        parts.append(("Texts before and after", text, lambda: build_gallery(study, gallery_texts)))
     for title, text, content in parts:
         yield Section(title=title, text=text, content=content)
 
@@ -250,24 +282,30 @@ def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
 # ---- the head of the page ------------------------------------------------------------------------------
 
 
-def _facts(study: Study, sweeps: str) -> Html:
-    cells = list(_cells(study))
+def _build_facts(study: Study, sweeps: str) -> Html:
+    cells = list(_list_cells(study))
     rows = [row for cell in cells for row in cell.rows]
     entries = dict.fromkeys(series.entry for series in study.series)
     seeds = {row["seed"] for row in rows}
-    around = [row["circumstances"] for row in rows]
-    times = sorted(str(each["time"])[:16].replace("T", " ") for each in around)
+    environments = [row["circumstances"] for row in rows]
+    times = sorted(str(environment["time"])[:16].replace("T", " ") for environment in environments)
     machines = dict.fromkeys(
-        f"{each['machine']}, {each['cores']} cores, {each['threads']} threads, {each['device']}, "
-        f"judges in {each.get('judges', 'float32')}"
-        for each in around
+        f"{environment['machine']}, {environment['cores']} cores, {environment['threads']} "
+        f"threads, {environment['device']}, "
+        f"judges in {environment.get('judges', 'float32')}"
+        for environment in environments
     )
     versions = [
-        f"{name} {version}" for each in around for name, version in each["versions"].items()
+        f"{name} {version}"
+        for environment in environments
+        for name, version in environment["versions"].items()
     ]
-    told = [
+    facts = [
         ("sweep", sweeps),
-        *((f"data: {study.title(data)}", _about(study, data.digest)) for data in study.data),
+        *(
+            (f"data: {study.format_title(data)}", _format_data(study, data.digest))
+            for data in study.data
+        ),
         ("mechanisms", ", ".join(entries)),
         (
             "rows",
@@ -276,19 +314,31 @@ def _facts(study: Study, sweeps: str) -> Html:
         ("machine", "; ".join(machines)),
         (
             "versions",
-            ", ".join(dict.fromkeys([*(f"Python {each['python']}" for each in around), *versions])),
+            ", ".join(
+                dict.fromkeys(
+                    [
+                        *(f"Python {environment['python']}" for environment in environments),
+                        *versions,
+                    ]
+                )
+            ),
         ),
-        ("commit", ", ".join(dict.fromkeys(str(each["commit"]) for each in around))),
+        (
+            "commit",
+            ", ".join(dict.fromkeys(str(environment["commit"]) for environment in environments)),
+        ),
         ("run", times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"),
     ]
-    return element(
+    return build_element(
         "dl",
-        joined(joined((element("dt", a), element("dd", b)), "") for a, b in told),
+        join_parts(
+            join_parts((build_element("dt", a), build_element("dd", b)), "") for a, b in facts
+        ),
         class_="facts",
     )
 
 
-def _about(study: Study, digest: str) -> str:
+def _format_data(study: Study, digest: str) -> str:
     data = next(
         cell.row["data"]
         for series in study.series
@@ -305,30 +355,41 @@ def _about(study: Study, digest: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _how(study: Study) -> Html:
-    said = [
-        "Every figure is a mean over texts, each averaged over seeds. Bars, and small numbers after a value, are "
-        "95% intervals from 2,000 bootstrap resamples of the texts. All comparisons use the same resamples, so "
-        "differences and ratios are paired. The intervals apply to texts like these, not to other data sets. If "
+def _build_guide(study: Study) -> Html:
+    paragraphs = [
+        "Every figure is a mean over texts, each averaged over seeds. Bars, and small numbers "
+        "after a value, are "
+        "95% intervals from 2,000 bootstrap resamples of the texts. All comparisons use the same "
+        "resamples, so "
+        "differences and ratios are paired. The intervals apply to texts like these, not to other "
+        "data sets. If "
         "all texts have the same value, the interval is that of the row, or none.",
-        "In figures with a green corner, the horizontal axis is the success rate of an attack and the vertical one the "
-        "utility of releases: the nearer to the corner, the better. Horizontal lines are baselines: identity changes "
-        "nothing, mask makes every private word a placeholder, uniform replaces it with any word of the table, "
-        "equality does so with the same one for equal words. A series has one colour and marker on the whole page.",
+        "In figures with a green corner, the horizontal axis is the success rate of an attack and "
+        "the vertical one the "
+        "utility of releases: the nearer to the corner, the better. Horizontal lines are "
+        "baselines: identity changes "
+        "nothing, mask makes every private word a placeholder, uniform replaces it with any word "
+        "of the table, "
+        "equality does so with the same one for equal words. A series has one colour and marker "
+        "on the whole page.",
     ]
     if study.risk is not None:
-        said.append(f"Equal risk means: {study.risk.title} succeeds equally often.")
-    return joined(
-        (element("h2", "How to read this", id="how"), *(element("p", each) for each in said))
+        paragraphs.append(f"Equal risk means: {study.risk.title} succeeds equally often.")
+    return join_parts(
+        (
+            build_element("h2", "How to read this", id="how"),
+            *(build_element("p", paragraph) for paragraph in paragraphs),
+        )
     )
 
 
-def _contents(sections: Sequence[Section]) -> Html:
+def _build_contents(sections: Sequence[Section]) -> Html:
     items = (
-        element("li", element("a", each.title, href=f"#{slug(each.title)}")) for each in sections
+        build_element("li", build_element("a", section.title, href=f"#{make_slug(section.title)}"))
+        for section in sections
     )
-    return element("nav", element("ol", joined(items)), aria_label="Contents")
+    return build_element("nav", build_element("ol", join_parts(items)), aria_label="Contents")
 
 
-def _cells(study: Study) -> Iterator[Cell]:
+def _list_cells(study: Study) -> Iterator[Cell]:
     return (cell for series in study.series for cell in series.cells)

@@ -8,13 +8,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from textveil_bench.compare import Cell, Data, MetricKey, Series
+from textveil_bench.compare import Cell, DataSetKey, MetricKey, Series
 from textveil_bench.estimates import Estimate
 from textveil_bench.intervals import Interval
 from textveil_bench.pictures import Curve, Map, Mark, Panel, Point
 from textveil_bench.report.study import Study
 
-NAMES = {
+AXIS_LABELS = {
     "epsilon": "epsilon per word and unit of distance",
     "mechanism.L": "mechanism.L, words in the window",
     "mechanism.k": "mechanism.k, words",
@@ -45,106 +45,114 @@ class PanelGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Across:
+class HorizontalAxis:
     """A horizontal axis.
 
     Attributes:
         name: of the axis, with its unit.
-        place: a cell's position on it; None if it has none.
+        locate: a cell's position on it; None if it has none.
         corner: whether lower is better.
     """
 
     name: str
-    place: Callable[[Cell], Interval | None]
+    locate: Callable[[Cell], Interval | None]
     corner: bool = False
 
 
-def option(path: str) -> str:
+def get_option_label(path: str) -> str:
     """An option's axis label."""
-    return NAMES.get(path, path)
+    return AXIS_LABELS.get(path, path)
 
 
-def axis(study: Study, metric: MetricKey) -> str:
+def get_axis_label(study: Study, metric: MetricKey) -> str:
     """A metric's axis label."""
-    return f"{metric.title}, mean over {study.unit(metric)}s"
+    return f"{metric.title}, mean over {study.find_unit(metric)}s"
 
 
-def against_attacks(study: Study) -> Iterator[PanelGroup]:
+def build_attack_groups(study: Study) -> Iterator[PanelGroup]:
     """Utility against each attack: the best series of each entry, then all series of entries with several.
 
     If there is a single entry, all its series come first: they are what is compared.
     """
-    alone = len(study.best) == 1
-    if alone:
-        yield from inside(study)
+    single_entry = len(study.best) == 1
+    if single_entry:
+        yield from build_entry_groups(study)
     for number, names in enumerate(study.overview, 1):
-        part = _part(number, study.overview)
-        yield from _together(
+        part = _format_part(number, study.overview)
+        yield from _join_groups(
             f"Against each attack{part}",
             [
                 group
                 for risk in study.risks
-                for group in _group(
+                for group in _build_groups(
                     study,
                     f"Against {risk.title}{part}",
-                    "; ".join(study.notes(risk)),
-                    _attack(study, risk),
+                    "; ".join(study.list_notes(risk)),
+                    _build_attack_axis(study, risk),
                     names,
                 )
             ],
         )
-    if not alone:
-        yield from inside(study)
+    if not single_entry:
+        yield from build_entry_groups(study)
 
 
-def inside(study: Study) -> Iterator[PanelGroup]:
+def build_entry_groups(study: Study) -> Iterator[PanelGroup]:
     """Utility against the first attack: all series of entries with several."""
     if study.risk is None:
         return
-    for entry, parts in study.inside.items():
-        for held, names in parts.items():
-            title = f"{entry}: {held or 'all options'}, against {study.risk.title}"
-            yield from _group(study, title, "", _attack(study, study.risk), names)
+    for entry, parts in study.entry_groups.items():
+        for setting, names in parts.items():
+            title = f"{entry}: {setting or 'all options'}, against {study.risk.title}"
+            yield from _build_groups(study, title, "", _build_attack_axis(study, study.risk), names)
 
 
-def against_budgets(study: Study) -> Iterator[PanelGroup]:
+def build_budget_groups(study: Study) -> Iterator[PanelGroup]:
     """Utility against the budget, for mechanisms whose budget is the same option."""
     paths = [series.path for series in study.series if series.path is not None]
-    across = {
-        path: Across(name=f"budget: {option(path)}", place=_budget) for path in dict.fromkeys(paths)
+    axes = {
+        path: HorizontalAxis(name=f"budget: {get_option_label(path)}", locate=_locate_budget)
+        for path in dict.fromkeys(paths)
     }
-    for path, scale in across.items():
+    for path, scale in axes.items():
         for names in study.overview:
-            same = {series.name for series in study.series if series.path == path}
-            own = [name for name in names if name in same]
-            yield from _group(study, f"Against {path}", "", scale, own, joined=2)
+            path_names = {series.name for series in study.series if series.path == path}
+            budget_names = [name for name in names if name in path_names]
+            yield from _build_groups(
+                study, f"Against {path}", "", scale, budget_names, min_points=2
+            )
 
 
-def over_budgets(study: Study, figures: Sequence[MetricKey]) -> Iterator[PanelGroup]:
+def build_paper_groups(study: Study, figures: Sequence[MetricKey]) -> Iterator[PanelGroup]:
     """Some metrics over budgets of any name, as in papers: a group for each, or one group for a single data set."""
     paths = dict.fromkeys(series.path for series in study.series if series.path is not None)
-    across = Across(name=f"budget: {' or '.join(paths)}", place=_budget)
+    x_axis = HorizontalAxis(name=f"budget: {' or '.join(paths)}", locate=_locate_budget)
     text = (
         "Budgets are labels here: what a word spends of privacy differs by mechanism."
         if len(paths) > 1
         else ""
     )
-    for own in [figures] if len(study.data) == 1 else [[figure] for figure in figures]:
+    for metrics in [figures] if len(study.data) == 1 else [[figure] for figure in figures]:
         for number, names in enumerate(study.overview, 1):
-            title = f"{', '.join(figure.title for figure in own)} over the budget{_part(number, study.overview)}"
-            yield from _group(study, title, text, across, names, joined=2, figures=own)
+            title = (
+                f"{', '.join(figure.title for figure in metrics)} over the "
+                f"budget{_format_part(number, study.overview)}"
+            )
+            yield from _build_groups(
+                study, title, text, x_axis, names, min_points=2, figures=metrics
+            )
 
 
-def against_local_dp(study: Study) -> Iterator[PanelGroup]:
+def build_local_dp_groups(study: Study) -> Iterator[PanelGroup]:
     """Utility against the epsilon of local DP, if a statement has one."""
-    across = Across(name="local DP: epsilon per word, at most", place=_local)
+    x_axis = HorizontalAxis(name="local DP: epsilon per word, at most", locate=_locate_local_dp)
     for number, names in enumerate(study.overview, 1):
-        yield from _group(
-            study, f"Against local DP{_part(number, study.overview)}", "", across, names
+        yield from _build_groups(
+            study, f"Against local DP{_format_part(number, study.overview)}", "", x_axis, names
         )
 
 
-def exactly(value: float) -> Interval:
+def build_exact_interval(value: float) -> Interval:
     """A value without spread."""
     return Interval(value=value, low=value, high=value)
 
@@ -152,46 +160,48 @@ def exactly(value: float) -> Interval:
 # ---- panels --------------------------------------------------------------------------------------------
 
 
-def _group(
+def _build_groups(
     study: Study,
     title: str,
     text: str,
-    across: Across,
+    x_axis: HorizontalAxis,
     names: Sequence[str],
     *,
-    joined: int = 1,
+    min_points: int = 1,
     figures: Sequence[MetricKey] | None = None,
 ) -> Iterator[PanelGroup]:
-    """A panel for each data set and figure with a curve of at least `joined` points."""
+    """A panel for each data set and figure with a curve of at least `min_points` points."""
     panels = []
     for data in study.data:
-        for figure in study.figures(data) if figures is None else figures:
-            curves = tuple(_curves(study, data, figure, across, names, joined))
+        for figure in study.list_utility_metrics(data) if figures is None else figures:
+            curves = tuple(_build_curves(study, data, figure, x_axis, names, min_points))
             if curves:
                 panels.append(
                     Panel(
-                        title=f"{study.title(data)}: {figure.title}",
-                        x=across.name,
-                        y=axis(study, figure),
+                        title=f"{study.format_title(data)}: {figure.title}",
+                        x=x_axis.name,
+                        y=get_axis_label(study, figure),
                         curves=curves,
-                        marks=tuple(_marks(study, data, figure, across, curves)),
-                        corner=across.corner,
-                        zero=across.corner,
+                        marks=tuple(_build_marks(study, data, figure, x_axis, curves)),
+                        corner=x_axis.corner,
+                        zero=x_axis.corner,
                     )
                 )
     if panels:
         yield PanelGroup(title=title, text=text, panels=tuple(panels))
 
 
-def _together(title: str, groups: Sequence[PanelGroup]) -> Iterator[PanelGroup]:
+def _join_groups(title: str, groups: Sequence[PanelGroup]) -> Iterator[PanelGroup]:
     """Groups of the same curves; those with one panel each are placed side by side with one legend."""
     if any(len(group.panels) > 1 for group in groups) or len(groups) < 2:
         yield from groups
         return
-    said: dict[str, list[str]] = {}
+    titles_by_note: dict[str, list[str]] = {}
     for group in groups:
-        said.setdefault(group.text, []).append(group.title.removeprefix("Against "))
-    text = " ".join(f"{', '.join(titles)}: {note}." for note, titles in said.items() if note)
+        titles_by_note.setdefault(group.text, []).append(group.title.removeprefix("Against "))
+    text = " ".join(
+        f"{', '.join(titles)}: {note}." for note, titles in titles_by_note.items() if note
+    )
     panels = tuple(
         replace(panel, title=f"{panel.title}, {group.title[0].lower()}{group.title[1:]}")
         for group in groups
@@ -200,58 +210,71 @@ def _together(title: str, groups: Sequence[PanelGroup]) -> Iterator[PanelGroup]:
     yield PanelGroup(title=title, text=text, panels=panels)
 
 
-def _curves(
-    study: Study, data: Data, figure: MetricKey, across: Across, names: Sequence[str], joined: int
+def _build_curves(
+    study: Study,
+    data: DataSetKey,
+    figure: MetricKey,
+    x_axis: HorizontalAxis,
+    names: Sequence[str],
+    min_points: int,
 ) -> Iterator[Curve]:
     for name in names:
-        series = study.named(name, data)
-        points = [] if series is None else _points(series, figure, across)
-        if len(points) >= joined:
+        series = study.find_series(name, data)
+        points = [] if series is None else _build_points(series, figure, x_axis)
+        if len(points) >= min_points:
             yield Curve(name=name, look=study.looks[name], points=tuple(points))
 
 
-def _points(series: Series, figure: MetricKey, across: Across) -> list[Point]:
-    places = [(across.place(cell), cell.estimates.get(figure)) for cell in series.cells]
+def _build_points(series: Series, figure: MetricKey, x_axis: HorizontalAxis) -> list[Point]:
+    pairs = [(x_axis.locate(cell), cell.estimates.get(figure)) for cell in series.cells]
     return [
         Point(x=place, y=value.interval)
-        for place, value in places
+        for place, value in pairs
         if place is not None and value is not None
     ]
 
 
-def _marks(
-    study: Study, data: Data, figure: MetricKey, across: Across, curves: Sequence[Curve]
+def _build_marks(
+    study: Study,
+    data: DataSetKey,
+    figure: MetricKey,
+    x_axis: HorizontalAxis,
+    curves: Sequence[Curve],
 ) -> Iterator[Mark]:
     """The baselines: a line at their height, and a marker at their position if it is within the panel."""
     end = max(point.x.value for curve in curves for point in curve.points)
-    for series in study.baselines(data):
+    for series in study.select_baselines(data):
         cell = series.cells[0]
         value = cell.estimates.get(figure)
         if value is not None:
-            place = across.place(cell) if across.corner else None
+            place = x_axis.locate(cell) if x_axis.corner else None
             x = place.value if place is not None and place.value <= end else None
             yield Mark(name=series.name, y=value.value, dash=study.dashes[series.name], x=x)
 
 
-def _attack(study: Study, risk: MetricKey) -> Across:
-    def place(cell: Cell) -> Interval | None:
-        found: Estimate | None = cell.estimates.get(risk)
-        return None if found is None else found.interval
+def _build_attack_axis(study: Study, risk: MetricKey) -> HorizontalAxis:
+    def locate_risk(cell: Cell) -> Interval | None:
+        estimate: Estimate | None = cell.estimates.get(risk)
+        return None if estimate is None else estimate.interval
 
-    return Across(name=f"attack: {axis(study, risk)}", place=place, corner=True)
-
-
-def _budget(cell: Cell) -> Interval | None:
-    number = isinstance(cell.budget, int | float) and math.isfinite(cell.budget)
-    return exactly(float(cell.budget)) if number else None
-
-
-def _local(cell: Cell) -> Interval | None:
-    bound = (cell.row["epsilon"] or {}).get("ldp")
-    return (
-        exactly(float(bound)) if isinstance(bound, int | float) and math.isfinite(bound) else None
+    return HorizontalAxis(
+        name=f"attack: {get_axis_label(study, risk)}", locate=locate_risk, corner=True
     )
 
 
-def _part(number: int, parts: Sequence[object]) -> str:
+def _locate_budget(cell: Cell) -> Interval | None:
+    number = isinstance(cell.budget, int | float) and math.isfinite(cell.budget)
+    return build_exact_interval(float(cell.budget)) if number else None
+
+
+def _locate_local_dp(cell: Cell) -> Interval | None:
+    bound = (cell.row["epsilon"] or {}).get("ldp")
+    return (
+        build_exact_interval(float(bound))
+        if isinstance(bound, int | float) and math.isfinite(bound)
+        else None
+    )
+
+
+def _format_part(number: int, parts: Sequence[object]) -> str:
     return f" ({number} of {len(parts)})" if len(parts) > 1 else ""

@@ -9,84 +9,100 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from textveil_bench.overlap import matches
-from textveil_bench.report.markup import Html, budget, element, joined, unfolding
+from textveil_bench.overlap import match_words
+from textveil_bench.report.markup import (
+    Html,
+    build_element,
+    fold_content,
+    format_budget,
+    join_parts,
+)
 from textveil_bench.report.study import Study
 
-Shown = Mapping[str, Any]
+GalleryText = Mapping[str, Any]
 """A text before and after: data, entry, series, budget, original, released."""
 
 _WORD = re.compile(r"<\w+>|\w+")
 """A placeholder counts as one word."""
 
 
-def gallery(study: Study, shown: Sequence[Shown]) -> Html:
+def build_gallery(study: Study, gallery_texts: Sequence[GalleryText]) -> Html:
     """Each text followed by its releases; those not near the reference risk are folded.
 
     Args:
         study: the series that made these releases.
-        shown: texts of its data sets.
+        gallery_texts: texts of its data sets.
     """
     parts: list[str] = []
     for data in study.data:
-        own = [each for each in shown if each["data"] == data.name]
-        near = {
-            (name, repr(study.nearest(series).budget))
-            for name, series in study.chosen(data).items()
+        data_texts = [entry for entry in gallery_texts if entry["data"] == data.name]
+        near_budgets = {
+            (name, repr(study.find_nearest_cell(series).budget))
+            for name, series in study.select_best_series(data).items()
         }
-        texts = dict.fromkeys(each["original"] for each in own)
-        if own:
-            parts.append(element("h3", study.title(data)))
+        texts = dict.fromkeys(entry["original"] for entry in data_texts)
+        if data_texts:
+            parts.append(build_element("h3", study.format_title(data)))
         for text in texts:
-            releases = [each for each in own if each["original"] == text]
-            first = [each for each in releases if (each["series"], repr(_budget(each))) in near]
-            parts.append(_text(text, first, [each for each in releases if each not in first]))
-    return joined(parts)
+            releases = [entry for entry in data_texts if entry["original"] == text]
+            first = [
+                entry
+                for entry in releases
+                if (entry["series"], repr(_get_budget(entry))) in near_budgets
+            ]
+            parts.append(
+                _build_text(text, first, [entry for entry in releases if entry not in first])
+            )
+    return join_parts(parts)
 
 
-def _text(original: str, first: Sequence[Shown], rest: Sequence[Shown]) -> Html:
-    parts = [element("p", original, class_="text original"), _releases(first)]
-    if rest:
+def _build_text(original: str, first: Sequence[GalleryText], folded: Sequence[GalleryText]) -> Html:
+    parts = [build_element("p", original, class_="text original"), _build_releases(first)]
+    if folded:
         parts.append(
-            unfolding(
-                f"{len(rest):,} more releases" if first else f"{len(rest):,} releases",
-                _releases(rest),
+            fold_content(
+                f"{len(folded):,} more releases" if first else f"{len(folded):,} releases",
+                _build_releases(folded),
             )
         )
-    return element("section", joined(parts), class_="shown")
+    return build_element("section", join_parts(parts), class_="shown")
 
 
-def _releases(shown: Sequence[Shown]) -> Html:
-    own = [
-        joined(
+def _build_releases(entries: Sequence[GalleryText]) -> Html:
+    items = [
+        join_parts(
             (
-                element("dt", _title(each)),
-                element("dd", marked(each["original"], each["released"]), class_="text"),
+                build_element("dt", _format_title(entry)),
+                build_element(
+                    "dd", mark_changes(entry["original"], entry["released"]), class_="text"
+                ),
             )
         )
-        for each in shown
+        for entry in entries
     ]
-    return element("dl", joined(own)) if own else Html("")
+    return build_element("dl", join_parts(items)) if items else Html("")
 
 
-def _budget(shown: Shown) -> Any:
-    return (shown.get("budget") or {}).get("value")
+def _get_budget(entry: GalleryText) -> Any:
+    return (entry.get("budget") or {}).get("value")
 
 
-def _title(shown: Shown) -> str:
-    return ", ".join(filter(None, (shown["series"], budget(shown.get("budget")))))
+def _format_title(entry: GalleryText) -> str:
+    return ", ".join(filter(None, (entry["series"], format_budget(entry.get("budget")))))
 
 
-def marked(original: str, released: str) -> Html:
+def mark_changes(original: str, released: str) -> Html:
     """The released text, with words marked that are not in the original in this order."""
     before, after = _WORD.findall(original.casefold()), list(_WORD.finditer(released))
-    kept = {place for _, place in matches(before, [word[0].casefold() for word in after])}
+    unchanged = {
+        position for _, position in match_words(before, [word[0].casefold() for word in after])
+    }
     parts, end = [], 0
     for i, word in enumerate(after):
         text = escape(word[0])
         parts += [
             escape(released[end : word.start()]),
-            text if i in kept else f"<mark>{text}</mark>",
+            text if i in unchanged else f"<mark>{text}</mark>",
         ]
         end = word.end()
     return Html("".join(parts) + escape(released[end:]))

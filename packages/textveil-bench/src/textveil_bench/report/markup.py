@@ -1,7 +1,8 @@
 """HTML building blocks: tables, figures with legends, folded parts.
 
 In: plain data. Out: HTML, in which every text is escaped.
-Not here: what they show (`tables`, `curves`, `options`, `gallery`), and the page around them (`textveil.show`).
+Not here: what they show (`tables`, `curves`, `options`, `gallery`), and the page around them
+(`textveil.render`).
 """
 
 import math
@@ -14,7 +15,7 @@ from textveil_bench import pictures
 from textveil_bench.intervals import Interval
 from textveil_bench.pictures import Look, Mark, Panel
 
-LONG = 14
+MAX_OPEN_LINES = 14
 """Number of lines above which a table is folded."""
 
 
@@ -24,26 +25,26 @@ class Html(str):
     __slots__ = ()
 
 
-def html(text: str) -> str:
+def escape_html(text: str) -> str:
     """A text as HTML."""
     return text if isinstance(text, Html) else escape(text)
 
 
-def element(name: str, content: str, **attributes: str) -> Html:
+def build_element(name: str, content: str, **attributes: str) -> Html:
     """An element around a text."""
-    told = "".join(
+    attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
     )
-    return Html(f"<{name}{told}>{html(content)}</{name}>")
+    return Html(f"<{name}{attribute_text}>{escape_html(content)}</{name}>")
 
 
-def joined(parts: Iterable[str], between: str = "\n") -> Html:
+def join_parts(parts: Iterable[str], separator: str = "\n") -> Html:
     """Parts joined by a separator."""
-    return Html(between.join(map(html, parts)))
+    return Html(separator.join(map(escape_html, parts)))
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -> Html:
+def build_table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -> Html:
     """A table in a scrolling box; a long one is folded.
 
     Args:
@@ -51,36 +52,42 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -
         rows: cells, from left to right; the first one is the row's heading.
         summary: its title when folded; empty to never fold it.
     """
-    head = joined(element("th", column, scope="col") for column in columns)
-    body = joined(
-        element(
+    head = join_parts(build_element("th", column, scope="col") for column in columns)
+    body = join_parts(
+        build_element(
             "tr",
-            joined(
-                (element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:])), ""
+            join_parts(
+                (
+                    build_element("th", row[0], scope="row"),
+                    *(build_element("td", cell) for cell in row[1:]),
+                ),
+                "",
             ),
         )
         for row in rows
     )
-    content = element("thead", element("tr", head)) + element("tbody", body)
-    found = element("div", element("table", Html(content)), class_="scroll", tabindex="0")
+    content = build_element("thead", build_element("tr", head)) + build_element("tbody", body)
+    box = build_element("div", build_element("table", Html(content)), class_="scroll", tabindex="0")
     return (
-        unfolding(f"{summary}, {len(rows):,} lines", found)
-        if summary and len(rows) > LONG
-        else found
+        fold_content(f"{summary}, {len(rows):,} lines", box)
+        if summary and len(rows) > MAX_OPEN_LINES
+        else box
     )
 
 
-def unfolding(summary: str, content: str) -> Html:
+def fold_content(summary: str, content: str) -> Html:
     """A part that is folded until it is opened."""
-    return Html(f"<details><summary>{html(summary)}</summary>{html(content)}</details>")
+    return Html(
+        f"<details><summary>{escape_html(summary)}</summary>{escape_html(content)}</details>"
+    )
 
 
-def figure(drawing: str, caption: str) -> Html:
+def build_figure(drawing: str, caption: str) -> Html:
     """A drawing with a caption."""
-    return Html(f"<figure>{drawing}<figcaption>{html(caption)}</figcaption></figure>")
+    return Html(f"<figure>{drawing}<figcaption>{escape_html(caption)}</figcaption></figure>")
 
 
-def legend(panels: Iterable[object]) -> Html:
+def build_legend(panels: Iterable[object]) -> Html:
     """The legend of panels; empty for maps."""
     curves: dict[str, Look] = {}
     marks: dict[str, Mark] = {}
@@ -89,36 +96,43 @@ def legend(panels: Iterable[object]) -> Html:
             curves |= {curve.name: curve.look for curve in panel.curves}
             marks |= {mark.name: mark for mark in panel.marks}
     items = [
-        Html(f"<li>{pictures.swatch(look)}{escape(name)}</li>") for name, look in curves.items()
+        Html(f"<li>{pictures.draw_swatch(look)}{escape(name)}</li>")
+        for name, look in curves.items()
     ]
     items += [
-        Html(f"<li>{pictures.dash(mark.dash)}{escape(name)}</li>") for name, mark in marks.items()
+        Html(f"<li>{pictures.draw_dash(mark.dash)}{escape(name)}</li>")
+        for name, mark in marks.items()
     ]
-    return element("ul", joined(items), class_="legend") if items else Html("")
+    return build_element("ul", join_parts(items), class_="legend") if items else Html("")
 
 
-def spelled(found: Interval | None) -> Html:
+def format_interval(interval: Interval | None) -> Html:
     """A value with its interval; an open end is left out."""
-    if found is None or not math.isfinite(found.value):
+    if interval is None or not math.isfinite(interval.value):
         return Html("–")
-    digits = 3 if abs(found.value) < 10 else 1
-    value = f"{found.value:.{digits}f}"
-    if found.low == found.high or not (math.isfinite(found.low) or math.isfinite(found.high)):
+    digits = 3 if abs(interval.value) < 10 else 1
+    value = f"{interval.value:.{digits}f}"
+    if interval.low == interval.high or not (
+        math.isfinite(interval.low) or math.isfinite(interval.high)
+    ):
         return Html(value)
     low, high = (
-        f"{end:.{digits}f}" if math.isfinite(end) else "?" for end in (found.low, found.high)
+        f"{end:.{digits}f}" if math.isfinite(end) else "?" for end in (interval.low, interval.high)
     )
     return Html(f"{value} <small>{low} to {high}</small>")
 
 
-def budget(given: Mapping[str, Any] | None) -> str:
+def format_budget(row_budget: Mapping[str, Any] | None) -> str:
     """A budget with the name of its option, as in rows: "eta 80"; empty for none."""
-    if given is None:
+    if row_budget is None:
         return ""
-    value = given["value"]
-    return f"{given['path'].rpartition('.')[2]} {f'{value:.4g}' if isinstance(value, float) else value}"
+    value = row_budget["value"]
+    return (
+        f"{row_budget['path'].rpartition('.')[2]} "
+        f"{f'{value:.4g}' if isinstance(value, float) else value}"
+    )
 
 
-def slug(text: str) -> str:
+def make_slug(text: str) -> str:
     """A text in a form for file names and anchors."""
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")[:80] or "figure"

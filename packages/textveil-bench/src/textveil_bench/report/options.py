@@ -7,85 +7,105 @@ Not here: mechanisms against each other (`curves`).
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from textveil_bench.compare import Cell, Data, MetricKey, Series
+from textveil_bench.compare import Cell, DataSetKey, MetricKey, Series
 from textveil_bench.estimates import Estimate, difference, mean
-from textveil_bench.pictures import COLOURS, MARKERS, MOST, Curve, Look, Map, Panel, Point
-from textveil_bench.report.curves import PanelGroup, axis, exactly, option
-from textveil_bench.report.markup import budget
-from textveil_bench.report.study import LEVELS, Study
+from textveil_bench.pictures import COLOURS, MARKERS, MAX_CURVES, Curve, Look, Map, Panel, Point
+from textveil_bench.report.curves import (
+    PanelGroup,
+    build_exact_interval,
+    get_axis_label,
+    get_option_label,
+)
+from textveil_bench.report.markup import format_budget
+from textveil_bench.report.study import RISK_LEVELS, Study
 
 WINDOW = "mechanism.L"
 
 ODD, EVEN = Look(colour=COLOURS[0], marker="o"), Look(colour=COLOURS[1], marker="s", hollow=True)
 
 
-def single(study: Study) -> Iterator[PanelGroup]:
+def build_option_groups(study: Study) -> Iterator[PanelGroup]:
     """For each option that varies within a family: figure and risk over it, a curve for each budget."""
-    for family, base in _families(study).items():
-        for path in _varying(study, family):
+    for family, base in _find_families(study).items():
+        for path in _list_varying_options(study, family):
             panels: list[Panel] = []
-            for data, metric in _shown(study):
-                line = _line(study, family, base, data, path)
+            for data, metric in _list_metrics(study):
+                line = _select_series(study, family, base, data, path)
                 if len(line) > 1:
-                    panels += _panels(study, data, metric, path, line)
+                    panels += _build_panels(study, data, metric, path, line)
             if panels:
-                others = _others(study, family, base, [path])
+                fixed_options = _format_fixed_options(study, family, base, [path])
                 yield PanelGroup(
-                    title=f"{family}: {path}", text=others, panels=tuple(panels), paired=True
+                    title=f"{family}: {path}", text=fixed_options, panels=tuple(panels), paired=True
                 )
 
 
-def pairs(study: Study) -> Iterator[PanelGroup]:
+def build_pair_groups(study: Study) -> Iterator[PanelGroup]:
     """For each family with two varying numeric options: maps of figure and risk, one for each budget."""
-    for family, base in _families(study).items():
-        paths = [path for path in _varying(study, family) if _numeric(study, family, path)]
+    for family, base in _find_families(study).items():
+        paths = [
+            path
+            for path in _list_varying_options(study, family)
+            if _is_numeric(study, family, path)
+        ]
         if len(paths) < 2:
             continue
-        pair = sorted(paths, key=lambda path: -len(_values(study, family, path)))[:2]
-        for data, metric in _shown(study):
-            panels = _maps(study, family, base, data, metric, pair)
+        pair = sorted(paths, key=lambda path: -len(_list_values(study, family, path)))[:2]
+        for data, metric in _list_metrics(study):
+            panels = _build_maps(study, family, base, data, metric, pair)
             if panels:
-                title = f"{family}: {pair[0]} and {pair[1]}, {metric.title} on {study.title(data)}"
-                scale = f"One scale for all maps, from {panels[0].low:.2f} (dark) to {panels[0].high:.2f} (light). "
-                text = scale + _others(study, family, base, pair)
+                title = (
+                    f"{family}: {pair[0]} and {pair[1]}, {metric.title} on "
+                    f"{study.format_title(data)}"
+                )
+                scale = (
+                    f"One scale for all maps, from {panels[0].low:.2f} (dark) to "
+                    f"{panels[0].high:.2f} (light). "
+                )
+                text = scale + _format_fixed_options(study, family, base, pair)
                 yield PanelGroup(title=title, text=text.strip(), panels=tuple(panels))
 
 
-def parity(study: Study) -> Iterator[PanelGroup]:
+def build_parity_groups(study: Study) -> Iterator[PanelGroup]:
     """Windows of odd and even length where an attack succeeds equally often."""
     if study.risk is None:
         return
-    for family, base in _families(study).items():
-        if WINDOW not in _varying(study, family):
+    for family, base in _find_families(study).items():
+        if WINDOW not in _list_varying_options(study, family):
             continue
-        panels, said = [], []
+        panels, notes = [], []
         for data in study.data:
-            line = _line(study, family, base, data, WINDOW)
+            line = _select_series(study, family, base, data, WINDOW)
             for figure, level in (
-                (figure, level) for figure in study.figures(data)[:1] for level in LEVELS
+                (figure, level)
+                for figure in study.list_utility_metrics(data)[:1]
+                for level in RISK_LEVELS
             ):
-                found = {
+                by_length = {
                     length: value
                     for length, series in line.items()
                     if isinstance(length, int)
-                    and (value := series.at_risk(study.risk, figure, level)) is not None
+                    and (value := series.estimate_at_risk(study.risk, figure, level)) is not None
                 }
-                sides = [{at: v for at, v in found.items() if at % 2 == odd} for odd in (1, 0)]
+                sides = [
+                    {size: v for size, v in by_length.items() if size % 2 == odd} for odd in (1, 0)
+                ]
                 if not all(sides):
                     continue
-                panels.append(_sides(study, data, figure, level, sides))
-                apart = difference(*(mean(list(side.values())) for side in sides)).interval
-                said.append(
-                    f"{study.title(data)} at {level:g}: {apart.value:+.3f} ({apart.low:+.3f} to {apart.high:+.3f})"
+                panels.append(_build_parity_panel(study, data, figure, level, sides))
+                gap = difference(*(mean(list(side.values())) for side in sides)).interval
+                notes.append(
+                    f"{study.format_title(data)} at {level:g}: {gap.value:+.3f} ({gap.low:+.3f} "
+                    f"to {gap.high:+.3f})"
                 )
         if panels:
-            text = f"Mean of odd lengths minus mean of even ones, paired: {'; '.join(said)}. "
+            text = f"Mean of odd lengths minus mean of even ones, paired: {'; '.join(notes)}. "
             title = (
                 f"{family}: odd and even windows where {study.risk.title} succeeds equally often"
             )
             yield PanelGroup(
                 title=title,
-                text=text + _others(study, family, base, [WINDOW]),
+                text=text + _format_fixed_options(study, family, base, [WINDOW]),
                 panels=tuple(panels),
             )
 
@@ -93,30 +113,48 @@ def parity(study: Study) -> Iterator[PanelGroup]:
 # ---- families, and what varies in them -----------------------------------------------------------------
 
 
-def _families(study: Study) -> dict[str, Series]:
+def _find_families(study: Study) -> dict[str, Series]:
     """The families with several series, each with the series that fixes the other options."""
-    found: dict[str, Series] = {}
+    families: dict[str, Series] = {}
     for data in study.data:
-        for each in study.of(data):
-            if each.name in study.best.values() and each.family not in found:
-                found[each.family] = each
-    return {family: base for family, base in found.items() if _varying(study, family)}
+        for series in study.select_series(data):
+            if series.name in study.best.values() and series.family not in families:
+                families[series.family] = series
+    return {
+        family: base for family, base in families.items() if _list_varying_options(study, family)
+    }
 
 
-def _varying(study: Study, family: str) -> list[str]:
+def _list_varying_options(study: Study, family: str) -> list[str]:
     """Options that differ between series of a family, in configuration order."""
-    own = [each for data in study.data for each in study.of(data) if each.family == family]
-    paths = dict.fromkeys(path for each in own for path in each.settings)
-    return [path for path in paths if len({repr(each.settings.get(path)) for each in own}) > 1]
+    family_series = [
+        series
+        for data in study.data
+        for series in study.select_series(data)
+        if series.family == family
+    ]
+    paths = dict.fromkeys(path for series in family_series for path in series.settings)
+    return [
+        path
+        for path in paths
+        if len({repr(series.settings.get(path)) for series in family_series}) > 1
+    ]
 
 
-def _values(study: Study, family: str, path: str) -> list[Any]:
-    own = [each for data in study.data for each in study.of(data) if each.family == family]
-    found = {repr(each.settings.get(path)): each.settings.get(path) for each in own}
-    return _sorted(found.values())
+def _list_values(study: Study, family: str, path: str) -> list[Any]:
+    family_series = [
+        series
+        for data in study.data
+        for series in study.select_series(data)
+        if series.family == family
+    ]
+    by_repr = {
+        repr(series.settings.get(path)): series.settings.get(path) for series in family_series
+    }
+    return _sort_values(by_repr.values())
 
 
-def _sorted(values: Any) -> list[Any]:
+def _sort_values(values: Any) -> list[Any]:
     return sorted(
         values,
         key=lambda value: (not _is_number(value), value if _is_number(value) else str(value)),
@@ -127,61 +165,74 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _numeric(study: Study, family: str, path: str) -> bool:
-    return all(map(_is_number, _values(study, family, path)))
+def _is_numeric(study: Study, family: str, path: str) -> bool:
+    return all(map(_is_number, _list_values(study, family, path)))
 
 
-def _others(study: Study, family: str, base: Series, paths: Sequence[str]) -> str:
-    held = [
-        f"{path} {base.settings.get(path)}" for path in _varying(study, family) if path not in paths
+def _format_fixed_options(study: Study, family: str, base: Series, paths: Sequence[str]) -> str:
+    settings = [
+        f"{path} {base.settings.get(path)}"
+        for path in _list_varying_options(study, family)
+        if path not in paths
     ]
-    return f"At {', '.join(held)}." if held else ""
+    return f"At {', '.join(settings)}." if settings else ""
 
 
-def _line(study: Study, family: str, base: Series, data: Data, *paths: str) -> dict[Any, Series]:
+def _select_series(
+    study: Study, family: str, base: Series, data: DataSetKey, *paths: str
+) -> dict[Any, Series]:
     """The series of a family that differ from its base only in these options, by their values."""
 
-    def rest(series: Series) -> Mapping[str, Any]:
+    def get_other_settings(series: Series) -> Mapping[str, Any]:
         return {path: value for path, value in series.settings.items() if path not in paths}
 
-    own = [each for each in study.of(data) if each.family == family and rest(each) == rest(base)]
-    found = {
-        tuple(each.settings.get(path) for path in paths): each
-        for each in own
-        if each.path == base.path
+    family_series = [
+        series
+        for series in study.select_series(data)
+        if series.family == family and get_other_settings(series) == get_other_settings(base)
+    ]
+    by_values = {
+        tuple(series.settings.get(path) for path in paths): series
+        for series in family_series
+        if series.path == base.path
     }
     if len(paths) > 1:
-        return dict(found)
-    return {value: found[(value,)] for value in _sorted(value for (value,) in found)}
+        return dict(by_values)
+    return {value: by_values[(value,)] for value in _sort_values(value for (value,) in by_values)}
 
 
-def _shown(study: Study) -> Iterator[tuple[Data, MetricKey]]:
+def _list_metrics(study: Study) -> Iterator[tuple[DataSetKey, MetricKey]]:
     for data in study.data:
-        for metric in (*study.figures(data)[:1], *([] if study.risk is None else [study.risk])):
+        for metric in (
+            *study.list_utility_metrics(data)[:1],
+            *([] if study.risk is None else [study.risk]),
+        ):
             yield data, metric
 
 
 # ---- panels --------------------------------------------------------------------------------------------
 
 
-def _budget(cell: Cell) -> str:
+def _get_budget_label(cell: Cell) -> str:
     """What distinguishes cells of one series, and is the same in neighbouring series."""
     if cell.level is not None:
         return f"risk {cell.level:g}"
-    return budget(cell.row["budget"]) or "no budget"
+    return format_budget(cell.row["budget"]) or "no budget"
 
 
-def _cells(line: Mapping[Any, Series], metric: MetricKey) -> dict[str, dict[Any, Estimate]]:
+def _group_estimates(
+    line: Mapping[Any, Series], metric: MetricKey
+) -> dict[str, dict[Any, Estimate]]:
     """By budget, the metric for each value of the option."""
-    found: dict[str, dict[Any, Estimate]] = {}
+    by_budget: dict[str, dict[Any, Estimate]] = {}
     for value, series in line.items():
-        for cell, (estimate,) in series.curve(metric):
-            found.setdefault(_budget(cell), {})[value] = estimate
-    return found
+        for cell, (estimate,) in series.list_points(metric):
+            by_budget.setdefault(_get_budget_label(cell), {})[value] = estimate
+    return by_budget
 
 
-def _panels(
-    study: Study, data: Data, metric: MetricKey, path: str, line: Mapping[Any, Series]
+def _build_panels(
+    study: Study, data: DataSetKey, metric: MetricKey, path: str, line: Mapping[Any, Series]
 ) -> Iterator[Panel]:
     numbers = all(map(_is_number, line))
     places = {value: float(value) if numbers else float(i) for i, value in enumerate(line)}
@@ -189,42 +240,48 @@ def _panels(
         (
             name,
             tuple(
-                Point(x=exactly(places[value]), y=each.interval) for value, each in by_value.items()
+                Point(x=build_exact_interval(places[value]), y=estimate.interval)
+                for value, estimate in by_value.items()
             ),
         )
-        for name, by_value in _cells(line, metric).items()
+        for name, by_value in _group_estimates(line, metric).items()
     ]
-    for start in range(0, len(curves), MOST):
+    for start in range(0, len(curves), MAX_CURVES):
         yield Panel(
-            title=f"{study.title(data)}: {metric.title}",
-            x=option(path),
-            y=axis(study, metric),
+            title=f"{study.format_title(data)}: {metric.title}",
+            x=get_option_label(path),
+            y=get_axis_label(study, metric),
             curves=tuple(
                 Curve(name=name, look=Look(colour=colour, marker=marker), points=points)
                 for (name, points), colour, marker in zip(
-                    curves[start : start + MOST], COLOURS, MARKERS, strict=False
+                    curves[start : start + MAX_CURVES], COLOURS, MARKERS, strict=False
                 )
             ),
             ticks=() if numbers else tuple(str(value) for value in line),
         )
 
 
-def _maps(
-    study: Study, family: str, base: Series, data: Data, metric: MetricKey, pair: Sequence[str]
+def _build_maps(
+    study: Study,
+    family: str,
+    base: Series,
+    data: DataSetKey,
+    metric: MetricKey,
+    pair: Sequence[str],
 ) -> list[Map]:
-    by_budget = _cells(_line(study, family, base, data, *pair), metric)
-    rows, columns = (_values(study, family, path) for path in pair)
-    values = [each.value for cells in by_budget.values() for each in cells.values()]
+    by_budget = _group_estimates(_select_series(study, family, base, data, *pair), metric)
+    rows, columns = (_list_values(study, family, path) for path in pair)
+    values = [estimate.value for cells in by_budget.values() for estimate in cells.values()]
     return [
         Map(
             title=name,
-            x=option(pair[1]),
-            y=option(pair[0]),
+            x=get_option_label(pair[1]),
+            y=get_option_label(pair[0]),
             columns=tuple(map(str, columns)),
             rows=tuple(map(str, rows)),
             cells=tuple(
                 tuple(
-                    None if (found := cells.get((row, column))) is None else found.value
+                    None if (cell := cells.get((row, column))) is None else cell.value
                     for column in columns
                 )
                 for row in rows
@@ -237,25 +294,26 @@ def _maps(
     ]
 
 
-def _sides(
+def _build_parity_panel(
     study: Study,
-    data: Data,
+    data: DataSetKey,
     figure: MetricKey,
     level: float,
     sides: Sequence[Mapping[int, Estimate]],
 ) -> Panel:
     return Panel(
-        title=f"{study.title(data)}: attack success {level:g}",
-        x=option(WINDOW),
-        y=axis(study, figure),
+        title=f"{study.format_title(data)}: attack success {level:g}",
+        x=get_option_label(WINDOW),
+        y=get_axis_label(study, figure),
         curves=tuple(
             Curve(
                 name=name,
                 look=look,
                 points=tuple(
-                    Point(x=exactly(float(at)), y=value.interval) for at, value in side.items()
+                    Point(x=build_exact_interval(float(length)), y=value.interval)
+                    for length, value in side.items()
                 ),
-                joined=False,
+                is_joined=False,
             )
             for name, look, side in zip(("odd", "even"), (ODD, EVEN), sides, strict=True)
         ),

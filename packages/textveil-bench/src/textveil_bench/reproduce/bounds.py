@@ -19,14 +19,14 @@ from textveil_bench.reproduce.targets import Plain, Scale
 from textveil_bench.run import Folders, load
 from textveil_bench.spec import SweepData
 
-BOUND, FLOOR = "mechanism.bound", "mechanism.floor"
+BOUND_PATH, FLOOR_PATH = "mechanism.bound", "mechanism.floor"
 MEASURED = "measured"
 
-PASSAGES, POSITIONS = 40, 300
+MAX_PASSAGES, MAX_POSITIONS = 40, 300
 """Of WikiText: number of passages read, and of words at which logits are measured."""
 
 
-def bounded(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
+def measure_bounds(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
     """A sweep whose bounds are numbers; measures nothing if no entry asks for it.
 
     Args:
@@ -40,41 +40,47 @@ def bounded(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
     common = sweep.get("common", {})
     return {
         **sweep,
-        "entries": [_entry(entry, common, scale, places) for entry in sweep.get("entries", ())],
+        "entries": [
+            _resolve_entry(entry, common, scale, places) for entry in sweep.get("entries", ())
+        ],
     }
 
 
-def _entry(
+def _resolve_entry(
     entry: Mapping[str, Any], common: Plain, scale: Scale, places: Folders
 ) -> Mapping[str, Any]:
-    own = {**common, **entry.get("set", {})}
-    if own.get(BOUND) != MEASURED:
+    settings = {**common, **entry.get("set", {})}
+    if settings.get(BOUND_PATH) != MEASURED:
         return entry
-    bound, floor = _measured(
-        own.get("table.name", "minilm"), own.get("mechanism.model"), _texts(scale, places)
+    bound, floor = _measure_bound(
+        settings.get("table.name", "minilm"),
+        settings.get("mechanism.model"),
+        _load_texts(scale, places),
     )
-    return {**entry, "set": {FLOOR: floor, **entry["set"], BOUND: bound}}
+    return {**entry, "set": {FLOOR_PATH: floor, **entry["set"], BOUND_PATH: bound}}
 
 
-def _texts(scale: Scale, places: Folders) -> tuple[str, ...]:
+def _load_texts(scale: Scale, places: Folders) -> tuple[str, ...]:
     if scale == "quick":
-        return (demo.letter(),)
-    data = load(SweepData(name="wikitext"), PASSAGES, places)
+        return (demo.read_letter(),)
+    data = load(SweepData(name="wikitext"), MAX_PASSAGES, places)
     return tuple(text for example in data.examples for text in example.texts)
 
 
 @lru_cache(maxsize=8)
-def _measured(table: str, model: str | None, texts: Sequence[str]) -> tuple[float, float]:
+def _measure_bound(table: str, model: str | None, texts: Sequence[str]) -> tuple[float, float]:
     """The largest logit, rounded up to two digits, and the median, as suggested by `textveil table calibrate`."""
     from textveil.models import Ragged, load_context, measure_logits
     from textveil.table import load_table
 
     tokens = tokenize(texts)
     private = np.array([i for i, word in enumerate(tokens.words) if not is_public(word)], np.int64)
-    spread = private[
-        np.linspace(0, len(private) - 1, min(POSITIONS, len(private))).astype(np.int64)
+    sample = private[
+        np.linspace(0, len(private) - 1, min(MAX_POSITIONS, len(private))).astype(np.int64)
     ]
-    found = measure_logits(
-        load_context(load_table(table), model), Ragged.of(tokens), positions=spread
+    measurement = measure_logits(
+        load_context(load_table(table), model), Ragged.build(tokens), positions=sample
     )
-    return math.ceil(found.largest * 100) / 100, round(found.quantiles()["candidates"][0.5], 2)
+    return math.ceil(measurement.largest * 100) / 100, round(
+        measurement.compute_quantiles()["candidates"][0.5], 2
+    )

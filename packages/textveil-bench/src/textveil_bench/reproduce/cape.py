@@ -6,40 +6,40 @@ Not here: sweeps (`conf/reproduce/cape-*.yaml`), and the cost of mechanisms (`co
 
 import numpy as np
 
-from textveil.mechanism import Bucketized, Context, Hybrid, Layout, cape, losses
+from textveil.mechanism import BucketRule, Context, Hybrid, Layout, cape, compute_losses
 from textveil.models import Ragged, load_context
 from textveil.randomness import Values
 from textveil.table import EmbeddingTable, load_table
 from textveil.text import is_public, tokenize
 from textveil_bench.examples import DataSet
-from textveil_bench.reproduce.computed import ComputeOptions, Drawing, Table, Value
+from textveil_bench.reproduce.computed import ComputeOptions, Drawing, Table, TableValue
 from textveil_bench.run import load
 from textveil_bench.spec import SweepData
 
-TABLE = "minilm-s"
-NOMINALS = (1.0, 2.0, 3.0, 6.0, 10.0, 14.0, 20.0)
+TABLE_NAME = "minilm-s"
+NOMINAL_EPSILONS = (1.0, 2.0, 3.0, 6.0, 10.0, 14.0, 20.0)
 """The epsilons of the paper's tables."""
 
-TAILS = (1e-5, 1e-4, 1e-3, 1e-2)
+TAIL_LIMITS = (1e-5, 1e-4, 1e-3, 1e-2)
 """Probabilities below which a candidate counts as part of the long tail."""
 
-TAIL = 1e-4
+FIGURE_TAIL_LIMIT = 1e-4
 """The one in figure 4."""
 
-BEST = 20
-POSITIONS = {"quick": 8, "usual": 100, "full": 400}
+TOP_CANDIDATES = 20
+POSITIONS_BY_SCALE = {"quick": 8, "usual": 100, "full": 400}
 """Private words of SST-2 at which distributions are computed."""
 
-SLICE = 1000
+SLICE_WORDS = 1000
 """Words of a table small enough to compute the paper's bound, and the exact loss at any epsilon, in seconds."""
 
-PROMPT, AT = "This is a good book.", "book"
+EXAMPLE_TEXT, EXAMPLE_WORD = "This is a good book.", "book"
 """The example of appendix B.7, and its word of interest."""
 
-BINS = 16
+HISTOGRAM_BINS = 16
 
 
-def vocabularies(asked: ComputeOptions) -> Table:
+def vocabularies(options: ComputeOptions) -> Table:
     """The number of words in each packaged table, and their largest distance."""
     rows = []
     for name in ("minilm-wordpiece", "minilm", "minilm-s"):
@@ -50,61 +50,76 @@ def vocabularies(asked: ComputeOptions) -> Table:
         columns=("table", "words", "largest distance, raw rows", "largest distance, unit rows"),
         rows=tuple(rows),
         notes=(
-            "minilm-wordpiece has the pieces of bert-base-uncased, without special and unused ones.",
+            (
+                "minilm-wordpiece has the pieces of bert-base-uncased, without special and unused "
+                "ones."
+            ),
         ),
     )
 
 
-def statements(asked: ComputeOptions) -> Table:
+def statements(options: ComputeOptions) -> Table:
     """The paper's label, the paper's bound and the statement for the same mechanism."""
-    table = load_table(TABLE)
-    few = _slice(
-        load_table(TABLE, metric="euclidean"), SLICE if asked.scale != "quick" else SLICE // 10
+    table = load_table(TABLE_NAME)
+    small_table = _sample_table(
+        load_table(TABLE_NAME, metric="euclidean"),
+        SLICE_WORDS if options.scale != "quick" else SLICE_WORDS // 10,
     )
-    utility, rule = Hybrid(), Bucketized()
-    nominals = np.array([0.0, 0.1, *NOMINALS])
-    claimed = rule.published(few, utility, nominals)
-    assert claimed is not None, "the slice is small"
-    columns = [nominals, claimed, losses(few, utility, rule, nominals)]
+    utility, rule = Hybrid(), BucketRule()
+    nominals = np.array([0.0, 0.1, *NOMINAL_EPSILONS])
+    paper_bounds = rule.compute_paper_bound(small_table, utility, nominals)
+    assert paper_bounds is not None, "the slice is small"
+    columns = [nominals, paper_bounds, compute_losses(small_table, utility, rule, nominals)]
     for context in ("none", "public"):
         mechanism = cape(nominal=1.0, context=context)
         columns.append(
             np.array(
-                [mechanism.spend(table, Layout.of(1), np.array([each]))[0] for each in nominals]
+                [
+                    mechanism.spend(table, Layout.build(1), np.array([nominal]))[0]
+                    for nominal in nominals
+                ]
             )
         )
-    ten = cape(nominal=1.0, context="original")
+    original_context = cape(nominal=1.0, context="original")
     columns.append(
-        np.array([ten.spend(table, Layout.of(10), np.full(10, each))[0] for each in nominals])
+        np.array(
+            [
+                original_context.spend(table, Layout.build(10), np.full(10, nominal))[0]
+                for nominal in nominals
+            ]
+        )
     )
     return Table(
         title="Cape's nominal epsilon, and what is known of a word's true one",
         columns=(
             "nominal",
-            f"theorem 4.1, {len(few):,} words",
-            f"true, {len(few):,} words",
-            f"true, {TABLE}, no context",
-            f"at most, {TABLE}, any fixed context",
-            f"at most, {TABLE}, context original, 10 private words",
+            f"theorem 4.1, {len(small_table):,} words",
+            f"true, {len(small_table):,} words",
+            f"true, {TABLE_NAME}, no context",
+            f"at most, {TABLE_NAME}, any fixed context",
+            f"at most, {TABLE_NAME}, context original, 10 private words",
         ),
         rows=tuple(tuple(row) for row in np.array(columns).T.tolist()),
         notes=(
-            "In the context of the original text one word is looked at wherever another one is drawn.",
+            (
+                "In the context of the original text one word is looked at wherever another one is "
+                "drawn."
+            ),
         ),
     )
 
 
-def tail(asked: ComputeOptions) -> Table:
+def tail(options: ComputeOptions) -> Table:
     """The share of probability on unlikely candidates, for the exponential mechanism and for buckets."""
-    utility, rule = Hybrid(context=Context(mode="original")), Bucketized()
-    table = load_table(TABLE)
-    scores = _scores(asked, table, utility)
-    cut = rule.cut(table, utility, scores)
-    order = np.argsort(-scores, axis=1)[:, :BEST]
-    rows: list[tuple[Value, ...]] = []
+    utility, rule = Hybrid(context=Context(mode="original")), BucketRule()
+    table = load_table(TABLE_NAME)
+    scores = _compute_scores(options, table, utility)
+    cut = rule.assign_buckets(table, utility, scores)
+    order = np.argsort(-scores, axis=1)[:, :TOP_CANDIDATES]
+    rows: list[tuple[TableValue, ...]] = []
     lines: dict[str, list[tuple[float, float]]] = {}
-    for nominal in NOMINALS:
-        rate = rule.rate(table, utility, np.full(len(scores), nominal))
+    for nominal in NOMINAL_EPSILONS:
+        rate = rule.compute_rate(table, utility, np.full(len(scores), nominal))
         laws = {
             "exponential": _log_softmax(rate[:, None] * scores),
             f"{rule.buckets} buckets": rule.log_probs(cut, rate),
@@ -113,25 +128,37 @@ def tail(asked: ComputeOptions) -> Table:
             law = np.exp(logs)
             best = float(np.take_along_axis(law, order, axis=1).sum(axis=1).mean())
             rows.append(
-                (nominal, name, *(float(law[law <= most].sum() / len(law)) for most in TAILS), best)
+                (
+                    nominal,
+                    name,
+                    *(float(law[law <= limit].sum() / len(law)) for limit in TAIL_LIMITS),
+                    best,
+                )
             )
-            low = float(law[law <= TAIL].sum() / len(law))
-            lines.setdefault(f"{name}: candidates up to {TAIL:g}", []).append((nominal, low))
-            lines.setdefault(f"{name}: the {BEST} best", []).append((nominal, best))
-        asked.report("laws", len(rows) // 2, len(NOMINALS))
-    ceiling = BEST * np.exp(NOMINALS[3] / 2) / (BEST * np.exp(NOMINALS[3] / 2) + len(table) - BEST)
+            low = float(law[law <= FIGURE_TAIL_LIMIT].sum() / len(law))
+            lines.setdefault(f"{name}: candidates up to {FIGURE_TAIL_LIMIT:g}", []).append(
+                (nominal, low)
+            )
+            lines.setdefault(f"{name}: the {TOP_CANDIDATES} best", []).append((nominal, best))
+        options.report("laws", len(rows) // 2, len(NOMINAL_EPSILONS))
+    ceiling = (
+        TOP_CANDIDATES
+        * np.exp(NOMINAL_EPSILONS[3] / 2)
+        / (TOP_CANDIDATES * np.exp(NOMINAL_EPSILONS[3] / 2) + len(table) - TOP_CANDIDATES)
+    )
     return Table(
         title=f"Probability of unlikely candidates, mean over {len(scores)} private words of SST-2",
         columns=(
             "nominal",
             "rule",
-            *(f"of candidates up to {most:g}" for most in TAILS),
-            f"of the {BEST} with the best scores",
+            *(f"of candidates up to {limit:g}" for limit in TAIL_LIMITS),
+            f"of the {TOP_CANDIDATES} with the best scores",
         ),
         rows=tuple(rows),
         notes=(
-            f"Under the exponential mechanism {BEST} of {len(table):,} candidates have at most {ceiling:.3f} together "
-            f"at epsilon {NOMINALS[3]:g}, whatever the scores.",
+            f"Under the exponential mechanism {TOP_CANDIDATES} of {len(table):,} candidates have "
+            f"at most {ceiling:.3f} together "
+            f"at epsilon {NOMINAL_EPSILONS[3]:g}, whatever the scores.",
         ),
         drawing=Drawing(
             x="nominal epsilon",
@@ -141,22 +168,24 @@ def tail(asked: ComputeOptions) -> Table:
     )
 
 
-def logits(asked: ComputeOptions) -> Table:
+def logits(options: ComputeOptions) -> Table:
     """The distribution of all candidates' logits at one word of the paper's example."""
-    table = load_table(TABLE)
+    table = load_table(TABLE_NAME)
     model = load_context(table)
-    ragged = Ragged.of(tokenize([PROMPT]))
-    values = model.logits(ragged, np.array([ragged.words.index(AT)]))[0].astype(np.float64)
-    return _histogram(
+    ragged = Ragged.build(tokenize([EXAMPLE_TEXT]))
+    values = model.compute_logits(ragged, np.array([ragged.words.index(EXAMPLE_WORD)]))[0].astype(
+        np.float64
+    )
+    return _build_histogram(
         f"Logits of {model.name} at the hidden word of the example", "logit", values, table
     )
 
 
-def distances(asked: ComputeOptions) -> Table:
+def distances(options: ComputeOptions) -> Table:
     """The distribution of all candidates' distances from that word."""
-    table = load_table(TABLE, metric="euclidean")
-    values = table.distances(table.find([AT]))[0]
-    return _histogram(
+    table = load_table(TABLE_NAME, metric="euclidean")
+    values = table.distances(table.find([EXAMPLE_WORD]))[0]
+    return _build_histogram(
         "Euclidean distances of candidates from the hidden word of the example",
         "distance",
         values,
@@ -164,25 +193,26 @@ def distances(asked: ComputeOptions) -> Table:
     )
 
 
-def _histogram(title: str, what: str, values: Values, table: EmbeddingTable) -> Table:
-    counts, edges = np.histogram(values, BINS)
-    own = values[table.row_of[AT]]
+def _build_histogram(title: str, quantity: str, values: Values, table: EmbeddingTable) -> Table:
+    counts, edges = np.histogram(values, HISTOGRAM_BINS)
+    word_value = values[table.row_of[EXAMPLE_WORD]]
     below = (
         f"; {np.mean(values <= 0):.1%} of the values are not above 0" if values.min() < 0 else ""
     )
     return Table(
         title=title,
-        columns=(f"{what} from", "to", "candidates"),
+        columns=(f"{quantity} from", "to", "candidates"),
         rows=tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)),
         notes=(
-            f"The word itself has {own:.3g}; median {np.median(values):.3g}, smallest {values.min():.3g}, largest "
+            f"The word itself has {word_value:.3g}; median {np.median(values):.3g}, smallest "
+            f"{values.min():.3g}, largest "
             f"{values.max():.3g}{below}.",
         ),
         drawing=Drawing(
-            x=what,
+            x=quantity,
             y=f"candidates, in bins of {edges[1] - edges[0]:.2g}",
             lines={
-                what: tuple(
+                quantity: tuple(
                     zip(((edges[:-1] + edges[1:]) / 2).tolist(), counts.tolist(), strict=True)
                 )
             },
@@ -195,7 +225,7 @@ def _log_softmax(values: Values) -> Values:
     return np.asarray(values - np.log(np.exp(values).sum(axis=1, keepdims=True)))
 
 
-def _slice(table: EmbeddingTable, size: int) -> EmbeddingTable:
+def _sample_table(table: EmbeddingTable, size: int) -> EmbeddingTable:
     rows = np.linspace(0, len(table) - 1, size).astype(np.int64)
     return EmbeddingTable.build(
         name=f"{table.name}, {size} words",
@@ -205,13 +235,15 @@ def _slice(table: EmbeddingTable, size: int) -> EmbeddingTable:
     )
 
 
-def _scores(asked: ComputeOptions, table: EmbeddingTable, utility: Hybrid) -> Values:
+def _compute_scores(options: ComputeOptions, table: EmbeddingTable, utility: Hybrid) -> Values:
     """Scores [m, V] of all candidates at the first private words of SST-2 that are in the table."""
-    name = "opinions" if asked.scale == "quick" else "sst2"
-    data: DataSet = load(SweepData(name=name), POSITIONS["full"], asked.places)
-    ragged = Ragged.of(tokenize([text for example in data.examples for text in example.texts]))
-    found = table.find(list(ragged.words))
-    private = [i for i, word in enumerate(ragged.words) if found[i] >= 0 and not is_public(word)]
-    positions = np.array(private[: POSITIONS[asked.scale]])
-    expected = load_context(table).logits(ragged, positions)
-    return utility.given(table, found[positions], expected).values()
+    name = "opinions" if options.scale == "quick" else "sst2"
+    data: DataSet = load(SweepData(name=name), POSITIONS_BY_SCALE["full"], options.places)
+    ragged = Ragged.build(tokenize([text for example in data.examples for text in example.texts]))
+    table_rows = table.find(list(ragged.words))
+    private = [
+        i for i, word in enumerate(ragged.words) if table_rows[i] >= 0 and not is_public(word)
+    ]
+    positions = np.array(private[: POSITIONS_BY_SCALE[options.scale]])
+    expected = load_context(table).compute_logits(ragged, positions)
+    return utility.score_rows(table, table_rows[positions], expected).get_values()

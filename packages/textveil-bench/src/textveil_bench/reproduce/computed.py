@@ -13,7 +13,7 @@ from textveil.errors import UnknownName
 from textveil_bench.reproduce.targets import Scale
 from textveil_bench.run import Folders
 
-COMPUTED: dict[str, str] = {
+COMPUTED_TABLES: dict[str, str] = {
     "stamp-budgets": "textveil_bench.reproduce.stamp:budgets",
     "stamp-repaired": "textveil_bench.reproduce.stamp:repaired",
     "cape-vocabularies": "textveil_bench.reproduce.cape:vocabularies",
@@ -26,7 +26,7 @@ COMPUTED: dict[str, str] = {
 }
 """The function for each name, as "module:function"; it takes `ComputeOptions` and returns a `Table`."""
 
-Value = str | int | float | None
+TableValue = str | int | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,32 +75,34 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[TableValue, ...], ...]
     notes: tuple[str, ...] = ()
     drawing: Drawing | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
         """A table from a document."""
-        drawn = values.get("drawing")
+        drawing_values = values.get("drawing")
         return cls(
             title=values["title"],
             columns=tuple(values["columns"]),
             rows=tuple(map(tuple, values["rows"])),
             notes=tuple(values["notes"]),
             drawing=None
-            if drawn is None
-            else Drawing(x=drawn["x"], y=drawn["y"], lines=drawn["lines"]),
+            if drawing_values is None
+            else Drawing(
+                x=drawing_values["x"], y=drawing_values["y"], lines=drawing_values["lines"]
+            ),
         )
 
 
-def compute(name: str, asked: ComputeOptions) -> Table:
+def compute(name: str, options: ComputeOptions) -> Table:
     """A computed table by name.
 
     Raises:
         UnknownName: there is no such table.
     """
-    if name not in COMPUTED:
-        raise UnknownName("computed table", name, COMPUTED)
-    made: Table = EntryPoint(name, COMPUTED[name], "textveil").load()(asked)
-    return made
+    if name not in COMPUTED_TABLES:
+        raise UnknownName("computed table", name, COMPUTED_TABLES)
+    table: Table = EntryPoint(name, COMPUTED_TABLES[name], "textveil").load()(options)
+    return table

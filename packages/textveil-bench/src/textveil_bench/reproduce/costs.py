@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from textveil_bench.efficiency import Load, MeasuredSetup, measure
+from textveil_bench.efficiency import MeasuredSetup, Workload, measure
 from textveil_bench.reproduce.computed import ComputeOptions, Table
 
-CONF = files("textveil_bench") / "conf" / "efficiency.yaml"
+EFFICIENCY_FILE = files("textveil_bench") / "conf" / "efficiency.yaml"
 
 COLUMNS: Mapping[str, tuple[str, float]] = {
     "setup, s": ("setup", 1.0),
@@ -27,52 +27,55 @@ COLUMNS: Mapping[str, tuple[str, float]] = {
 }
 """Headings, the figures below them, and the factors for units."""
 
-QUICK = Load(texts=2, batch=4)
+QUICK_LOAD = Workload(texts=2, batch=4)
 
 
-def efficiency(asked: ComputeOptions) -> Table:
+def efficiency(options: ComputeOptions) -> Table:
     """All mechanisms, without and with a language model."""
-    return _table(asked, list(_subjects()))
+    return _build_table(options, list(_load_subjects()))
 
 
-def paper(asked: ComputeOptions) -> Table:
+def paper(options: ComputeOptions) -> Table:
     """The mechanisms of Cape's table 7."""
-    return _table(asked, _given()["paper"])
+    return _build_table(options, _load_settings()["paper"])
 
 
-def _given() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(CONF.read_text(encoding="utf-8"))
-    return found
+def _load_settings() -> dict[str, Any]:
+    settings: dict[str, Any] = yaml.safe_load(EFFICIENCY_FILE.read_text(encoding="utf-8"))
+    return settings
 
 
-def _subjects() -> dict[str, MeasuredSetup]:
-    given = _given()
+def _load_subjects() -> dict[str, MeasuredSetup]:
+    settings = _load_settings()
     return {
-        each["name"]: MeasuredSetup(name=each["name"], set={**given["common"], **each["set"]})
-        for each in given["subjects"]
+        subject["name"]: MeasuredSetup(
+            name=subject["name"], set={**settings["common"], **subject["set"]}
+        )
+        for subject in settings["subjects"]
     }
 
 
-def _table(asked: ComputeOptions, names: Sequence[str]) -> Table:
-    quick = asked.scale == "quick"
+def _build_table(options: ComputeOptions, names: Sequence[str]) -> Table:
+    quick = options.scale == "quick"
     subjects = [
-        each
-        for name, each in _subjects().items()
-        if name in names and (not quick or name in _given()["quick"])
+        subject
+        for name, subject in _load_subjects().items()
+        if name in names and (not quick or name in _load_settings()["quick"])
     ]
-    load = QUICK if quick else Load()
+    load = QUICK_LOAD if quick else Workload()
     figures: dict[str, dict[str, float]] = {}
-    for row in measure(subjects, load, report=asked.report):
+    for row in measure(subjects, load, report=options.report):
         figures.setdefault(row["entry"], {})[row["metric"]] = row["value"]
     return Table(
         title=f"Setup, time and memory; texts of {load.words} words, the table minilm-s",
         columns=("mechanism", *COLUMNS),
         rows=tuple(
-            (name, *(own[metric] * factor for metric, factor in COLUMNS.values()))
-            for name, own in figures.items()
+            (name, *(values[metric] * factor for metric, factor in COLUMNS.values()))
+            for name, values in figures.items()
         ),
         notes=(
-            "Setup is all that comes before a first text is out, importing packages included. Memory is the most that "
+            "Setup is all that comes before a first text is out, importing packages included. "
+            "Memory is the most that "
             "was resident of a process, mapped files included.",
         ),
     )

@@ -1,6 +1,6 @@
 """The result of a reproduction as one plain document, which is shown and saved next to the rows.
 
-In: `Reproduced`. Out: plain data, without per-text values.
+In: `ReproductionResult`. Out: plain data, without per-text values.
 Not here: how it is judged (`verdict`), and how it is shown on a terminal (`cli.reproduce`).
 """
 
@@ -12,41 +12,41 @@ import numpy as np
 
 from textveil_bench.compare import Cell, Series
 from textveil_bench.intervals import Interval
-from textveil_bench.reproduce.run import Reproduced
+from textveil_bench.reproduce.run import ReproductionResult
 from textveil_bench.reproduce.targets import AtRisk, Target, WantedMetric
-from textveil_bench.reproduce.verdict import SECONDS, Beside, Judged, figure
+from textveil_bench.reproduce.verdict import TIME_SOURCE, ComparedValue, Verdict, find_estimate
 
 VERSION = 2
 """Version of the document format; raised when a field changes its meaning."""
 
-OURS = "ours: "
+OURS_PREFIX = "ours: "
 """How a claim begins that no paper makes."""
 
 Plain = dict[str, Any]
 
 
-def document(made: Reproduced) -> Plain:
+def build_document(result: ReproductionResult) -> Plain:
     """Everything found for a target."""
-    target = made.target
+    target = result.target
     return {
         "version": VERSION,
         "target": target.name,
         "title": target.title,
         "paper": target.paper,
         "shows": target.shows,
-        "scale": made.scale,
-        "cells": [each for series in made.series for each in _cells(target, series)],
-        "published": [_beside(each) for each in made.beside],
-        "claims": [_judged(each) for each in made.judged],
-        "tables": [{"name": name, **asdict(table)} for name, table in made.tables.items()],
-        "not_run": dict(made.not_run),
+        "scale": result.scale,
+        "cells": [item for series in result.series for item in _yield_cells(target, series)],
+        "published": [_dump_compared_value(item) for item in result.compared_values],
+        "claims": [_dump_verdict(item) for item in result.verdicts],
+        "tables": [{"name": name, **asdict(table)} for name, table in result.tables.items()],
+        "not_run": dict(result.not_run),
         "differs": list(target.differs),
-        "contradicts": list(made.contradicts),
-        "circumstances": dict(made.circumstances),
+        "contradicts": list(result.contradictions),
+        "circumstances": dict(result.circumstances),
     }
 
 
-def repeated(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
+def find_repeated_claims(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
     """The claims whose comparison another claim has made already, so that it counts once.
 
     The first claim counts that a paper makes; if none does, the first of ours.
@@ -58,32 +58,35 @@ def repeated(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], st
         the target of the claim that counts, by target and position of each other one.
     """
     claims = [
-        (each["target"], i, claim) for each in documents for i, claim in enumerate(each["claims"])
+        (item["target"], i, claim) for item in documents for i, claim in enumerate(item["claims"])
     ]
-    claims.sort(key=lambda each: each[2]["claim"].startswith(OURS))
+    claims.sort(key=lambda item: item[2]["claim"].startswith(OURS_PREFIX))
     first: dict[str, str] = {}
-    found: dict[tuple[str, int], str] = {}
+    repeats: dict[tuple[str, int], str] = {}
     for target, i, claim in claims:
         if claim["comparison"] in first:
-            found[target, i] = first[claim["comparison"]]
+            repeats[target, i] = first[claim["comparison"]]
         else:
             first[claim["comparison"]] = target
-    return found
+    return repeats
 
 
-def metrics(target: Target) -> list[WantedMetric]:
+def list_metrics(target: Target) -> list[WantedMetric]:
     """Every metric of a target's values and claims, once."""
-    named = [*(each.metric for each in target.published), *(each.metric for each in target.expect)]
-    named += [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]
-    kept = {
-        (each.metric, each.source, str(each.setting)): each
-        for each in named
-        if each.source != SECONDS
+    candidates = [
+        *(item.metric for item in target.published),
+        *(item.metric for item in target.expect),
+    ]
+    candidates += [item.at.risk for item in target.expect if isinstance(item.at, AtRisk)]
+    distinct = {
+        (item.metric, item.source, str(item.setting)): item
+        for item in candidates
+        if item.source != TIME_SOURCE
     }
-    return list(kept.values())
+    return list(distinct.values())
 
 
-def _cells(target: Target, series: Series) -> Iterator[Plain]:
+def _yield_cells(target: Target, series: Series) -> Iterator[Plain]:
     for cell in series.cells:
         yield {
             "data": series.data.name,
@@ -96,49 +99,54 @@ def _cells(target: Target, series: Series) -> Iterator[Plain]:
             "seeds": list(cell.seeds),
             "epsilon": cell.row["epsilon"],
             "seconds": dict(cell.seconds),
-            "figures": list(_figures(target, cell)),
+            "figures": list(_yield_figures(target, cell)),
             "not_run": dict(cell.not_run),
         }
 
 
-def _figures(target: Target, cell: Cell) -> Iterator[Plain]:
-    for metric in metrics(target):
-        found = figure(metric, cell)
-        if found is not None:
-            yield {"metric": metric.title, **_interval(found.interval)}
+def _yield_figures(target: Target, cell: Cell) -> Iterator[Plain]:
+    for metric in list_metrics(target):
+        estimate = find_estimate(metric, cell)
+        if estimate is not None:
+            yield {"metric": metric.title, **_dump_interval(estimate.interval)}
 
 
-def _interval(found: Interval) -> Plain:
+def _dump_interval(interval: Interval) -> Plain:
     """An interval; an open end is None."""
-    return {name: value if np.isfinite(value) else None for name, value in asdict(found).items()}
+    return {name: value if np.isfinite(value) else None for name, value in asdict(interval).items()}
 
 
-def _beside(found: Beside) -> Plain:
-    published = found.published
+def _dump_compared_value(compared: ComparedValue) -> Plain:
+    published = compared.published
     ours: Mapping[str, Any] = {"value": None, "low": None, "high": None}
     return {
-        "series": found.name,
+        "series": compared.name,
         "where": dict(published.where),
         "metric": published.metric.title,
         "published": published.value,
         "source": published.source,
-        **(ours if found.ours is None else _interval(found.ours)),
-        "says": found.says,
+        **(ours if compared.ours is None else _dump_interval(compared.ours)),
+        "says": compared.summary,
     }
 
 
-def _judged(found: Judged) -> Plain:
+def _dump_verdict(verdict: Verdict) -> Plain:
     return {
-        "claim": found.expectation.claim,
-        "source": found.expectation.source,
-        "data": found.data,
-        "metric": found.expectation.metric.title,
-        "answer": found.answer,
-        "comparison": found.comparison,
-        "says": found.says,
-        "gaps": [_interval(gap) for gap in found.gaps],
+        "claim": verdict.expectation.claim,
+        "source": verdict.expectation.source,
+        "data": verdict.data,
+        "metric": verdict.expectation.metric.title,
+        "answer": verdict.answer,
+        "comparison": verdict.comparison,
+        "says": verdict.summary,
+        "gaps": [_dump_interval(gap) for gap in verdict.gaps],
         "places": [
-            {"place": place.name, "one": place.one, "other": place.other, **_interval(place.gap)}
-            for place in found.places
+            {
+                "place": place.name,
+                "one": place.first,
+                "other": place.second,
+                **_dump_interval(place.gap),
+            }
+            for place in verdict.places
         ],
     }

@@ -1,7 +1,9 @@
 """The result of a reproduction as sections of a page, and an index page for several targets.
 
-In: documents. Out: sections of HTML: claims, published values, tables, what was not run, what differs, what is wrong.
-Not here: the document (`document`), its form on a terminal (`cli.reproduce`), the rest of the page (`report`).
+In: documents. Out: sections of HTML: claims, published values, tables, what was not run, what
+differs, what is wrong.
+Not here: the document (`document`), its form on a terminal (`cli.reproduce`), the rest of the page
+(`report`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,42 +15,52 @@ from textveil_bench.intervals import Interval
 from textveil_bench.pictures import COLOURS, MARKERS, Curve, Look, Panel, Point
 from textveil_bench.report import Section, compose
 from textveil_bench.report.curves import PanelGroup
-from textveil_bench.report.markup import Html, element, joined, spelled, table
+from textveil_bench.report.markup import (
+    Html,
+    build_element,
+    build_table,
+    format_interval,
+    join_parts,
+)
 
 Plain = Mapping[str, Any]
 
-QUICK = "This is a quick run, on a few invented sentences: it says nothing of the mechanisms."
+QUICK_NOTE = "This is a quick run, on a few invented sentences: it says nothing of the mechanisms."
 
 
-def sections(found: Plain) -> Iterator[Section]:
+def build_sections(document: Plain) -> Iterator[Section]:
     """The sections that have content.
 
     Args:
-        found: a document from `document`.
+        document: a document from `document`.
     """
-    quick = [QUICK] if found["scale"] == "quick" else []
-    if found["claims"]:
+    quick = [QUICK_NOTE] if document["scale"] == "quick" else []
+    if document["claims"]:
         text = ["First less second, with 95% intervals.", *quick]
-        yield _section("The paper's claims in our rows", " ".join(text), _claims(found["claims"]))
-    if found["published"]:
+        yield _build_section(
+            "The paper's claims in our rows", " ".join(text), _render_claims(document["claims"])
+        )
+    if document["published"]:
         text = ["Values of the paper's text and tables, and ours with 95% intervals.", *quick]
-        yield _section("Beside the paper", " ".join(text), _published(found["published"]))
-    if found["tables"]:
-        drawn = drawings(found["tables"])
+        yield _build_section(
+            "Beside the paper", " ".join(text), _render_published(document["published"])
+        )
+    if document["tables"]:
+        groups = build_drawings(document["tables"])
         yield Section(
             title="Tables",
             text="",
-            groups=drawn,
-            content=lambda: joined(map(_table, found["tables"])),
+            groups=groups,
+            content=lambda: join_parts(map(_render_table, document["tables"])),
         )
-    if found["not_run"]:
-        panels = [f"{panel}: {why}" for panel, why in found["not_run"].items()]
-        yield _section("Panels that were not run", "", _sentences(panels))
-    if found["differs"]:
-        yield _section("What differs from the paper", "", _sentences(found["differs"]))
-    if found["contradicts"]:
+    if document["not_run"]:
+        panels = [f"{panel}: {reason}" for panel, reason in document["not_run"].items()]
+        yield _build_section("Panels that were not run", "", _render_list(panels))
+    if document["differs"]:
+        yield _build_section("What differs from the paper", "", _render_list(document["differs"]))
+    if document["contradicts"]:
         title = "Where the paper is wrong, or cannot be right as it stands"
-        yield _section(title, "", _sentences(found["contradicts"]))
+        yield _build_section(title, "", _render_list(document["contradicts"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,100 +68,123 @@ class ShownTarget:
     """A target with a finished page.
 
     Attributes:
-        found: a document from `document`.
+        document: a document from `document`.
         page: the name of its page.
         groups: its first figures; empty if an earlier target has shown them.
     """
 
-    found: Plain
+    document: Plain
     page: str
     groups: tuple[PanelGroup, ...] = ()
 
 
-def index(shown: Sequence[ShownTarget]) -> str:
+def render_index(targets: Sequence[ShownTarget]) -> str:
     """A page of several targets: figures and claims of each, with a link to its own page."""
-    quick = [QUICK] if any(each.found["scale"] == "quick" for each in shown) else []
-    told = [HEAD, *quick]
+    quick = [QUICK_NOTE] if any(item.document["scale"] == "quick" for item in targets) else []
+    paragraphs = [INDEX_HEAD, *quick]
     sections = [
-        Section(title=each.found["title"], text="", groups=each.groups, content=_told(each))
-        for each in shown
+        Section(
+            title=item.document["title"],
+            text="",
+            groups=item.groups,
+            content=_build_target_content(item),
+        )
+        for item in targets
     ]
     return compose(
         "What became of the papers' figures and tables",
         sections,
-        head=joined(element("p", each) for each in told),
+        head=join_parts(build_element("p", item) for item in paragraphs),
     )
 
 
-HEAD = (
-    "Our mechanisms beside the papers' ones, and what became of each claim. A claim holds where the mean of the paired "
-    "differences is on its side with all texts drawn again and again; it does not hold where that, or the difference "
-    "at one place, is on the other side; else it cannot be told. What could not be compared is not tested. In "
+INDEX_HEAD = (
+    "Our mechanisms beside the papers' ones, and what became of each claim. A claim holds where "
+    "the mean of the paired "
+    "differences is on its side with all texts drawn again and again; it does not hold where "
+    "that, or the difference "
+    "at one place, is on the other side; else it cannot be told. What could not be compared is "
+    "not tested. In "
     "figures with a green corner, the nearer to it, the better: little risk, much use."
 )
 
 
-def _told(shown: ShownTarget) -> Callable[[], Html]:
-    found = shown.found
-    parts = [element("p", found["shows"].strip(), class_="soft")]
-    if found["claims"]:
+def _build_target_content(target: ShownTarget) -> Callable[[], Html]:
+    document = target.document
+    parts = [build_element("p", document["shows"].strip(), class_="soft")]
+    if document["claims"]:
         rows = [
-            [each[name] for name in ("claim", "answer", "data", "says")] for each in found["claims"]
+            [claim[name] for name in ("claim", "answer", "data", "says")]
+            for claim in document["claims"]
         ]
-        parts.append(table(["claim", "answer", "data", "what our rows say"], rows, ""))
-    if not found["cells"]:
-        parts += map(_table, found["tables"])
-    parts.append(element("p", element("a", "All figures, values and intervals", href=shown.page)))
-    if found["not_run"]:
-        parts.append(
-            _sentences([f"{panel}: not run: {why}" for panel, why in found["not_run"].items()])
+        parts.append(build_table(["claim", "answer", "data", "what our rows say"], rows, ""))
+    if not document["cells"]:
+        parts += map(_render_table, document["tables"])
+    parts.append(
+        build_element(
+            "p", build_element("a", "All figures, values and intervals", href=target.page)
         )
-    return lambda: joined(parts)
+    )
+    if document["not_run"]:
+        parts.append(
+            _render_list(
+                [f"{panel}: not run: {reason}" for panel, reason in document["not_run"].items()]
+            )
+        )
+    return lambda: join_parts(parts)
 
 
-def _section(title: str, text: str, content: Html) -> Section:
+def _build_section(title: str, text: str, content: Html) -> Section:
     return Section(title=title, text=text, content=lambda: content)
 
 
-def _claims(claims: Sequence[Plain]) -> Html:
+def _render_claims(claims: Sequence[Plain]) -> Html:
     rows = [
-        [each[name] for name in ("claim", "answer", "data", "metric", "says", "source")]
-        for each in claims
+        [claim[name] for name in ("claim", "answer", "data", "metric", "says", "source")]
+        for claim in claims
     ]
-    return table(["claim", "answer", "data", "metric", "what our rows say", "source"], rows, "")
+    return build_table(
+        ["claim", "answer", "data", "metric", "what our rows say", "source"], rows, ""
+    )
 
 
-def _published(values: Sequence[Plain]) -> Html:
+def _render_published(values: Sequence[Plain]) -> Html:
     rows = [
         [
-            each["series"],
-            each["metric"],
-            f"{each['published']:.4g}",
-            _interval(each),
-            each["says"],
-            each["source"],
+            value["series"],
+            value["metric"],
+            f"{value['published']:.4g}",
+            _format_interval(value),
+            value["says"],
+            value["source"],
         ]
-        for each in values
+        for value in values
     ]
-    return table(["series", "metric", "paper", "ours", "", "source"], rows, "Published values")
-
-
-def _interval(found: Plain) -> Html:
-    if found["value"] is None:
-        return spelled(None)
-    low, high = (
-        open_ if end is None else end for end, open_ in ((found["low"], -inf), (found["high"], inf))
+    return build_table(
+        ["series", "metric", "paper", "ours", "", "source"], rows, "Published values"
     )
-    return spelled(Interval(value=found["value"], low=low, high=high))
 
 
-def _table(found: Plain) -> Html:
-    rows = [[plainly(value) for value in row] for row in found["rows"]]
-    parts = [element("h3", found["title"]), table(found["columns"], rows, found["title"])]
-    return joined([*parts, _sentences(found["notes"])] if found["notes"] else parts)
+def _format_interval(value: Plain) -> Html:
+    if value["value"] is None:
+        return format_interval(None)
+    low, high = (
+        infinity if end is None else end
+        for end, infinity in ((value["low"], -inf), (value["high"], inf))
+    )
+    return format_interval(Interval(value=value["value"], low=low, high=high))
 
 
-def plainly(value: Any) -> str:
+def _render_table(content: Plain) -> Html:
+    rows = [[format_value(value) for value in row] for row in content["rows"]]
+    parts = [
+        build_element("h3", content["title"]),
+        build_table(content["columns"], rows, content["title"]),
+    ]
+    return join_parts([*parts, _render_list(content["notes"])] if content["notes"] else parts)
+
+
+def format_value(value: Any) -> str:
     """A table value as text; large numbers have no decimals."""
     if value is None:
         return ""
@@ -158,31 +193,39 @@ def plainly(value: Any) -> str:
     return str(value)
 
 
-def drawings(tables: Sequence[Plain]) -> tuple[PanelGroup, ...]:
+def build_drawings(tables: Sequence[Plain]) -> tuple[PanelGroup, ...]:
     """The drawings of those tables that have one."""
     return tuple(
-        PanelGroup(title=each["title"], text="", panels=(_panel(each["drawing"]),))
-        for each in tables
-        if each["drawing"]
+        PanelGroup(title=item["title"], text="", panels=(_build_panel(item["drawing"]),))
+        for item in tables
+        if item["drawing"]
     )
 
 
-def _panel(drawing: Plain) -> Panel:
+def _build_panel(drawing: Plain) -> Panel:
     looks = [
         Look(colour=colour, marker=marker) for colour, marker in zip(COLOURS, MARKERS, strict=False)
     ]
     curves = [
-        Curve(name=name, look=look, points=tuple(Point(_exact(x), _exact(y)) for x, y in points))
+        Curve(
+            name=name,
+            look=look,
+            points=tuple(
+                Point(_build_exact_interval(x), _build_exact_interval(y)) for x, y in points
+            ),
+        )
         for (name, points), look in zip(drawing["lines"].items(), looks, strict=False)
     ]
-    least = min(x for points in drawing["lines"].values() for x, _ in points)
+    smallest = min(x for points in drawing["lines"].values() for x, _ in points)
     title = f"{drawing['y']} against {drawing['x']}"
-    return Panel(title=title, x=drawing["x"], y=drawing["y"], curves=tuple(curves), zero=least >= 0)
+    return Panel(
+        title=title, x=drawing["x"], y=drawing["y"], curves=tuple(curves), zero=smallest >= 0
+    )
 
 
-def _exact(value: float) -> Interval:
+def _build_exact_interval(value: float) -> Interval:
     return Interval(value=value, low=value, high=value)
 
 
-def _sentences(given: Sequence[str]) -> Html:
-    return element("ul", joined(element("li", each) for each in given))
+def _render_list(sentences: Sequence[str]) -> Html:
+    return build_element("ul", join_parts(build_element("li", sentence) for sentence in sentences))

@@ -1,7 +1,8 @@
 """Runs a reproduction: the sweeps of a target, and the comparison of the results with the paper.
 
-In: a target, a folder for its rows. Out: `Reproduced`.
-Not here: targets (`targets`), how a sweep is run (`run` of the bench), how results are shown (`document`, `page`).
+In: a target, a folder for its rows. Out: `ReproductionResult`.
+Not here: targets (`targets`), how a sweep is run (`run` of the bench), how results are shown
+(`document`, `page`).
 """
 
 import json
@@ -15,21 +16,27 @@ from textveil.errors import InputError
 from textveil.files import streams
 from textveil_bench import compare
 from textveil_bench import run as runs
-from textveil_bench.circumstances import circumstances
+from textveil_bench.circumstances import read_circumstances
 from textveil_bench.compare import Series
-from textveil_bench.reproduce.bounds import bounded
+from textveil_bench.reproduce.bounds import measure_bounds
 from textveil_bench.reproduce.computed import ComputeOptions, Table, compute
-from textveil_bench.reproduce.targets import Plans, Scale, Target, planned
-from textveil_bench.reproduce.verdict import Beside, Judged, beside, contradicted, judged
-from textveil_bench.rows import Row, stream
+from textveil_bench.reproduce.targets import Plans, Scale, Target, build_plans
+from textveil_bench.reproduce.verdict import (
+    ComparedValue,
+    Verdict,
+    check_claims,
+    compare_published,
+    format_contradictions,
+)
+from textveil_bench.rows import BenchRow, yield_rows
 from textveil_bench.run import Folders
 from textveil_bench.spec import Sweep
 
-Report = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reproduced:
+class ReproductionResult:
     """The result for a target.
 
     Attributes:
@@ -38,34 +45,36 @@ class Reproduced:
         rows: of all panels that were run.
         series: the same, for comparison.
         tables: computed tables, by name.
-        beside: the published values with ours.
-        judged: the claims.
-        contradicts: where the paper is wrong, with figures of these rows.
+        compared_values: the published values with ours.
+        verdicts: the claims.
+        contradictions: where the paper is wrong, with figures of these rows.
         not_run: panels that were not run, and why.
-        circumstances: of the process that computed the first row, or the tables if there are no rows.
+        circumstances: of the process that computed the first row, or the tables if there are no
+            rows.
     """
 
     target: Target
     scale: Scale
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[BenchRow, ...] = field(repr=False)
     series: tuple[Series, ...] = field(repr=False)
     tables: Mapping[str, Table]
-    beside: tuple[Beside, ...]
-    judged: tuple[Judged, ...]
-    contradicts: tuple[str, ...]
+    compared_values: tuple[ComparedValue, ...]
+    verdicts: tuple[Verdict, ...]
+    contradictions: tuple[str, ...]
     not_run: Mapping[str, str]
     circumstances: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class How:
+class ReproductionOptions:
     """How to run a target.
 
     Attributes:
         scale: usual, quick or full.
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
-        generative: whether to run panels of the small language model; of stored results they are shown anyway.
+        generative: whether to run panels of the small language model; of stored results they are
+            shown anyway.
         places: where data and fitted judges are.
         executor: computes the cells, for all targets; None for this process.
         stored: results of earlier runs: nothing is run, and no data is read; None to run.
@@ -77,16 +86,18 @@ class How:
     generative: bool = False
     places: Folders = field(default_factory=Folders)
     executor: Executor | None = None
-    stored: "Stored | None" = None
+    stored: "StoredResults | None" = None
 
-    def plans(self, target: Target) -> Plans:
+    def build_plans(self, target: Target) -> Plans:
         """What to run for a target, or to show of it."""
-        shown = self.generative or self.stored is not None
-        return planned(target, self.scale, hub=self.hub, endpoint=self.endpoint, generative=shown)
+        runs_generative = self.generative or self.stored is not None
+        return build_plans(
+            target, self.scale, hub=self.hub, endpoint=self.endpoint, generative=runs_generative
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class StoredResults:
     """Results of earlier runs.
 
     Attributes:
@@ -95,7 +106,7 @@ class Stored:
     """
 
     folder: Path
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[BenchRow, ...] = field(repr=False)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -104,9 +115,9 @@ class Stored:
         Raises:
             InputError: there are none, or they cannot be read.
         """
-        return cls(folder=folder, rows=tuple(stream([folder])))
+        return cls(folder=folder, rows=tuple(yield_rows([folder])))
 
-    def tables(self, name: str) -> tuple[dict[str, Table], Mapping[str, Any] | None]:
+    def read_tables(self, name: str) -> tuple[dict[str, Table], Mapping[str, Any] | None]:
         """A target's tables, by name, and what computed them; none if it has no document.
 
         Raises:
@@ -116,8 +127,8 @@ class Stored:
         if not path.exists():
             return {}, None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            return {each["name"]: Table.read(each) for each in found["tables"]}, found[
+            document = json.loads(path.read_text(encoding="utf-8"))
+            return {table["name"]: Table.read(table) for table in document["tables"]}, document[
                 "circumstances"
             ]
         except (OSError, ValueError, KeyError, TypeError):
@@ -126,35 +137,41 @@ class Stored:
             ) from None
 
 
-NOT_STORED = "nothing of it is stored"
+NOT_STORED_REASON = "nothing of it is stored"
 
 
-def named(target: Target, how: How) -> str:
+def build_file_stem(target: Target, how: ReproductionOptions) -> str:
     """The name of the files of such a run."""
     scale = [] if how.scale == "usual" else [how.scale]
     return "-".join([target.name, *scale, *["hub"] * how.hub])
 
 
-def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
+def format_preview(target: Target, folder: Path, how: ReproductionOptions) -> Iterator[str]:
     """What `reproduce` would do, as lines for people.
 
     Raises:
         ConfigError: a sweep is wrong. InputError: data cannot be read.
     """
-    plans = how.plans(target)
+    plans = how.build_plans(target)
     for panel, plain in plans.sweeps.items():
         yield f"{target.name}: {panel}"
-        sweep = Sweep.read(bounded(plain, how.scale, how.places))
-        yield from ("  " + line for line in runs.preview(sweep, folder, how.places))
+        sweep = Sweep.read(measure_bounds(plain, how.scale, how.places))
+        yield from ("  " + line for line in runs.format_preview(sweep, folder, how.places))
     yield from (f"{target.name}: the table {name}" for name in plans.tables)
-    yield from (f"{target.name}: {panel}: not run: {why}" for panel, why in plans.not_run.items())
+    yield from (
+        f"{target.name}: {panel}: not run: {reason}" for panel, reason in plans.not_run.items()
+    )
     if how.hub:
-        yield from (f"first: {each}" for each in target.hub_first)
+        yield from (f"first: {sentence}" for sentence in target.hub_first)
 
 
 def reproduce(
-    target: Target, folder: Path, how: How, *, report: Report = lambda step, done, total: None
-) -> Reproduced:
+    target: Target,
+    folder: Path,
+    how: ReproductionOptions,
+    *,
+    report: ProgressCallback = lambda step, done, total: None,
+) -> ReproductionResult:
     """Runs a target, resuming where an earlier run stopped, and judges the results.
 
     Args:
@@ -167,57 +184,61 @@ def reproduce(
         ConfigError: a sweep is wrong; another run is at work in the folder.
         InputError: data cannot be read.
     """
-    plans = how.plans(target)
-    made = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
-    with streams.writing():
+    plans = how.build_plans(target)
+    outcome = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
+    with streams.convert_write_errors():
         streams.make_folder(folder)
-    series = compare.series(made.rows)
-    return Reproduced(
+    series = compare.build_series(outcome.rows)
+    return ReproductionResult(
         target=target,
         scale=how.scale,
-        rows=tuple(made.rows),
+        rows=tuple(outcome.rows),
         series=tuple(series),
-        tables=made.tables,
-        beside=tuple(beside(target, series, made.tables)),
-        judged=tuple(judged(target, series, anywhere=how.scale == "quick")),
-        contradicts=tuple(contradicted(target, series)),
-        not_run={**plans.not_run, **dict.fromkeys(made.missing, NOT_STORED)},
-        circumstances=made.rows[0]["circumstances"]
-        if made.rows
-        else made.circumstances or circumstances(),
+        tables=outcome.tables,
+        compared_values=tuple(compare_published(target, series, outcome.tables)),
+        verdicts=tuple(check_claims(target, series, anywhere=how.scale == "quick")),
+        contradictions=tuple(format_contradictions(target, series)),
+        not_run={**plans.not_run, **dict.fromkeys(outcome.missing, NOT_STORED_REASON)},
+        circumstances=outcome.rows[0]["circumstances"]
+        if outcome.rows
+        else outcome.circumstances or read_circumstances(),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Made:
+class _Outcome:
     """Rows, tables by name, what is missing, and what computed the tables if that was an earlier run."""
 
-    rows: list[Row]
+    rows: list[BenchRow]
     tables: dict[str, Table]
     missing: Sequence[str] = ()
     circumstances: Mapping[str, Any] | None = None
 
 
-def _run(plans: Plans, folder: Path, how: How, report: Report) -> _Made:
-    plain = [bounded(each, how.scale, how.places) for each in plans.sweeps.values()]
-    wanted = [Sweep.read(each) for each in plain]  # checks all before running any
-    found: list[Row] = []
-    for sweep in wanted:
-        found += runs.run(sweep, folder, places=how.places, executor=how.executor, report=report)
-    asked = ComputeOptions(scale=how.scale, places=how.places, endpoint=how.endpoint, report=report)
-    return _Made(rows=found, tables={name: compute(name, asked) for name in plans.tables})
+def _run(
+    plans: Plans, folder: Path, how: ReproductionOptions, report: ProgressCallback
+) -> _Outcome:
+    plain = [measure_bounds(values, how.scale, how.places) for values in plans.sweeps.values()]
+    sweeps = [Sweep.read(values) for values in plain]  # checks all before running any
+    rows: list[BenchRow] = []
+    for sweep in sweeps:
+        rows += runs.run(sweep, folder, places=how.places, executor=how.executor, report=report)
+    options = ComputeOptions(
+        scale=how.scale, places=how.places, endpoint=how.endpoint, report=report
+    )
+    return _Outcome(rows=rows, tables={name: compute(name, options) for name in plans.tables})
 
 
-def _read(target: Target, plans: Plans, how: How) -> _Made:
+def _read(target: Target, plans: Plans, how: ReproductionOptions) -> _Outcome:
     """What is stored for a target: its rows, and the tables of its document."""
     assert how.stored is not None
-    own = {
-        panel: runs.there(Sweep.read(plain), how.stored.rows)
+    rows_by_panel = {
+        panel: runs.select_rows(Sweep.read(plain), how.stored.rows)
         for panel, plain in plans.sweeps.items()
     }
-    kept, computed = how.stored.tables(named(target, how))
-    tables = {name: kept[name] for name in plans.tables if name in kept}
-    missing = [panel for panel, found in own.items() if not found]
+    stored_tables, computed = how.stored.read_tables(build_file_stem(target, how))
+    tables = {name: stored_tables[name] for name in plans.tables if name in stored_tables}
+    missing = [panel for panel, rows in rows_by_panel.items() if not rows]
     missing += [f"the table {name}" for name in plans.tables if name not in tables]
-    found = [row for each in own.values() for row in each]
-    return _Made(rows=found, tables=tables, missing=missing, circumstances=computed)
+    rows = [row for panel_rows in rows_by_panel.values() for row in panel_rows]
+    return _Outcome(rows=rows, tables=tables, missing=missing, circumstances=computed)

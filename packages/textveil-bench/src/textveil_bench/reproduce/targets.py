@@ -1,7 +1,8 @@
 """Targets: what to reproduce of a paper's figure or table, read from packaged YAML and checked.
 
 In: a name, the changes of a run. Out: `Target`, and the sweeps of its panels as plain mappings.
-Not here: the contents of a sweep (`spec`), how it is run (`run`), and how claims are judged (`verdict`).
+Not here: the contents of a sweep (`spec`), how it is run (`run`), and how claims are judged
+(`verdict`).
 """
 
 import re
@@ -15,39 +16,41 @@ import numpy as np
 import yaml
 from pydantic import BeforeValidator, Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError, UnknownName
 
 CONF = files("textveil_bench") / "conf" / "reproduce"
 
-NEEDS = {
+NEED_REASONS = {
     "llm": "needs an LLM",
     "hub": "needs models from a hub, which --hub fetches",
     "small": "needs --generative and the extra of that name",
 }
 """Why a panel was not run."""
 
-LIKE = "like"
+LIKE_KEY = "like"
 """Key of a file: the target whose sweep (with changes), panels and scales it uses."""
 
-MERGED = ("common", "only", "set", "thin")
+MERGED_KEYS = ("common", "only", "set", "thin")
 """Changes that are merged into the sweep instead of replacing its value."""
 
-NOT_QUICK = "left out of a quick run"
+NOT_QUICK_REASON = "left out of a quick run"
 
 Scale = Literal["usual", "quick", "full"]
 Plain = Mapping[str, Any]
 Sentences = tuple[str, ...]
 
 
-@options("metric.")
+@make_options("metric.")
 class WantedMetric:
     """A figure of a row.
 
     Attributes:
         metric: its name, "accuracy".
-        source: the attack, measure or judge, or how its name begins; empty if only one has such a metric.
-        setting: what distinguishes it from others of the same source and name; keys not given here may have any value.
+        source: the attack, measure or judge, or how its name begins; empty if only one has such a
+            metric.
+        setting: what distinguishes it from others of the same source and name; keys not given here
+            may have any value.
     """
 
     metric: str
@@ -57,56 +60,60 @@ class WantedMetric:
     @property
     def title(self) -> str:
         """Its name for people."""
-        rest = ", ".join(str(value) for value in self.setting.values())
-        return self.metric + (f" ({rest})" if rest else "")
+        settings = ", ".join(str(value) for value in self.setting.values())
+        return self.metric + (f" ({settings})" if settings else "")
 
 
-def _metric(value: object) -> object:
-    return WantedMetric(metric=value) if isinstance(value, str) else _made(WantedMetric, value)
+def _parse_metric(value: object) -> object:
+    return (
+        WantedMetric(metric=value) if isinstance(value, str) else _build_option(WantedMetric, value)
+    )
 
 
-def _metrics(value: object) -> object:
-    return tuple(map(_metric, value)) if isinstance(value, list | tuple) else value
+def _parse_metrics(value: object) -> object:
+    return tuple(map(_parse_metric, value)) if isinstance(value, list | tuple) else value
 
 
-def _made(kind: type, value: object) -> object:
+def _build_option(kind: type, value: object) -> object:
     """A mapping as one of our option classes, so that wrong names in it raise the usual errors."""
     return kind(**value) if isinstance(value, Mapping) else value
 
 
-def _list_of(kind: type) -> BeforeValidator:
+def _build_list_validator(kind: type) -> BeforeValidator:
     return BeforeValidator(
         lambda value: (
-            tuple(_made(kind, each) for each in value) if isinstance(value, list | tuple) else value
+            tuple(_build_option(kind, each) for each in value)
+            if isinstance(value, list | tuple)
+            else value
         )
     )
 
 
-def _several(value: object) -> object:
+def _wrap_single(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-def _published(value: object) -> object:
+def _parse_published(value: object) -> object:
     """Expands an item with `values` by budget into several items."""
     if not isinstance(value, list | tuple):
         return value
-    made: list[object] = []
-    for each in value:
-        if not (isinstance(each, Mapping) and isinstance(each.get("values"), Mapping)):
-            made.append(_made(PublishedValue, each))
+    items: list[object] = []
+    for item in value:
+        if not (isinstance(item, Mapping) and isinstance(item.get("values"), Mapping)):
+            items.append(_build_option(PublishedValue, item))
             continue
-        shared = {key: given for key, given in each.items() if key not in ("where", "values")}
-        made += [
-            PublishedValue(where={**each["where"], "budget": budget}, value=own, **shared)
-            for budget, own in each["values"].items()
+        shared = {key: setting for key, setting in item.items() if key not in ("where", "values")}
+        items += [
+            PublishedValue(where={**item["where"], "budget": budget}, value=number, **shared)
+            for budget, number in item["values"].items()
         ]
-    return tuple(made)
+    return tuple(items)
 
 
-MetricField = Annotated[WantedMetric, BeforeValidator(_metric)]
+MetricField = Annotated[WantedMetric, BeforeValidator(_parse_metric)]
 
 
-@options("published.")
+@make_options("published.")
 class PublishedValue:
     """A value that a paper's text gives.
 
@@ -123,7 +130,7 @@ class PublishedValue:
     source: Annotated[str, Field(min_length=1)]
 
 
-@options("expect.at.")
+@make_options("expect.at.")
 class AtRisk:
     """Compares two series at equal values of another metric.
 
@@ -136,7 +143,7 @@ class AtRisk:
     levels: tuple[float, ...] = ()
 
 
-@options("expect.")
+@make_options("expect.")
 class Expectation:
     """A claim of a paper's text, as a check of our rows.
 
@@ -146,10 +153,13 @@ class Expectation:
         series: which rows; each member is compared with the next. A number stands for itself.
         metric: the metric compared.
         direction: `is` in a file: whether a member is above the next, below it, or near it.
-        by: for near, the largest difference; otherwise by how much a member is above or below; if negative, how far it
+        by: for near, the largest difference; otherwise by how much a member is above or below; if
+            negative, how far it
             may be on the wrong side.
-        at: where they are compared: at equal budgets, the first budget of each and so on, or at equal risk.
-        data: the data sets that are judged one by one, if they are run; empty: those whose rows have the metric.
+        at: where they are compared: at equal budgets, the first budget of each and so on, or at
+            equal risk.
+        data: the data sets that are judged one by one, if they are run; empty: those whose rows
+            have the metric.
     """
 
     claim: str
@@ -159,7 +169,8 @@ class Expectation:
     direction: Literal["above", "below", "near"] = "above"
     by: float = 0.0
     at: Annotated[
-        Literal["budget", "order"] | AtRisk, BeforeValidator(lambda value: _made(AtRisk, value))
+        Literal["budget", "order"] | AtRisk,
+        BeforeValidator(lambda value: _build_option(AtRisk, value)),
     ] = "budget"
     data: Sentences = ()
 
@@ -170,34 +181,35 @@ class Expectation:
             )
 
 
-def _expectations(value: object) -> object:
+def _parse_expectations(value: object) -> object:
     """Renames `is`, a keyword in Python."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(
         Expectation(
-            **{"direction" if name == "is" else name: given for name, given in each.items()}
+            **{"direction" if name == "is" else name: setting for name, setting in item.items()}
         )
-        if isinstance(each, Mapping)
-        else each
-        for each in value
+        if isinstance(item, Mapping)
+        else item
+        for item in value
     )
 
 
-@options("contradicts.")
+@make_options("contradicts.")
 class ShownValue:
     """A figure of our rows within a sentence.
 
     Attributes:
         where: which rows, all of one cell.
-        metric: which figure; `epsilon` is the largest in the statement, `local DP` its value as local DP.
+        metric: which figure; `epsilon` is the largest in the statement, `local DP` its value as
+            local DP.
     """
 
     where: Plain
     metric: MetricField
 
 
-@options("contradicts.")
+@make_options("contradicts.")
 class Contradiction:
     """Where and why a paper is wrong, or cannot be right as stated.
 
@@ -208,35 +220,36 @@ class Contradiction:
 
     says: str
     shows: Mapping[
-        str, Annotated[ShownValue, BeforeValidator(lambda value: _made(ShownValue, value))]
+        str, Annotated[ShownValue, BeforeValidator(lambda value: _build_option(ShownValue, value))]
     ] = Field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        named = {name for _, name, _, _ in Formatter().parse(self.says) if name is not None}
-        if named != set(self.shows):
-            missing = ", ".join(sorted(named ^ set(self.shows)))
+        placeholders = {name for _, name, _, _ in Formatter().parse(self.says) if name is not None}
+        if placeholders != set(self.shows):
+            missing = ", ".join(sorted(placeholders ^ set(self.shows)))
             raise ConfigError(
                 f"contradicts.shows must have exactly the names in braces; see {missing}"
             )
 
 
-def _contradictions(value: object) -> object:
+def _parse_contradictions(value: object) -> object:
     """Plain sentences become contradictions without figures."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(
-        Contradiction(says=each) if isinstance(each, str) else _made(Contradiction, each)
-        for each in value
+        Contradiction(says=item) if isinstance(item, str) else _build_option(Contradiction, item)
+        for item in value
     )
 
 
-@options("panels.")
+@make_options("panels.")
 class TargetPanel:
     """A part of a figure.
 
     Attributes:
         name: its name.
-        needs: "llm" if a language model must answer; "hub" if it needs something from a hub; "llm, hub" for both;
+        needs: "llm" if a language model must answer; "hub" if it needs something from a hub; "llm,
+            hub" for both;
             "small" if the small language model of an extra continues texts.
         changes: how it differs from the target's sweep.
         quick: further changes in a quick run, which leaves out panels without them.
@@ -250,7 +263,7 @@ class TargetPanel:
     computed: str = ""
 
 
-@options("target.")
+@make_options("target.")
 class Target:
     """A paper's figure or table; see the package docstring for the keys of a file."""
 
@@ -259,17 +272,17 @@ class Target:
     paper: str
     shows: str
     sweep: Plain = Field(default_factory=dict)
-    computed: Annotated[tuple[str, ...], BeforeValidator(_several)] = ()
-    panels: Annotated[tuple[TargetPanel, ...], _list_of(TargetPanel)] = ()
+    computed: Annotated[tuple[str, ...], BeforeValidator(_wrap_single)] = ()
+    panels: Annotated[tuple[TargetPanel, ...], _build_list_validator(TargetPanel)] = ()
     quick: Plain = Field(default_factory=dict)
     full: Plain = Field(default_factory=dict)
     hub: Plain = Field(default_factory=dict)
     hub_first: Sentences = ()
-    over: Annotated[tuple[WantedMetric, ...], BeforeValidator(_metrics)] = ()
-    published: Annotated[tuple[PublishedValue, ...], BeforeValidator(_published)] = ()
-    expect: Annotated[tuple[Expectation, ...], BeforeValidator(_expectations)] = ()
+    over: Annotated[tuple[WantedMetric, ...], BeforeValidator(_parse_metrics)] = ()
+    published: Annotated[tuple[PublishedValue, ...], BeforeValidator(_parse_published)] = ()
+    expect: Annotated[tuple[Expectation, ...], BeforeValidator(_parse_expectations)] = ()
     differs: Sentences = ()
-    contradicts: Annotated[tuple[Contradiction, ...], BeforeValidator(_contradictions)] = ()
+    contradicts: Annotated[tuple[Contradiction, ...], BeforeValidator(_parse_contradictions)] = ()
 
     def __post_init__(self) -> None:
         if not (self.sweep or self.computed):
@@ -280,44 +293,50 @@ class Target:
             )
 
 
-def names() -> list[str]:
+def list_names() -> list[str]:
     """All targets, in order."""
-    found = [
-        each.name.removesuffix(".yaml") for each in CONF.iterdir() if each.name.endswith(".yaml")
+    stems = [
+        path.name.removesuffix(".yaml") for path in CONF.iterdir() if path.name.endswith(".yaml")
     ]
     return sorted(
-        found,
+        stems,
         key=lambda name: [
             int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)
         ],
     )
 
 
-def load(name: str) -> Target:
+def load_target(name: str) -> Target:
     """A target by name.
 
     Raises:
         UnknownName: there is no such target, or its file has an unknown key.
         ConfigError: its file is wrong.
     """
-    if name not in names():
-        raise UnknownName("figure or table", name, names())
-    return read(name, yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8")))
+    if name not in list_names():
+        raise UnknownName("figure or table", name, list_names())
+    return parse_target(name, yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8")))
 
 
-def read(name: str, values: Plain) -> Target:
+def parse_target(name: str, values: Plain) -> Target:
     """A target from a file's content."""
     for key in values:
         if key not in (
-            known := [LIKE, *(each.name for each in fields(Target) if each.name != "name")]
+            keys := [LIKE_KEY, *(item.name for item in fields(Target) if item.name != "name")]
         ):
-            raise UnknownName(f"key of the target {name}", str(key), known)
-    own = {key: each for key, each in values.items() if key != LIKE}
-    if LIKE in values:
-        other = load(values[LIKE])
-        same = {key: getattr(other, key) for key in ("panels", "quick", "full", "hub", "hub_first")}
-        own = {**same, **own, "sweep": changed(other.sweep, own.get("sweep", {}))}
-    return Target(name=name, **own)
+            raise UnknownName(f"key of the target {name}", str(key), keys)
+    settings = {key: item for key, item in values.items() if key != LIKE_KEY}
+    if LIKE_KEY in values:
+        other = load_target(values[LIKE_KEY])
+        defaults = {
+            key: getattr(other, key) for key in ("panels", "quick", "full", "hub", "hub_first")
+        }
+        settings = {
+            **defaults,
+            **settings,
+            "sweep": apply_changes(other.sweep, settings.get("sweep", {})),
+        }
+    return Target(name=name, **settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,7 +354,7 @@ class Plans:
     not_run: Mapping[str, str]
 
 
-def planned(
+def build_plans(
     target: Target,
     scale: Scale = "usual",
     *,
@@ -358,61 +377,64 @@ def planned(
     for panel in target.panels or (
         (TargetPanel(name=target.title, quick={}),) if target.sweep else ()
     ):
-        given = {"llm": endpoint is not None, "hub": hub, "small": generative}
-        missing = [need for need, there in given.items() if not there]
-        if lacks := [NEEDS[need] for need in missing if need in panel.needs]:
-            not_run[panel.name] = lacks[0]
+        resources = {"llm": endpoint is not None, "hub": hub, "small": generative}
+        missing = [need for need, is_available in resources.items() if not is_available]
+        if reasons := [NEED_REASONS[need] for need in missing if need in panel.needs]:
+            not_run[panel.name] = reasons[0]
         elif quick and panel.quick is None:
-            not_run[panel.name] = NOT_QUICK
+            not_run[panel.name] = NOT_QUICK_REASON
         elif panel.computed:
             tables.append(panel.computed)
         else:
             runs = [target.hub] * hub + ([] if scale == "usual" else [getattr(target, scale)])
             sweep = dict(target.sweep)
             for changes in (panel.changes, *runs, (panel.quick or {}) if quick else {}):
-                sweep = changed(sweep, changes)
-            asks = "llm" in panel.needs
-            sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint or {})} if asks else {})
+                sweep = apply_changes(sweep, changes)
+            needs_llm = "llm" in panel.needs
+            sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint or {})} if needs_llm else {})
     return Plans(sweeps=sweeps, tables=tuple(tables), not_run=not_run)
 
 
-def changed(sweep: Plain, changes: Plain) -> dict[str, Any]:
+def apply_changes(sweep: Plain, changes: Plain) -> dict[str, Any]:
     """A sweep with changes; see the package docstring.
 
     Raises:
         UnknownName: `only` names an entry that the sweep does not have.
     """
-    made = {**sweep, **{name: value for name, value in changes.items() if name not in MERGED}}
+    result = {
+        **sweep,
+        **{name: value for name, value in changes.items() if name not in MERGED_KEYS},
+    }
     if "common" in changes:
-        made["common"] = {**sweep.get("common", {}), **changes["common"]}
+        result["common"] = {**sweep.get("common", {}), **changes["common"]}
     if "only" in changes:
-        entries = {entry["name"]: entry for entry in made["entries"]}
+        entries = {entry["name"]: entry for entry in result["entries"]}
         for name in changes["only"]:
             if name not in entries:
                 raise UnknownName("entry of the sweep", name, entries)
-        made["entries"] = [entries[name] for name in changes["only"]]
+        result["entries"] = [entries[name] for name in changes["only"]]
     if "set" in changes:
-        made["entries"] = [
+        result["entries"] = [
             {**entry, "set": {**entry.get("set", {}), **changes["set"].get(entry["name"], {})}}
-            for entry in made["entries"]
+            for entry in result["entries"]
         ]
     if "thin" in changes:
-        made["entries"] = [_thinned(entry, changes["thin"]) for entry in made["entries"]]
-    return made
+        result["entries"] = [_reduce_entry(entry, changes["thin"]) for entry in result["entries"]]
+    return result
 
 
-def _thinned(entry: Plain, count: int) -> dict[str, Any]:
-    made = dict(entry)
+def _reduce_entry(entry: Plain, count: int) -> dict[str, Any]:
+    result = dict(entry)
     for part in ("grid", "budget"):
         if isinstance(entry.get(part), Mapping):
-            made[part] = {
-                path: _spread(values, count) if isinstance(values, list) else values
+            result[part] = {
+                path: _sample_values(values, count) if isinstance(values, list) else values
                 for path, values in entry[part].items()
             }
-    return made
+    return result
 
 
-def _spread(values: Sequence[Any], count: int) -> list[Any]:
+def _sample_values(values: Sequence[Any], count: int) -> list[Any]:
     """`count` of the values, spread from the first to the last."""
     if len(values) <= count:
         return list(values)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from textveil.errors import UnknownName
 
 if TYPE_CHECKING:  # names are looked up without torch
-    from textveil.evaluate.attack import Report
+    from textveil.evaluate.attack import ProgressCallback
     from textveil.models import Endpoint
-    from textveil_bench.examples import DataSet, Kind
-    from textveil_bench.tasks.contract import Judge
+    from textveil_bench.examples import DataSet, ExampleKind
+    from textveil_bench.tasks.task_contract import Judge
 
 TASKS: Mapping[str, str] = MappingProxyType(
     {
@@ -25,15 +25,15 @@ TASKS: Mapping[str, str] = MappingProxyType(
         "classifier": "classifier:Classification",
         "finetune": "finetune:Finetune",
         "reader": "reading:Reading",
-        "asked": "asked:ZeroShot",
-        "continued": "continued:Continued",
+        "asked": "endpoint_judge:ZeroShot",
+        "continued": "continuation_judge:Continued",
         "generation": "generation:Generation",
         "meaning": "meaning:Meaning",
     }
 )
 """The judges by name, and where each is implemented."""
 
-USUAL: "Mapping[Kind, str]" = MappingProxyType(
+DEFAULT_TASKS: "Mapping[ExampleKind, str]" = MappingProxyType(
     {
         "classification": "head",
         "pairs": "head",
@@ -44,14 +44,14 @@ USUAL: "Mapping[Kind, str]" = MappingProxyType(
 )
 
 
-def make(
+def build_judge(
     name: str,
     options: Mapping[str, Any] | None = None,
     *,
     train: "Callable[[], DataSet]",
     cache: Path | None = None,
     endpoint: "Endpoint | None" = None,
-    report: "Report | None" = None,
+    report: "ProgressCallback | None" = None,
 ) -> "Judge":
     """A judge by name. Loads no model and no data yet.
 
@@ -71,14 +71,16 @@ def make(
         raise UnknownName("task", name, TASKS)
     module, _, kind = TASKS[name].partition(":")
     judge = getattr(import_module(f"textveil_bench.tasks.{module}"), kind)
-    given = {"train": train, "folder": cache, "endpoint": endpoint, "report": report}
-    known = {field.name for field in fields(judge)}
+    resources = {"train": train, "folder": cache, "endpoint": endpoint, "report": report}
+    names = {field.name for field in fields(judge)}
     for option in options or {}:
-        if option not in known - given.keys():
-            raise UnknownName(f"option of the task {name}", option, known - given.keys())
-    own = {key: value for key, value in given.items() if key in known and value is not None}
-    made: Judge = judge(**(options or {}), **own)
-    return made
+        if option not in names - resources.keys():
+            raise UnknownName(f"option of the task {name}", option, names - resources.keys())
+    arguments = {
+        key: value for key, value in resources.items() if key in names and value is not None
+    }
+    instance: Judge = judge(**(options or {}), **arguments)
+    return instance
 
 
 def prepare(task: "Judge") -> None:
@@ -86,6 +88,6 @@ def prepare(task: "Judge") -> None:
     getattr(task, "prepare", lambda: None)()
 
 
-def usual(kind: "Kind") -> str:
+def get_default(kind: "ExampleKind") -> str:
     """The default judge for a kind of data."""
-    return USUAL[kind]
+    return DEFAULT_TASKS[kind]

@@ -1,7 +1,8 @@
 """Classifier: labels releases with an existing sequence classifier.
 
 In: a model trained on originals, releases. Out: whether each release still gets its label.
-Not here: classifiers trained by the bench (`head`, `finetune`), and how networks run (`textveil.models.labels`).
+Not here: classifiers trained by the bench (`head`, `finetune`), and how networks run
+(`textveil.models.labels`).
 """
 
 import re
@@ -11,25 +12,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Report, quiet
+from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Ints
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import labelled, models, vectors
-from textveil_bench.tasks.contract import Score
+from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
 if TYPE_CHECKING:
     from textveil.models import SequenceClassifier
 
 
-@options()
+@make_options()
 class Classification:
     """Judges classification and pairs with a sequence classifier of transformers, without training.
 
-    The model's labels are matched with the data's by name, ignoring case and punctuation; if the model only numbers
-    them ("LABEL_0"), by order, if there are as many. Otherwise `labels` gives the mapping. Labels of the model that
+    The model's labels are matched with the data's by name, ignoring case and punctuation; if the
+    model only numbers
+    them ("LABEL_0"), by order, if there are as many. Otherwise `labels` gives the mapping. Labels
+    of the model that
     match none of the data are never chosen.
 
     Args:
@@ -40,16 +43,16 @@ class Classification:
 
     model: str = Field(min_length=1)
     labels: tuple[str | int, ...] = ()
-    report: Report = Field(default=quiet, repr=False)
+    report: ProgressCallback = Field(default=ignore_progress, repr=False)
 
     @property
     def name(self) -> str:
         """What rows call it."""
-        return f"classifier ({models.called(self.model)})"
+        return f"classifier ({models.get_model_name(self.model)})"
 
-    def refusal(self, data: DataSet) -> str:
+    def explain_refusal(self, data: DataSet) -> str:
         """The reason if the data are not labelled texts or pairs."""
-        return labelled.refusal(data)
+        return labelled.explain_refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Accuracy.
@@ -59,12 +62,12 @@ class Classification:
             ConfigError: its labels cannot be matched with the data's.
             InputError: the first text of a pair takes more than half of the model's window.
         """
-        network = models.classifier(self.model)
-        columns = matched(data.labels, network.labels, self.labels)
-        yield labelled.accuracy(
+        network = models.get_classifier(self.model)
+        columns = match_labels(data.labels, network.labels, self.labels)
+        yield labelled.score_accuracy(
             data,
             guess(network, trials, columns, self.report),
-            f"{models.called(self.model)} as it is",
+            f"{models.get_model_name(self.model)} as it is",
         )
 
 
@@ -72,7 +75,7 @@ def guess(
     network: "SequenceClassifier",
     trials: Sequence[ReleasedExample],
     columns: Sequence[int],
-    report: Report,
+    report: ProgressCallback,
 ) -> Ints:
     """The label of each trial, int64 [B]: the most likely of the classifier's matched labels.
 
@@ -82,42 +85,45 @@ def guess(
         columns: the classifier's number for each label.
         report: called with progress.
     """
-    found: list[int] = []
+    guesses: list[int] = []
     for start in range(0, len(trials), vectors.STEP):
         report("classifying", start, len(trials))
-        logits = network.logits([trial.texts for trial in trials[start : start + vectors.STEP]])
-        found += logits[:, list(columns)].argmax(axis=1).tolist()
-    return np.array(found, np.int64)
+        logits = network.compute_logits(
+            [trial.texts for trial in trials[start : start + vectors.STEP]]
+        )
+        guesses += logits[:, list(columns)].argmax(axis=1).tolist()
+    return np.array(guesses, np.int64)
 
 
-def matched(
-    labels: Sequence[str], offered: Sequence[str], given: Sequence[str | int] = ()
+def match_labels(
+    labels: Sequence[str], model_labels: Sequence[str], assignments: Sequence[str | int] = ()
 ) -> list[int]:
     """The classifier's number for each label.
 
     Args:
         labels: the data's.
-        offered: the classifier's, in order of number.
-        given: for each label the classifier's name or number; empty: by name, or by order if it has no names.
+        model_labels: the classifier's, in order of number.
+        assignments: for each label the classifier's name or number; empty: by name, or by order if
+            it has no names.
 
     Raises:
         ConfigError: a label has no match, or two have the same.
     """
-    names = [_plain(name) for name in offered]
-    wanted: Sequence[str | int] = given or labels
+    names = [_normalize(name) for name in model_labels]
+    wanted: Sequence[str | int] = assignments or labels
     if (
-        not given
+        not assignments
         and all(re.fullmatch(r"label\d+", name) for name in names)
         and len(names) == len(labels)
     ):
         return list(range(len(labels)))
     numbers = [
-        each
-        if isinstance(each, int)
-        else names.index(_plain(each))
-        if _plain(each) in names
+        label
+        if isinstance(label, int)
+        else names.index(_normalize(label))
+        if _normalize(label) in names
         else -1
-        for each in wanted
+        for label in wanted
     ]
     if (
         len(numbers) != len(labels)
@@ -125,11 +131,12 @@ def matched(
         or not set(numbers) <= set(range(len(names)))
     ):
         raise ConfigError(
-            f"the classifier must have a different label ({', '.join(offered)}) for each of the data's "
+            f"the classifier must have a different label ({', '.join(model_labels)}) for each of "
+            "the data's "
             f"({', '.join(labels)}); name them in that order with the option labels"
         )
     return numbers
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.casefold())

@@ -1,6 +1,7 @@
 """Fine-tuning: an encoder with a new head, trained as a whole on originals, and saved to disk.
 
-In: labelled originals for training, releases to judge. Out: whether each release still gets its label.
+In: labelled originals for training, releases to judge. Out: whether each release still gets its
+label.
 Not here: how a trained network is run (`classifier`), and heads on frozen vectors (`head`).
 """
 
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ModelError
-from textveil.evaluate.attack import Report, quiet
+from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Ints, SeededRandomness
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import kept, labelled, models
+from textveil_bench.tasks import judge_store, labelled, models
 from textveil_bench.tasks.classifier import guess
-from textveil_bench.tasks.contract import Score
+from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
 if TYPE_CHECKING:
@@ -30,22 +31,24 @@ RECIPE = 1
 
 LIBRARIES = ("numpy", "textveil", "tokenizers", "torch", "transformers")
 
-HEAD = 0.02
+HEAD_DEVIATION = 0.02
 """The standard deviation of a new head's weights, as in BERT."""
 
-ALIKE = 16
+SORTED_BATCHES = 16
 """Batches within which sequences are sorted by length."""
 
-WARM = 0.1
+WARMUP_SHARE = 0.1
 """Share of steps in which the learning rate rises; then it decays to 0."""
 
 
-@options()
+@make_options()
 class Finetune:
     """Judges classification and pairs with an encoder fine-tuned on originals of the training split.
 
-    Trains the whole network and a new head with AdamW. The head and the order of rows in each epoch depend on the seed;
-    the network runs without dropout, so nothing else is random, and the same machine gives the same weights. A text
+    Trains the whole network and a new head with AdamW. The head and the order of rows in each epoch
+    depend on the seed;
+    the network runs without dropout, so nothing else is random, and the same machine gives the same
+    weights. A text
     longer than the window is trained on window by window.
 
     Args:
@@ -72,16 +75,16 @@ class Finetune:
     device: str = "cpu"
     train: Callable[[], DataSet] = Field(repr=False)
     folder: Path | None = Field(default=None, repr=False)
-    report: Report = Field(default=quiet, repr=False)
+    report: ProgressCallback = Field(default=ignore_progress, repr=False)
 
     @property
     def name(self) -> str:
         """What rows call it."""
-        return f"finetune ({models.called(self.model)})"
+        return f"finetune ({models.get_model_name(self.model)})"
 
-    def refusal(self, data: DataSet) -> str:
+    def explain_refusal(self, data: DataSet) -> str:
         """The reason if the data are not labelled texts or pairs."""
-        return labelled.refusal(data)
+        return labelled.explain_refusal(data)
 
     def prepare(self) -> None:
         """Trains the network, unless its weights are on disk.
@@ -90,7 +93,7 @@ class Finetune:
             ModelError: there is no such encoder, or the training diverged.
             ConfigError: a label has no training row.
         """
-        _ = self._trained
+        _ = self._training_result
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Accuracy.
@@ -99,33 +102,39 @@ class Finetune:
             ModelError: there is no such encoder.
             ConfigError: the training split does not match.
         """
-        train, network = self._trained
-        labelled.check_trained(data, train)
-        guessed = guess(network, trials, range(len(data.labels)), self.report)
-        note = f"{models.called(self.model)} fine-tuned on {len(train):,} originals, {self.epochs} epochs"
-        yield labelled.accuracy(data, guessed, note)
+        train, network = self._training_result
+        labelled.check_training_rows(data, train)
+        guesses = guess(network, trials, range(len(data.labels)), self.report)
+        note = (
+            f"{models.get_model_name(self.model)} fine-tuned on {len(train):,} originals, "
+            f"{self.epochs} epochs"
+        )
+        yield labelled.score_accuracy(data, guesses, note)
 
     @cached_property
-    def _trained(self) -> "tuple[DataSet, SequenceClassifier]":
-        from textveil.models import load_labels, untrained
+    def _training_result(self) -> "tuple[DataSet, SequenceClassifier]":
+        from textveil.models import load_labels, load_untrained
 
-        train = labelled.learned_from(self.train(), self.rows)
-        model, missing = untrained(self.model, len(train.labels), device=self.device)
-        name = kept.key(
+        train = labelled.select_training_rows(self.train(), self.rows)
+        model, missing = load_untrained(self.model, len(train.labels), device=self.device)
+        name = judge_store.build_key(
             LIBRARIES,
             recipe=RECIPE,
             data=train.digest,
             labels=len(train.labels),
-            network=kept.fingerprint(model.network.module, without=missing),
-            **{each: getattr(self, each) for each in ("epochs", "rate", "batch", "window", "seed")},
+            network=judge_store.hash_network(model.network.module, ignore=missing),
+            **{
+                option: getattr(self, option)
+                for option in ("epochs", "rate", "batch", "window", "seed")
+            },
         )
-        path = kept.home(self.folder) / f"finetuned-{name}.safetensors"
+        path = judge_store.find_folder(self.folder) / f"finetuned-{name}.safetensors"
         network = load_labels(model, window=self.window)
-        if not kept.take_weights(path, model.network.module):
+        if not judge_store.load_weights(path, model.network.module):
             rng = SeededRandomness(self.seed)
-            begin(model, missing, rng)
+            initialize_weights(model, missing, rng)
             self._learn(network, train, rng)
-            kept.keep_weights(path, model.network.module)
+            judge_store.save_weights(path, model.network.module)
         model.network.module.requires_grad_(False)
         return train, network
 
@@ -138,21 +147,27 @@ class Finetune:
         import torch
         from torch.nn.functional import cross_entropy
 
-        shown = network.sequences([example.texts for example in train.examples])
+        sequences = network.build_sequences([example.texts for example in train.examples])
         model = network.model
-        labels = torch.tensor([example.label for example in train.examples])[shown.owners].to(
+        labels = torch.tensor([example.label for example in train.examples])[sequences.owners].to(
             model.network.device
         )
         weights = list(model.network.module.parameters())
         optimizer = torch.optim.AdamW(weights, lr=self.rate, weight_decay=0.01)
-        batches = [batch for _ in range(self.epochs) for batch in self._batches(shown.lengths, rng)]
-        for step, which in enumerate(batches):
+        batches = [
+            batch
+            for _ in range(self.epochs)
+            for batch in self._build_batches(sequences.lengths, rng)
+        ]
+        for step, indices in enumerate(batches):
             self.report("fine-tuning", step, len(batches))
             share = (step + 1) / len(batches)
             for group in optimizer.param_groups:
-                group["lr"] = self.rate * min(share / WARM, (1 - share) / (1 - WARM))
-            inputs = model.network.inputs(*shown.inputs(model, which))
-            loss = cross_entropy(model.network.module(**inputs).logits, labels[which])
+                group["lr"] = self.rate * min(
+                    share / WARMUP_SHARE, (1 - share) / (1 - WARMUP_SHARE)
+                )
+            inputs = model.network.build_inputs(*sequences.build_inputs(model, indices))
+            loss = cross_entropy(model.network.module(**inputs).logits, labels[indices])
             if not torch.isfinite(loss):
                 raise ModelError(
                     f"the training of {self.name} diverged: its loss is not finite; lower the rate"
@@ -162,11 +177,12 @@ class Finetune:
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimizer.step()
 
-    def _batches(self, lengths: Ints, rng: SeededRandomness) -> list[Ints]:
+    def _build_batches(self, lengths: Ints, rng: SeededRandomness) -> list[Ints]:
         """The steps of an epoch: sequences in random order, grouped by similar length to save padding."""
-        order = labelled.shuffled(len(lengths), rng)
+        order = labelled.draw_order(len(lengths), rng)
         blocks = [
-            order[i : i + ALIKE * self.batch] for i in range(0, len(order), ALIKE * self.batch)
+            order[i : i + SORTED_BATCHES * self.batch]
+            for i in range(0, len(order), SORTED_BATCHES * self.batch)
         ]
         sorted_blocks = [block[np.argsort(lengths[block], kind="stable")] for block in blocks]
         batches = [
@@ -174,10 +190,10 @@ class Finetune:
             for block in sorted_blocks
             for i in range(0, len(block), self.batch)
         ]
-        return [batches[i] for i in labelled.shuffled(len(batches), rng).tolist()]
+        return [batches[i] for i in labelled.draw_order(len(batches), rng).tolist()]
 
 
-def begin(model: "Model", missing: Sequence[str], rng: SeededRandomness) -> None:
+def initialize_weights(model: "Model", missing: Sequence[str], rng: SeededRandomness) -> None:
     """Initializes the weights that an encoder lacks, in place: matrices from a normal distribution, the rest with 0.
 
     Args:
@@ -187,16 +203,18 @@ def begin(model: "Model", missing: Sequence[str], rng: SeededRandomness) -> None
     """
     import torch
 
-    new = [
+    missing_weights = [
         (name, weight)
         for name, weight in sorted(model.network.module.named_parameters())
         if name in set(missing)
     ]
     with torch.no_grad():
-        for name, weight in new:
+        for name, weight in missing_weights:
             if weight.dim() < 2:
                 weight.fill_(1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0)
                 continue
-            (draws,) = (each for _, each in rng.open([len(weight)]).chunks(len(weight)))
-            drawn = torch.from_numpy(draws.normal(weight[0].numel()) * HEAD).view_as(weight)
-            weight.copy_(drawn)
+            (draws,) = (chunk for _, chunk in rng.open([len(weight)]).split_rows(len(weight)))
+            values = torch.from_numpy(draws.normal(weight[0].numel()) * HEAD_DEVIATION).view_as(
+                weight
+            )
+            weight.copy_(values)

@@ -1,6 +1,7 @@
 """Generation: a language model continues the released beginning of a text, and a local one reworks the answer.
 
-In: released texts, and endpoints. Out: similarity of the result to the original beginning and to the expected text.
+In: released texts, and endpoints. Out: similarity of the result to the original beginning and to
+the expected text.
 Not here: how answers are reworked (`textveil.models`), and texts judged as they are (`meaning`).
 """
 
@@ -10,21 +11,21 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Report, quiet
+from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.models import EXTRACTION_TEMPERATURE, NO_KEY, Address, Endpoint, extract
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import models, small, vectors
-from textveil_bench.tasks.asked import NO_ENDPOINT
-from textveil_bench.tasks.contract import Score
+from textveil_bench.tasks import models, small_model, vectors
+from textveil_bench.tasks.endpoint_judge import NO_ENDPOINT
+from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample, ReleasedField
 
-CONTINUE = """\
+CONTINUATION_PROMPT = """\
 The user sends the beginning of a text. Write how it goes on, in about {length} words and in the same style. Your \
 answer is the continuation alone, without the beginning."""
 
-TOKENS = 4 / 3
+TOKENS_PER_WORD = 4 / 3
 """Of the small model, for each word."""
 
 SMALL_TEMPERATURE = 0.5
@@ -39,30 +40,35 @@ class Prompt(NamedTuple):
     Args:
         released: the release of its beginning.
         original: the original beginning.
-        rest: the original continuation.
+        continuation: the original continuation.
     """
 
     released: str
     original: str
-    rest: str
+    continuation: str
 
 
-@options()
+@make_options()
 class Generation:
     """Judges texts by what a language model makes of their released beginnings, as InferDPT and Cape do.
 
-    A remote model continues the released beginning; a local one then reworks the answer into one that suits
+    A remote model continues the released beginning; a local one then reworks the answer into one
+    that suits
     (`textveil.models`). Both scores are cosines of sentence vectors:
 
     - `coherence`: between the result and the original beginning.
-    - `alignment`: between the result and what was expected: the text's own continuation, or what the remote model
+    - `alignment`: between the result and what was expected: the text's own continuation, or what
+    the remote model
       writes for the original.
 
-    With the default options, only releases are sent. Two options change that: `expected=model` sends the originals to
-    the remote model, once per call, and `shown=original` sends them to the local one, as in the papers; the local model
+    With the default options, only releases are sent. Two options change that: `expected=model`
+    sends the originals to
+    the remote model, once per call, and `shown=original` sends them to the local one, as in the
+    papers; the local model
     must then be named. The papers' sentence vectors are SimCSE's.
 
-    With `small`, the package's small base model (`tasks.small`) continues the beginning in this process, and nothing is
+    With `small`, the package's small base model (`tasks.small_model`) continues the beginning in
+    this process, and nothing is
     reworked: it was not taught to follow instructions.
 
     Source: Tong et al., "InferDPT" (2023); Cape, section 5.1.2 and equation 12.
@@ -76,7 +82,8 @@ class Generation:
         shown: the beginning that the local model sees, "released" or "original".
         local_url: URL of the local model, used without a key; by default that of the remote one.
         local_model: its name there.
-        small: whether the small model takes the place of the remote one; there is then no local one.
+        small: whether the small model takes the place of the remote one; there is then no local
+            one.
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
         endpoint: of the remote model.
         report: called with progress.
@@ -93,7 +100,7 @@ class Generation:
     small: bool = False
     encoder: str | None = None
     endpoint: Endpoint | None = Field(default=None, repr=False)
-    report: Report = Field(default=quiet, repr=False)
+    report: ProgressCallback = Field(default=ignore_progress, repr=False)
 
     def __post_init__(self) -> None:
         if self.shown == "original" and (self.local_url is None or self.local_model is None):
@@ -103,9 +110,9 @@ class Generation:
     def name(self) -> str:
         """What rows call it."""
         model = self.endpoint.model if self.endpoint else "no endpoint"
-        return f"generation ({small.NAME if self.small else model})"
+        return f"generation ({small_model.MODEL_NAME if self.small else model})"
 
-    def refusal(self, data: DataSet) -> str:
+    def explain_refusal(self, data: DataSet) -> str:
         """The reason if there is no endpoint, or no text to continue."""
         if self.endpoint is None and not self.small:
             return NO_ENDPOINT
@@ -121,38 +128,40 @@ class Generation:
         Raises:
             EndpointError: an endpoint cannot be reached, refused, or answered without text.
         """
-        prompts = [begun(trial.parts[0], self.prefix, self.length) for trial in trials]
-        written = self._write([prompt.released for prompt in prompts])
-        outcome = self._extract(prompts, written)
-        wanted = [prompt.rest for prompt in prompts]
+        prompts = [split_prompt(trial.parts[0], self.prefix, self.length) for trial in trials]
+        continuations = self._write([prompt.released for prompt in prompts])
+        outcome = self._revise_texts(prompts, continuations)
+        wanted = [prompt.continuation for prompt in prompts]
         if self.expected == "model":
             wanted = self._write([prompt.original for prompt in prompts])
-        found = vectors.encode(outcome, self.encoder)
-        what = (
+        outcome_vectors = vectors.encode(outcome, self.encoder)
+        expectation = (
             "the text's own continuation"
             if self.expected == "text"
             else "what the model writes for the original"
         )
-        against = {
-            "coherence": ([each.original for each in prompts], "the beginning"),
-            "alignment": (wanted, what),
+        references = {
+            "coherence": ([item.original for item in prompts], "the beginning"),
+            "alignment": (wanted, expectation),
         }
-        for metric, (texts, meant) in against.items():
+        for metric, (texts, description) in references.items():
             yield Score(
                 metric=metric,
-                values=vectors.cosines(found, vectors.encode(texts, self.encoder)),
+                values=vectors.compute_cosines(
+                    outcome_vectors, vectors.encode(texts, self.encoder)
+                ),
                 share=False,
                 headline=metric == "coherence",
-                note=f"cosine with {meant}, sentence vectors of {models.called(self.encoder)}",
+                note=f"cosine with {description}, sentence vectors of {models.get_model_name(self.encoder)}",
             )
 
     def _write(self, beginnings: Sequence[str]) -> list[str]:
         """The remote model's continuations, or the small one's."""
         if self.small:
             temperature = SMALL_TEMPERATURE if self.temperature is None else self.temperature
-            tokens = round(self.length * TOKENS)
+            tokens = round(self.length * TOKENS_PER_WORD)
             return [
-                small.model().continued(text, tokens, temperature=temperature)
+                small_model.get_model().continue_text(text, tokens, temperature=temperature)
                 for text in beginnings
             ]
         if self.endpoint is None:
@@ -162,33 +171,36 @@ class Generation:
             if self.temperature is None
             else replace(self.endpoint, temperature=self.temperature)
         )
-        system = CONTINUE.format(length=self.length)
-        written = endpoint.ask([(system, text) for text in beginnings], report=self.report)
+        system = CONTINUATION_PROMPT.format(length=self.length)
+        replies = endpoint.ask([(system, text) for text in beginnings], report=self.report)
         return [
-            text.encode(errors="replace").decode() for text in written
+            text.encode(errors="replace").decode() for text in replies
         ]  # JSON may hold lone surrogates
 
-    def _extract(self, prompts: Sequence[Prompt], written: Sequence[str]) -> list[str]:
+    def _revise_texts(self, prompts: Sequence[Prompt], continuations: Sequence[str]) -> list[str]:
         """The local model's revisions of them."""
         if self.small or self.extraction is None or self.endpoint is None:
-            return list(written)
+            return list(continuations)
         local = replace(self.endpoint, model=self.local_model or self.endpoint.model)
         if self.local_url is not None:
             local = replace(
                 local, url=self.local_url, key=NO_KEY
             )  # the key is for the remote one only
-        shown = [
+        beginnings = [
             prompt.original if self.shown == "original" else prompt.released for prompt in prompts
         ]
-        return extract(shown, written, local, temperature=self.extraction, report=self.report)
+        return extract(
+            beginnings, continuations, local, temperature=self.extraction, report=self.report
+        )
 
 
-def begun(part: ReleasedField, prefix: int, length: int) -> Prompt:
+def split_prompt(part: ReleasedField, prefix: int, length: int) -> Prompt:
     """A text split after its first words.
 
     Args:
         part: its release.
-        prefix: number of words; half of the text if it has less than twice as many. An item that stands for words on
+        prefix: number of words; half of the text if it has less than twice as many. An item that
+            stands for words on
             both sides of the split belongs to the beginning.
         length: most words of the rest.
     """
@@ -202,5 +214,5 @@ def begun(part: ReleasedField, prefix: int, length: int) -> Prompt:
     return Prompt(
         released="".join(gap + item.text for gap, item in items),
         original=part.original[: part.ends[cut - 1]] if cut else "",
-        rest=part.original[part.starts[cut] : part.ends[stop - 1]] if cut < words else "",
+        continuation=part.original[part.starts[cut] : part.ends[stop - 1]] if cut < words else "",
     )

@@ -1,6 +1,7 @@
 """Head: a classifier on frozen sentence vectors, fitted to originals once.
 
-In: labelled originals for training, releases to judge. Out: whether each release still gets its label.
+In: labelled originals for training, releases to judge. Out: whether each release still gets its
+label.
 Not here: networks trained as a whole (`finetune`), or by others (`classifier`).
 """
 
@@ -13,13 +14,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from textveil.config import options
-from textveil.evaluate.attack import Report, quiet
+from textveil.config import make_options
+from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Floats, Values
-from textveil.text import counts, tokenize
+from textveil.text import load_counts, tokenize
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import kept, labelled, models, vectors
-from textveil_bench.tasks.contract import Score
+from textveil_bench.tasks import judge_store, labelled, models, vectors
+from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
 RECIPE = 1
@@ -36,7 +37,7 @@ LIBRARIES = (
 )
 
 
-class Fitted(NamedTuple):
+class FittedHead(NamedTuple):
     """A logistic regression of C labels on m features.
 
     Args:
@@ -50,17 +51,21 @@ class Fitted(NamedTuple):
     intercept: Values
 
 
-@options()
+@make_options()
 class Head:
     """Judges classification and pairs by a logistic regression on sentence vectors.
 
-    The encoder is frozen. The regression is fitted to originals of the training split, never to releases, and judges
+    The encoder is frozen. The regression is fitted to originals of the training split, never to
+    releases, and judges
     all releases of all mechanisms. It is saved to disk, with the features it was fitted to.
 
     For one text, the features are its sentence vector. For a pair they are both vectors u and v, |u - v|, and u * v
-    scaled to a norm of about one; and three standardized numbers: the cosine of u and v; the share of the first text's
-    words that occur in the second, with rare words counting more; and, with `reader`, the bundled reader's confidence
-    in the best answer that the second text gives to the first (it was trained on 4,330 questions of SQuAD's training
+    scaled to a norm of about one; and three standardized numbers: the cosine of u and v; the share
+    of the first text's
+    words that occur in the second, with rare words counting more; and, with `reader`, the bundled
+    reader's confidence
+    in the best answer that the second text gives to the first (it was trained on 4,330 questions of
+    SQuAD's training
     set). All features are computed from the judged texts alone.
 
     Args:
@@ -79,16 +84,16 @@ class Head:
     reader: bool = True
     train: Callable[[], DataSet] = Field(repr=False)
     folder: Path | None = Field(default=None, repr=False)
-    report: Report = Field(default=quiet, repr=False)
+    report: ProgressCallback = Field(default=ignore_progress, repr=False)
 
     @property
     def name(self) -> str:
         """What rows call it."""
-        return f"head ({models.called(self.encoder)})"
+        return f"head ({models.get_model_name(self.encoder)})"
 
-    def refusal(self, data: DataSet) -> str:
+    def explain_refusal(self, data: DataSet) -> str:
         """The reason if the data are not labelled texts or pairs."""
-        return labelled.refusal(data)
+        return labelled.explain_refusal(data)
 
     def prepare(self) -> None:
         """Fits the regression, unless it is on disk.
@@ -96,7 +101,7 @@ class Head:
         Raises:
             ConfigError: a label has no training row.
         """
-        _ = self._fitted
+        _ = self._regression
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Accuracy.
@@ -104,37 +109,48 @@ class Head:
         Raises:
             ConfigError: the training split does not match.
         """
-        labelled.check_trained(data, self._fitted.train)
+        labelled.check_training_rows(data, self._regression.train)
         logits = (
-            self.features([trial.texts for trial in trials]) @ self._fitted.coefficients
-            + self._fitted.intercept
+            self.compute_features([trial.texts for trial in trials]) @ self._regression.coefficients
+            + self._regression.intercept
         )
-        note = f"logistic regression on {models.called(self.encoder)}, {len(self._fitted.train):,} originals"
-        yield labelled.accuracy(data, logits.argmax(axis=1), note)
+        note = (
+            f"logistic regression on {models.get_model_name(self.encoder)}, "
+            f"{len(self._regression.train):,} originals"
+        )
+        yield labelled.score_accuracy(data, logits.argmax(axis=1), note)
 
-    def features(self, texts: Sequence[Sequence[str]]) -> Floats:
+    def compute_features(self, texts: Sequence[Sequence[str]]) -> Floats:
         """The regression's features, float32 [B, m].
 
         Args:
             texts: one text per example, or two.
         """
-        found = vectors.encode(
-            [text for each in texts for text in each], self.encoder, report=self.report
+        encodings = vectors.encode(
+            [text for example_texts in texts for text in example_texts],
+            self.encoder,
+            report=self.report,
         )
-        if len(found) == len(texts):
-            return found
-        one, other = found[::2], found[1::2]
-        product = math.sqrt(one.shape[1]) * one * other
-        numbers = [vectors.cosines(one, other), overlaps(texts)]
+        if len(encodings) == len(texts):
+            return encodings
+        first, second = encodings[::2], encodings[1::2]
+        product = math.sqrt(first.shape[1]) * first * second
+        numbers = [vectors.compute_cosines(first, second), compute_overlaps(texts)]
         if self.reader:
-            numbers.append(self._certainty(texts))
+            numbers.append(self._score_certainty(texts))
         return np.hstack(
-            [one, other, abs(one - other), product, np.stack(numbers, axis=1).astype(np.float32)]
+            [
+                first,
+                second,
+                abs(first - second),
+                product,
+                np.stack(numbers, axis=1).astype(np.float32),
+            ]
         )
 
-    def _certainty(self, texts: Sequence[Sequence[str]]) -> Values:
+    def _score_certainty(self, texts: Sequence[Sequence[str]]) -> Values:
         """The logits of the reader's best answers, float64 [B]."""
-        reader = models.reader()
+        reader = models.get_reader()
         scores = []
         for start in range(0, len(texts), vectors.STEP):
             self.report("reading", start, len(texts))
@@ -143,52 +159,57 @@ class Head:
         return np.array(scores, np.float64)
 
     @cached_property
-    def _fitted(self) -> Fitted:
-        train = labelled.learned_from(self.train(), self.rows)
+    def _regression(self) -> FittedHead:
+        train = labelled.select_training_rows(self.train(), self.rows)
         pairs = len(train.fields) == 2
         numbers = 2 + self.reader if pairs else 0
-        encoder = models.encoder(self.encoder)
+        encoder = models.get_encoder(self.encoder)
         width = encoder.dimension * (4 if pairs else 1) + numbers
-        seen = kept.key(
+        features_key = judge_store.build_key(
             LIBRARIES,
             recipe=RECIPE,
             data=train.digest,
-            encoder=kept.fingerprint(encoder.network),
-            reader=kept.fingerprint(models.reader().model.network)
+            encoder=judge_store.hash_network(encoder.network),
+            reader=judge_store.hash_network(models.get_reader().model.network)
             if pairs and self.reader
             else None,
         )
-        home = kept.home(self.folder)
+        home = judge_store.find_folder(self.folder)
 
-        def learn() -> kept.Arrays:
+        def learn() -> judge_store.Arrays:
             examples = [example.texts for example in train.examples]
-            learned = kept.arrays(
-                home / f"features-{seen}.npz",
-                lambda: {"features": self.features(examples)},
+            training_features = judge_store.load_arrays(
+                home / f"features-{features_key}.npz",
+                lambda: {"features": self.compute_features(examples)},
                 features=(len(train), width),
             )
             return fit(
-                learned["features"],
+                training_features["features"],
                 [example.label or 0 for example in train.examples],
                 numbers,
                 self.C,
             )
 
-        fitted = kept.key((), features=seen, C=self.C, labels=len(train.labels))
-        size = (width, len(train.labels))
-        found = kept.arrays(
-            home / f"head-{fitted}.npz", learn, coefficients=size, intercept=size[1:]
+        head_key = judge_store.build_key(
+            (), features=features_key, C=self.C, labels=len(train.labels)
         )
-        return Fitted(train, found["coefficients"], found["intercept"])
+        size = (width, len(train.labels))
+        arrays = judge_store.load_arrays(
+            home / f"head-{head_key}.npz", learn, coefficients=size, intercept=size[1:]
+        )
+        return FittedHead(train, arrays["coefficients"], arrays["intercept"])
 
 
-def fit(features: Floats, labels: Sequence[int], numbers: int, strength: float) -> kept.Arrays:
+def fit(
+    features: Floats, labels: Sequence[int], numbers: int, strength: float
+) -> judge_store.Arrays:
     """The coefficients [m, C] and the intercept [C] of a multinomial logistic regression.
 
     Args:
         features: float32 [B, m].
         labels: of each row, 0 to C - 1, each at least once.
-        numbers: how many of the last features are standardized; the regularization is the same for all.
+        numbers: how many of the last features are standardized; the regularization is the same for
+            all.
         strength: C, the inverse regularization strength.
     """
     from sklearn.linear_model import LogisticRegression
@@ -207,27 +228,27 @@ def fit(features: Floats, labels: Sequence[int], numbers: int, strength: float) 
     return {"coefficients": (coefficients / scale).T, "intercept": intercept}
 
 
-def overlaps(texts: Sequence[Sequence[str]]) -> Values:
+def compute_overlaps(texts: Sequence[Sequence[str]]) -> Values:
     """The share of the first text's distinct words that occur in the second, float64 [B].
 
     A word's weight is the logarithm of its rarity in public text; case and punctuation are ignored.
     """
-    found = []
+    shares = []
     for first, second in texts:
-        mine, theirs = _words(first), _words(second)
-        whole = sum(map(_weight, mine))
-        found.append(sum(map(_weight, mine & theirs)) / whole if whole else 0.0)
-    return np.array(found, np.float64)
+        mine, theirs = _split_words(first), _split_words(second)
+        whole = sum(map(_weigh_word, mine))
+        shares.append(sum(map(_weigh_word, mine & theirs)) / whole if whole else 0.0)
+    return np.array(shares, np.float64)
 
 
-def _words(text: str) -> set[str]:
+def _split_words(text: str) -> set[str]:
     return {word.lower() for word in tokenize([text]).words if any(map(str.isalnum, word))}
 
 
-def _weight(word: str) -> float:
-    return math.log(_total() / counts().get(word, 1))
+def _weigh_word(word: str) -> float:
+    return math.log(_count_words() / load_counts().get(word, 1))
 
 
 @cache
-def _total() -> int:
-    return sum(counts().values())
+def _count_words() -> int:
+    return sum(load_counts().values())

@@ -11,13 +11,16 @@ import numpy as np
 from textveil.errors import ConfigError
 from textveil.randomness import Ints, SeededRandomness
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks.contract import Score
+from textveil_bench.tasks.task_contract import Score
 
 
-def refusal(data: DataSet) -> str:
+def explain_refusal(data: DataSet) -> str:
     """The reason if the data are not labelled texts or pairs; empty otherwise."""
     if data.kind not in ("classification", "pairs") or not data.labels:
-        return f"it judges labels of texts or pairs of texts, and {data.name} is of the kind {data.kind}"
+        return (
+            f"it judges labels of texts or pairs of texts, and {data.name} is of the kind "
+            f"{data.kind}"
+        )
     return (
         ""
         if len(data.fields) <= 2
@@ -25,44 +28,45 @@ def refusal(data: DataSet) -> str:
     )
 
 
-def accuracy(data: DataSet, guessed: Ints, note: str) -> Score:
+def score_accuracy(data: DataSet, guesses: Ints, note: str) -> Score:
     """The share of right guesses; chance is to name the most frequent label.
 
     Args:
         data: has the labels.
-        guessed: int64 [B], a label's index for each example; -1 for no guess.
+        guesses: int64 [B], a label's index for each example; -1 for no guess.
         note: what readers need to know.
     """
     right = np.array([example.label for example in data.examples], np.int64)
     return Score(
         metric="accuracy",
-        values=(guessed == right).astype(np.float64),
+        values=(guesses == right).astype(np.float64),
         chance=float(np.bincount(right).max() / len(right)),
         headline=True,
         note=note,
     )
 
 
-def learned_from(train: DataSet, rows: int) -> DataSet:
+def select_training_rows(train: DataSet, rows: int) -> DataSet:
     """The rows that a judge learns from: all, or `rows` of them, drawn with a fixed seed.
 
     Raises:
         ConfigError: a label has no row.
     """
     if len(train) > rows:
-        chosen = np.sort(shuffled(len(train), SeededRandomness(0))[:rows])
-        train = replace(train, examples=tuple(train.examples[i] for i in chosen.tolist()))
+        indices = np.sort(draw_order(len(train), SeededRandomness(0))[:rows])
+        train = replace(train, examples=tuple(train.examples[i] for i in indices.tolist()))
     if missing := len(
         set(range(len(train.labels))) - {example.label for example in train.examples}
     ):
         raise ConfigError(
-            f"each of the {len(train.labels)} labels of {train.name} needs a row to learn from, and {missing} have "
+            f"each of the {len(train.labels)} labels of {train.name} needs a row to learn from, "
+            f"and {missing} have "
             "none; use more rows"
         )
     return train
 
 
-def check_trained(data: DataSet, train: DataSet) -> None:
+def check_training_rows(data: DataSet, train: DataSet) -> None:
     """Checks that training rows match the data to judge.
 
     Raises:
@@ -74,8 +78,8 @@ def check_trained(data: DataSet, train: DataSet) -> None:
         )
 
 
-def shuffled(count: int, rng: SeededRandomness) -> Ints:
+def draw_order(count: int, rng: SeededRandomness) -> Ints:
     """The numbers below `count` in random order, int64 [count]."""
-    ((_, draws),) = rng.open([count]).chunks(count)
+    ((_, draws),) = rng.open([count]).split_rows(count)
     order: Ints = np.argsort(draws.uniform(1)[:, 0], kind="stable")
     return order

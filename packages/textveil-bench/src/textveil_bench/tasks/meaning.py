@@ -1,24 +1,27 @@
 """Meaning: how similar a release is to its original, according to a sentence encoder.
 
 In: originals and releases. Out: the cosine of their sentence vectors.
-Not here: cosines of words (`textveil_bench.measure`), and of attackers' guesses (`textveil.evaluate.attack`).
+Not here: cosines of words (`textveil_bench.measure`), and of attackers' guesses
+(`textveil.evaluate.attack`).
 """
 
 from collections.abc import Iterator, Sequence
 
-from textveil.config import options
+from textveil.config import make_options
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import models, vectors
-from textveil_bench.tasks.contract import Score
-from textveil_bench.trials import BETWEEN, ReleasedExample, joined
+from textveil_bench.tasks.task_contract import Score
+from textveil_bench.trials import FIELD_SEPARATOR, ReleasedExample, join_fields
 
 
-@options()
+@make_options()
 class Meaning:
     """Measures how much of a text's meaning is left, for any kind of data.
 
-    The cosine of the sentence vectors of the whole example, all fields together, before and after. Two unrelated
-    English texts still have a positive cosine, so the level for nothing left is not 0: see the baselines `uniform` and
+    The cosine of the sentence vectors of the whole example, all fields together, before and after.
+    Two unrelated
+    English texts still have a positive cosine, so the level for nothing left is not 0: see the
+    baselines `uniform` and
     `mask`.
 
     Args:
@@ -30,20 +33,28 @@ class Meaning:
     @property
     def name(self) -> str:
         """What rows call it."""
-        return "meaning" if self.encoder is None else f"meaning ({models.called(self.encoder)})"
+        return (
+            "meaning"
+            if self.encoder is None
+            else f"meaning ({models.get_model_name(self.encoder)})"
+        )
 
-    def refusal(self, data: DataSet) -> str:
+    def explain_refusal(self, data: DataSet) -> str:
         """Always empty: every text has a meaning."""
         return ""
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """The cosine of each example with its release."""
-        meant = vectors.originals(tuple(joined(trial.example) for trial in trials), self.encoder)
-        released = vectors.encode([BETWEEN.join(trial.texts) for trial in trials], self.encoder)
+        originals = vectors.encode_originals(
+            tuple(join_fields(trial.example) for trial in trials), self.encoder
+        )
+        released = vectors.encode(
+            [FIELD_SEPARATOR.join(trial.texts) for trial in trials], self.encoder
+        )
         yield Score(
             metric="cosine of texts",
-            values=vectors.cosines(released, meant),
+            values=vectors.compute_cosines(released, originals),
             share=False,
             headline=True,
-            note=f"sentence vectors of {models.called(self.encoder)}, of the whole example before and after",
+            note=f"sentence vectors of {models.get_model_name(self.encoder)}, of the whole example before and after",
         )

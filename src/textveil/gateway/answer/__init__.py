@@ -1,0 +1,1 @@
+"""Answers: sent for to the upstream, restored whole or as a stream, and kept alive."""

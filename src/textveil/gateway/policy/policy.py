@@ -1,0 +1,450 @@
+"""Policy: the rules of a gateway, from a file or from options.
+
+In: options. Out: a frozen `Policy`, and its variants under its rules.
+Not here: its file (`policy_file`), the values of a request that it concerns (`protocols`), keys
+(`keys`), and the objects that are built from it (`standing`).
+"""
+
+import math
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from textveil.config import Config, make_options, resolve
+from textveil.config.sources import YamlPath
+from textveil.errors import ConfigError, UnknownName
+from textveil.gateway.protocols import load_operations
+from textveil.gateway.protocols.restoring import RestoreOptions
+from textveil.models import Address
+
+Texts = tuple[Annotated[str, Field(min_length=1)], ...]
+Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)]
+
+
+class PolicyError(ConfigError):
+    """Error in a policy, with all its faults.
+
+    Args:
+        faults: the place and the message of each fault.
+        lines: the line of the file for each place, if there is a file.
+        name: the name of the file.
+    """
+
+    def __init__(
+        self,
+        faults: Sequence[tuple[YamlPath, str]],
+        lines: dict[YamlPath, int] | None = None,
+        name: str = "",
+    ) -> None:
+        self.faults = sorted(
+            faults, key=lambda fault: _find_line(fault[0], lines or {}) or math.inf
+        )
+        self.messages = [
+            f"{_format_place(place, lines or {}, name)}{message}" for place, message in self.faults
+        ]
+        suffix = (
+            f" ({len(faults) - 1:,} more: see `textveil gateway check`)" if len(faults) > 1 else ""
+        )
+        super().__init__(self.messages[0] + suffix)
+
+
+def _format_place(place: YamlPath, lines: dict[YamlPath, int], name: str) -> str:
+    """Formats the file and the line of a fault.
+
+    It is the line of the innermost place around the fault that has one.
+    """
+    line = _find_line(place, lines)
+    return (f"{name}:{line}: " if line is not None else f"{name}: ") if name else ""
+
+
+def _find_line(place: YamlPath, lines: dict[YamlPath, int]) -> int | None:
+    return next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
+
+
+def _refuse_plain_key(value: object) -> object:
+    if isinstance(value, str):
+        raise ConfigError("must be {env: NAME} or {file: PATH}, and never the key itself")
+    return value
+
+
+@make_options("credential.")
+class Credential:
+    """Where a key lies that an upstream wants. It is read when the gateway starts, or reads its policy again.
+
+    Attributes:
+        env: an environment variable.
+        file: a file with nothing else in it.
+    """
+
+    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.env is None) == (self.file is None):
+            raise ConfigError("must be {env: NAME} or {file: PATH}")
+
+    def __str__(self) -> str:
+        return f"the environment variable {self.env}" if self.env else f"the file {self.file}"
+
+    def read(self) -> str:
+        """Reads the key from its variable or file.
+
+        Raises:
+            ConfigError: there is no key, or it does not fit in a header.
+        """
+        if self.env is not None:
+            key = os.environ.get(self.env)
+            if key is None:
+                raise ConfigError(f"the upstream's key must be in {self}, which is not set")
+        else:
+            try:
+                with Path(str(self.file)).open("rb") as stream:
+                    key = stream.read(10_000).decode("ascii", "replace")
+            except (OSError, ValueError) as error:
+                raise ConfigError(
+                    f"the upstream's key cannot be read from {self}: {_get_reason(error)}"
+                ) from None
+        if not re.fullmatch(r"[!-~]+", key.strip()):
+            raise ConfigError(
+                f"the upstream's key in {self} must be one line of ASCII without spaces"
+            )
+        return key.strip()
+
+
+def _get_reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "not a path"
+
+
+@make_options("upstream.")
+class Upstream:
+    """An API to which requests are sent.
+
+    Attributes:
+        url: its base URL, such as https://HOST/v1.
+        credential: the key that it wants; without it, it gets the client's own key or none.
+        header: in which header the credential is sent; else in the one in which the client sent its
+            key.
+        client_key: "pass" sends the client's key on, where the upstream has no credential and the
+            gateway no keys of its own; "drop" sends none.
+    """
+
+    url: Address
+    credential: Annotated[Credential | None, BeforeValidator(_refuse_plain_key)] = None
+    header: Literal["authorization", "x-api-key", "api-key"] | None = None
+    client_key: Literal["pass", "drop"] = "pass"
+
+    def __post_init__(self) -> None:
+        for route in {operation.route for operation in load_operations()}:
+            base = self.url.rstrip("/").removesuffix(f"/{route}")
+            if base != self.url.rstrip("/") and ("/" in route or base.endswith("/v1")):
+                raise ConfigError(
+                    f"ends in the route {route}, which is added to it: give the base URL, {base}"
+                )
+
+
+@make_options("budget.")
+class KeyBudget:
+    """What all texts of a key may spend together, as the ledger counts it in local DP.
+
+    Attributes:
+        epsilon: the most.
+        days: the period after which counting begins again; None for never.
+    """
+
+    epsilon: Annotated[float, Field(ge=0, lt=1e9, allow_inf_nan=False)]
+    days: Days | None = None
+
+    def __str__(self) -> str:
+        return f"{self.epsilon:g}" + ("" if self.days is None else f" in {self.days:g} days")
+
+
+@make_options("tls.")
+class TlsFiles:
+    """Files for TLS, in PEM.
+
+    Attributes:
+        certificate: the server's, with those that lead to its root.
+        key: its key, without a password.
+    """
+
+    certificate: str
+    key: str
+
+
+@make_options("rule.")
+class PolicyRule:
+    """What the policy says differently for some requests. `*` in a name stands for anything.
+
+    Attributes:
+        routes: of these addresses, such as chat/completions or responses*; none for all.
+        models: for these models.
+        keys: of these keys of the gateway, by name.
+        upstream: as in the policy; so are those that follow. `always` and `never` are added to the
+            policy's.
+        profile: as in the policy.
+        level: as in the policy.
+        always: as in the policy.
+        never: as in the policy.
+        options: as in the policy.
+        media: as in the policy.
+        schemas: as in the policy.
+        unknown: as in the policy.
+        users: as in the policy.
+        requests: as in the policy; not with routes or models, since it counts all that a key asks.
+        budget: as in the policy; not with routes or models.
+    """
+
+    routes: Texts = ()
+    models: Texts = ()
+    keys: Texts = ()
+    upstream: str | None = None
+    profile: str | None = None
+    level: Literal["identifiers", "personal", "names"] | None = None
+    always: Texts = Field(default=(), repr=False)
+    never: Texts = Field(default=(), repr=False)
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    media: Literal["refuse", "pass"] | None = None
+    schemas: Literal["protect", "pass"] | None = None
+    unknown: Literal["refuse", "drop"] | None = None
+    users: Literal["pseudonym", "drop"] | None = None
+    requests: Annotated[int, Field(ge=1)] | None = None
+    budget: KeyBudget | None = None
+
+    def is_applicable(self, route: str, model: str | None, key: str | None) -> bool:
+        """True if the rule holds for a request."""
+        conditions = ((self.routes, route), (self.models, model), (self.keys, key))
+        return all(not names or _is_match(names, name) for names, name in conditions)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Fields that the rule changes, with their values."""
+        names = [field.name for field in fields(self) if field.name not in SELECTOR_FIELDS]
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value not in (None, (), {})}
+
+    def find_faults(self) -> Iterator[str]:
+        """Yields the contradictions in the rule."""
+        if not (self.routes or self.models or self.keys):
+            yield " is for all requests: give it routes, models or keys, or say it outside"
+        if not self.changes:
+            yield " changes nothing"
+        counts = self.requests is not None or self.budget is not None
+        if counts and (self.routes or self.models):
+            yield ": requests and budget count all that a key asks: leave routes and models out"
+
+    @property
+    def has_protection_changes(self) -> bool:
+        """True if the rule changes how texts are protected."""
+        return bool({"profile", "level", "always", "never", "options"} & self.changes.keys())
+
+
+SELECTOR_FIELDS = ("routes", "models", "keys")
+"""Fields of a rule that select its requests."""
+
+
+def _is_match(names: Sequence[str], name: str | None) -> bool:
+    return name is not None and any(fnmatchcase(name, pattern) for pattern in names)
+
+
+@make_options("policy.")
+class Policy:
+    """What the gateway does, and for whom.
+
+    If a detector fails, nothing is sent; no option changes that.
+
+    Attributes:
+        upstream: where requests go: a URL, or a name from `upstreams`.
+        upstreams: APIs by name.
+        profile: how texts are protected, see `textveil list profiles`; `prompt` where nothing else
+            is said.
+        level: what is hidden, see `protect.level`.
+        always: words that are always hidden.
+        never: words that are never hidden.
+        options: any other option by its path, as behind -o.
+        media: images, audio, files and token ids: "refuse" the request, or "pass" them as they are.
+        schemas: what programs say about their tools: "protect" hides identifiers in it, "pass"
+            sends it as it is.
+        unknown: fields and values that the gateway does not know: "refuse" the request, or "drop"
+            them.
+        users: names of a program's users: "pseudonym", which is the same for the same user, or
+            "drop".
+        restore: where originals are put back in answers, besides where nothing could send them
+            away.
+        rules: what is different for some routes, models and keys. All that hold for a request
+            count, the later ones before the earlier.
+        keys: the file of the gateway's own keys, which `textveil gateway keys` writes; with it,
+            clients need one.
+        requests: how many requests a key may send in a minute.
+        budget: what all texts of a key may spend.
+        limit: the largest request, in bytes.
+        timeout: seconds to wait for data from an upstream.
+        tls: files for TLS.
+        playground: the page at /: "local" where only this machine can reach the gateway,
+            "everywhere", or "never".
+        hosts: names under which the playground is opened, and without keys the gateway is asked,
+            besides addresses and localhost.
+        tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name
+            stands for anything.
+        other_tools: all other tools: "refuse" them, or "pass" them with nothing hidden or restored.
+    """
+
+    upstream: str | None = None
+    upstreams: dict[str, Upstream] = Field(default_factory=dict)
+    profile: str | None = None
+    level: Literal["identifiers", "personal", "names"] | None = None
+    always: Texts = Field(default=(), repr=False)
+    never: Texts = Field(default=(), repr=False)
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    media: Literal["refuse", "pass"] = "refuse"
+    schemas: Literal["protect", "pass"] = "protect"
+    unknown: Literal["refuse", "drop"] = "refuse"
+    users: Literal["pseudonym", "drop"] = "pseudonym"
+    restore: RestoreOptions = Field(default_factory=RestoreOptions)
+    rules: tuple[PolicyRule, ...] = ()
+    keys: str | None = None
+    requests: Annotated[int, Field(ge=1)] | None = None
+    budget: KeyBudget | None = None
+    limit: Annotated[int, Field(ge=1)] = 4_000_000
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    tls: TlsFiles | None = None
+    playground: Literal["local", "everywhere", "never"] = "local"
+    hosts: Texts = ()
+    tools: Texts = ()
+    other_tools: Literal["refuse", "pass"] = "refuse"
+
+    def __post_init__(self) -> None:
+        if faults := list(self._find_faults()):
+            raise PolicyError(faults)
+
+    def _find_faults(self) -> Iterator[tuple[YamlPath, str]]:
+        """Yields the contradictions in the policy, with their places."""
+        for i, rule in enumerate(self.rules):
+            for message in rule.find_faults():
+                yield ("rules", i), f"rules.{i}{message}"
+        for place, names, needs in self._find_key_settings():
+            if needs and self.keys is None:
+                message = "needs the gateway's own keys: name their file with `keys: FILE`"
+                yield place, f"{names} {message}"
+        for place, name in self._find_upstreams():
+            try:
+                self.resolve_upstream(name)
+            except ConfigError as error:
+                yield place, f"{join_place(place)}: {reword_error(error)}"
+
+    def _find_key_settings(self) -> Iterator[tuple[YamlPath, str, bool]]:
+        """Yields the settings that need gateway keys: place, name, whether set."""
+        rules: list[tuple[YamlPath, PolicyRule]] = [
+            (("rules", i), rule) for i, rule in enumerate(self.rules)
+        ]
+        for place, part in [((), self), *rules]:
+            for name in ("requests", "budget"):
+                yield (*place, name), join_place((*place, name)), getattr(part, name) is not None
+            if isinstance(part, PolicyRule):
+                yield (*place, "keys"), join_place((*place, "keys")), bool(part.keys)
+
+    def _find_upstreams(self) -> Iterator[tuple[YamlPath, str]]:
+        if self.upstream is not None:
+            yield ("upstream",), self.upstream
+        for i, rule in enumerate(self.rules):
+            if rule.upstream is not None:
+                yield ("rules", i, "upstream"), rule.upstream
+
+    def resolve_upstream(self, upstream: str) -> Upstream:
+        """Returns the upstream of a name or URL.
+
+        Raises:
+            ConfigError: it is neither a URL nor a known name.
+        """
+        if "://" in upstream:
+            return Upstream(url=upstream)
+        if upstream not in self.upstreams:
+            raise UnknownName("upstream", upstream, self.upstreams)
+        return self.upstreams[upstream]
+
+    def find_rules(self, route: str, model: str | None, key: str | None) -> tuple[int, ...]:
+        """Returns the numbers of the rules that hold for a request.
+
+        Args:
+            route: the address of the request, without /v1.
+            model: the model that it asks for.
+            key: the name of the gateway key that asks.
+        """
+        return tuple(
+            i for i, rule in enumerate(self.rules) if rule.is_applicable(route, model, key)
+        )
+
+    def is_tool_protected(self, name: str) -> bool:
+        """True if a tool of a tool server is served, protected."""
+        return _is_match(self.tools, name)
+
+    def get_request_limit(self, key: str) -> int | None:
+        """Returns a key's limit of requests a minute; None for no limit."""
+        rules = [rule for rule in self.rules if rule.requests is not None]
+        limits = [rule.requests for rule in rules if _is_match(rule.keys, key)]
+        return limits[-1] if limits else self.requests
+
+    @property
+    def has_budgets(self) -> bool:
+        """True if any key has a budget."""
+        return self.budget is not None or any(rule.budget is not None for rule in self.rules)
+
+    def apply_rules(self, rules: Sequence[int]) -> Self:
+        """Returns this policy as some of its rules change it.
+
+        The returned policy has no rules.
+
+        Args:
+            rules: the numbers of the rules.
+        """
+        merged: dict[str, Any] = {
+            "always": self.always,
+            "never": self.never,
+            "options": self.options,
+        }
+        for i in rules:
+            changes = self.rules[i].changes
+            for name in ("always", "never"):
+                merged[name] += changes.pop(name, ())
+            merged["options"] = {**merged["options"], **changes.pop("options", {})}
+            merged |= changes
+        return replace(self, rules=(), **merged)
+
+    def resolve_config(self) -> Config:
+        """Resolves the options that protect texts where no rule applies.
+
+        The environment counts, too.
+
+        Raises:
+            ConfigError: an option is wrong.
+        """
+        values: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
+        for name in ("always", "never"):
+            values[f"protect.{name}"] = list(getattr(self, name)) or None
+        overrides = {path: value for path, value in values.items() if value is not None}
+        if repeated := sorted(overrides.keys() & self.options.keys()):
+            raise ConfigError(f"options: {repeated[0]} is said twice; say it outside of options")
+        return resolve(
+            environ=os.environ, overrides={**self.options, **overrides}, default="prompt"
+        )
+
+
+def join_place(place: YamlPath) -> str:
+    """Formats a place in a policy, with dots."""
+    return ".".join(map(str, place))
+
+
+def reword_error(error: ConfigError) -> str:
+    """Rewords an error about an endpoint as one about a policy.
+
+    The name of the option is left out, and the hint about the key names the policy's field.
+    """
+    message = str(error).removeprefix("endpoint.url ")
+    return message.replace(
+        "put the key in TEXTVEIL_LLM_KEY", "name the key in a policy, as credential: {env: NAME}"
+    )

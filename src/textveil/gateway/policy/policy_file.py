@@ -1,0 +1,299 @@
+"""The file of a policy: reading it, explaining it, and its schema.
+
+In: a YAML file. Out: a `Policy`; the faults of the file, one line each; an explanation in words.
+Not here: the fields of a policy (`policy`).
+"""
+
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from textveil.config import Config
+from textveil.config.sources import YamlPath, read_marked
+from textveil.errors import ConfigError, TextveilError, UnknownName
+from textveil.gateway.policy.policy import (
+    SELECTOR_FIELDS,
+    Credential,
+    KeyBudget,
+    Policy,
+    PolicyError,
+    PolicyRule,
+    TlsFiles,
+    Upstream,
+    join_place,
+    reword_error,
+)
+from textveil.gateway.protocols import load_operations
+from textveil.gateway.protocols.restoring import RestoreOptions
+
+MAX_FAULTS = 20
+"""Maximal number of faults in an error."""
+
+EMPTY_POLICY = (
+    "the file says nothing: write what the gateway does, such as `upstream: URL`; what it does by "
+    "default it does "
+    "without a policy, too"
+)
+
+PART_CLASSES: dict[str, Any] = {
+    "rules": PolicyRule,
+    "upstreams": Upstream,
+    "budget": KeyBudget,
+    "restore": RestoreOptions,
+    "tls": TlsFiles,
+    "credential": Credential,
+}
+"""Classes of the parts of a policy, by their field name."""
+
+
+PLAYGROUND_TEXTS = {
+    "local": (
+        "There is a page at / where only this machine can reach the gateway, and one process "
+        "answers."
+    ),
+    "everywhere": "There is a page at /, which needs that one process answers.",
+    "never": "There is no page at /.",
+}
+"""Explanations of the field `playground`, by its value."""
+
+
+def read_policy(path: str, **typed: Any) -> Policy:
+    """Reads the policy of a file.
+
+    The files that it names are looked for beside it.
+
+    Args:
+        path: the file.
+        typed: fields that are set elsewhere, such as by options; None for unset.
+
+    Raises:
+        PolicyError: something in the file is wrong. ConfigError: it cannot be read.
+    """
+    values, lines = read_marked(Path(path))
+    if not values:  # an empty file, half written, would lift all restrictions
+        raise PolicyError([((), EMPTY_POLICY)], lines, path)
+    options = {name: value for name, value in typed.items() if value is not None}
+    faults: list[tuple[YamlPath, str]] = [
+        ((name,), f"{name} is said here, and by an option: leave one of them out")
+        for name in sorted(options.keys() & values.keys())
+    ]
+    policy = None
+    try:
+        policy = TypeAdapter(Policy).validate_python({**values, **options})
+        faults += [*_find_wrong_options(policy), *_find_unserved_routes(policy)]
+    except ValidationError as error:
+        faults += _convert_errors(error)
+    if faults or policy is None:
+        raise PolicyError(faults[:MAX_FAULTS], lines, path)
+    return _resolve_files(policy, os.path.dirname(os.path.abspath(path)))
+
+
+def _resolve_files(policy: Policy, folder: str) -> Policy:
+    """Resolves a policy's file names against the folder of its file."""
+
+    def resolve(name: str) -> str:
+        return os.path.join(folder, name)
+
+    upstreams = dict(policy.upstreams)
+    for name, upstream in upstreams.items():
+        if upstream.credential is not None and upstream.credential.file is not None:
+            upstreams[name] = replace(
+                upstream, credential=Credential(file=resolve(upstream.credential.file))
+            )
+    tls = policy.tls and TlsFiles(
+        certificate=resolve(policy.tls.certificate), key=resolve(policy.tls.key)
+    )
+    return replace(policy, keys=policy.keys and resolve(policy.keys), upstreams=upstreams, tls=tls)
+
+
+# ---- what is wrong -------------------------------------------------------------------------------
+
+
+def _find_unserved_routes(policy: Policy) -> Iterator[tuple[YamlPath, str]]:
+    """Yields the routes of rules that do not exist.
+
+    Such rules would never hold.
+    """
+    routes = [operation.route for operation in load_operations()] if policy.rules else []
+    for i, rule in enumerate(policy.rules):
+        for j, name in enumerate(rule.routes):
+            place: YamlPath = ("rules", i, "routes", j)
+            if not any(fnmatchcase(route, name) for route in routes):
+                yield place, f"{join_place(place)}: {UnknownName('route', name, routes)}"
+
+
+def _find_wrong_options(policy: Policy) -> Iterator[tuple[YamlPath, str]]:
+    """Yields the faults in the options that protect texts."""
+    for i in (None, *range(len(policy.rules))):
+        place: YamlPath = () if i is None else ("rules", i)
+        try:
+            policy.apply_rules(() if i is None else (i,)).resolve_config()
+        except TextveilError as error:
+            yield place, f"{join_place(place)}: {error}" if place else str(error)
+            if i is None:
+                return  # the rules would repeat the fault
+
+
+def _convert_errors(error: ValidationError) -> Iterator[tuple[YamlPath, str]]:
+    """Converts a validation error to faults in words.
+
+    Values are not shown, since they may be keys or names of people.
+    """
+    for detail in error.errors(include_url=False, include_input=False):
+        place: YamlPath = tuple(part for part in detail["loc"] if part != "[key]")
+        cause = detail.get("ctx", {}).get("error")
+        if isinstance(cause, PolicyError):
+            yield from cause.faults
+        elif isinstance(cause, ConfigError):
+            yield place, f"{join_place(place)}: {reword_error(cause)}"
+        else:
+            yield place, _format_fault(place, detail["type"], detail["msg"])
+
+
+def _format_fault(place: YamlPath, kind: str, message: str) -> str:
+    """Words a fault that pydantic finds."""
+    if kind == "unexpected_keyword_argument":
+        *inside, name = place
+        part = next(
+            (PART_CLASSES[str(part)] for part in reversed(inside) if part in PART_CLASSES), Policy
+        )
+        unknown = UnknownName("option", str(name), [field.name for field in fields(part)])
+        return f"{join_place(tuple(inside))}: {unknown}" if inside else str(unknown)
+    return (
+        f"{join_place(place)} "
+        f"{'is missing' if kind.startswith('missing') else _reword_message(message, kind)}"
+    )
+
+
+def _reword_message(message: str, kind: str) -> str:
+    """Rewords a message of pydantic for people who write YAML."""
+    message = re.sub(r"^(Input|Value|String|Number|Tuple|Dictionary) should ", "must ", message)
+    message = re.sub(r" or an instance of \w+|, unable to parse.*", "", message)
+    message = re.sub(r"a (valid )?dictionary", "a mapping", message).replace(
+        "a valid tuple", "a list"
+    )
+    return f"{message}; put it in quotes" if kind == "string_type" else message
+
+
+# ---- what it says --------------------------------------------------------------------------------
+
+
+def explain_policy(policy: Policy) -> list[str]:
+    """Explains a policy in plain words, one line for each thing."""
+    upstream = None if policy.upstream is None else policy.resolve_upstream(policy.upstream)
+    where = "the upstream that --upstream names" if upstream is None else upstream.url
+    lines = [
+        f"Requests go to {where}.",
+        _explain_keys(upstream, policy.keys),
+        _explain_protection(policy.resolve_config(), policy),
+        (
+            "Images, audio, files and token ids are "
+            f"{'sent as they are' if policy.media == 'pass' else 'refused'}."
+        ),
+        (
+            f"{'Nothing is' if policy.schemas == 'pass' else 'Identifiers are'} hidden in "
+            "descriptions of tools."
+        ),
+        f"Fields that are not known are {'left out' if policy.unknown == 'drop' else 'refused'}.",
+        f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
+        (
+            f"A request has at most {policy.limit:,} bytes, and the upstream {policy.timeout:g} "
+            "seconds to answer."
+        ),
+    ]
+    lines += _explain_options(policy)
+    for i, rule in enumerate(policy.rules):
+        selectors = [
+            f"{name} {', '.join(names)}"
+            for name in SELECTOR_FIELDS
+            if (names := getattr(rule, name))
+        ]
+        changes = ", ".join(map(_explain_change, rule.changes.items()))
+        lines.append(f"Rule {i}, for {' and '.join(selectors)}: {changes}.")
+    return [*lines, "If a detector fails, nothing is sent."]
+
+
+def _explain_options(policy: Policy) -> Iterator[str]:
+    """Yields the explanations of optional fields."""
+    restore, tools = policy.restore, ", ".join(policy.tools)
+    if policy.keys is not None:
+        yield f"A key may {_explain_limits(policy.requests, policy.budget)}."
+    if policy.tls is not None:
+        yield f"Connections are encrypted with the certificate in {policy.tls.certificate}."
+    yield PLAYGROUND_TEXTS[policy.playground]
+    if restore.hosts:
+        yield f"Originals are put back into addresses of {', '.join(restore.hosts)}, too."
+    if restore.tools:
+        yield (
+            "Originals are put back everywhere in arguments of these tools: "
+            f"{', '.join(restore.tools)}."
+        )
+    if tools:
+        other_tools = "refused" if policy.other_tools == "refuse" else "served as they are"
+        yield (
+            f"Of tool servers these tools are served, protected: {tools}; others are {other_tools}."
+        )
+
+
+def _explain_keys(upstream: Upstream | None, keys: str | None) -> str:
+    needed = f"a key from the file {keys}" if keys else "no key of the gateway's own"
+    needs = f"Clients need {needed}"
+    if upstream is not None and upstream.credential is not None:
+        return f"{needs}; the upstream gets the key in {upstream.credential}."
+    passed = keys is None and (upstream is None or upstream.client_key == "pass")
+    consequence = "the key that they send is passed on" if passed else "the upstream gets no key"
+    return f"{needs}; {consequence}."
+
+
+def _explain_protection(config: Config, policy: Policy) -> str:
+    name, mechanism = config.profile, config.mechanism.name
+    how = f"the profile {name}" if name else f"the mechanism {mechanism}"
+    lists = {"always": len(policy.always), "never": len(policy.never)}
+    words = " and ".join(_explain_words(count, name) for name, count in lists.items() if count)
+    return f"Texts are protected by {how}, level {config.protect.level}{words and f'; {words}'}."
+
+
+def _explain_words(count: int, name: str) -> str:
+    return f"{count:,} {'word is' if count == 1 else 'words are'} {name} hidden"
+
+
+def _explain_limits(requests: int | None, budget: KeyBudget | None) -> str:
+    number = "any number of requests" if requests is None else f"{requests:,} requests a minute"
+    epsilon = "any epsilon" if budget is None else f"an epsilon of {budget}"
+    return f"send {number} and spend {epsilon}"
+
+
+def _explain_change(change: tuple[str, Any]) -> str:
+    name, value = change
+    if name in ("always", "never"):
+        return _explain_words(len(value), name)
+    return f"{len(value):,} other options" if name == "options" else f"{name} {value}"
+
+
+# ---- the schema ----------------------------------------------------------------------------------
+
+
+def build_policy_schema() -> dict[str, Any]:
+    """Builds the JSON schema of a policy file.
+
+    `textveil/data/gateway.schema.json` is the same.
+    """
+    schema: dict[str, Any] = TypeAdapter(Policy).json_schema()
+    parts = {part_class.__name__: part_class for part_class in PART_CLASSES.values()}
+    for name, part in [("Policy", schema), *schema["$defs"].items()]:
+        about, _, attributes = (inspect.getdoc(parts.get(name, Policy)) or "").partition(
+            "Attributes:\n"
+        )
+        part["description"] = " ".join(about.split())
+        for field, description in re.findall(
+            r"^    (\w+): (.+(?:\n {8,}.+)*)", attributes, re.MULTILINE
+        ):
+            part["properties"][field]["description"] = " ".join(description.split())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

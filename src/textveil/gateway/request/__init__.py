@@ -1,0 +1,1 @@
+"""Requests: read, checked, and released message by message, with counts of what happened."""

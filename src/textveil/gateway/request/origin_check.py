@@ -1,0 +1,99 @@
+"""Origin check: no other web site may read or drive a gateway.
+
+In: the headers of a request. Out: nothing, or `RequestError`.
+Not here: the answers (`routes`, `playground`).
+
+A browser says in `Host` which name it looked up. A site that lets a name of its domain point to
+this machine (DNS rebinding) is known by that name, so only addresses and allowed names are
+answered. `Origin` and `Sec-Fetch-Site` say which page asks; scripts cannot set either, and programs
+send neither.
+"""
+
+import ipaddress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from textveil.gateway.errors import RequestError
+
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src "
+    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; "
+    "trusted-types 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Headers of every answer of the playground.
+
+They allow nothing from elsewhere, no frame, and no trace in a cache.
+"""
+
+
+def check_reader(headers: Mapping[str, str], names: Collection[str]) -> None:
+    """Refuses requests under a foreign host name, or by another site.
+
+    Another site may still link to a page.
+
+    Args:
+        headers: headers of the request, names in lower case.
+        names: allowed names of this machine, in addition to its addresses and localhost.
+
+    Raises:
+        RequestError: with status 403.
+    """
+    if not _is_allowed(headers.get("host", ""), names):
+        raise RequestError(
+            403,
+            "this gateway answers under addresses, such as 127.0.0.1, under localhost, and under "
+            "the names that it is "
+            "given: --allow-host NAME, or `hosts` in its policy",
+            code="host",
+        )
+    fetch_site = headers.get("sec-fetch-site", "none")
+    if fetch_site not in ("none", "same-origin") and headers.get("sec-fetch-mode") != "navigate":
+        raise RequestError(403, "this gateway answers no other web sites", code="origin")
+
+
+def check_page(headers: Mapping[str, str], names: Collection[str]) -> None:
+    """Refuses requests that the playground's page did not make.
+
+    See `check_reader`.
+    """
+    check_reader(headers, names)
+    if not (_is_own(headers) and headers.get("sec-fetch-site", "same-origin") == "same-origin"):
+        raise RequestError(403, "the playground answers its own page only", code="origin")
+
+
+def check_program(headers: Mapping[str, str], names: Collection[str]) -> None:
+    """Refuses requests that a page of another site made.
+
+    See `check_reader`. Programs send no `Origin`.
+    """
+    check_reader(headers, names)
+    if "origin" in headers and not _is_own(headers):
+        raise RequestError(403, "this gateway answers no other web sites", code="origin")
+
+
+def _is_own(headers: Mapping[str, str]) -> bool:
+    """True if the `Origin` is a page of this gateway."""
+    with suppress(ValueError):
+        origin = urlsplit(headers.get("origin", ""))
+        same = origin.netloc.lower() == headers.get("host", "").lower()
+        return same and origin.scheme in ("http", "https")
+    return False
+
+
+def _is_allowed(host: str, names: Collection[str]) -> bool:
+    with suppress(ValueError):
+        name = urlsplit(f"//{host}").hostname or ""
+        if name == "localhost" or name in {allowed.lower() for allowed in names}:
+            return True
+        return bool(ipaddress.ip_address(name))
+    return False

@@ -1,0 +1,98 @@
+"""Reading requests of clients: body, path, query, and the models that may answer.
+
+In: an HTTP request. Out: JSON, or `RequestError`.
+Not here: which values are text (`requests`), and callers (`standing`).
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from textveil.gateway.errors import RequestError
+from textveil.gateway.protocols import Operation
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+MAX_DEPTH = 100
+"""Maximal nesting of objects and lists in a request."""
+
+
+async def read_request(request: "Request", operation: Operation, max_bytes: int) -> dict[str, Any]:
+    """Reads the body, the path parameters and the query of a request.
+
+    Args:
+        request: the client's request.
+        operation: the route of the request.
+        max_bytes: the maximal size of the body, in bytes.
+
+    Raises:
+        RequestError: see `read_body`.
+    """
+    parameters: dict[str, Any] = {}
+    for name in request.query_params:
+        if operation.has_body and name not in operation.query:
+            continue
+        values = request.query_params.getlist(name)
+        parameters[name] = values if name.endswith("[]") else values[-1]
+    return (
+        (await read_body(request, max_bytes) if operation.has_body else {})
+        | parameters
+        | request.path_params
+    )
+
+
+async def read_body(request: "Request", max_bytes: int) -> dict[str, Any]:
+    """Reads and checks the JSON body of a request.
+
+    Args:
+        request: the client's request.
+        max_bytes: the maximal size of the body, in bytes.
+
+    Raises:
+        RequestError: the body is no JSON object, too large, or nested too deeply.
+    """
+    if (
+        get_media_type(request.headers) != "application/json"
+    ):  # web pages cannot send it to other sites
+        raise RequestError(415, "a request must have the type application/json")
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > max_bytes:
+            raise RequestError(413, f"a request must have at most {max_bytes:,} bytes")
+    with suppress(ValueError, RecursionError):
+        body = json.loads(content.decode())
+        # Refuses lone surrogates and NaN.
+        json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+        if isinstance(body, dict) and not _is_nested(body, MAX_DEPTH):
+            return body
+    raise RequestError(
+        400, f"the body must be a JSON object in UTF-8, at most {MAX_DEPTH} levels deep"
+    )
+
+
+def get_media_type(headers: Mapping[str, str]) -> str:
+    """Returns the media type of a message in lower case, without parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def list_models(body: dict[str, Any]) -> list[str | None]:
+    """Lists the models that may answer a request, with its fallbacks.
+
+    It is [None] where the request names none.
+    """
+    lists = [body[name] for name in ("models", "fallbacks") if isinstance(body.get(name), list)]
+    entries = [entry for items in lists for entry in items]
+    names = [entry.get("model") if isinstance(entry, dict) else entry for entry in entries]
+    models = [entry for entry in (body.get("model"), *names) if isinstance(entry, str)]
+    return [*models] or [None]
+
+
+def _is_nested(value: Any, levels: int) -> bool:
+    """True if a JSON value is nested deeper than `levels`."""
+    if not isinstance(value, dict | list):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_nested(item, levels - 1) for item in items)

@@ -1,0 +1,354 @@
+"""Releasing the texts of a message, plain or JSON, with their promise.
+
+In: an utterance and the session of its conversation. Out: its released texts, and the promise.
+Not here: the places of texts (`requests`), and the memory of released texts
+(`session.conversations`).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, groupby
+from typing import Any, Self
+
+import regex
+
+from textveil.gateway.request.parsed_request import (
+    CONTEXT_ROLE,
+    JSON_FORM,
+    LABEL_FORM,
+    SCHEMA_FORM,
+    TEXT_FORM,
+)
+from textveil.guarantee import summarize
+from textveil.pipeline import Privatizer, Result
+from textveil.session import Session, SessionStore, Source, Utterance, find_placeholder_names
+
+PROMISE_FIELDS = (
+    "mechanism",
+    "kind",
+    "metric",
+    "epsilon",
+    "epsilon_ldp",
+    "unit",
+    "words",
+    "protected",
+)
+"""Fields of a request's promise: largest bound per word over all messages."""
+
+
+SCHEMA_CACHE_SIZE = 1_000
+"""Number of schemas whose private values are cached.
+
+Clients send the same schemas with every request.
+"""
+
+WINDOW, MIN_CONTEXT = 200, 64
+"""Window and minimal context, in characters, around the end of a part.
+
+An identifier that goes on in the next part is sought AROUND characters before and after the end; at
+least SHORT characters before it are searched, even if parts are shorter.
+"""
+
+TextFilter = Callable[[str, bool], bool]
+"""Predicate that selects the released texts in JSON.
+
+It gets the text, and whether the text is a field name.
+"""
+
+
+ReleaseFunction = Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]
+"""Function that releases a message in a session.
+
+It returns the texts as they are sent, and the promise about them.
+"""
+
+
+class MessageReleaser:
+    """Release function for the texts of messages.
+
+    Args:
+        privatizer: for texts of users and models.
+        schemas: for descriptions of tools: hides its findings, and changes nothing else.
+    """
+
+    def __init__(self, privatizer: Privatizer, schemas: Privatizer) -> None:
+        self._privatizer, self._schemas = privatizer, schemas
+        self._find_private = lru_cache(SCHEMA_CACHE_SIZE)(schemas.private_in)
+
+    @classmethod
+    def build(cls, privatizer: Privatizer) -> Self:
+        """Creates a release function that hides identifiers in schemas."""
+        detectors = ("patterns", "structure")
+        schemas = Privatizer.from_profile(
+            "prompt", protect={"level": "identifiers", "detectors": detectors}
+        )
+        return cls(
+            privatizer, schemas.with_parts(source="tool")
+        )  # third parties may have written the schemas
+
+    def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
+        """Releases the texts of a message, and returns their promise.
+
+        There is no promise about schemas.
+        """
+        forms = message.forms or (TEXT_FORM,) * len(message.texts)
+        released = self._join_identifiers(message, forms)
+        results = self._release_plain(message, forms, released, session)
+        for i, form in enumerate(forms):
+            if form == JSON_FORM:
+                released[i], json_results = self._release_json(
+                    message.texts[i], session, message.get_source(i)
+                )
+                results += json_results
+            elif form == SCHEMA_FORM:
+                released[i] = self._release_schema(message.texts[i], session)
+        return released, build_promise(results)
+
+    def _release_plain(
+        self, message: Utterance, forms: Sequence[str], texts: list[str], session: Session
+    ) -> list[Result]:
+        """Releases the plain texts of a message, in place."""
+        plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
+        results: list[Result] = []
+        for source, indices in groupby(plain, message.get_source):
+            privatizer = self._privatizer.with_parts(source=source)
+            results += privatizer.privatize_many([texts[i] for i in indices], session)
+        for i, result in zip(plain, results, strict=True):
+            texts[i] = _format_label(result.text) if forms[i] == LABEL_FORM else result.text
+        return results
+
+    def _join_identifiers(self, message: Utterance, forms: Sequence[str]) -> list[str]:
+        """Returns the texts of a message, with divided identifiers mended."""
+        mended = list(message.texts)
+        parts = [
+            i for i, form in enumerate(forms) if form == TEXT_FORM and message.role != CONTEXT_ROLE
+        ]
+        for i, text in zip(parts, self._join_parts([mended[i] for i in parts]), strict=True):
+            mended[i] = text
+        return mended
+
+    def _join_parts(self, parts: Sequence[str]) -> list[str]:
+        """Moves identifiers divided between parts into the first of the parts."""
+        text, ends = "".join(parts), list(accumulate(map(len, parts)))
+        starts = [0, *ends]
+        for i, end in enumerate(ends[:-1]):
+            low = max(start for start in starts if start <= max(0, end - MIN_CONTEXT))
+            ends[i] = self._find_end(text, low, starts[i], end)
+        ends = list(accumulate(ends, max))
+        return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def _find_end(self, text: str, low: int, start: int, end: int) -> int:
+        """Finds the end of an identifier that a part's end divides.
+
+        Where identifiers end one part and begin the next, both are taken to be whole.
+
+        Args:
+            text: the text of all parts.
+            low: start of the search for identifiers.
+            start: start of the part.
+            end: end of the part.
+        """
+        high = end + WINDOW
+        spans = self._find_identifiers(text, max(low, end - WINDOW), high)
+        stop = max((stop for begin, stop in spans if begin < end < stop < high), default=end)
+        if stop == end:
+            return end
+        next_spans = self._find_identifiers(text, end, high)
+        next_end = max((last for begin, last in next_spans if begin == end), default=end)
+        part_spans = self._find_identifiers(text, max(start, end - WINDOW), end)
+        is_part_closed = any(last == end for _, last in part_spans)
+        return end if next_end > end and (is_part_closed or next_end > stop) else stop
+
+    def _find_identifiers(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yields the start and end of identifiers in a text part."""
+        for value in self._find_private(text[low:high]):
+            for match in regex.finditer(regex.escape(value.text), text[low:high]):
+                yield low + match.start(), low + match.end()
+
+    def _release_json(
+        self, text: str, session: Session, source: Source
+    ) -> tuple[str, list[Result]]:
+        """Releases the values of JSON one by one.
+
+        It is searched as a whole first, since field names say what the values are. A name of a
+        field is released only if it contains something private. A number that changes becomes a
+        string. Text that is no JSON is released as text.
+        """
+        value, json_text = _parse(text)
+        if value is not text:
+            session.hide(self._privatizer.private_in(json_text))
+        sought = session.snapshot().sought
+
+        def is_wanted(string: str, name: bool) -> bool:
+            return not name or any(value.text in string for value in sought.find_values(string))
+
+        return _release_values(
+            self._privatizer.with_parts(source=source), text, value, is_wanted, session
+        )
+
+    def _release_schema(self, text: str, session: Session) -> str:
+        """Hides the private values in a schema, and changes nothing else."""
+        value, json_text = _parse(text)
+        session.hide(self._find_private(json_text))
+        sought = session.snapshot().sought
+
+        def is_wanted(string: str, name: bool) -> bool:  # names, too: `required` repeats them
+            return bool(sought.find_values(string) or find_placeholder_names(string))
+
+        if not is_wanted(json_text, False):
+            return text
+        return _release_values(self._schemas, text, value, is_wanted, session)[0]
+
+
+def _format_label(text: str) -> str:
+    """Joins a text to one word, as names of participants must be."""
+    return regex.sub(r"[^\p{L}\p{N}_.\-]+", "_", text).strip("_")
+
+
+def _parse(text: str) -> tuple[Any, str]:
+    """Parses JSON, and returns it with its unescaped text.
+
+    Text that is no JSON object or list is returned as it is, twice.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text, text
+    if not isinstance(value, dict | list):
+        return text, text
+    return value, json.dumps(value, ensure_ascii=False)
+
+
+def _release_values(
+    privatizer: Privatizer, text: str, value: Any, is_wanted: TextFilter, session: Session
+) -> tuple[str, list[Result]]:
+    """Releases some texts of JSON; it stays byte-identical if none changes."""
+    texts = [str(item) for item in _find_texts(value, is_wanted)]
+    results = list(privatizer.privatize_many(texts, session))
+    released = [result.text for result in results]
+    if released == texts:
+        return text, results
+    changed = _replace_texts(value, is_wanted, iter(released))
+    return changed if isinstance(changed, str) else json.dumps(changed, ensure_ascii=False), results
+
+
+def _find_texts(value: Any, is_wanted: TextFilter) -> Iterator[str | int | float]:
+    """Yields the wanted strings, numbers and field names of any JSON."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if is_wanted(name, True):
+                yield name
+            yield from _find_texts(item, is_wanted)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _find_texts(item, is_wanted)
+    elif _is_text(value) and is_wanted(str(value), False):
+        yield value
+
+
+def _is_text(value: Any) -> bool:
+    """True if a JSON value is a string or a number."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _replace_texts(value: Any, is_wanted: TextFilter, released: Iterator[str]) -> Any:
+    """Replaces the wanted texts of JSON, in the order of `_find_texts`."""
+    if isinstance(value, dict):
+        return {
+            next(released) if is_wanted(name, True) else name: _replace_texts(
+                item, is_wanted, released
+            )
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_replace_texts(item, is_wanted, released) for item in value]
+    if not (_is_text(value) and is_wanted(str(value), False)):
+        return value
+    text = next(released)
+    return value if text == str(value) else text
+
+
+SECRET_OPTIONS = ("always", "always_matching", "never", "never_matching", "important", "task")
+"""Secret options, of which a claim tells the number only."""
+
+
+def build_config_digest(privatizer: Privatizer, store: SessionStore) -> str:
+    """Serializes all that releases depend on, except messages."""
+    claim, table = privatizer.claim, privatizer.table
+    names, figures = privatizer.names, privatizer.figures
+    parts = privatizer.words, privatizer.budget, names and names.options
+    options = [*parts, figures and figures.options]
+    table_facts = claim.table, table.metric, table.digest
+    inputs = [claim.mechanism, claim.options, *table_facts, privatizer.randomness.is_seeded]
+    protect = privatizer.grouping and privatizer.grouping.options
+    lists = store.pseudonym(
+        repr([getattr(protect, name, None) for name in SECRET_OPTIONS]).encode()
+    )
+    return json.dumps([inputs, list(map(repr, options)), lists], default=repr, sort_keys=True)
+
+
+def build_promise(results: Sequence[Result]) -> dict[str, Any]:
+    """Summarizes the guarantees of a message's releases, with the number of draws.
+
+    It is empty if there are no releases.
+    """
+    if not results:
+        return {}
+    summary = summarize([result.guarantee for result in results])
+    promise = summary.to_json()
+    return {"drawn": summary.drawn} | {name: promise[name] for name in PROMISE_FIELDS}
+
+
+def merge_promises(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Combines the promises of messages: largest bound per word, all words.
+
+    The messages must be of one configuration.
+    """
+    nonempty = list(filter(None, promises))
+    if not nonempty:
+        return {}
+    combined = {name: nonempty[0][name] for name in PROMISE_FIELDS}
+    for name in ("epsilon", "epsilon_ldp"):
+        combined[name] = _find_largest([promise[name] for promise in nonempty])
+    for name in ("words", "protected"):
+        combined[name] = sum(promise[name] for promise in nonempty)
+    if any(promise["kind"] == "none" for promise in nonempty):
+        combined["kind"] = "none"
+    return combined
+
+
+def _find_largest(bounds: Sequence[Any]) -> Any:
+    """Returns the largest bound; a bound that is no number is infinite."""
+    return next((bound for bound in bounds if not isinstance(bound, int | float)), None) or max(
+        bounds
+    )
+
+
+def describe_draws(new: int, drawn: int, repeated: int, kind: str = "") -> str:
+    """Describes the draws of a request, and the meaning of its promise.
+
+    Args:
+        new: the number of messages that were not released before.
+        drawn: the number of messages in which something was drawn.
+        repeated: the number of messages that are sent again unchanged.
+        kind: the kind of the promise.
+    """
+    sentences = []
+    if drawn:
+        sentences.append(
+            f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
+        )
+    if plain := new - drawn:
+        sentences.append(
+            f"{plain:,} new {'message was' if plain == 1 else 'messages were'} released without a "
+            "draw"
+        )
+    if repeated:
+        are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
+        sentences.append(
+            f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once"
+        )
+    promise = "The promise is for one release; repeated releases add up"
+    promise = "There is no promise" if kind == "none" else promise
+    return f"{'; '.join(sentences) or 'No message was released'}. {promise}."

@@ -1,0 +1,702 @@
+"""Conversations that clients resend with every request; each message is released once.
+
+It is sent again as it was.
+
+In: the messages of a request, an account, a digest of the configuration. Out: a `MessageChain`: the
+earlier releases of its messages, and a session with the assignments of those messages, in which the
+new ones are released.
+Not here: how a message is released (`pipeline`), what a request is (`gateway`), rows in a database
+(`sql.links`).
+
+A conversation needs no name. Each message is a link, and the name of a link is an HMAC of the link
+before it, the role and the texts: conversations that begin alike share the links of their common
+part, and a message that was changed begins a branch that knows nothing of the other. Answers are
+links, too: a restored answer that the client sends back is sent on as the model wrote it. Where no
+link is found (a clock in the first message, old messages that were dropped), earlier draws for the
+same message of the same account are used again, and its private values are hidden again.
+"""
+
+import json
+import time
+from collections import ChainMap, OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from itertools import takewhile
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+
+from textveil.session.snapshot import FACT_KINDS, Facts, SessionDelta, Snapshot, Source
+from textveil.session.spending import ALL_TABLES, Spend, sum_spends
+from textveil.session.sql.encryption import derive
+from textveil.session.state import Session
+
+if TYPE_CHECKING:
+    from textveil.session.sql.ledger import Ledger, Reservation
+
+REPEAT_PREFIX = "again "
+"""Prefix of laws whose draws are stored by the message text's digest."""
+
+LINK_SECONDS = 86_400
+"""Seconds that unused links stay in memory."""
+
+MAX_LINKS = 100_000
+"""Most links in memory; those least recently used go first."""
+
+MAX_PREFIXES = 200
+"""Most parsed conversations in memory."""
+
+USER_ROLES = ("user", "human", "system", "developer", "besides")
+"""Roles of messages by a user, or by the program's author."""
+
+MODEL_ROLES = ("assistant", "ai", "model", "reasoning")
+"""Roles of answers."""
+
+
+class Utterance(NamedTuple):
+    """A message. Secret.
+
+    Args:
+        role: role of the speaker.
+        texts: its texts, part by part.
+        forms: how each text is written, "" for plain text; empty where all are plain.
+        sources: the writer of each text; empty where the role decides it for all.
+    """
+
+    role: str
+    texts: tuple[str, ...]
+    forms: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Utterance({len(self.texts)} texts)"
+
+    def get_source(self, i: int) -> Source:
+        """Returns the writer of a text; by default, the role decides.
+
+        An unknown role counts as a tool.
+        """
+        if self.sources:
+            return self.sources[i]
+        role = self.role.lower()
+        if role in USER_ROLES:
+            return "user"
+        return "answer" if role in MODEL_ROLES or role.endswith("_call") else "tool"
+
+    @property
+    def canonical(self) -> bytes:
+        """Canonical bytes, equal for equal messages."""
+        forms = [list(self.forms)] if any(self.forms) else []
+        return json.dumps([self.role, *self.texts, *forms]).encode()
+
+
+class SignedText(NamedTuple):
+    """A text that only its author may change. Secret.
+
+    Args:
+        signature: the author's signature.
+        text: the text that is signed, or its restored form.
+    """
+
+    signature: str
+    text: str
+
+    def __repr__(self) -> str:
+        return "SignedText()"
+
+
+class LinkStore(Protocol):
+    """Store of the links of one account."""
+
+    @property
+    def ledger(self) -> "Ledger | None":
+        """Ledger that counts spending; None where nothing does."""
+
+    def derive_name(self, *parts: bytes) -> bytes:
+        """Derives a row name from parts, without revealing them."""
+
+    def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Returns the existing rows among some names."""
+
+    def add(
+        self,
+        new_rows: Mapping[bytes, bytes],
+        replacements: Mapping[bytes, bytes],
+        reservations: Sequence["Reservation"] = (),
+    ) -> None:
+        """Stores rows and confirms their reservations in one transaction.
+
+        Args:
+            new_rows: rows to add where the name is free.
+            replacements: rows that replace an earlier content.
+            reservations: charges of the releases in these rows.
+        """
+
+    def swap(self, name: bytes, old_content: bytes | None, content: bytes) -> bool:
+        """Replaces a row if its content is as expected; False if not.
+
+        One transaction; where it returns False, nothing is stored.
+
+        Args:
+            name: name of the row.
+            old_content: expected content, as `get` returned it; None for no row.
+            content: new content, which may be there already.
+        """
+
+
+class MemoryLinkStore:
+    """Links in this process.
+
+    Args:
+        key: HMAC key of the names.
+        rows: rows of all accounts, the most recently used ones at the end.
+        lock: lock of the rows.
+        ledger: counts spending; None where nothing does.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        rows: "OrderedDict[bytes, tuple[float, bytes]]",
+        lock: Lock,
+        ledger: "Ledger | None" = None,
+    ) -> None:
+        self._key, self._rows, self._lock, self.ledger = key, rows, lock, ledger
+
+    def derive_name(self, *parts: bytes) -> bytes:
+        """See `LinkStore`."""
+        return derive(self._key, *parts)
+
+    def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """See `LinkStore`."""
+        contents = {}
+        with self._lock:
+            self._forget()
+            for name in names:
+                if name in self._rows:
+                    contents[name] = self._rows.pop(name)[1]
+                    self._rows[name] = time.monotonic(), contents[name]
+        return contents
+
+    def add(
+        self,
+        new_rows: Mapping[bytes, bytes],
+        replacements: Mapping[bytes, bytes],
+        reservations: Sequence["Reservation"] = (),
+    ) -> None:
+        """See `LinkStore`."""
+        with self._lock:
+            for name, content in {**new_rows, **replacements}.items():
+                former = self._rows.pop(name, None)
+                new_content = former[1] if former is not None and name in new_rows else content
+                self._rows[name] = time.monotonic(), new_content
+            self._forget()
+        for reservation in reservations:
+            assert self.ledger is not None, "or nothing was charged"
+            self.ledger.confirm(reservation)
+
+    def swap(self, name: bytes, old_content: bytes | None, content: bytes) -> bool:
+        """See `LinkStore`."""
+        with self._lock:
+            former = self._rows.get(name, (0.0, None))[1]
+            if former not in (old_content, content):
+                return False
+            self._rows.pop(name, None)
+            self._rows[name] = time.monotonic(), content
+            return True
+
+    def _forget(self) -> None:
+        while self._rows:
+            name, (last_use, _) = next(iter(self._rows.items()))
+            if len(self._rows) <= MAX_LINKS and last_use > time.monotonic() - LINK_SECONDS:
+                return
+            del self._rows[name]
+
+
+class ChainSession(Session):
+    """Session of one request, with earlier messages' assignments; collects the deltas.
+
+    Args:
+        owner: the account.
+        known: state after the earlier messages.
+        ledger: counts spending; None where nothing does.
+        summed: True to charge the sum over all kinds, too, to a separate account.
+
+    Attributes:
+        deltas: deltas of the message that is being released.
+        reservations: charges for that message.
+        spends: spending of all messages that this request released.
+        charge_key: idempotency key of the charge, derived from the message and all before it, so
+            that it
+            is charged once. Draws for the parts of a message are charged part by part, in their
+            order.
+    """
+
+    def __init__(
+        self, owner: str, snapshot: Snapshot, ledger: "Ledger | None", *, charge_total: bool = False
+    ) -> None:
+        super().__init__(owner)
+        self.adopt(snapshot)
+        self._ledger, self._charge_total, self.counts_spending = ledger, charge_total, True
+        self.deltas: list[SessionDelta] = []
+        self.spends: list[Spend] = []
+        self.reservations: list[Reservation] = []
+        self.charge_key: str | None = None
+
+    def _commit(self, delta: SessionDelta) -> bool:
+        success = super()._commit(delta)
+        if success and delta:
+            self.deltas.append(delta)
+        return success
+
+    def learn(self, facts: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Adds facts to the session."""
+        self.commit(build_delta(facts, self.snapshot().version))
+
+    def reserve(self, spends: Sequence[Spend]) -> None:
+        """See `Session`. Concurrent requests with the same message are charged once.
+
+        Only one of their draws is sent.
+        """
+        if self._ledger is None:
+            self.spends += spends
+            return
+        charges = [*spends, sum_spends(spends)] if self._charge_total and spends else spends
+        # In the ledger's order; a counter in the key tells apart parts with equal spending.
+        sorted_charges = sorted(charges, key=lambda spend: (spend.metric, spend.table))
+        key = None if self.charge_key is None else f"{self.charge_key} {len(self.reservations)}"
+        reservations = self._ledger.reserve_all(self.owner, sorted_charges, key=key)
+        self.reservations += reservations
+        new_charges = [
+            spend
+            for spend, reservation in zip(sorted_charges, reservations, strict=True)
+            if not reservation.is_repeat
+        ]
+        self.spends += [spend for spend in new_charges if spend.table != ALL_TABLES]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """Stored release of a message. Secret.
+
+    Attributes:
+        texts: its texts as they were sent.
+        statement: the statement about the release; None for an answer.
+        facts: additions to the session, by kind.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    statement: dict[str, Any] | None
+    facts: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict, repr=False)
+
+    def dump(self) -> bytes:
+        """Serializes the link."""
+        return json.dumps([self.texts, self.statement, dump_facts(self.facts)]).encode()
+
+    @classmethod
+    def read(cls, content: bytes) -> "Link":
+        """Parses a link that `dump_facts` serialized."""
+        texts, statement, facts = _build_link_codec().validate_json(content)
+        return cls(texts=texts, statement=statement, facts=_build_maps(facts))
+
+
+class PrefixCache:
+    """Cache of parsed conversations, so that a request reads only new rows.
+
+    Entries match by the rows that they were read from, so they never disagree with them.
+
+    Args:
+        most: number of entries; those least recently used go first.
+    """
+
+    def __init__(self, max_entries: int = MAX_PREFIXES) -> None:
+        self._max_entries, self._prefixes, self._lock = (
+            max_entries,
+            OrderedDict[bytes, _Prefix](),
+            Lock(),
+        )
+
+    def find(self, names: Sequence[bytes], rows: Sequence[bytes]) -> "_Prefix":
+        """Finds the longest cached prefix of a conversation.
+
+        Args:
+            names: names of its links.
+            rows: the rows it is read from: one for each link, after those that precede them.
+        """
+        with self._lock:
+            for i in range(len(names), 0, -1):
+                prefix = self._prefixes.get(names[i - 1])
+                if prefix is not None and prefix.rows == rows[: len(prefix.rows)]:
+                    self._prefixes.move_to_end(names[i - 1])
+                    return prefix
+        return _Prefix((), (), Snapshot())
+
+    def keep(self, name: bytes, prefix: "_Prefix") -> None:
+        """Caches a conversation prefix by the name of its last link."""
+        with self._lock:
+            self._prefixes[name] = prefix
+            self._prefixes.move_to_end(name)
+            while len(self._prefixes) > self._max_entries:
+                self._prefixes.popitem(last=False)
+
+
+class _Prefix(NamedTuple):
+    """A conversation prefix: its rows, links, and session state."""
+
+    rows: Sequence[bytes]
+    links: "Sequence[Link]"
+    snapshot: Snapshot
+
+    def __repr__(self) -> str:
+        return f"_Prefix({len(self.links)} links)"
+
+
+class MessageChain:
+    """Messages of one request, released before or new.
+
+    Args:
+        links: store of the account's links.
+        account: the account, which spending is charged to.
+        basis: digest of all that releases depend on except messages: another basis, another
+            release.
+        messages: all messages, in order.
+        besides: context that is sent with the last message, and is no part of the conversation.
+        upstream_name: the upstream's name of the conversation that it stores itself, and that these
+            messages continue; None where it stores nothing.
+        heads: cache of parsed conversations; None to parse everything.
+        summed: True to charge the sum, too, to an account of the table `ALL`, which can be limited.
+
+    Attributes:
+        can_continue: True if there is no `upstream_name`, or its state is known; else nothing must
+            be sent.
+        session: state with the assignments of the messages; restores the answer.
+        links: releases of the messages, in order, and of `besides`; before `release` only those
+            that are known.
+        draw_count: number of messages in which `release` has drawn something.
+        repeat_count: number of messages that were released before, here or in another conversation,
+            and
+            in which nothing was drawn now.
+    """
+
+    def __init__(
+        self,
+        store: LinkStore,
+        account: str,
+        config_digest: str,
+        messages: Sequence[Utterance],
+        context: Sequence[Utterance] = (),
+        *,
+        upstream_name: str | None = None,
+        cache: PrefixCache | None = None,
+        charge_total: bool = False,
+    ) -> None:
+        self._store, self._account, self._config_digest = store, account, config_digest
+        self._messages = [*messages, *context]
+        state_names = [] if upstream_name is None else [self._derive_state_name(upstream_name)]
+        self._state_rows = store.get(state_names)
+        state_rows = [self._state_rows[name] for name in state_names if name in self._state_rows]
+        # The upstream's state grows, and its placeholders with it: the names depend on its content.
+        names = [
+            store.derive_name(
+                b"chain", account.encode(), config_digest.encode(), *state_names, *state_rows
+            )
+        ]
+        for message in messages:
+            names.append(store.derive_name(b"link", names[-1], message.canonical))
+        self._last_name, self._message_count = names[-1], len(messages)
+        for message in context:
+            names.append(store.derive_name(b"besides", names[-1], message.canonical))
+        self._names = names[1:]
+        contents = store.get(self._names)
+        self.can_continue = len(state_rows) == len(state_names)
+        self.links: list[Link] = []
+        state = Snapshot()
+        if self.can_continue:
+            rows = state_rows + [
+                contents[name] for name in takewhile(contents.__contains__, self._names)
+            ]
+            state = self._read(rows, len(state_names), cache)
+        self.session = ChainSession(account, state, store.ledger, charge_total=charge_total)
+        self.draw_count, self.repeat_count = 0, len(self.links)
+
+    def _read(self, rows: Sequence[bytes], state_count: int, cache: PrefixCache | None) -> Snapshot:
+        """Reads the known links and returns the session state after them.
+
+        Args:
+            rows: their rows; first the upstream's state, if there is one.
+            state_count: number of rows at the beginning that are no links.
+            cache: cache of parsed conversations.
+        """
+        conversation = rows[: state_count + self._message_count]
+        cache = PrefixCache(0) if cache is None else cache
+        prefix = cache.find(self._names[: len(conversation) - state_count], conversation)
+        links, state = [*prefix.links], prefix.snapshot
+        for row in rows[len(prefix.rows) :]:
+            link = Link.read(row)
+            links.append(link)
+            state = state.apply(build_delta(link.facts, state.version))
+            if len(links) == len(conversation) > state_count:
+                _ = state.sought  # computed now; later snapshots extend copies of it
+                cache.keep(
+                    self._names[len(conversation) - state_count - 1],
+                    _Prefix(conversation, tuple(links), state),
+                )
+        self.links = links[state_count:]
+        return state
+
+    def release(
+        self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]"
+    ) -> None:
+        """Releases the new messages in order; each is stored before the next.
+
+        Args:
+            release: returns the texts of a message and the statement about them, in a session.
+        """
+        assert self.can_continue, "or placeholders that are remembered would be given to others"
+        first = len(self.links)
+        new_messages = list(zip(self._messages[first:], self._names[first:], strict=True))
+        config_digest = self._config_digest.encode()
+        repeat_names = [
+            self._store.derive_name(b"message", config_digest, message.canonical)
+            for message, _ in new_messages
+        ]
+        rows = self._store.get(repeat_names)
+        for (message, name), repeat_name in zip(new_messages, repeat_names, strict=True):
+            self._release_message(release, message, name, repeat_name, rows.get(repeat_name))
+
+    def _release_message(
+        self,
+        release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]",
+        message: Utterance,
+        name: bytes,
+        repeat_name: bytes,
+        row: bytes | None,
+    ) -> None:
+        """Releases one message.
+
+        Args:
+            release: returns its texts and statement.
+            message: the message.
+            name: name of its link.
+            repeat_name: name of the row for this message in any conversation.
+            row: content of that row; None if there is none.
+        """
+        start_snapshot, session = self.session.snapshot(), self.session
+        session.deltas, session.reservations = [], []
+        session.repeats, session.charge_key = message.role, name.hex()
+        repeat_facts = {} if row is None else parse_facts(row)
+        session.learn(repeat_facts)
+        texts, statement = release(message, session)
+        facts = _merge_facts([repeat_facts, *(vars(delta) for delta in session.deltas)])
+        text_draws = _select_draws(facts, text_keyed=True)
+        facts["drawn"] = _select_draws(facts, text_keyed=False)
+        new_link = Link(texts=tuple(texts), statement=statement, facts=facts)
+        private_values, old_draws = self._find_private(message.texts), repeat_facts.get("drawn", {})
+        link_row, replacements = (
+            {name: new_link.dump()},
+            {repeat_name: _dump_row(private_values, old_draws)},
+        )
+        new_rows, replacements = (
+            (link_row | replacements, {}) if row is None else (link_row, replacements)
+        )
+        self._store.add(new_rows, replacements, session.reservations)
+        stored_link = Link.read(self._store.get([name]).get(name, new_link.dump()))
+        # A concurrent request released the same message first: use its release.
+        is_late = stored_link.texts != new_link.texts
+        if is_late:
+            new_link = stored_link
+            session.adopt(start_snapshot.apply(build_delta(new_link.facts, start_snapshot.version)))
+        elif text_draws != old_draws:  # only now: discarded draws must never be released
+            self._store.add({}, {repeat_name: _dump_row(private_values, text_draws)})
+        has_draws = statement.get("drawn", 0) > 0 and not is_late
+        self.draw_count += has_draws
+        self.repeat_count += not has_draws and (row is not None or is_late)
+        self.links.append(new_link)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of messages: new, drawn, and repeated unchanged."""
+        new_count = len(self.links) - self.repeat_count
+        return {"new": new_count, "drawn": self.draw_count, "repeated": self.repeat_count}
+
+    @staticmethod
+    def is_retry(store: LinkStore, key: str, request: bytes) -> bool:
+        """Says whether a request may use an idempotency key, and stores it.
+
+        True if the key is new, or was stored for this request before.
+
+        Args:
+            store: those of the account.
+            key: the client's idempotency key.
+            request: all that the outgoing request depends on.
+        """
+        body = store.derive_name(b"body", request).hex().encode()
+        name = store.derive_name(b"request", key.encode())
+        store.add({name: body}, {})
+        return store.get([name]).get(name, body).strip() == body
+
+    def save_state(self, name: str) -> None:
+        """Stores the state under the upstream's name, to continue `upstream_name` it.
+
+        Args:
+            name: the upstream's name of its conversation.
+        """
+        self._store.add({}, {self._derive_state_name(name): self._dump_state()})
+
+    def swap_state(self, name: str) -> bool:
+        """Stores the state before sending; False if another request came between.
+
+        Then nothing is stored, and nothing may be sent: a placeholder could stand for two values.
+
+        Args:
+            name: the name that the chain continues `upstream_name`, or a new one.
+        """
+        row = self._derive_state_name(name)
+        return self._store.swap(row, self._state_rows.get(row), self._dump_state())
+
+    def _dump_state(self) -> bytes:
+        snapshot = self.session.snapshot()
+        facts = {kind: dict(getattr(snapshot, kind)) for kind in FACT_KINDS}
+        facts["drawn"] = _select_draws(facts, text_keyed=False)
+        return Link(texts=(), statement=None, facts=facts).dump()
+
+    def _derive_state_name(self, name: str) -> bytes:
+        return self._store.derive_name(b"remembered", self._account.encode(), name.encode())
+
+    def lookup_signed(self, signed_texts: Sequence[SignedText]) -> list[str | None]:
+        """Returns signed texts as the model sent them, in any conversation.
+
+        Args:
+            signed_texts: the texts as they were restored.
+
+        Returns:
+            None for a text that is unknown, or that would restore differently in this conversation.
+        """
+        names = [self._derive_signed_name(text) for text in signed_texts]
+        rows = self._store.get(names) if names else {}
+        originals = [json.loads(rows[name]) if name in rows else None for name in names]
+        return [
+            original
+            if original is not None and self.session.restore(original) == text.text
+            else None
+            for original, text in zip(originals, signed_texts, strict=True)
+        ]
+
+    def _derive_signed_name(self, signed_text: SignedText) -> bytes:
+        return self._store.derive_name(
+            b"signed",
+            self._account.encode(),
+            signed_text.signature.encode(),
+            signed_text.text.encode(),
+        )
+
+    def save_answers(
+        self,
+        answers: Iterable[tuple[Utterance, Utterance]],
+        signed_pairs: Iterable[tuple[SignedText, SignedText]] = (),
+        *,
+        consecutive: bool = False,
+    ) -> None:
+        """Stores answers, so that they are sent on unchanged when they return.
+
+        Args:
+            answers: pairs of the answer as the model wrote it, and as it was restored.
+            signed_pairs: the same pairs for the signed texts in them.
+            consecutive: True if the answers follow one another; else the client continues with one
+                of
+                them.
+        """
+        new_rows: dict[bytes, bytes] = {}
+        replacements: dict[bytes, bytes] = {}
+        # The context messages are not sent again, so the answer's link keeps their facts.
+        facts = _merge_facts([link.facts for link in self.links[self._message_count :]])
+        last_name = self._last_name
+        for original, message in answers:
+            name = self._store.derive_name(b"link", last_name, message.canonical)
+            new_rows[name] = Link(texts=original.texts, statement=None, facts=facts).dump()
+            last_name = name if consecutive else last_name
+            repeat_name = self._store.derive_name(
+                b"message", self._config_digest.encode(), message.canonical
+            )
+            replacements[repeat_name] = _dump_row(self._find_private(message.texts), {})
+        for sent_text, restored_text in signed_pairs:
+            new_rows[self._derive_signed_name(restored_text)] = json.dumps(sent_text.text).encode()
+        if new_rows:
+            self._store.add(new_rows, replacements)
+
+    def _find_private(self, texts: Sequence[str]) -> dict[Any, Any]:
+        """Returns the known private values that occur in these texts."""
+        sought = self.session.snapshot().sought
+        return {value.key: value for text in texts for value in sought.find_values(text)}
+
+
+def hash_text(repeats: str, text: str) -> str:
+    """Hashes a text with its repeat marker, to look up its draws.
+
+    See `Session.repeats`. The digest is secret.
+    """
+    return sha256(f"{repeats}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def build_delta(facts: Mapping[str, Mapping[Any, Any]], since: int) -> SessionDelta:
+    """Builds the delta that adds facts by kind."""
+    return SessionDelta(
+        since=since, **{kind: ChainMap(dict(entries)) for kind, entries in facts.items()}
+    )
+
+
+def dump_facts(facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
+    """Converts facts by kind to plain data."""
+    pairs: dict[str, Any] = {
+        kind: list(entries.items()) for kind, entries in facts.items() if entries
+    }
+    return _build_facts_model().model_construct(**pairs).model_dump(mode="json", exclude_unset=True)
+
+
+def parse_facts(content: bytes) -> dict[str, dict[Any, Any]]:
+    """Parses facts by kind from JSON."""
+    return _build_maps(_build_facts_model().model_validate_json(content))
+
+
+def _dump_row(private: Mapping[Any, Any], draws: Mapping[Any, Any]) -> bytes:
+    """Serializes a message's private values and draws, for any conversation."""
+    return json.dumps(dump_facts({"private": private, "drawn": draws})).encode()
+
+
+def _merge_facts(fact_maps: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
+    result: dict[str, dict[Any, Any]] = {}
+    for facts in fact_maps:
+        for kind in FACT_KINDS:
+            if facts.get(kind):
+                result.setdefault(kind, {}).update(facts[kind])
+    return result
+
+
+def _select_draws(facts: Mapping[str, Mapping[Any, Any]], *, text_keyed: bool) -> dict[Any, Any]:
+    """Selects draws that are stored by message text, or all others."""
+    draws = facts.get("drawn", {}).items()
+    return {key: row for key, row in draws if key[0].startswith(REPEAT_PREFIX) is text_keyed}
+
+
+def _build_maps(facts: BaseModel) -> dict[str, dict[Any, Any]]:
+    return {kind: dict(pairs) for kind, pairs in vars(facts).items() if pairs}
+
+
+@cache
+def _build_facts_model() -> type[BaseModel]:
+    """Builds the model that parses facts by kind from pairs."""
+    hints = get_type_hints(Facts).items()
+    pairs = {kind: tuple.__class_getitem__(get_args(hint)) for kind, hint in hints}
+    kinds: dict[str, Any] = {kind: (list[pair], ()) for kind, pair in pairs.items()}  # type: ignore[valid-type]
+    return create_model("Pairs", __config__=ConfigDict(extra="forbid"), **kinds)
+
+
+@cache
+def _build_link_codec() -> TypeAdapter[Any]:
+    layout: Any = tuple.__class_getitem__(
+        (tuple[str, ...], dict[str, Any] | None, _build_facts_model())
+    )
+    return TypeAdapter(layout)

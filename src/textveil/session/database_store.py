@@ -1,0 +1,570 @@
+"""Sessions in a database, shared by any number of processes.
+
+In: a URL, keys, how long sessions are kept. Out: `SQLStore`, which opens `StoredSession`s.
+Not here: how rows are sealed (`sql.encryption`), looked up (`sql.view`), and transactions
+(`sql.database`).
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from threading import local
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from textveil.config.extras import require
+from textveil.errors import ConfigError, InputError, StoreError
+from textveil.randomness import read_entropy
+from textveil.session.snapshot import FACT_KINDS, SessionDelta, Snapshot
+from textveil.session.spending import Spend
+from textveil.session.sql import schema
+from textveil.session.sql.database import Database, convert_failures
+from textveil.session.sql.encryption import NAME_BYTES, Cipher, RowCipher, derive
+from textveil.session.sql.key_stores import KEY_BYTES, KeyStore, read_deployment_key
+from textveil.session.sql.ledger import Ledger, Reservation
+from textveil.session.sql.links import DatabaseLinkStore
+from textveil.session.sql.statements import build_insert
+from textveil.session.sql.view import StoredSnapshot
+from textveil.session.state import LASTING_PREFIX, MAX_ATTEMPTS, Session, check_names
+from textveil.session.stores import DEFAULT_SESSION, SessionInfo, SessionStore, build_session_error
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+T = TypeVar("T")
+
+SWEEP_LIMIT = 20
+"""Most expired sessions to delete when one is opened."""
+
+CONVERSATIONS_SESSION = "conversations"
+"""Name of the session that holds the links of an account."""
+
+WORDS_SESSION = "lasting words"
+"""Name of the session that holds the draws a subject's sessions share."""
+
+PROOF_TEXT = b"textveil"
+"""Plaintext that is sealed in the store to check the deployment key."""
+
+
+class SQLStore(Database, SessionStore):
+    """Sessions in SQLite or PostgreSQL, encrypted; for any number of processes, with PostgreSQL on several machines.
+
+    What a session knows is encrypted with a key of its own, which lies in the key folder or
+    keyring, sealed with the key of the deployment. The database shows how many sessions and rows
+    there are, of which kinds, and when they came. To forget a session destroys its key first:
+    copies of the database that remain cannot be read any more.
+
+    Args:
+        url: `sqlite:///veil.db`, or `postgresql://USER@HOST/NAME`.
+        keys: where keys lie: a folder, or "keyring"; else what the environment variable
+            TEXTVEIL_KEYS says, or `~/.local/share/textveil/keys`. The key of the deployment is that
+            of TEXTVEIL_STORE_KEY, where it is set.
+        session_keys: "apart", where the key of the deployment lies; or "database", for several
+            machines without a folder in common: then a session that is forgotten can still be read
+            in backups from before.
+        keep: how long a session is kept after something was added; None for ever.
+
+    The last two may be in the URL, too, keep in days:
+    `sqlite:///veil.db?keep=30&session_keys=database`.
+
+    Raises:
+        StoreError: the database cannot be opened, or the key is missing or wrong; nothing was
+            written.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        keys: str | os.PathLike[str] | None = None,
+        session_keys: Literal["apart", "database"] = "apart",
+        keep: timedelta | None = None,
+    ) -> None:
+        require("sqlalchemy", "alembic", "cryptography")
+        url, options = _split_options(url)
+        session_keys, keep = options.get("session_keys", session_keys), options.get("keep", keep)
+        if session_keys not in ("apart", "database"):
+            raise ConfigError("session_keys must be apart or database")
+        if keep is not None and keep <= timedelta(0):
+            raise ConfigError("keep must be a time longer than 0")
+        Database.__init__(self, url, keys, keep)
+        with convert_failures("opened"):
+            self._prepare()
+        self._keys: KeyStore = self.key_store if session_keys == "apart" else DatabaseKeyStore(self)
+
+    def __repr__(self) -> str:
+        return f"SQLStore({self._engine.dialect.name})"
+
+    @property
+    def ledger(self) -> Ledger:
+        """Ledger of what releases have spent, and may spend."""
+        return self._ledger
+
+    # ---- sessions --------------------------------------------------------------------------------
+
+    def open(
+        self, subject: str, session: str = DEFAULT_SESSION, *, new: bool = True
+    ) -> "StoredSession":
+        """See `SessionStore`."""
+        check_names(subject, session)
+        account, place = self._derive_account(subject), self._derive_place(subject, session)
+        with convert_failures("opened"), self.keep_connection():
+            self._delete_expired(place)
+            number = self._find_number(place)
+            if number is None and not new:
+                raise build_session_error(subject, session)
+            key = self._open_key(account, place, make=number is None)
+            if number is None:
+                number = self._create(subject, session)
+        cipher = RowCipher(self.name, account, place, self._derive_account_key(subject), key)
+        return StoredSession(self, subject, number, cipher)
+
+    def sessions(self) -> list[SessionInfo]:
+        """See `SessionStore`."""
+        import sqlalchemy as sa
+
+        table = self.tables.sessions
+        with convert_failures("read"), self.open_read() as connection:
+            rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
+        return [self._read_metadata(row) for row in rows]
+
+    def ping(self) -> None:
+        """See `SessionStore`."""
+        import sqlalchemy as sa
+
+        with convert_failures("read"), self.open_read() as connection:
+            connection.execute(sa.select(self.tables.sessions.c.number).limit(1)).all()
+
+    def forget(self, subject: str, session: str | None = None) -> int:
+        """See `SessionStore`. The key is destroyed first, then the rows."""
+        import sqlalchemy as sa
+
+        check_names(subject, session or DEFAULT_SESSION)
+        table = self.tables.sessions
+        condition = table.c.account == self._derive_account(subject)
+        if session is not None:
+            condition &= table.c.place == self._derive_place(subject, session)
+        with convert_failures("changed"):
+            with self.open_read() as connection:
+                places = (
+                    connection.execute(sa.select(table.c.place).where(condition)).scalars().all()
+                )
+            for place in places:
+                self._destroy(place)
+        return len(places)
+
+    def links(self, account: str) -> DatabaseLinkStore:
+        """See `SessionStore`."""
+        session = self.open(account, CONVERSATIONS_SESSION)
+        return DatabaseLinkStore(self, self.ledger, session.number, session.cipher)
+
+    def pseudonym(self, secret: bytes) -> str:
+        """See `SessionStore`; all processes with the deployment key return the same."""
+        return derive(self._deployment, b"pseudonym", self.name, secret).hex()[:16]
+
+    def take(
+        self, content: str | bytes, subject: str, session: str = DEFAULT_SESSION
+    ) -> "StoredSession":
+        """Imports a session that `Session.to_json` wrote, under a free name.
+
+        Raises:
+            InputError: the content is no session, or the name is taken.
+        """
+        source = Session.from_json(content).snapshot()
+        target = self.open(subject, session)
+        snapshot = target.snapshot()
+        delta = SessionDelta(
+            since=snapshot.version, **{kind: getattr(source, kind) for kind in FACT_KINDS}
+        )
+        if snapshot.version or not target.commit(delta):
+            raise InputError(
+                "there is a session of this name already; choose another name, or forget that one "
+                "first"
+            )
+        return target
+
+    # ---- keys ------------------------------------------------------------------------------------
+
+    def _derive_account(self, subject: str) -> bytes:
+        return derive(self._deployment, b"account", self.name, subject.encode())[:NAME_BYTES]
+
+    def _derive_account_key(self, subject: str) -> bytes:
+        return derive(self._deployment, b"key of account", self.name, subject.encode())
+
+    def _derive_place(self, subject: str, session: str) -> bytes:
+        return derive(self._derive_account_key(subject), b"session", session.encode())[:NAME_BYTES]
+
+    def _open_key(self, account: bytes, place: bytes, *, make: bool) -> bytes:
+        """Returns the key of a session, opened with the deployment key.
+
+        Args:
+            account: derived name of the subject.
+            place: derived name of the session.
+            make: True to create a key where there is none.
+
+        Raises:
+            StoreError: the key is missing.
+        """
+        cipher = Cipher(derive(self._deployment, b"keys", self.name), self.name, account)
+        name = f"{self.name.hex()}/{place.hex()}"
+        ciphertext = self._keys.get(name)
+        if ciphertext is None and make:
+            ciphertext = self._keys.add(name, cipher.seal(read_entropy(KEY_BYTES), place))
+        if ciphertext is None:
+            raise StoreError(
+                "the key of this session is missing: put it back where keys lie (TEXTVEIL_KEYS), "
+                "or, if it was "
+                "destroyed, remove what is left with `textveil session forget`. Nothing was read "
+                "or written"
+            )
+        return cipher.open(ciphertext, place)[:KEY_BYTES]
+
+    def _destroy(self, place: bytes) -> None:
+        import sqlalchemy as sa
+
+        sessions, facts = self.tables.sessions, self.tables.facts
+        self._keys.destroy(f"{self.name.hex()}/{place.hex()}")
+        with self.open_write() as connection:
+            number = connection.execute(
+                sa.select(sessions.c.number).where(sessions.c.place == place)
+            ).scalar()
+            connection.execute(sa.delete(facts).where(facts.c.session == number))
+            connection.execute(sa.delete(sessions).where(sessions.c.number == number))
+
+    # ---- rows ------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Reads the store's name, checks the deployment key, and migrates the tables."""
+        import sqlalchemy as sa
+
+        store = self.tables.store
+        with self.open_read() as connection:
+            revision = schema.read_revision(connection)
+            store_row = None if revision is None else connection.execute(sa.select(store)).first()
+        self._deployment = read_deployment_key(self.key_store, make=store_row is None)
+        if store_row is not None:
+            self._unlock(store_row)
+        if store_row is None or revision != schema.LAST_REVISION:
+            with self.open_write() as connection:
+                old_revision = schema.migrate_tables(connection)
+                row = connection.execute(sa.select(store)).first()
+                if row is None:
+                    name = read_entropy(NAME_BYTES)
+                    proof = Cipher(derive(self._deployment, b"proof"), name).seal(PROOF_TEXT)
+                    statement = sa.insert(store).values(
+                        name=name, proof=proof, made=self.get_time()
+                    )
+                    row = connection.execute(statement.returning(store)).one()
+                self._unlock(row)
+                if old_revision in schema.SEALLESS_REVISIONS:
+                    self._ledger.bind(connection)
+        # So that the name is in the file itself, and not only in the write-ahead log.
+        if self._file is not None:
+            with self.open_read() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
+
+    def _unlock(self, store_row: Any) -> None:
+        """Checks the deployment key against the store's proof, and opens the ledger.
+
+        Raises:
+            StoreError: the key is that of another store.
+        """
+        Cipher(derive(self._deployment, b"proof"), store_row.name).open(store_row.proof)
+        self.name = store_row.name
+        self._ledger = Ledger(self, self._deployment)
+
+    def _find_number(self, place: bytes) -> int | None:
+        import sqlalchemy as sa
+
+        table = self.tables.sessions
+        with self.open_read() as connection:
+            number: int | None = connection.execute(
+                sa.select(table.c.number).where(table.c.place == place)
+            ).scalar()
+        return number
+
+    def _create(self, subject: str, session: str) -> int:
+        account, place = self._derive_account(subject), self._derive_place(subject, session)
+        label = self._build_label_cipher().seal(
+            json.dumps([subject, session]).encode(), account, place
+        )
+        values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
+        with self.open_write() as connection:
+            times = {
+                "made": self.get_time(),
+                "used": self.get_time(),
+                "expires": self.compute_expiry(),
+            }
+            row = build_insert(self.tables.sessions, self.dialect).values(values | times)
+            connection.execute(row.on_conflict_do_nothing())
+        number = self._find_number(place)
+        if number is None:
+            raise StoreError("the session was forgotten while it was made; try again")
+        return number
+
+    def _build_label_cipher(self) -> Cipher:
+        return Cipher(derive(self._deployment, b"labels", self.name), self.name)
+
+    def _read_metadata(self, row: Any) -> SessionInfo:
+        subject, session = json.loads(
+            self._build_label_cipher().open(row.label, row.account, row.place)
+        )
+        return SessionInfo(
+            subject=subject, session=session, made=row.made, used=row.used, expires=row.expires
+        )
+
+    def _delete_expired(self, first: bytes) -> None:
+        """Deletes expired sessions: the one being opened, and at most `SWEEP_LIMIT` more."""
+        import sqlalchemy as sa
+
+        table = self.tables.sessions
+        expired = sa.select(table.c.place).where(table.c.expires <= self.get_time())
+        with self.open_read() as connection:
+            places = [
+                *connection.execute(expired.where(table.c.place == first)).scalars(),
+                *connection.execute(
+                    expired.where(table.c.place != first).limit(SWEEP_LIMIT)
+                ).scalars(),
+            ]
+        for place in places:
+            self._destroy(place)
+
+
+class ReleaseCharges(local):
+    """Charges and transaction of the release in progress, one set per thread."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Starts the next release with no charges."""
+        self.spends: list[Spend] = []
+        self.reservations: list[Reservation] = []
+        self.connection: Any = None
+
+
+class StoredSession(Session):
+    """A session of a `SQLStore`, read on demand, extended row by row.
+
+    Args:
+        store: the store that holds it.
+        subject: the person or client it belongs to.
+        number: its row number.
+        cipher: cipher of its rows.
+    """
+
+    counts_spending = True
+
+    def __init__(self, store: SQLStore, subject: str, number: int, cipher: RowCipher) -> None:
+        super().__init__(subject)
+        self._store, self.number, self.cipher = store, number, cipher
+        self._view: StoredSnapshot | None = None
+        self._charges = ReleaseCharges()
+        self._word_store: DatabaseLinkStore | None = None
+
+    def __repr__(self) -> str:
+        return "StoredSession()"
+
+    def snapshot(self) -> StoredSnapshot:
+        """See `Session`. The snapshot looks up rows on demand."""
+        with convert_failures("read"), self._store.open_read() as connection:
+            return self._update_view(*self._store.read_version(connection, self.number))
+
+    def restore(self, text: str, **options: Any) -> str:
+        """See `Session`."""
+        with convert_failures("read"), self._store.keep_connection():
+            return super().restore(text, **options)
+
+    def commit(self, delta: SessionDelta) -> bool:
+        """See `Session`."""
+        return self._commit_after(self.snapshot(), delta)
+
+    def reserve(self, spends: Sequence[Spend]) -> None:
+        """See `Session`. A repeated release pays only what it spends in addition.
+
+        A release is repeated because another process committed first. What was charged for the
+        first try stays charged, also where the other process has drawn some of its words.
+
+        What was charged for the first try stays charged, also where the other process has drawn
+        some of its words.
+        """
+        charges = self._charges
+        missing = [
+            remainder
+            for spend in spends
+            if (remainder := spend.subtract(charges.spends)) is not None
+        ]
+        charges.reservations += self._store.ledger.reserve_all(
+            self.owner, missing, connection=charges.connection
+        )
+        charges.spends += missing
+
+    def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
+        """See `Session`; other processes count like other threads."""
+        try:
+            with convert_failures("read"), self._store.keep_connection():
+                return self._run_transaction(release)
+        finally:
+            self._charges.clear()
+
+    def _run_transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
+        for _ in range(MAX_ATTEMPTS):
+            snapshot = self.snapshot()
+            result, delta = release(snapshot)
+            if self._commit_after(snapshot, delta):
+                return result
+        with convert_failures("changed"), self._store.open_write() as connection:
+            self._charges.connection = connection
+            if self._word_store is not None:
+                self._word_store.lock(connection)
+            snapshot = self._update_view(
+                *self._store.read_version(connection, self.number, lock=True)
+            )
+            result, delta = release(snapshot)
+            rows, new_facts = snapshot.seal_rows(delta)
+            self._store.add_rows(connection, self.number, snapshot.version, rows)
+            self._keep(connection, self._select_shared(delta))
+            self._confirm(connection)
+        self._view = snapshot.advance(len(rows), new_facts)
+        return result
+
+    def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
+        """See `Session`. The release is repeated where another session drew first."""
+        if self._word_store is None:
+            session = self._store.open(self.owner, WORDS_SESSION)
+            self._word_store = DatabaseLinkStore(
+                self._store, self._store.ledger, session.number, session.cipher
+            )
+        names = {_derive_row_name(self._word_store, key): key for key in words}
+        return {names[name]: int(row) for name, row in self._word_store.get(list(names)).items()}
+
+    def _select_shared(self, delta: SessionDelta) -> dict[bytes, int]:
+        """Selects the draws that all sessions of the subject share, by row."""
+        common_draws = {
+            key: row for key, row in delta.drawn.items() if key[0].startswith(LASTING_PREFIX)
+        }
+        if self._word_store is None:
+            return {}
+        return {_derive_row_name(self._word_store, key): row for key, row in common_draws.items()}
+
+    def _keep(self, connection: "Connection", common_draws: Mapping[bytes, int]) -> None:
+        if self._word_store is not None and common_draws:
+            self._word_store.put(
+                connection, {name: b"%d" % row for name, row in common_draws.items()}
+            )
+
+    def _confirm(self, connection: "Connection") -> None:
+        for reservation in self._charges.reservations:
+            self._store.ledger.confirm(reservation, connection)
+
+    def to_json(self) -> str:
+        """See `Session`. Reads all rows."""
+        session = Session(self.owner)
+        session.adopt(self.snapshot().read_all())
+        return session.to_json()
+
+    def _update_view(self, version: int, last: int) -> StoredSnapshot:
+        view = self._view
+        if view is None or view.version != version or view.is_full:
+            view = StoredSnapshot.build(
+                version, last, self.cipher, self._store.build_reader(self.number)
+            )
+            self._view = view
+        return view
+
+    def _commit_after(self, snapshot: StoredSnapshot, delta: SessionDelta) -> bool:
+        if not delta:
+            if self._charges.reservations:
+                with convert_failures("changed"), self._store.open_write() as connection:
+                    self._confirm(connection)
+            return True
+        if delta.since != snapshot.version:
+            return False
+        rows, new_facts = snapshot.seal_rows(delta)
+        common_draws = self._select_shared(delta)
+        with convert_failures("changed"), self._store.open_write() as connection:
+            if self._word_store is not None and common_draws:
+                # Locked before the session, as everywhere, so that two processes never deadlock.
+                self._word_store.lock(connection)
+                if any(
+                    int(row) != common_draws[name]
+                    for name, row in self._word_store.get(list(common_draws)).items()
+                ):
+                    return False
+            if not self._store.add_rows(connection, self.number, snapshot.version, rows):
+                return False
+            self._keep(connection, common_draws)
+            self._confirm(connection)
+        self._view = snapshot.advance(len(rows), new_facts)
+        return True
+
+
+def _derive_row_name(words: DatabaseLinkStore, key: tuple[str, str, str]) -> bytes:
+    """Derives the name of a word's row from law, word and group."""
+    return words.derive_name(*(part.encode("utf-8", "surrogatepass") for part in key))
+
+
+class DatabaseKeyStore(KeyStore):
+    """Sealed keys in the database itself; see `KeyStore`.
+
+    Args:
+        store: the store that holds them.
+    """
+
+    def __init__(self, store: SQLStore) -> None:
+        self._store = store
+        self._table = schema.build_tables().keys
+
+    def get(self, name: str) -> bytes | None:
+        """See `KeyStore`."""
+        import sqlalchemy as sa
+
+        with self._store.open_read() as connection:
+            statement = sa.select(self._table.c.content).where(self._table.c.name == name)
+            content: bytes | None = connection.execute(statement).scalar()
+        return content
+
+    def add(self, name: str, content: bytes) -> bytes:
+        """See `KeyStore`."""
+        with self._store.open_write() as connection:
+            insert = build_insert(self._table, self._store.dialect).values(
+                name=name, content=content
+            )
+            connection.execute(insert.on_conflict_do_nothing())
+        return self.get(name) or content
+
+    def put(self, name: str, content: bytes) -> None:
+        """See `KeyStore`."""
+        with self._store.open_write() as connection:
+            insert = build_insert(self._table, self._store.dialect).values(
+                name=name, content=content
+            )
+            connection.execute(
+                insert.on_conflict_do_update(index_elements=["name"], set_={"content": content})
+            )
+
+    def destroy(self, name: str) -> None:
+        """See `KeyStore`."""
+        import sqlalchemy as sa
+
+        with self._store.open_write() as connection:
+            connection.execute(sa.delete(self._table).where(self._table.c.name == name))
+
+
+def _split_options(url: str) -> tuple[str, dict[str, Any]]:
+    """Splits a URL into the database address and the options of `SQLStore`."""
+    address, _, query = url.partition("?")
+    options: dict[str, Any] = {}
+    parameters: list[tuple[str, str]] = []
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name == "keep":
+            try:
+                options["keep"] = timedelta(days=float(value))
+            except (ValueError, OverflowError):
+                options["keep"] = timedelta(0)  # the constructor refuses it
+        elif name == "session_keys":
+            options["session_keys"] = value
+        else:
+            parameters.append((name, value))
+    return address + ("?" + urlencode(parameters) if parameters else ""), options
