@@ -315,6 +315,39 @@ def sentences(
     return found
 
 
+def _draw_date(names: Names) -> str:
+    """Draws a date in one of three forms."""
+    day, month, year = (int(names.rng.integers(*each)) for each in ((1, 29), (1, 13), (1940, 2026)))
+    forms = f"{day:02}.{month:02}.{year}", f"{year}-{month:02}-{day:02}", f"{day}/{month}/{year}"
+    return names.pick(list(forms))
+
+
+def _fill_person_slot(
+    slot: str, given: str, family: str, locale: str, *, language: str, names: Names
+) -> str:
+    """Writes a person, or what belongs to one, as a slot asks."""
+    plain = re.sub(r"[^a-z]", "", fold_word(family)) or "user"
+    first = re.sub(r"[^a-z]", "", fold_word(given)) or "x"
+    if slot == "m":
+        mark, host = names.pick([".", "_", ""]), names.pick(WORDS.split()).lower()
+        return f"{first}{mark}{plain}@{host}.example"
+    if slot == "u":
+        number = int(names.rng.integers(10, 99))
+        return names.pick([first[0] + plain, f"{first}.{plain}", f"{first}{number}"])
+    if slot == "p":
+        return names.full(given, family, locale)
+    if slot == "t":
+        return f"{names.pick(TITLES.get(language, TITLES['en']).split())} {family}"
+    return {
+        "g": given,
+        "f": family,
+        "i": f"{given[0]}. {family}",
+        "r": f"{family}, {given}",
+        "o": names.firm(locale) if slot == "o" else "",
+        "l": names.place(locale) if slot == "l" else "",
+    }[slot]
+
+
 def _filled(template: str, language: str, names: Names, famous: Public) -> Marked:
     rng = names.rng
     values: dict[str, str] = {}
@@ -328,40 +361,11 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
         if slot == "n":
             return str(int(rng.integers(1, 10 ** int(rng.integers(1, 6)))))
         if slot == "d":
-            day, month, year = (
-                int(rng.integers(*each)) for each in ((1, 29), (1, 13), (1940, 2026))
-            )
-            return names.pick(
-                [
-                    f"{day:02}.{month:02}.{year}",
-                    f"{year}-{month:02}-{day:02}",
-                    f"{day}/{month}/{year}",
-                ]
-            )
+            return _draw_date(names)
         if number not in people:
             locale = names.locale(language)
             people[number] = (*names.person(locale), locale)
-        given, family, locale = people[number]
-        plain = re.sub(r"[^a-z]", "", fold_word(family)) or "user"
-        first = re.sub(r"[^a-z]", "", fold_word(given)) or "x"
-        if slot == "m":
-            return f"{first}{names.pick(['.', '_', ''])}{plain}@{names.pick(WORDS.split()).lower()}.example"
-        if slot == "u":
-            return names.pick(
-                [first[0] + plain, f"{first}.{plain}", f"{first}{int(rng.integers(10, 99))}"]
-            )
-        if slot == "p":
-            return names.full(given, family, locale)
-        if slot == "t":
-            return f"{names.pick(TITLES.get(language, TITLES['en']).split())} {family}"
-        return {
-            "g": given,
-            "f": family,
-            "i": f"{given[0]}. {family}",
-            "r": f"{family}, {given}",
-            "o": names.firm(locale) if slot == "o" else "",
-            "l": names.place(locale) if slot == "l" else "",
-        }[slot]
+        return _fill_person_slot(slot, *people[number], language=language, names=names)
 
     known = bool(rng.random() < 0.5)
     text, mentions, at = "", [], 0

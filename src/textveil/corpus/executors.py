@@ -112,27 +112,11 @@ class LocalExecutor:
         waiting: dict[Future[Result], Item] = {}
         unfinished: list[Item] = []
         retries_left, remaining_items = self.retries, iter(items)
-
-        def yield_next() -> Iterator[Item]:
-            while unfinished:
-                yield unfinished.pop()
-            yield from remaining_items
-
         while True:
             try:
-                for item in yield_next():
-                    unfinished.append(item)
-                    with self._prepare_start():
-                        future = self._pool.submit(draw, item)
-                    waiting[future] = unfinished.pop()
-                    if len(waiting) >= 2 * self.workers:
-                        for pair in _yield_done(waiting):
-                            retries_left = self.retries
-                            yield pair
-                while waiting:
-                    for pair in _yield_done(waiting):
-                        retries_left = self.retries
-                        yield pair
+                for pair in self._draw_items(draw, unfinished, remaining_items, waiting):
+                    retries_left = self.retries
+                    yield pair
                 return
             except BrokenProcessPool:
                 if not retries_left:
@@ -144,6 +128,28 @@ class LocalExecutor:
             waiting.clear()
             self._pool.shutdown()
             self._start()
+
+    def _draw_items(
+        self,
+        draw: Callable[[Item], Result],
+        unfinished: list[Item],
+        remaining: Iterator[Item],
+        waiting: dict[Future[Result], Item],
+    ) -> Iterator[tuple[Item, Result]]:
+        """Yields drawn items: first the unfinished, then the remaining.
+
+        If a process dies, `unfinished` and `waiting` have the items that were not drawn.
+        """
+        assert self._pool is not None
+        for item in _take_items(unfinished, remaining):
+            unfinished.append(item)
+            with self._prepare_start():
+                future = self._pool.submit(draw, item)
+            waiting[future] = unfinished.pop()
+            if len(waiting) >= 2 * self.workers:
+                yield from _yield_done(waiting)
+        while waiting:
+            yield from _yield_done(waiting)
 
     def share_key(self, secret: KeyHandle) -> KeyHandle:
         """Returns the secret's handle itself.
@@ -191,6 +197,13 @@ class LocalExecutor:
 def count_cores() -> int:
     """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _take_items(unfinished: list[Item], remaining: Iterator[Item]) -> Iterator[Item]:
+    """Yields the unfinished items, which it removes, and then the remaining ones."""
+    while unfinished:
+        yield unfinished.pop()
+    yield from remaining
 
 
 def _yield_done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:

@@ -47,7 +47,7 @@ ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: a step's name, the amount done, the total."""
 
 
-def run(
+def run(  # noqa: PLR0913 - most are options, given by keyword
     inputs: str | Path | Sequence[str | Path],
     output: str | Path,
     config: Config,

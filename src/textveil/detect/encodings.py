@@ -212,19 +212,11 @@ def _find_escapes(text: str) -> Iterator[EscapeUnit]:
             open_.append(strings[place])
             place += 1
         open_ = [string for string in open_ if string.inner[1] > start]
+        simple = _find_simple_escapes(text, match, in_string=bool(open_))
+        if simple is not None:
+            yield from simple
+            continue
         count, letter = len(match["run"]), match["letter"]
-        if letter is None:
-            yield EscapeUnit(
-                start if count % 2 == 0 else start + count - 1, end, _decode_escape(match)
-            )
-            continue
-        if letter == "\n" and open_ and count % 2:
-            yield EscapeUnit(end - 2, _CONTINUED.match(text, end).end(), "")  # type: ignore[union-attr]  # it may be empty
-            continue
-        if letter in "\"'":
-            if count % 2:
-                yield EscapeUnit(start, end, letter)
-            continue
         size = 2 ** open_[-1].level if open_ else 0
         size = size if count >= size else 1
         if size and letter in _ESCAPE_MEANINGS and (count // size) % 2 and count % size == 0:
@@ -250,6 +242,21 @@ def _find_escapes(text: str) -> Iterator[EscapeUnit]:
                 doubtful.append(unit)
     if sure:
         yield from doubtful
+
+
+def _find_simple_escapes(
+    text: str, match: re.Match[str], *, in_string: bool
+) -> list[EscapeUnit] | None:
+    """Decodes code points, continued lines and quotes; None for other letters."""
+    (start, end), count, letter = match.span(), len(match["run"]), match["letter"]
+    if letter is None:
+        begin = start if count % 2 == 0 else start + count - 1
+        return [EscapeUnit(begin, end, _decode_escape(match))]
+    if letter == "\n" and in_string and count % 2:
+        return [EscapeUnit(end - 2, _CONTINUED.match(text, end).end(), "")]  # type: ignore[union-attr]  # it may be empty
+    if letter in "\"'":
+        return [EscapeUnit(start, end, letter)] if count % 2 else []
+    return None
 
 
 def _decode_escape(match: re.Match[str]) -> str:

@@ -95,7 +95,7 @@ class Privatizer(Parts):
         TableError: the table cannot be loaded.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most are options, given by keyword
         self,
         mechanism: str | Mechanism = "noise",
         *,
@@ -473,7 +473,7 @@ class Privatizer(Parts):
             return [()] * len(texts)
         return self.grouping.detection.list_unmeasured(texts)
 
-    def _build_results(
+    def _build_results(  # noqa: PLR0913 - most are options, given by keyword
         self,
         start: float,
         tokens: Tokens,

@@ -94,7 +94,7 @@ def get_placeholder_type(protection: Protection, word: int) -> str:
     return PLACEHOLDER_TYPE if entity < 0 else protection.types[entity]
 
 
-def spell(
+def spell(  # noqa: PLR0913 - most are options, given by keyword
     parts: Parts,
     tokens: Tokens,
     protection: Protection,

@@ -142,7 +142,7 @@ class Corpus:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-def make_books(
+def make_books(  # noqa: PLR0913 - most are options, given by keyword
     table: EmbeddingTable,
     sizes: Sequence[int],
     *,

@@ -154,7 +154,7 @@ class EmbeddingTable:
     stored: constants.TableConstants | None = field(default=None, repr=False)
 
     @classmethod
-    def build(
+    def build(  # noqa: PLR0913 - most are options, given by keyword
         cls,
         *,
         name: str,

@@ -145,7 +145,7 @@ class Manifest:
 # ---- building ------------------------------------------------------------------------------------
 
 
-def build(
+def build(  # noqa: PLR0913 - most are options, given by keyword
     vectors: Vectors,
     folder: str | Path,
     *,

@@ -638,8 +638,8 @@ _FIELDS = {
 """The contents of the numbered fields of a patient's HL7 segment."""
 
 
-def read_cards(text: str, cells: KeyedValues) -> None:
-    """Reads vCards, iCalendar entries, and patients of HL7."""
+def read_patients(text: str, cells: KeyedValues) -> None:
+    """Reads the fields of patients in HL7."""
     for match in _PATIENT.finditer(text) if "PID|" in text else ():
         record, at = cells.add_record(-1, "patient"), match.start(1)
         for number, part in enumerate(match[1].split("|", 20)[:20], 1):
@@ -649,6 +649,10 @@ def read_cards(text: str, cells: KeyedValues) -> None:
                     cells.add(_FIELDS[number], begin, begin + len(piece), whole=True, record=record)
                     begin += len(piece) + 1
             at += len(part) + 1
+
+
+def read_cards(text: str, cells: KeyedValues) -> None:
+    """Reads vCards and iCalendar entries."""
     begin = text.find("BEGIN:V")
     if begin < 0 and not _ALONE.search(text):
         return
@@ -662,38 +666,31 @@ def read_cards(text: str, cells: KeyedValues) -> None:
             cells.add(
                 "full name", place + named.start(1), place + named.end(1), whole=True, record=record
             )
-        if key in _CARD_KEYS:
-            at = start + 4 if key == "TEL" and match[3].startswith("tel:") else start
-            cells.add(_CARD_KEYS[key], at, end, whole=key != "TEL", record=record)
-        elif key == "N":
-            for name in re.finditer(r"[^;\n]+", text[start:end]):
-                if (
-                    text.count(";", start, start + name.start()) > 2
-                ):  # a title before the name or behind it
-                    break
-                cells.add(
-                    "family name",
-                    start + name.start(),
-                    start + name.end(),
-                    whole=True,
-                    record=record,
-                )
-        elif key == "ORG":
-            part = text[start:end].split(";")[0]
-            cells.add("employer", start, start + len(part), whole=True, record=record)
-        elif key == "ADR":
-            for piece in _PIECES.finditer(text, start, end):
-                number = len(_ESCAPED_MARK.sub("", text[start : piece.start()]).split(";")) - 1
-                if number < len(_HOME):
-                    cells.add(
-                        _HOME[number], *_strip_range(text, *piece.span()), whole=True, record=record
-                    )
-        elif key == "LABEL":
-            cells.add("home address", start, end, whole=True, record=record)
-        elif key == "CONTACT":
-            cells.add("contact person", start, end, whole=False, record=record)
-        elif key == "LOCATION" and _PLACED.search(text, start, end):
-            cells.add("home address", start, end, whole=True, record=record)
+        for name, first, last in _split_card_value(text, key, start, end):
+            cells.add(name, first, last, whole=key not in ("TEL", "CONTACT"), record=record)
+
+
+def _split_card_value(text: str, key: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Yields the fields in the value of a card's line: name, first character, one past the last."""
+    if key in _CARD_KEYS:
+        has_scheme = key == "TEL" and text.startswith("tel:", start)
+        yield _CARD_KEYS[key], start + 4 if has_scheme else start, end
+    elif key == "N":
+        for name in re.finditer(r"[^;\n]+", text[start:end]):
+            if text.count(";", start, start + name.start()) > 2:  # titles stand behind the names
+                break
+            yield "family name", start + name.start(), start + name.end()
+    elif key == "ORG":
+        yield "employer", start, start + len(text[start:end].split(";")[0])
+    elif key == "ADR":
+        for piece in _PIECES.finditer(text, start, end):
+            number = len(_ESCAPED_MARK.sub("", text[start : piece.start()]).split(";")) - 1
+            if number < len(_HOME):
+                yield _HOME[number], *_strip_range(text, *piece.span())
+    elif key == "LABEL" or (key == "LOCATION" and _PLACED.search(text, start, end)):
+        yield "home address", start, end
+    elif key == "CONTACT":
+        yield "contact person", start, end
 
 
 _CALL = re.compile(
@@ -787,4 +784,5 @@ def read_pairs(text: str, cells: KeyedValues) -> None:
         read_tags(text, cells)
     if "\\" in text and "{" in text:
         read_commands(text, cells)
+    read_patients(text, cells)
     read_cards(text, cells)

@@ -97,7 +97,7 @@ def number_equal_draws(view: View) -> Ids:
     return np.unique(key, axis=1, return_inverse=True)[1].ravel()
 
 
-def find_candidates(
+def find_candidates(  # noqa: PLR0913 - most are options, given by keyword
     view: View,
     knowledge: Knowledge,
     cell_of: Ids,

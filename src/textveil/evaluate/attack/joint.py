@@ -38,7 +38,7 @@ MAX_CALIBRATION_STEPS, MIN_CALIBRATION_GAIN = 50, 1e-12
 """The most calibration steps, and the gain at which they stop."""
 
 
-def decode(
+def decode(  # noqa: PLR0913 - most are options, given by keyword
     mechanism: Windowed,
     table: EmbeddingTable,
     layout: Layout,
