@@ -30,13 +30,22 @@ ODD = re.compile(
 )
 """Participles and prepositions."""
 
+VERBS = frozenset(Path(__file__).with_name("verbs.txt").read_text().split())
+"""First words of functions, and of predicates."""
+
 LIMITS = {
+    "functions not named by a verb, %": 30,
     "docstrings that begin with a riddle, %": 1,
     "words of a docstring's first line, median": 12,
     "functions named by a participle or a preposition, %": 4,
     "stopgap names, of 1,000 assigned": 5,
 }
 """For each room."""
+
+MODULES = 5
+"""Modules, at most, with a constant of one name; those in `CONVENTIONS` are the same everywhere."""
+
+CONVENTIONS = {"__all__", "RULES", "VERSION", "T", "JsonObject", "ProgressCallback"}
 
 OPEN = Path(__file__).with_suffix(".json")
 
@@ -56,24 +65,42 @@ def measure(nodes: list[ast.AST]) -> Iterator[float]:
     functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     described = [*functions, *(n for n in nodes if isinstance(n, ast.ClassDef))]
     lines = [text.split("\n")[0] for n in described if (text := ast.get_docstring(n))]
-    yield 100 * sum(map(bool, map(RIDDLES.match, lines))) / max(1, len(lines))
-    yield median([len(line.split()) for line in lines] or [0])
     firsts = [
         n.name.strip("_").split("_")[0]
         for n in functions
         if not n.name.startswith("__")
-        and not any("property" in ast.unparse(each) for each in n.decorator_list)
+        and not any("property" in ast.unparse(decorator) for decorator in n.decorator_list)
     ]
+    yield 100 * sum(first not in VERBS for first in firsts) / max(1, len(firsts))
+    yield 100 * sum(map(bool, map(RIDDLES.match, lines))) / max(1, len(lines))
+    yield median([len(line.split()) for line in lines] or [0])
     odd = list(filter(ODD.match, firsts))
     yield 100 * len(odd) / max(1, len(firsts))
     assigned = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     yield 1000 * len(list(filter(STOPGAPS.match, assigned))) / max(1, len(assigned))
 
 
+def list_common_constants() -> Iterator[str]:
+    """Yields a line for each constant that too many modules have under one name."""
+    modules: dict[str, int] = defaultdict(int)
+    for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("packages/*/src/**/*.py")]:
+        for statement in ast.parse(path.read_bytes()).body:
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            targets += [statement.target] if isinstance(statement, ast.AnnAssign) else []
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    modules[target.id] += not target.id.startswith("_")
+    for name, count in sorted(modules.items()):
+        if count > MODULES and name not in CONVENTIONS:
+            yield f"{name} is a constant of {count} modules (at most {MODULES}): say what each limits"
+
+
 def main() -> int:
     """Prints the limits that rooms exceed; stores lower figures with `--write`."""
     held = json.loads(OPEN.read_text()) if OPEN.exists() else {}
-    exceeded = 0
+    common = list(list_common_constants())
+    print(*common, sep="\n", end="\n" * bool(common))
+    exceeded = len(common)
     present: dict[str, dict[str, float]] = {}
     for room, nodes in sorted(read_rooms().items()):
         for (what, limit), figure in zip(LIMITS.items(), measure(nodes), strict=True):

@@ -91,7 +91,7 @@ __version__: str
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = _version()
+        value: Any = _read_version()
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     elif name in __all__:  # all others are errors
@@ -106,7 +106,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _version() -> str:
+def _read_version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
