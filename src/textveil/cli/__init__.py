@@ -1,7 +1,7 @@
 """The command line: verbs only.
 
 In: arguments. Out: text or JSON on standard output, statements on standard error.
-Not here: reading and writing (`files`), errors and exit codes (`shell`), options (`config`).
+Not here: reading and writing (`files`), errors and exit codes (`console`), options (`config`).
 """
 
 import gc

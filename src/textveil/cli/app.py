@@ -2,7 +2,7 @@
 
 In: nothing. Out: the command, which `shell` runs.
 Not here: the verbs (the modules beside this one; the registry says which), errors and exit codes
-(`shell`).
+(`console`).
 """
 
 from contextlib import suppress

@@ -2,7 +2,7 @@
 
 In: a text, or several. Out: releases with every word in the colour of its group, on a terminal and
 as a page.
-Not here: how words are grouped (`protect`), and how groups look (`show`).
+Not here: how words are grouped (`protect`), and how groups look (`render`).
 """
 
 from typing import TYPE_CHECKING

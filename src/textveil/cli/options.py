@@ -7,7 +7,7 @@ with
 the environment.
 Not here: what the options mean (`textveil.config`, and the classes that have the fields),
 and how a
-verb gets them (`verbs`).
+verb gets them (`decorators`).
 """
 
 import os

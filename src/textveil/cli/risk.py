@@ -2,7 +2,7 @@
 
 In: a text, or several. Out: releases with every private word in the colour of its risk, on a
 terminal and as a page; for their owner alone.
-Not here: how risk is assessed (`evaluate.risk`), and how it looks (`show`).
+Not here: how risk is assessed (`evaluate.risk`), and how it looks (`render`).
 """
 
 from contextlib import nullcontext

@@ -2,7 +2,7 @@
 
 In: the URL of a store, names of sessions. Out: lists, counts, session files.
 Not here: what a store does (`textveil.session`), and how the verbs that release open sessions
-(`stored`).
+(`session_options`).
 """
 
 import json

@@ -1,7 +1,7 @@
 """Common parts of verbs that release texts: input, release and output.
 
 In: arguments. Out: texts to release; releases on standard output or in a file.
-Not here: whole files into a folder (`corpus`), and what is said of a release (`telling`).
+Not here: whole files into a folder (`corpus`), and what is said of a release (`statement_options`).
 """
 
 import os

@@ -2,7 +2,7 @@
 
 In: options and an output folder. Out: the release key's place; the parts; records of those that are
 done.
-Not here: how files are cut (`survey`), drawn (`drawing`), and what is said at the end (`release`).
+Not here: how files are cut (`survey`), drawn (`part_worker`), and what is said at the end (`release`).
 """
 
 import json

@@ -3,7 +3,7 @@
 Each of them loads its privatizer once. It needs the extra `ray`.
 
 In: what is to be done to each item, and the items. Out: each item with what came of it.
-Not here: what an item is (`drawing`), and the other executors (`executors`, `spark`).
+Not here: what an item is (`part_worker`), and the other executors (`executors`, `spark`).
 
 These are plain actors, not Ray Data: a part must be one task, drawn again as a whole and written
 under its own name. Ray Data joins small files to one block, and what it commits and repeats is its

@@ -2,7 +2,7 @@
 
 In: a run whose parts are all done. Out: the manifest and the statement beside the parts; findings
 about a release.
-Not here: the drawing (`drawing`), and what the statement says (`statement`).
+Not here: the drawing (`part_worker`), and what the statement says (`statement`).
 """
 
 import fnmatch

@@ -1,7 +1,7 @@
 """Row options: the roles of a corpus's fields, and shared placeholders.
 
 In: names of fields. Out: `RowOptions`; what is read of a batch of rows.
-Not here: the formats (`files`), and what is drawn (`drawing`).
+Not here: the formats (`files`), and what is drawn (`part_worker`).
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 All files are surveyed before their parts are drawn, and a complete release gets its manifest.
 
 In: files, an output folder, resolved options. Out: parts, a statement and a manifest in the folder.
-Not here: what a part is (`survey`), how it is drawn (`drawing`), who draws it (`executors`), the
+Not here: what a part is (`survey`), how it is drawn (`part_worker`), who draws it (`executors`), the
 manifest (`release`).
 
 Two draws of a text would be two releases. Draws follow from the key of the run, which its owner

@@ -3,7 +3,7 @@
 Each of them draws one item. It needs the extra `spark`, and Java.
 
 In: what is to be done to each item, and the items. Out: each item with what came of it.
-Not here: what an item is (`drawing`), and the other executors (`executors`, `ray`).
+Not here: what an item is (`part_worker`), and the other executors (`executors`, `ray`).
 
 A task gets the number of an item and gives back what came of it, by `mapInArrow`: rows never pass
 through Spark, which may run a task again, or twice at once (speculation). Both then write the same

@@ -3,7 +3,7 @@
 And the words that passed or were unknown.
 
 In: records of parts. Out: `CorpusStatement`, and all that it says as a sheet.
-Not here: the statement about one text (`guarantee`), how a sheet is written (`show`), and where it
+Not here: the statement about one text (`guarantee`), how a sheet is written (`render`), and where it
 goes (`release`).
 """
 

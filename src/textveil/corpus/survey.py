@@ -3,7 +3,7 @@
 Before anything is drawn.
 
 In: a file, and which of its fields are what. Out: its parts; marks of its ids, in the work folder.
-Not here: which parts are missing (`plan`), and the drawing (`drawing`).
+Not here: which parts are missing (`plan`), and the drawing (`part_worker`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -19,7 +19,7 @@ class Memory:
     """A cache of the spans found in texts. Secret.
 
     Args:
-        most: its capacity, see `MAX_CHARACTERS`; the oldest texts are forgotten first.
+        capacity: its capacity, see `MAX_CHARACTERS`; the oldest texts are forgotten first.
     """
 
     def __init__(self, capacity: int = MAX_CHARACTERS) -> None:

@@ -37,7 +37,7 @@ class UnknownField(UnknownName):
 
     Args:
         name: the field asked for.
-        known: the fields that there are and may be shown.
+        known_names: the fields that there are and may be shown.
         count: how many have the name.
         line: the line; None where the file says for all lines which columns there are.
         file: its path.

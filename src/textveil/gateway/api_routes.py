@@ -2,7 +2,7 @@
 
 In: a request, for a `Gateway` that serves. Out: a response, restored; or an error in the form of
 its API.
-Not here: the list of routes (`app`), the release of texts (`exchange`), and the upstream's
+Not here: the list of routes (`app`), the release of texts (`request_flow`), and the upstream's
 responses (`upstream`).
 """
 

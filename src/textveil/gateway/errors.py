@@ -1,7 +1,7 @@
 """Errors for clients, where a request is refused or an upstream fails.
 
 In: a status and one line. Out: `RequestError`; each API writes it in its own form.
-Not here: the reasons (`routes`, `exchange`, `requests`), and the forms (`protocols`).
+Not here: the reasons (`api_routes`, `request_flow`, `parsed_request`), and the forms (`protocols`).
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 In: a request as plain JSON, and the table of its leaves. Out: the body that may be sent, and the
 restored answer.
-Not here: programs that speak HTTP (`routes`, `exchange`), and which programs those are
+Not here: programs that speak HTTP (`api_routes`, `request_flow`), and which programs those are
 (`integrations`).
 """
 

@@ -2,8 +2,8 @@
 
 In: a request of an account, for a `Gateway`. Out: the body that may be sent, and headers with the
 promise; or an answer that another program received, restored.
-Not here: callers and threads (`routes`); which values are text (`requests`); how texts are released
-(`releasing`), and how answers of the upstream are restored (`streaming`).
+Not here: callers and threads (`api_routes`); which values are text (`parsed_request`); how texts are released
+(`protect_message`), and how answers of the upstream are restored (`streaming`).
 
 Clients send the whole conversation with every request. Each message is released once, and later
 sent again unchanged (`session.conversations`); so the disclosure and the spending of a conversation

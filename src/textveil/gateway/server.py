@@ -1,7 +1,7 @@
 """The gateway's server: a socket and the process that answers on it.
 
 In: a `Gateway` and an address. Out: a server of uvicorn that logs no requests.
-Not here: the answers (`app`, `routes`).
+Not here: the answers (`app`, `api_routes`).
 """
 
 import asyncio

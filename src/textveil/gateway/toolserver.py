@@ -2,7 +2,7 @@
 
 In: a tool server (Model Context Protocol), a privatizer, a session. Out: a server for the client
 that feeds a model.
-Not here: which values are text (`protocols.mcp`), how texts are released (`releasing`).
+Not here: which values are text (`protocols.mcp`), how texts are released (`protect_message`).
 
 The tool server and its data are private; the client is not trusted. Anything that cannot be
 protected is refused: tools that are not named, requests of the server to the client (sampling,
@@ -239,7 +239,7 @@ class _RequestHandlers:
     """Handlers of the clients' requests.
 
     Args:
-        served: protects the answers.
+        tool_server: protects the answers.
         client: asks the tool server.
     """
 

@@ -165,7 +165,7 @@ class BucketCache:
         rule: cuts.
         table: the candidates.
         utility: a static one.
-        most: the largest number of rows held; where there is no space for more, all are dropped.
+        max_rows: the largest number of rows held; where there is no space for more, all are dropped.
     """
 
     def __init__(

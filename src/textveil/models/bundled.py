@@ -4,7 +4,7 @@ Their weights, their graphs, and how they run.
 
 In: a job, a number of layers, pieces. Out: logits of labels or words, or states.
 Not here: which words or labels these are (`context` and its neighbours), and the same network on
-torch (`foreign`).
+torch (`torch_networks`).
 
 A batch has sequences of one length only, and every product and norm is computed row by row. The
 result for a sequence then has the same bits alone and in any batch: what a text leads to cannot

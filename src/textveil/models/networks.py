@@ -5,7 +5,7 @@ The encoder comes with an adapter, the others from a folder or hub.
 In: a job and a source. Out: a `Model`: a network ready to run, with its tokenizer and special
 tokens.
 Not here: what it is used for (`context` and its neighbours), and how networks run (`bundled`,
-`foreign`).
+`torch_networks`).
 """
 
 import re

@@ -67,7 +67,7 @@ class Unigram:
             that are a part of pieces.
         make: makes the library's tokenizer of it.
         unknown: the number of the piece for what is none.
-        least: the log probability of the least likely piece.
+        min_log_probability: the log probability of the least likely piece.
     """
 
     def __init__(

@@ -174,7 +174,7 @@ class Replay:
         protection: their groups.
         plan: their roles, which say which of them are drawn.
         notes: state of the session.
-        repeats: see `Session.repeats`.
+        replay_key: see `Session.repeats`.
 
     Attributes:
         replayed: bool [N], words for which an earlier draw is used.

@@ -2,7 +2,7 @@
 
 In: a `Setup`, the options of a privatizer. Out: nothing, or the error of the first broken rule.
 Not here: the range of each option (`config`, and the parts that have it), and the parts that are
-built (`parts`).
+built (`components`).
 """
 
 import math

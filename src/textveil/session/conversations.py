@@ -221,9 +221,9 @@ class ChainSession(Session):
 
     Args:
         owner: the account.
-        known: state after the earlier messages.
+        snapshot: state after the earlier messages.
         ledger: counts spending; None where nothing does.
-        summed: True to charge the sum over all kinds, too, to a separate account.
+        charge_total: True to charge the sum over all kinds, too, to a separate account.
 
     Attributes:
         deltas: deltas of the message that is being released.
@@ -309,7 +309,7 @@ class PrefixCache:
     Entries match by the rows that they were read from, so they never disagree with them.
 
     Args:
-        most: number of entries; those least recently used go first.
+        max_entries: number of entries; those least recently used go first.
     """
 
     def __init__(self, max_entries: int = MAX_PREFIXES) -> None:
@@ -358,22 +358,22 @@ class MessageChain:
     """Messages of one request, released before or new.
 
     Args:
-        links: store of the account's links.
+        store: store of the account's links.
         account: the account, which spending is charged to.
-        basis: digest of all that releases depend on except messages: another basis, another
+        config_digest: digest of all that releases depend on except messages: another basis, another
             release.
         messages: all messages, in order.
-        besides: context that is sent with the last message, and is no part of the conversation.
+        context: context that is sent with the last message, and is no part of the conversation.
         upstream_name: the upstream's name of the conversation that it stores itself, and that these
             messages continue; None where it stores nothing.
-        heads: cache of parsed conversations; None to parse everything.
-        summed: True to charge the sum, too, to an account of the table `ALL`, which can be limited.
+        cache: cache of parsed conversations; None to parse everything.
+        charge_total: True to charge the sum, too, to an account of the table `ALL`, which can be limited.
 
     Attributes:
         can_continue: True if there is no `upstream_name`, or its state is known; else nothing must
             be sent.
         session: state with the assignments of the messages; restores the answer.
-        links: releases of the messages, in order, and of `besides`; before `release` only those
+        store: releases of the messages, in order, and of `context`; before `release` only those
             that are known.
         draw_count: number of messages in which `release` has drawn something.
         repeat_count: number of messages that were released before, here or in another conversation,

@@ -2,7 +2,7 @@
 
 In: a tree of keys with their originals, and the answer in pieces of any size. Out: the answer with
 the originals.
-Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on the disk (`store`).
+Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on the disk (`session_file`).
 """
 
 import codecs
@@ -255,9 +255,9 @@ class Restorer:
         escape: with "json", the answer is the inside of a JSON string, and originals are escaped
             for it.
         where: with "everywhere", originals are put in foreign targets, too.
-        trusted: targets and hosts into which originals may be joined.
-        said: folded words that were released unchanged.
-        stood: by value, the kinds of places (`quoting`) where it occurred, for values whose
+        allowlist: targets and hosts into which originals may be joined.
+        plain_words: folded words that were released unchanged.
+        place_kinds: by value, the kinds of places (`quoting`) where it occurred, for values whose
             spelling depends on the place.
         exact: True if originals keep their first spelling wherever that breaks no string: arguments
             of tools need it, because they name the bytes of files. Otherwise an escape,

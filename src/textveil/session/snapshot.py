@@ -286,7 +286,7 @@ class Changes:
     """Facts that one release adds to a snapshot. For one thread.
 
     Args:
-        known: the snapshot. It stays unchanged.
+        snapshot: the snapshot. It stays unchanged.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -3,7 +3,7 @@
 In: what a release adds. Out: a snapshot for the next release, and the way back for answers.
 Not here: the snapshot and its queries (`snapshot`), how an answer is searched (`restore`),
 sessions
-on the disk (`store`), and what is replaced (`pipeline`).
+on the disk (`session_file`), and what is replaced (`pipeline`).
 """
 
 from collections import ChainMap

@@ -2,7 +2,7 @@
 
 In: a URL; a subject and the name of a session. Out: `Session`s whose releases are committed before
 they are handed out.
-Not here: what a session does (`state`), and sessions in a database (`stored`).
+Not here: what a session does (`state`), and sessions in a database (`database_store`).
 """
 
 import hmac

@@ -291,7 +291,7 @@ class TargetFinder:
     Each original counts as one step: its characters close no quotation mark, link or tag.
 
     Args:
-        trusted: targets and hosts that originals may join.
+        allowlist: targets and hosts that originals may join.
     """
 
     def __init__(self, allowlist: Allowlist) -> None:

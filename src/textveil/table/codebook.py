@@ -2,7 +2,7 @@
 
 In: a map with what it was made from, or the file of one. Out: `Book`, and its file.
 Not here: the coarse view itself (`embedding`), and how a book is made from public texts
-(`bookmaking`).
+(`codebook_training`).
 
 All words of one code are one value to every mechanism that runs over the coarse view, so that
 nobody tells them apart. A book must be public: made from public texts, by a public rule. It names

@@ -1,7 +1,7 @@
 """Training of a codebook: word features from public texts, and weighted k-means.
 
 In: a table, public texts, perhaps with labels. Out: a `Book`.
-Not here: the book and its file (`book`); which texts are public: the caller vouches for them.
+Not here: the book and its file (`codebook`); which texts are public: the caller vouches for them.
 
 Words are alike by three blocks of features. Their vectors: the table's rows. Their co-occurrence:
 positive pointwise mutual information with frequent words around them, in few axes. Their labels:

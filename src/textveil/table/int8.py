@@ -3,8 +3,8 @@
 In: rows of int8, or queries, of the exact search and of comparisons of rows. Out: `IntegerRows`,
 which multiplies batches of int8 queries by rows that are kept; `IntegerQueries`, which multiplies
 rows by a batch of queries, and quantizes the rows on the way.
-Not here: where the integers come from and how their products bound scores (`codes`, `streamed`,
-`pairs`).
+Not here: where the integers come from and how their products bound scores (`quantized`, `streamed`,
+`pairwise`).
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 In: the stored rows, and queries in float64. Out: scores that are quickly computed, and bounds on
 their errors.
-Not here: the search that these bounds make exact (`nearest`), products of integers (`engine`), rows
+Not here: the search that these bounds make exact (`nearest`), products of integers (`int8`), rows
 that become integers as they are read (`streamed`), GPUs (`cuda`).
 """
 

@@ -2,7 +2,7 @@
 
 In: a text, a place in it, the kind that the key announced. Out: the type and place of the value,
 and whether it is likely on its own.
-Not here: keys (`keys`), and the influence of a value's neighbours (`keyvalue`).
+Not here: keys (`field_names`), and the influence of a value's neighbours (`keyvalue`).
 """
 
 from collections.abc import Callable, Sequence

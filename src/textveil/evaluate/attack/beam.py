@@ -2,7 +2,7 @@
 
 In: what is known of the candidates of each word, what public text teaches. Out: how likely each
 candidate is, over whole texts.
-Not here: which words are candidates (`candidates`), and what stands around a word (`around`).
+Not here: which words are candidates (`candidates`), and what stands around a word (`context_features`).
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 In: a case, public texts. Out: how often the private word is the best guess, among the first, and at
 which rank.
 Not here: what public texts teach (`knowledge`), which words come into question (`candidates`), and
-the context of a word (`around`).
+the context of a word (`context_features`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

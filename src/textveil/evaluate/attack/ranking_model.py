@@ -1,7 +1,7 @@
 """Feature weights by conditional logistic regression over candidates.
 
 In: features of candidates, and which is right. Out: weights; probabilities of candidates.
-Not here: what the features are (`candidates`, `around`, `unmixing`).
+Not here: what the features are (`candidates`, `context_features`, `linear_estimate`).
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Restoring answers, whole or streamed, and remembering their messages.
 
 In: a response of the upstream, the chain of its request. Out: the answer for the client.
-Not here: the events of an API (`protocols`), and requests (`exchange`).
+Not here: the events of an API (`protocols`), and requests (`request_flow`).
 """
 
 import json

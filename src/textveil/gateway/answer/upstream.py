@@ -2,7 +2,7 @@
 
 In: a released request; a response of the upstream. Out: its response, and the JSON of that; or an
 error for the client with the reason, with the originals put back.
-Not here: the release of requests (`exchange`), how answers are restored (`answers`), and how
+Not here: the release of requests (`request_flow`), how answers are restored (`restoring`), and how
 streams are (`protocols`).
 """
 

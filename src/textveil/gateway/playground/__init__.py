@@ -4,7 +4,7 @@ In: text that a person types in a browser of this machine. Out: a page, and the 
 for.
 Not here: requests of programs (`gateway.api_routes`), the release of text (`pipeline`), and the
 colours
-(`show`).
+(`render`).
 """
 
 from textveil.gateway.playground.routes import Playground

@@ -1,7 +1,7 @@
 """Open pages: one release each, with its session, briefly and in memory only.
 
 In: the text of a page. Out: `PageRelease`, under the page's token.
-Not here: origin checks (`sites`), and the answers (`routes`).
+Not here: origin checks (`origin_check`), and the answers (`routes`).
 """
 
 from collections import OrderedDict

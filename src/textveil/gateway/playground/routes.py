@@ -1,7 +1,7 @@
 """Routes of the playground: the page, and its JSON requests.
 
 In: a gateway and its options. Out: routes, for the application (`app`).
-Not here: origin checks (`sites`), stored pages (`pages`), and the texts of the page (`shown`).
+Not here: origin checks (`origin_check`), stored pages (`pages`), and the texts of the page (`view`).
 
 Typed text is sent nowhere before the page says "ask", and then only the shown release. Texts are in
 memory alone, apart from the conversations of clients.
@@ -348,7 +348,7 @@ class _PageReleaser:
     """Release function for one text only: as a page shows it.
 
     Args:
-        shown: the release that a page shows.
+        release: the release that a page shows.
     """
 
     def __init__(self, release: PageRelease) -> None:

@@ -2,7 +2,7 @@
 
 In: a release. Out: JSON: pieces of text, each with its meaning, and sentences. Private: for the
 person who typed the text.
-Not here: colours and their meanings (`show`), sentences of statements (`guarantee`), the page
+Not here: colours and their meanings (`render`), sentences of statements (`guarantee`), the page
 itself (`page.html`).
 """
 

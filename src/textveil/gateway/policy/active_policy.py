@@ -1,8 +1,8 @@
 """The policy in force: its privatizer, its upstream with the credential, its keys.
 
 In: a policy; the headers of a request. Out: the caller, and the key headers that are sent on.
-Not here: the fields of a policy (`policy`), the keys (`keys`), the handling of a request
-(`routes`).
+Not here: the fields of a policy (`policy`), the keys (`client_keys`), the handling of a request
+(`api_routes`).
 """
 
 import math

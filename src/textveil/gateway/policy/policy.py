@@ -2,7 +2,7 @@
 
 In: options. Out: a frozen `Policy`, and its variants under its rules.
 Not here: its file (`policy_file`), the values of a request that it concerns (`protocols`), keys
-(`keys`), and the objects that are built from it (`standing`).
+(`client_keys`), and the objects that are built from it (`active_policy`).
 """
 
 import math

@@ -4,7 +4,7 @@ They know nothing of HTTP, accounts or how text is released.
 
 In: JSON of a request, an answer, an event. Out: its text values (`LeafRule`); events with text
 restored.
-Not here: the server (`app`, `routes`).
+Not here: the server (`app`, `api_routes`).
 """
 
 from textveil.gateway.protocols.operation import REFERENCE, Event, Guardrail, Operation, Stream

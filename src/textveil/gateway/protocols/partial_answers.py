@@ -1,7 +1,7 @@
 """Answers that another program shows piece by piece, each in a separate request.
 
 In: a piece, and all that came before it. Out: its certain part, restored.
-Not here: answers that the gateway itself receives (`answers`).
+Not here: answers that the gateway itself receives (`restoring`).
 
 The program that shows a stream sends the text before it with each piece, so any worker of the
 gateway can go on with it. A cached restorer only saves reading that text again.
@@ -63,9 +63,9 @@ class PieceRestorer:
     """Restorer of texts of answers, whole or in pieces.
 
     Args:
-        session: returns the session of an answer, when it is needed.
+        open_session: returns the session of an answer, when it is needed.
         name: the name of the session; pieces of one do not continue in another.
-        kept: the cached restorers of all sessions.
+        cache: the cached restorers of all sessions.
         lock: guards the cached restorers.
 
     Attributes:

@@ -3,7 +3,7 @@
 In: such a request, shown before it is sent, or its answer. Out: the chain of its messages, and the
 session that restores the answer.
 Not here: which routes those are (`protocols.litellm`), and requests that the gateway sends
-(`exchange`).
+(`request_flow`).
 
 The values hidden in a request are stored under the name that the asker gave it, for the asker's own
 client. A request under the same name continues that session, so that within it a placeholder never
@@ -28,7 +28,7 @@ class GuardrailSessions:
     """Hidden values and restorers for requests that other programs send.
 
     Args:
-        basis: fingerprint of all that releases depend on.
+        config_digest: fingerprint of all that releases depend on.
     """
 
     def __init__(self, config_digest: str) -> None:

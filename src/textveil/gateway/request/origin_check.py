@@ -1,7 +1,7 @@
 """Origin check: no other web site may read or drive a gateway.
 
 In: the headers of a request. Out: nothing, or `RequestError`.
-Not here: the answers (`routes`, `playground`).
+Not here: the answers (`api_routes`, `playground`).
 
 A browser says in `Host` which name it looked up. A site that lets a name of its domain point to
 this machine (DNS rebinding) is known by that name, so only addresses and allowed names are

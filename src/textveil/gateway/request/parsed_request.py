@@ -3,7 +3,7 @@
 In: JSON, the table of its API, a policy. Out: `ParsedRequest`: utterances to release, and the body
 with
 their releases.
-Not here: the tables (`protocols`), how texts are released (`releasing`).
+Not here: the tables (`protocols`), how texts are released (`protect_message`).
 """
 
 import json

@@ -1,7 +1,7 @@
 """Reading requests of clients: body, path, query, and the models that may answer.
 
 In: an HTTP request. Out: JSON, or `RequestError`.
-Not here: which values are text (`requests`), and callers (`standing`).
+Not here: which values are text (`parsed_request`), and callers (`active_policy`).
 """
 
 import json

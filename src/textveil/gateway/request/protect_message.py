@@ -1,7 +1,7 @@
 """Releasing the texts of a message, plain or JSON, with their promise.
 
 In: an utterance and the session of its conversation. Out: its released texts, and the promise.
-Not here: the places of texts (`requests`), and the memory of released texts
+Not here: the places of texts (`parsed_request`), and the memory of released texts
 (`session.conversations`).
 """
 

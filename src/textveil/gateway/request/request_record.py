@@ -2,7 +2,7 @@
 
 In: notes taken while a request is answered. Out: a `RequestRecord`, for metrics, traces and the
 audit log.
-Not here: its uses (`metrics`, `tracing`, `auditing`).
+Not here: its uses (`metrics`, `tracing`, `audit_log`).
 
 No text gets into a record: names are of fixed sets, pseudonyms, or paths of a refused field. The
 name of a model, which the client sends, is "other" unless the policy names it, or the upstream

@@ -1,7 +1,7 @@
 """The audit log: a JSON line for each request, with counts only.
 
 In: records of requests, the name of a file. Out: lines appended to the file.
-Not here: the fields of a record (`record`), and sums over requests (`metrics`).
+Not here: the fields of a record (`request_record`), and sums over requests (`metrics`).
 
 Any number of processes may write to one file: each line is one write at the end of the file, under
 a lock, whole or not at all. The file may be moved away at any time (logrotate); the next line then

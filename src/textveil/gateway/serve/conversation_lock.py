@@ -2,7 +2,7 @@
 
 In: the name of the conversation. Out: a lock for the length of a block, or a refusal where too many
 wait.
-Not here: requests of other processes, of which one is refused (`exchange`); and threads (`lanes`).
+Not here: requests of other processes, of which one is refused (`request_flow`); and threads (`worker_pools`).
 
 A waiting request holds no thread, and takes one lock only: a request with the lock never waits for
 another request.
@@ -20,7 +20,7 @@ class ConversationLocks:
     """Conversation locks of a process, for one event loop.
 
     Args:
-        most: the maximal number of waiting requests; None for any number.
+        max_waiting: the maximal number of waiting requests; None for any number.
     """
 
     def __init__(self, max_waiting: int | None) -> None:

@@ -1,7 +1,7 @@
 """Metrics: counts and times of a gateway, in the format of Prometheus.
 
 In: records of requests. Out: the page /metrics.
-Not here: the fields of a record (`record`), and the log of single requests (`auditing`).
+Not here: the fields of a record (`request_record`), and the log of single requests (`audit_log`).
 
 Labels are operations, statuses, reasons, types and lanes: few, and never text. Multiple workers
 write to files in the folder PROMETHEUS_MULTIPROC_DIR, and each of them shows the sums.

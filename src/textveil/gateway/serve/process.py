@@ -1,7 +1,7 @@
 """A process that serves a gateway: models, metrics, log and readiness.
 
 In: a `Gateway`. Out: `ServerProcess`, and the answers to /ready and /metrics.
-Not here: requests (`routes`), sockets and signals (`server`).
+Not here: requests (`api_routes`), sockets and signals (`server`).
 """
 
 import asyncio

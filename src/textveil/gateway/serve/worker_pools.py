@@ -1,7 +1,7 @@
 """Lanes: thread pools with a bounded queue, one of them for long work.
 
 In: work. Out: its result, or a refusal where the queue is full.
-Not here: the work (`routes`), and clients that left (`process`).
+Not here: the work (`api_routes`), and clients that left (`process`).
 
 Work that nobody waits for any more is not begun.
 """
@@ -45,7 +45,7 @@ class ThreadPool:
     Args:
         name: the name of the lane in metrics.
         threads: the number of threads.
-        most: the maximal number of waiting requests; None for any number.
+        max_waiting: the maximal number of waiting requests; None for any number.
         waiting: metric that counts the waiting requests.
         nice: niceness that is added to the threads (Linux only).
     """

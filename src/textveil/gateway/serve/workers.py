@@ -46,8 +46,8 @@ class WorkerSupervisor:
         count: the number of workers.
         listening: the socket.
         grace: seconds that open requests have to end when the gateway stops.
-        said: is called with a line about each event.
-        first: is called when the first one serves.
+        report: is called with a line about each event.
+        on_first_ready: is called when the first one serves.
         reload: whether workers take SIGHUP. They ignore it until they set a handler, and must read
             only after that the files that SIGHUP reloads.
 

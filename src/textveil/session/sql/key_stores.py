@@ -2,7 +2,7 @@
 
 In: a folder, the keyring of the operating system, or the environment. Out: keys, created where
 there are none.
-Not here: what is encrypted with them (`seal`).
+Not here: what is encrypted with them (`encryption`).
 
 The database alone is unreadable. To destroy the key of a session destroys the session, in all
 copies of the database, too; so keys lie apart from it, and do not belong into its backups.

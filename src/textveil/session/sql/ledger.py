@@ -2,7 +2,7 @@
 
 In: `Spend`s, before anything is drawn. Out: reservations, totals, `LimitReached` where a limit
 would be passed.
-Not here: what a release spends (`session.spending`), and sessions (`store`).
+Not here: what a release spends (`session.spending`), and sessions (`session_file`).
 
 Entries are only ever added. Each carries a link, an HMAC of the entry and the link before, so that
 none can be changed or removed. A seal, an HMAC of the newest link, binds the totals and limits of

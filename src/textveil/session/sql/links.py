@@ -1,7 +1,7 @@
 """Links of conversations as sealed rows of a session in a database.
 
 In: names and contents. Out: the same, for `session.conversations`.
-Not here: what links are, and how rows are sealed (`seal`).
+Not here: what links are, and how rows are sealed (`encryption`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class DatabaseLinkStore:
         database: the database that holds them.
         ledger: counts spending.
         number: number of the session that holds them.
-        seal: cipher of its rows.
+        cipher: cipher of its rows.
     """
 
     def __init__(self, database: Database, ledger: Ledger, number: int, cipher: RowCipher) -> None:

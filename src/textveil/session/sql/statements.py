@@ -2,7 +2,7 @@
 
 In: the tables, the kind of database. Out: `StoreStatements`, `LedgerStatements`, to be executed
 with values by name.
-Not here: when they are run, and in which transaction (`store`, `ledger`).
+Not here: when they are run, and in which transaction (`session_file`, `ledger`).
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,7 @@
 In: a `RowCipher`, and a reader of rows. Out: a `StoredSnapshot`, which takes the place of a
 `Snapshot`;
 `SealedRow`s.
-Not here: transactions (`store`), and the queries of a snapshot (`session.snapshot`).
+Not here: transactions (`session_file`), and the queries of a snapshot (`session.snapshot`).
 
 Rows are read on demand, so a session of a million values opens as fast as an empty one. They are
 cached until another process adds something.
@@ -121,7 +121,7 @@ class StoredFacts(Mapping[Any, Any]):
 
     Args:
         kind: kind of the facts.
-        seal: cipher of the session.
+        cipher: cipher of the session.
         reader: reads its rows.
     """
 
