@@ -386,7 +386,7 @@ def _needed(known: Sample, spans: Sequence[Span], odds: Values | None) -> list[V
     judged: set[int] = set()
     if odds is not None:
         for candidate, own in zip(known.found, odds.tolist(), strict=True):
-            told = {i for i in candidate.spans if model.is_proven(spans[i])}
+            told = {i for i in candidate.spans if model.is_from_key(spans[i])}
             judged.update({*candidate.spans} - told)
             for i in candidate.spans:
                 here = hidden[candidate.text][spans[i].start : spans[i].end]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from textveil.cli import progress
-from textveil.cli.progress import Watch, format_duration, format_line
+from textveil.cli.progress import DisplaySchedule, format_duration, format_line
 from textveil.detect.detectors import find_all
 from textveil.models import ragged
 
@@ -59,7 +59,7 @@ def shown():
 
 @pytest.fixture
 def watch(clock, shown):
-    return Watch(display=shown, clock=clock)
+    return DisplaySchedule(display=shown, clock=clock)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_what_models_have_read_of_one_text_is_told(monkeypatch):
     def results():
         yield find_all([Reads()], ["a"], timeout=None)
 
-    assert progress.list_results(results()) == [[]]
+    assert progress.collect_with_progress(results()) == [[]]
     assert "reading: 4 of 8 pieces of words" in heard.getvalue()
     assert ragged.PROGRESS_LISTENER.get() is None
 

@@ -5,7 +5,7 @@ import pytest
 from textveil import Protector
 from textveil.detect.context_cues import is_beside_relation, is_illness, is_relation
 from textveil.detect.spans import Span
-from textveil.detect.visibility import raise_relative
+from textveil.detect.visibility import mark_relative_private
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,11 @@ from textveil.detect.visibility import raise_relative
 def test_words_for_somebody_one_knows(before: str) -> None:
     assert is_relation(before)
     span = Span(0, len(before), len(before) + 4, "PERSON", 0.9, "tagger", 0.1)
-    assert raise_relative(span, [before + "Anna"]).privacy_score == 1.0
-    assert raise_relative(span._replace(type="LOCATION"), [before + "Anna"]).privacy_score == 0.1
+    assert mark_relative_private(span, [before + "Anna"]).privacy_score == 1.0
+    assert (
+        mark_relative_private(span._replace(type="LOCATION"), [before + "Anna"]).privacy_score
+        == 0.1
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,7 @@ def test_other_words(before: str) -> None:
 def test_words_for_somebody_one_knows_behind_a_name(behind: str) -> None:
     assert is_beside_relation(behind)
     span = Span(0, 0, 4, "PERSON", 0.9, "tagger", 0.1)
-    assert raise_relative(span, ["Rose" + behind]).privacy_score == 1.0
+    assert mark_relative_private(span, ["Rose" + behind]).privacy_score == 1.0
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from textveil import Privatizer, Protector
-from textveil.detect.detection_cache import SPAN_SIZE, Memory
+from textveil.detect.detection_cache import SPAN_SIZE, SpanCache
 from textveil.detect.detectors import find_all, load_detector
-from textveil.detect.progress import show_progress
+from textveil.detect.progress import signal_progress
 from textveil.detect.spans import Span
 from textveil.errors import DetectorError
 from textveil.models.ragged import PROGRESS_LISTENER, yield_batches
@@ -45,7 +45,7 @@ def slowly(steps: int, go_on: Callable[[], None]) -> Scripted:
 
 
 def test_a_detector_that_shows_progress_is_waited_for_until_it_is_done():
-    (found,) = find_all([slowly(20, show_progress)], TEXTS, timeout=0.5)
+    (found,) = find_all([slowly(20, signal_progress)], TEXTS, timeout=0.5)
     assert found.start == FINE.start
     with pytest.raises(DetectorError, match=r"did not answer within 0\.5 s, nor go on"):
         find_all([slowly(20, lambda: None)], TEXTS, timeout=0.5)
@@ -97,7 +97,7 @@ def test_a_memory_saves_searches_and_changes_nothing():
         ["write to maria@example.org", "call 0151 4636122", "fine"],
         ["fine", "write to maria@example.org", "call +49 151 4636122", "fine"],
     ]
-    memory = Memory()
+    memory = SpanCache()
     kept = [find_all(detectors, batch, timeout=None, memory=memory) for batch in batches]
     assert asked == [*batches[0], "call +49 151 4636122"]
     assert kept == [find_all(detectors, batch, timeout=None) for batch in batches]
@@ -105,7 +105,7 @@ def test_a_memory_saves_searches_and_changes_nothing():
 
 
 def test_a_memory_forgets_the_oldest_texts():
-    memory = Memory(capacity=3 * SPAN_SIZE)
+    memory = SpanCache(capacity=3 * SPAN_SIZE)
     for text in "abcd":
         memory.keep({text: []})
     assert [text in memory for text in "abcd"] == [False, False, True, True]

@@ -6,7 +6,7 @@ from textveil import Protector
 from textveil.detect.lists import Lists
 from textveil.detect.spans import Span
 from textveil.detect.trimming import is_illness_name, is_only_title, is_part_of_key, trim
-from textveil.detect.visibility import publish_country
+from textveil.detect.visibility import mark_country_public
 from textveil.text import is_country
 
 
@@ -52,7 +52,9 @@ def test_a_whole_country_is_public_unless_it_is_a_given_name(
 ) -> None:
     text = f"in {name}."
     assert (
-        publish_country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).privacy_score
+        mark_country_public(
+            Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]
+        ).privacy_score
         == private
     )
 

@@ -134,7 +134,9 @@ def test_a_stored_session_knows_what_one_in_memory_knows(url):
             assert find_occurrences([text], spans, looked_up, []) == find_occurrences(
                 [text], spans, plain, []
             )
-            assert stored.snapshot().find_literals(text) == known.find_literals(text)
+            assert stored.snapshot().find_own_placeholders(text) == known.find_own_placeholders(
+                text
+            )
             given = [
                 release(each, *values, said=mention.split(), text=text) for each in (memory, stored)
             ]

@@ -8,7 +8,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from textveil.cli.console import exit_process, note, run, say, wrap
+from textveil.cli.console import exit_if_busy, note, run, say, wrap
 from textveil.cli.decorators import group, verb
 from textveil.cli.options import PRIVACY_OPTIONS, TypedOptions
 
@@ -31,4 +31,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What is loaded stays: looking through it for garbage again and again took a tenth of a short
     # run.
     gc.set_threshold(200_000, 20, 100)
-    return exit_process(run(build_root_command(), "textveil", sys.argv[1:]))
+    return exit_if_busy(run(build_root_command(), "textveil", sys.argv[1:]))

@@ -96,7 +96,7 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[
     return arguments[:position], arguments[position:]
 
 
-def exit_process(code: int) -> int:
+def exit_if_busy(code: int) -> int:
     """Returns the exit code of a program that now ends.
 
     A detector that ran out of time may still compute, and its thread cannot be stopped. Python

@@ -58,7 +58,7 @@ def find(
         prompts, prompts_to_search = tee(inputs)
         protector, unmeasured = Protector.from_config(config), set[str]()
         rows = zip(prompts, protector.find_many(prompts_to_search), strict=True)
-        results = progress.count_results(rows) if lines else progress.list_results(rows)
+        results = progress.count_results(rows) if lines else progress.collect_with_progress(rows)
         if html is not None:
             from textveil.render import findings as shown
 

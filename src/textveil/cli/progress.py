@@ -79,7 +79,7 @@ def show_bars(
         if is_terminal()
         else _LineDisplay(spell=spell, unit=unit)
     )
-    watch = Watch(display=display)
+    watch = DisplaySchedule(display=display)
     is_over = threading.Event()
 
     def poll() -> None:
@@ -109,7 +109,7 @@ def count_results(results: Iterable[Item], noun: str = "texts") -> Iterator[Item
             yield result
 
 
-def list_results(results: Iterable[Item]) -> list[Item]:
+def collect_with_progress(results: Iterable[Item]) -> list[Item]:
     """Lists the results of one text, and shows reading progress.
 
     The text may be long; the progress is how much of it models have read.
@@ -149,7 +149,7 @@ class _Display(Protocol):
 
 
 @dataclass
-class Watch:
+class DisplaySchedule:
     """The schedule of the display.
 
     First after `SHOW_AFTER_SECONDS`, then every `LINE_INTERVAL_SECONDS` seconds.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textveil.config import Config
 
 
-class Writer(StrEnum):
+class TextWriter(StrEnum):
     """The writer of a text; see `session.Source`."""
 
     user = "user"
@@ -52,14 +52,14 @@ def protect(
     with_original: texts.WithOriginal = False,
     diff: texts.Diff = False,
     source: Annotated[
-        Writer,
+        TextWriter,
         typer.Option(
             "--source",
             metavar="user|tool|answer",
             help="Who wrote the text: you, a tool or a page, or a model. With --session, answers are restored into "
             "addresses that you or tools wrote, and into those of internal hosts that you named.",
         ),
-    ] = Writer.user,
+    ] = TextWriter.user,
 ) -> None:
     """Hide what is private in a prompt; the rest stays as it is.
 

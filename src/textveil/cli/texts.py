@@ -285,7 +285,7 @@ def _show_progress(
     None is shown between lines on a terminal.
     """
     if whole:
-        return iter(progress.list_results(results))
+        return iter(progress.collect_with_progress(results))
     return results if terminal else progress.count_results(results)
 
 

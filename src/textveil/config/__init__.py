@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         ProtectOptions,
         Rerank,
         WordsOptions,
-        require_number,
+        convert_number,
     )
     from textveil.config.sources import describe_profiles
 
@@ -37,10 +37,10 @@ __all__ = [
     "Rerank",
     "WordsOptions",
     "convert_keywords",
+    "convert_number",
     "describe_profiles",
     "dump_options",
     "make_options",
-    "require_number",
     "resolve",
 ]
 
@@ -56,7 +56,7 @@ _MODULES = {
         "ProtectOptions",
         "Rerank",
         "WordsOptions",
-        "require_number",
+        "convert_number",
     ),
     "sources": ("describe_profiles",),
 }

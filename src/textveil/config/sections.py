@@ -404,7 +404,7 @@ class Config:
     def __post_init__(self) -> None:
         if self.epsilon is not None:
             require_budget(self.epsilon, "epsilon")
-        if self.risk is not None and not 0 < require_number(self.risk, "risk") < 1:
+        if self.risk is not None and not 0 < convert_number(self.risk, "risk") < 1:
             raise BudgetError(
                 "risk must be above 0 and below 1, the share of words that may be guessed, got "
                 f"{self.risk:g}"
@@ -463,7 +463,7 @@ _OPTIONAL: dict[str, type] = {
 """Sections without effect until one of their options is set."""
 
 
-def require_number(value: object, name: str) -> float:
+def convert_number(value: object, name: str) -> float:
     """Converts a number to a float.
 
     `BudgetError` for anything else, or a number too large for a float.
@@ -483,7 +483,7 @@ def require_budget(value: object, name: str) -> float:
 
     `BudgetError` unless it is a number of at least 0. Infinity is allowed.
     """
-    number = require_number(value, name)
+    number = convert_number(value, name)
     if not number >= 0:  # NaN is not >= 0
         raise BudgetError(f"{name} must be a number >= 0, got {number!r}")
     return number

@@ -21,7 +21,7 @@ from textveil.detect.occurrences import (
     get_beginnings,
     list_possible_forms,
 )
-from textveil.detect.progress import show_progress
+from textveil.detect.progress import signal_progress
 from textveil.detect.quantities import AGE, DATES, MAX_AGE, Figure
 from textveil.detect.quantities import read as read_figure
 from textveil.detect.spans import (
@@ -64,5 +64,5 @@ __all__ = [
     "may_be_name",
     "normalize_value",
     "read_figure",
-    "show_progress",
+    "signal_progress",
 ]

@@ -13,7 +13,7 @@ from typing import Self, TypeGuard
 from textveil.config import ProtectOptions
 from textveil.detect import stages
 from textveil.detect.adapters import TaggerDetector
-from textveil.detect.detection_cache import Memory
+from textveil.detect.detection_cache import SpanCache
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import load_detector
 from textveil.detect.lists import Lists
@@ -109,7 +109,7 @@ class Detection:
 
     def copy_with_memory(self) -> Self:
         """Returns a copy that searches equal texts only once."""
-        return replace(self, settings=replace(self.settings, memory=Memory()))
+        return replace(self, settings=replace(self.settings, memory=SpanCache()))
 
     def check_measured(self, texts: Sequence[str]) -> None:
         """Refuses texts in unmeasured scripts or languages, if the options say so.

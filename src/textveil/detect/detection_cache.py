@@ -15,7 +15,7 @@ SPAN_SIZE = 500
 """The size of a span in characters: spans of names carry the numbers by which they are scored."""
 
 
-class Memory:
+class SpanCache:
     """A cache of the spans found in texts. Secret.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from textveil.detect.bounds import Bounds
-from textveil.detect.detection_cache import Memory
+from textveil.detect.detection_cache import SpanCache
 from textveil.detect.lists import Lists
 from textveil.detect.occurrences import PrivateValue, ValueIndex
 from textveil.detect.spans import Detector, Span
@@ -93,7 +93,7 @@ class Settings:
 
     detectors: tuple[Detector, ...] = field(repr=False)
     timeout: float | None = None
-    memory: Memory | None = None
+    memory: SpanCache | None = None
     level: str = "personal"
     types: frozenset[str] | None = None
     never: Lists | None = field(default=None, repr=False)

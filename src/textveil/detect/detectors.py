@@ -19,7 +19,7 @@ from threading import Thread
 from typing import Any
 
 from textveil.config import registry
-from textveil.detect.detection_cache import Memory
+from textveil.detect.detection_cache import SpanCache
 from textveil.detect.encodings import (
     blank_encoded_words,
     decode_escapes,
@@ -105,7 +105,7 @@ def find_all(
     texts: Sequence[str],
     *,
     timeout: float | None,
-    memory: Memory | None = None,
+    memory: SpanCache | None = None,
 ) -> list[Span]:
     """Runs all detectors on all texts and checks their spans.
 

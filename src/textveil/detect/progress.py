@@ -12,7 +12,7 @@ DETECTION_LISTENER: ContextVar[Callable[[], None] | None] = ContextVar("hears", 
 """The listener that is called on each sign of progress; None if nothing listens."""
 
 
-def show_progress() -> None:
+def signal_progress() -> None:
     """Signals that the running detector makes progress, so `protect.timeout` starts anew."""
     if (listener := DETECTION_LISTENER.get()) is not None:
         listener()

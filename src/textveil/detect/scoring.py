@@ -213,12 +213,12 @@ def score_spans(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     result = list(spans)
     for candidate, probable in zip(places, private.tolist(), strict=True):
         for i in candidate.spans:
-            if not is_proven(spans[i]):
+            if not is_from_key(spans[i]):
                 result[i] = spans[i]._replace(privacy_score=probable)
     return result
 
 
-def is_proven(span: Span) -> bool:
+def is_from_key(span: Span) -> bool:
     """True if a key proves that a value is private.
 
     Its odds then do not count. A name's key may be that of a thing, so it proves nothing.

@@ -233,20 +233,22 @@ STAGES = (
     ),
     Stage(
         name="countries",
-        apply=_change_each_span(visibility.publish_country),
+        apply=_change_each_span(visibility.mark_country_public),
         purpose="a whole country is public",
         condition=_is_personal,
     ),
     Stage(
         name="relatives",
-        apply=_change_each_span(visibility.raise_relative),
+        apply=_change_each_span(visibility.mark_relative_private),
         purpose="whoever the writer knows is private",
         guard="`my neighbour Rose` is private, whoever else has the name",
         condition=_is_personal,
     ),
     Stage(
         name="reachable",
-        apply=_change_spans(lambda spans, tokens: visibility.raise_reachable(spans, tokens.texts)),
+        apply=_change_spans(
+            lambda spans, tokens: visibility.mark_reachable_private(spans, tokens.texts)
+        ),
         purpose="whoever has an address in the text is private",
         condition=_is_personal,
     ),

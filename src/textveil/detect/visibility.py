@@ -27,7 +27,7 @@ def is_at_level(span: Span, level: str) -> bool:
     )
 
 
-def publish_country(span: Span, texts: Sequence[str]) -> Span:
+def mark_country_public(span: Span, texts: Sequence[str]) -> Span:
     """Marks a country as public, unless people share its name.
 
     Only spans of textveil's own detectors and of taggers change.
@@ -41,7 +41,7 @@ def publish_country(span: Span, texts: Sequence[str]) -> Span:
     return span if somebody else span._replace(type="LOCATION", privacy_score=0.0)
 
 
-def raise_relative(span: Span, texts: Sequence[str]) -> Span:
+def mark_relative_private(span: Span, texts: Sequence[str]) -> Span:
     """Marks a person whom the text calls a relative as private."""
     if span.type != "PERSON" or span.privacy_score >= PRIVACY_THRESHOLD:
         return span
@@ -57,7 +57,7 @@ def raise_relative(span: Span, texts: Sequence[str]) -> Span:
     )
 
 
-def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+def mark_reachable_private(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     """Marks persons as private whose name is in an address.
 
     The address or user name must hold all longer words of the name, the whole name as one word, or

@@ -168,7 +168,9 @@ class RequestFlow:
 
     def _check_retry(self, links: LinkStore, retry: str | None) -> None:
         """Refuses an Idempotency-Key that was used for another request."""
-        if retry is not None and not MessageChain.is_retry(links, retry, self._dump_inputs()):
+        if retry is not None and not MessageChain.claim_idempotency_key(
+            links, retry, self._dump_inputs()
+        ):
             raise RequestError(422, RETRY_CONFLICT, code="idempotency")
 
     def _limit(self, links: LinkStore) -> None:

@@ -307,7 +307,7 @@ class _RequestHandlers:
         tools = [
             tool
             for tool in received["tools"]
-            if self._tool_server.policy.is_tool_protected(tool["name"])
+            if self._tool_server.policy.is_tool_served(tool["name"])
         ]
         protected = await self._protect(tables.TOOLS, {**received, "tools": tools})
         if self._tool_server.policy.other_tools == "pass":
@@ -321,10 +321,10 @@ class _RequestHandlers:
         from mcp import MCPError
         from mcp.types import CallToolResult
 
-        protects = self._tool_server.policy.is_tool_protected(params.name)
+        protects = self._tool_server.policy.is_tool_served(params.name)
         if not protects and self._tool_server.policy.other_tools == "refuse":
             names = [
-                name for name in self._schemas if self._tool_server.policy.is_tool_protected(name)
+                name for name in self._schemas if self._tool_server.policy.is_tool_served(name)
             ]
             raise MCPError(
                 INVALID_PARAMS,

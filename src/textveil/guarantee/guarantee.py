@@ -355,7 +355,7 @@ class Guarantee:
         )
         if self.placeholders:
             lines.append(
-                f"{_note_holes(self.placeholders, format_count(self.placeholders, 'word'))}: "
+                f"{_describe_holes(self.placeholders, format_count(self.placeholders, 'word'))}: "
                 "epsilon 0 for the value; "
                 "position and type show, as the mask says."
             )
@@ -543,7 +543,7 @@ def _describe_words(guarantee: Guarantee) -> Iterator[str]:
     if draw_count and promised:
         yield (
             f"{format_count(draw_count, 'word')} {_describe_draw(guarantee)} at "
-            f"{_describe_level(guarantee)}{_note_equality(guarantee)}"
+            f"{_describe_level(guarantee)}{_describe_equality(guarantee)}"
         )
     elif draw_count:
         omission = " or left out" if "dropped words" in guarantee.mask else ""
@@ -552,9 +552,9 @@ def _describe_words(guarantee: Guarantee) -> Iterator[str]:
             f"{format_count(draw_count, 'word')} put through {claim.mechanism}{omission}{exception}"
         )
     if guarantee.placeholders:
-        yield _note_holes(guarantee.placeholders, format_count(guarantee.placeholders, "word"))
+        yield _describe_holes(guarantee.placeholders, format_count(guarantee.placeholders, "word"))
     if bare_count:
-        yield f"{format_count(bare_count, 'word')} {_note_bare(guarantee)}"
+        yield f"{format_count(bare_count, 'word')} {_describe_bare(guarantee)}"
 
 
 def _describe_level(guarantee: Guarantee) -> str:
@@ -584,14 +584,14 @@ def _describe_groups(guarantee: Guarantee) -> Iterator[str]:
         parts.append(_count_at(names, "name"))
     if parts:
         parts[0] = parts[0].replace(" at ", f" {_describe_draw(guarantee)} at ", 1)
-        yield f"{join_parts(parts)} ({_name_pairs(guarantee)}){_note_equality(guarantee)}"
+        yield f"{join_parts(parts)} ({_name_pairs(guarantee)}){_describe_equality(guarantee)}"
     if unbounded_count := _count_words(draw_groups) - _count_words(bounded_groups):
         yield f"{format_count(unbounded_count, 'word')} put through {guarantee.claim.mechanism}"
     yield from map(_describe_moved, _select_groups(guarantee, FIGURE_REPLACEMENT))
     if holes := _select_groups(guarantee, "placeholder"):
-        yield _note_holes(_count_words(holes), join_parts(list(map(_name_things, holes))))
+        yield _describe_holes(_count_words(holes), join_parts(list(map(_name_things, holes))))
     if passing_count := _count_words(_select_groups(guarantee, "nothing")):
-        yield f"{format_count(passing_count, 'word')} {_note_bare(guarantee)}"
+        yield f"{format_count(passing_count, 'word')} {_describe_bare(guarantee)}"
 
 
 def _select_groups(guarantee: Guarantee, by: str) -> list[Group]:
@@ -658,7 +658,7 @@ def _describe_draw(guarantee: Guarantee) -> str:
     return f"{'drawn' if guarantee.draws else 'replaced'}{among}"
 
 
-def _note_equality(guarantee: Guarantee) -> str:
+def _describe_equality(guarantee: Guarantee) -> str:
     note = ", equal words alike" if guarantee.repeated else ""
     if guarantee.lasting:
         note = ", equal words alike in all sessions of this subject"
@@ -697,11 +697,11 @@ def _format_unit(group: Group) -> str:
     return f"{format_number(group.per_unit)} per {group.unit}"
 
 
-def _note_holes(n: int, subject: str) -> str:
+def _describe_holes(n: int, subject: str) -> str:
     return f"{subject} became {'a placeholder' if n == 1 else 'placeholders'}"
 
 
-def _note_bare(guarantee: Guarantee) -> str:
+def _describe_bare(guarantee: Guarantee) -> str:
     """Describes words with an infinite epsilon.
 
     They passed, or a paper's rule for unknown words applied.
@@ -851,7 +851,7 @@ def _describe_uncovered(guarantee: Guarantee) -> str:
     ):  # some figures have an infinite bound, and do not pass
         bare_count = _count_words(_select_groups(guarantee, "nothing"))
     if guarantee.claim.kind != "none" and bare_count:
-        sentences += f" {format_count(bare_count, 'more word')} {_note_bare(guarantee)}."
+        sentences += f" {format_count(bare_count, 'more word')} {_describe_bare(guarantee)}."
     return sentences
 
 
@@ -869,11 +869,11 @@ def _describe_mask(guarantee: Guarantee) -> str:
     mask = ", ".join(guarantee.mask)
     return (
         f"The mask is released too, and nothing is claimed about it: {mask}. "
-        f"{_note_releases(guarantee)} {draws}"
+        f"{_describe_releases(guarantee)} {draws}"
     )
 
 
-def _note_releases(guarantee: Guarantee) -> str:
+def _describe_releases(guarantee: Guarantee) -> str:
     """Describes the effect of other releases of the same text.
 
     Releases of a seed have a separate rule.

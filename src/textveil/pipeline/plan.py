@@ -128,7 +128,7 @@ def protect(
         literals = [
             Span(b, start, end, LITERAL, 1.0, "session")
             for b, text in enumerate(tokens.texts)
-            for start, end in snapshot.find_literals(text)
+            for start, end in snapshot.find_own_placeholders(text)
         ]
         detections = parts.grouping.propagate(
             detections, snapshot.build_matcher(detections.tokens.texts, detections.spans), literals

@@ -164,11 +164,11 @@ def spell(  # noqa: PLR0913 - most are options, given by keyword
     releases = [draft.build_text(b, span) for b, span in enumerate(tokens.spans)]
     if notes is not None:
         names = protection.named & (kinds == _DRAWN)
-        _note_releases(notes, releases, originals, tokens, output_words, names, parts.source)
+        _describe_releases(notes, releases, originals, tokens, output_words, names, parts.source)
     return releases, earlier
 
 
-def _note_releases(
+def _describe_releases(
     notes: Changes,
     releases: Sequence[Released],
     originals: Sequence[Sequence[Original]],

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from textveil.config import GroupOptions, require_number
+from textveil.config import GroupOptions, convert_number
 from textveil.errors import BudgetError, UnknownName
 from textveil.protect.protection import GROUPS, Protection
 from textveil.randomness import Values
@@ -45,7 +45,7 @@ class Uniform:
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_range(np.array([require_number(self.epsilon, "epsilon")]), "epsilon")
+        check_range(np.array([convert_number(self.epsilon, "epsilon")]), "epsilon")
 
     def assign(self, protection: Protection) -> Values:
         """Returns the one epsilon for every word, float64 [N]."""
@@ -95,7 +95,7 @@ class Grouped:
                 f"group budgets must be {len(GROUPS)} numbers, got {len(self.budgets)}"
             )
         check_range(
-            np.array([require_number(budget, "a group budget") for budget in self.budgets]),
+            np.array([convert_number(budget, "a group budget") for budget in self.budgets]),
             "a group budget",
         )
 

@@ -523,7 +523,7 @@ class MessageChain:
         return {"new": new_count, "drawn": self.draw_count, "repeated": self.repeat_count}
 
     @staticmethod
-    def is_retry(store: LinkStore, key: str, request: bytes) -> bool:
+    def claim_idempotency_key(store: LinkStore, key: str, request: bytes) -> bool:
         """Says whether a request may use an idempotency key, and stores it.
 
         True if the key is new, or was stored for this request before.

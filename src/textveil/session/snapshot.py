@@ -206,7 +206,7 @@ class Snapshot(Facts):
         """Private values, as a matcher for further texts."""
         return ValueIndex(self.private.values())
 
-    def find_literals(self, text: str) -> list[tuple[int, int]]:
+    def find_own_placeholders(self, text: str) -> list[tuple[int, int]]:
         """Finds placeholders of this session that a text already contains.
 
         An answer would be restored wrongly there.

@@ -823,7 +823,7 @@ class TargetFinder:
         bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING_CHARS)
         waiting = []
         for place in target.places:
-            verdict = self._check_form(target, text, place, final)
+            verdict = self._judge_form(target, text, place, final)
             if verdict is None:
                 verdict = self._check_host(target, text, place)
             if verdict is None:
@@ -843,7 +843,7 @@ class TargetFinder:
             target.host = low, high
             target.trusted = bool(self._allowlist.hosts) and self._is_trusted(text, text[low:high])
 
-    def _check_form(self, target: _Target, text: str, at: _Place, final: bool) -> _Verdict | None:
+    def _judge_form(self, target: _Target, text: str, at: _Place, final: bool) -> _Verdict | None:
         """Returns the verdict for a target that is only the original.
 
         None for any other target. A mail address behind `mailto:` counts, too.

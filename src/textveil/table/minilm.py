@@ -130,7 +130,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
-def verify_model(folder: Path) -> Path:
+def locate_verified_model(folder: Path) -> Path:
     """Returns the path of the model's file, after verifying its checksum."""
     path, expected = folder / "model.safetensors", SHA256["model.safetensors"]
     try:
@@ -163,7 +163,7 @@ def load_weights(folder: Path) -> dict[str, NDArray[Any]]:
 
 @lru_cache(maxsize=1)
 def _map_weights(folder: Path, _: str) -> dict[str, NDArray[Any]]:
-    return map_tensors(verify_model(folder))
+    return map_tensors(locate_verified_model(folder))
 
 
 def _read_rows(folder: Path) -> NDArray[np.float16]:

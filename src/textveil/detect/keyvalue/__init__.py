@@ -602,7 +602,7 @@ def _is_login(case: _Case) -> bool:
     cell, name = case.cell, case.content
     if name.lower() == cell.key.lower() or is_example(name):
         return False
-    if _is_all(case):
+    if _fills_field(case):
         return case.value.likely or not is_ordinary(name)
     if cell.form:
         return case.value.likely or (not is_ordinary(name) and case.is_near_person())
@@ -615,7 +615,7 @@ def _is_assigned(case: _Case) -> bool:
     return cell.whole and case.text[cell.start - 1] == "=" and "_" not in case.content
 
 
-def _is_all(case: _Case) -> bool:
+def _fills_field(case: _Case) -> bool:
     """True if a value fills a string, element or table cell."""
     before = case.text[: case.cell.start]
     if before[-1:] in {*"\"'`>{"}:

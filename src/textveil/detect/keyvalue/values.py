@@ -184,7 +184,7 @@ def find_name(text: str, start: int, end: int, *, whole: bool, strong: bool) -> 
         strong: whether the key can only mean a person, so that small letters are enough.
     """
     match = PERSON_NAME.compiled.match(text, start, end)
-    if whole and not (match and _is_all(match, text, end)):
+    if whole and not (match and _fills_field(match, text, end)):
         match = _WHOLE_NAME.compiled.fullmatch(text, start, end) if strong else None
     value = "" if match is None else _cut_aside(match.group().rstrip(" ,"))
     if (
@@ -201,7 +201,7 @@ def _cut_aside(value: str) -> str:
     return value if aside is None or not is_all_ordinary(aside[0]) else value[: aside.start()]
 
 
-def _is_all(match: regex.Match[str], text: str, end: int) -> bool:
+def _fills_field(match: regex.Match[str], text: str, end: int) -> bool:
     """True if a name is the whole value, apart from additions.
 
     Additions are a role, and a couple's other half.

@@ -36,14 +36,14 @@ from textveil.detect.patterns.rules import (
     FoldedText,
     Rule,
     fold_text,
+    guard_rules,
     has_digits,
     is_dummy,
     is_fraction,
-    is_measured,
+    is_measurement,
     mask_foreign_letters,
-    set_guard,
 )
-from textveil.detect.progress import show_progress
+from textveil.detect.progress import signal_progress
 from textveil.detect.spans import IDENTIFIERS, Span
 from textveil.errors import ConfigError
 from textveil.text import LazyPattern
@@ -88,10 +88,10 @@ def _guard_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 RULES = (
     *_guard_check_digits(accounts.RULES),
-    *set_guard("addresses stand in logs and code", *net.RULES),
-    *set_guard("a secret that passes is spent", *secrets.RULES),
-    *set_guard("a code opens a door", *pins.RULES),
-    *set_guard("user names stand in logs and code", *handles.RULES),
+    *guard_rules("addresses stand in logs and code", *net.RULES),
+    *guard_rules("a secret that passes is spent", *secrets.RULES),
+    *guard_rules("a code opens a door", *pins.RULES),
+    *guard_rules("user names stand in logs and code", *handles.RULES),
     *_guard_check_digits(people.RULES),
     *references.RULES,
     *vehicles.RULES,
@@ -160,7 +160,7 @@ class Patterns:
         """
         spans = []
         for number, text in enumerate(texts):
-            show_progress()
+            signal_progress()
             plain, places = _convert_to_plain(replace_separators(text))
             matches = _cut_stamps(plain, self._find_matches(plain))
             for start, end, type_, score, private in _resolve_overlaps(
@@ -179,7 +179,7 @@ class Patterns:
         number_starts = _find_number_starts(bare) if digits else []
         for rule in self._select_rules(digits, lower):
             if len(plain) > MIN_PROGRESS_CHARACTERS:
-                show_progress()
+                signal_progress()
             searched_text = plain if rule.keep_scripts else bare
             matches = (
                 _find_near(rule, searched_text, folded_text)
@@ -289,7 +289,7 @@ def _is_valid_value(rule: Rule, value: str) -> bool:
     if rule.check is not None and not rule.check(value):
         return False
     return rule.type not in NUMBERED_TYPES or not (
-        is_dummy(value) or is_fraction(value) or (rule.numeric_prefix and is_measured(value))
+        is_dummy(value) or is_fraction(value) or (rule.numeric_prefix and is_measurement(value))
     )
 
 

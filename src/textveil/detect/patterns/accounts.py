@@ -14,9 +14,9 @@ from textveil.detect.patterns.rules import (
     Expression,
     Rule,
     build_context,
+    guard_rules,
     make_keyed_rule,
     make_linked_rule,
-    set_guard,
 )
 from textveil.text import LazyPattern, is_ordinary
 
@@ -172,7 +172,7 @@ RULES = (
         window=(12, 4),
     ),
     # the expiry date and the check code behind a card's number, whatever words are between
-    *set_guard(
+    *guard_rules(
         "with the number of a card they pay",
         make_card_rule(rf"(?P<value> {_UNTIL} ) (?![\w/])"),
         make_card_rule(
@@ -184,7 +184,7 @@ RULES = (
         ),
     ),
     # the last digits of a card: **** 4242, Visa *4242
-    *set_guard(
+    *guard_rules(
         "receipts name cards so",
         Rule(
             "CARD",
@@ -195,7 +195,7 @@ RULES = (
         ),
     ),
     make_keyed_rule("CARD", f"{_CARDS}|visa*", r"[*•·]{1,12} [ ]? \d{4}", digits=4, score=0.8),
-    *set_guard(
+    *guard_rules(
         "nothing else tells the kind of number",
         make_linked_rule(
             "ACCOUNT",
@@ -223,7 +223,7 @@ RULES = (
         Expression(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"),
         check=sums.is_bech32,
     ),
-    *set_guard(
+    *guard_rules(
         "the form of an address of Ethereum",
         Rule(
             "CRYPTO", Expression(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, triggers=("0x",)

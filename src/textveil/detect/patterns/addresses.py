@@ -172,7 +172,7 @@ ROOMS = make_word_set(
 themselves."""
 
 
-def is_town(value: str) -> bool:
+def has_no_unit(value: str) -> bool:
     """True if the word behind a postal code is no unit."""
     return not {part.lower() for part in _split_words(value)} & UNITS
 
@@ -250,7 +250,7 @@ RULES = (
         r" (?= [ ]{0,9} (?: \n | \Z | [|·•] ) )",
         0.6,
         digits=5,
-        check=is_town,
+        check=has_no_unit,
         guard=_LINE,
     ),
     # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5

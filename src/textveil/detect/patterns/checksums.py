@@ -328,7 +328,7 @@ def is_cccd(value: str) -> bool:
     return 1 <= 100 * d[0] + 10 * d[1] + d[2] <= 96 and d[3] < 4
 
 
-def is_born_resident(value: str) -> bool:
+def has_valid_birth_date(value: str) -> bool:
     """True if China's resident number has a valid date.
 
     Any check digit passes.

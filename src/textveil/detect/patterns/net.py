@@ -121,7 +121,7 @@ MAIL = Expression(
 )
 
 
-def is_spoken(value: str) -> bool:
+def ends_like_address(value: str) -> bool:
     """True if a spelled-out mail address ends like one.
 
     It does not end in the middle of a sentence ("at Pell Point for").
@@ -211,7 +211,7 @@ RULES = (
             rf" (?: [ ] (?:{_DOT}) [ ] {_WORD} ){{1,4}}+"
         ),
         score=0.9,
-        check=is_spoken,
+        check=ends_like_address,
         triggers=(
             " dot ",
             " punkt ",

@@ -16,8 +16,8 @@ from textveil.detect.patterns.rules import (
     Expression,
     Rule,
     build_context,
+    guard_rules,
     make_keyed_rule,
-    set_guard,
 )
 
 
@@ -140,9 +140,9 @@ NATIONAL = (
     make_number_rule(r"(?:20|2[3-7]|3[034])-\d{8}-\d", sums.is_cuit),
     make_number_rule(r"\d\d/\d{7,8}/\d\d", sums.is_nuss),
     make_number_rule("12", sums.is_nuss, context="nuss|naf|seguridad social"),
-    make_number_rule(r"[1-9]\d{16}[\dX]", sums.is_born_resident, context=_CHINESE, score=0.9),
+    make_number_rule(r"[1-9]\d{16}[\dX]", sums.has_valid_birth_date, context=_CHINESE, score=0.9),
     make_number_rule(r"\d{12}", sums.is_cccd, context=_VIETNAMESE, score=0.9),
-    *set_guard(
+    *guard_rules(
         "a form that a country defines",
         # the tax number of India, the citizen card of Portugal, the readable zone of a passport
         make_number_rule(r"[A-Z]{3}[ABCFGHLJPT][A-Z]\d{4}[A-Z]", score=0.9)._replace(digits=4),

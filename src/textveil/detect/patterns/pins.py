@@ -34,7 +34,7 @@ _VALUE = (
 _TURNS = r"(?P<value> (?: (?:left|right|links|rechts|clockwise|l|r)[ ]? (?:to[ ])? \d{1,2} [ ,;>\-]{0,4}+ ){2,5} )"
 
 
-def is_access_code(value: str) -> bool:
+def is_no_year_or_time(value: str) -> bool:
     """True if a value is no current year and no hour."""
     return (
         not regex.fullmatch(r"20[12]\d|\d{1,2}[.]\d\d|\d{1,2}-\d{1,2}|\d{1,3}[ ]\d{1,3}", value)
@@ -137,7 +137,9 @@ RULES = (
         score=0.87,
         **build_context(_PINS),
     ),
-    Rule("SECRET", Expression(_VALUE), score=0.86, check=is_access_code, **build_context(_DOORS)),
+    Rule(
+        "SECRET", Expression(_VALUE), score=0.86, check=is_no_year_or_time, **build_context(_DOORS)
+    ),
     # alarm: 4471, gate *1908#, Wifi 77110422
     Rule(
         "SECRET",
@@ -146,7 +148,7 @@ RULES = (
             r" (?! [\w%€$£/:\-] | [.,]\d | [ ]?(?:eur|usd)\b )"
         ),
         score=0.8,
-        check=is_access_code,
+        check=is_no_year_or_time,
         adjacent=True,
         **build_context(
             "alarm|alarme|alarma|allarme|gate|safe|keysafe|wifi|wi "
@@ -169,7 +171,7 @@ RULES = (
             rf" (?!\w) [^\d\n]{{0,25}}? {_VALUE}"
         ),
         score=0.85,
-        check=is_access_code,
+        check=is_no_year_or_time,
         triggers=("code", "kod", "código", "codice", "код", "number"),
         window=(90, 120),
         keep_scripts=True,
@@ -182,7 +184,7 @@ RULES = (
             rf" (?: [ ]in )? [ ] {_VALUE}"
         ),
         score=0.85,
-        check=is_access_code,
+        check=is_no_year_or_time,
         triggers=("type", "press", "enter", "dial", "punch", "tipp", "tape", "marca"),
         window=(60, 90),
         keep_scripts=True,

@@ -14,10 +14,10 @@ from textveil.detect.patterns.rules import (
     Expression,
     Rule,
     build_context,
+    guard_rules,
     has_digits,
     make_linked_rule,
     make_word_set,
-    set_guard,
 )
 from textveil.text import LazyPattern
 from textveil.text.lexicon import is_all_ordinary, read_lists
@@ -388,11 +388,11 @@ _BARE = (
 )
 
 RULES = (
-    *set_guard(
+    *guard_rules(
         "six letters and figures open a booking",
         make_linked_rule("BOOKING", _BOOKINGS, _CODE, check=is_booking, score=0.85),
     ),
-    *set_guard(
+    *guard_rules(
         "nothing else tells the kind of number",
         *(
             make_linked_rule(kind, names, _CODE, check=is_dateless, score=0.86)
@@ -411,7 +411,7 @@ RULES = (
         r"\d{2,3}-\d\d | \d{3,6}",
         digits=3,
     ),
-    *set_guard(
+    *guard_rules(
         "four figures that tell a telephone or a card",
         make_linked_rule("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
     ),
@@ -423,7 +423,7 @@ RULES = (
         digits=5,
         **build_context("sayılı|esas|karar|esas sayılı"),
     ),
-    *set_guard(
+    *guard_rules(
         "a form that a system of tickets or parcels gives",
         # [HELP-20871], #TCK-77120, and at the start of a text [#448120]
         Rule(

@@ -231,7 +231,7 @@ def build_context(words: str) -> dict[str, Any]:
     return {"context": ContextWords(words)}
 
 
-def set_guard(reason: str, *rules: Rule) -> tuple[Rule, ...]:
+def guard_rules(reason: str, *rules: Rule) -> tuple[Rule, ...]:
     """Sets the reason to keep rules that are rarely measured.
 
     The measured texts hold little that these rules find.
@@ -313,7 +313,7 @@ def has_digits(value: str) -> bool:
     return count >= 4 and 3 * count >= whole and 5 <= whole <= 20
 
 
-def is_measured(number: str) -> bool:
+def is_measurement(number: str) -> bool:
     """True if digits are measured values of a table.
 
     Issued numbers do not look like 1 0 1 1, 8.1 33.8 515, 39.8534675789927.

@@ -11,9 +11,9 @@ from textveil.detect.patterns.rules import (
     Expression,
     Rule,
     build_context,
+    guard_rules,
     has_digit,
     has_digits,
-    set_guard,
 )
 
 _CARS = (
@@ -92,7 +92,7 @@ RULES = (
         0.9,
         keep_scripts=True,
     ),
-    *set_guard(
+    *guard_rules(
         "a form that a country defines",
         # United Kingdom; India; France and Italy; Ireland
         make_plate_rule(
@@ -111,7 +111,7 @@ RULES = (
             keep_scripts=True,
         ),
     ),
-    *set_guard(
+    *guard_rules(
         "check digits of North America",
         Rule(
             "VIN",

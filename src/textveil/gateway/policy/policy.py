@@ -379,7 +379,7 @@ class Policy:
             i for i, rule in enumerate(self.rules) if rule.is_applicable(route, model, key)
         )
 
-    def is_tool_protected(self, name: str) -> bool:
+    def is_tool_served(self, name: str) -> bool:
         """True if a tool of a tool server is served, protected."""
         return _is_match(self.tools, name)
 

@@ -92,7 +92,7 @@ class WorkerSupervisor:
                 prefix="textveil-metrics-"
             )
         self._before = {
-            number: signal.signal(number, self._take_signal) for number in self._signals
+            number: signal.signal(number, self._handle_signal) for number in self._signals
         }
         life = os.pipe()
         try:
@@ -193,7 +193,7 @@ class WorkerSupervisor:
             self._next = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, MAX_PAUSE)
 
-    def _take_signal(self, number: int, _: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _: FrameType | None) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
             self._stop(0 if number == signal.SIGTERM else 128 + number)
         else:

@@ -476,9 +476,9 @@ class Ledger:
         self._read_row(connection, name)  # waits for other processes that create accounts
         for missing_name in self._select_missing(connection, missing):
             self._create(connection, names[missing_name])
-            self._list_account(connection, names[missing_name])
+            self._add_to_register(connection, names[missing_name])
 
-    def _list_account(self, connection: "Connection", label: Sequence[str]) -> None:
+    def _add_to_register(self, connection: "Connection", label: Sequence[str]) -> None:
         """Adds an account to the register; an error if already listed."""
         name = self._derive_name(REGISTER_LABEL)
         row = self._read_row(connection, name)
@@ -845,7 +845,7 @@ class Ledger:
                 if head is None or self._has_link(connection, row, head):
                     seal = sa.update(accounts).where(accounts.c.name == row.name)
                     connection.execute(seal.values(seal=self._seal(row._mapping, account.caps)))
-                    self._list_account(connection, label)
+                    self._add_to_register(connection, label)
 
 
 CHANGED_MESSAGE = (
