@@ -1,8 +1,9 @@
 """The support: all words must have the same possible outputs.
 
-This includes floating-point effects. In: a subject. Out: one finding, from the law, from the
-sampler's extreme draws, or from samples.
+In: a subject. Out: one finding, from the law, from the sampler's extreme draws, or from samples.
 Not here: the size of the losses (`exact`, `sampled`).
+
+Floating-point effects count too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,7 @@ The farthest candidate is then behind by half of it, or all.
 """
 
 SMALLEST_UNIFORM, LARGEST_UNIFORM = 2.0**-53, 1 - 2.0**-53
-"""The smallest uniform value above 0 and the largest one, in double precision."""
+"""The smallest and largest uniform values in double precision, without 0."""
 
 
 def check_support(subject: Subject) -> AuditFinding:

@@ -78,7 +78,7 @@ ComparisonProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ComparisonJob:
-    """A job of one process: a series to tune, or a cell to judge.
+    """A job of one process: tunes a series, or judges a cell.
 
     Attributes:
         comparison: the comparison.
@@ -246,7 +246,7 @@ def run(
 
 
 def _close_line(path: Path) -> None:
-    """Ends a truncated line, so that the next row starts on its own line."""
+    """Ends a truncated line, so that the next row starts separately."""
     if path.exists() and not path.read_bytes().endswith(b"\n"):
         with streams.convert_write_errors(), path.open("a") as file:
             file.write("\n")
@@ -273,7 +273,7 @@ def read(folder: Path) -> list[ComparisonRow]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _DataCache:
-    """The data, judges and attackers of one data set, kept in this process."""
+    """The data, judges and attackers of one data set."""
 
     texts: TextParts
     judges: Judges

@@ -51,7 +51,7 @@ COUNT_SMOOTHING = 3.0
 """The additive smoothing of counts in naive Bayes."""
 
 Texts = Sequence[str]
-"""Examples as they are privatized: the parts of a pair are separated by an empty line."""
+"""Examples as they are privatized, with an empty line between fields."""
 
 
 def split_fields(text: str, fields: int) -> tuple[str, ...]:

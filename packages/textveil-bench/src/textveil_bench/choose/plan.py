@@ -111,7 +111,7 @@ class Comparison:
         return cls(**values)
 
     def select_part(self, only: Sequence[str], levels: Sequence[float] = ()) -> Self:
-        """Selects data sets and entries by name; all of a kind without names.
+        """Selects data sets and entries by name; all without names.
 
         Args:
             only: the names.

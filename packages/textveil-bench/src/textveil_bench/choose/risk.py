@@ -28,12 +28,15 @@ LEVEL_TOLERANCE = 0.08
 """Accepted relative distance of a budget's risk below the level."""
 
 BUDGET_STEP = 1.5
-"""Factor between tried budgets, raised to higher powers until they enclose the level."""
+"""Factor between tried budgets, raised to the number of tries.
+
+Used until the budgets enclose the level.
+"""
 
 TOP_1, TOP_10 = "top-1", "top-10"
 
 FLAT_RANGE, FLAT_CHANGE = 15.0, 0.002
-"""Criterion for a flat risk curve: budget ratio, and largest change of risk.
+"""Criterion for a flat risk curve: budget ratio and change of risk.
 
 A larger budget ratio with a smaller change ends the search.
 """

@@ -1,4 +1,4 @@
-"""Evaluates a comparison: utility at equal risk, and our lead over the papers.
+"""Evaluates a comparison: utility at equal risk, and our lead.
 
 In: rows. Out: the series to judge, `Choice`s, lines of tables.
 Not here: the computation of rows (`jobs`).
@@ -46,7 +46,7 @@ def choose_cells(
 def _find_best(
     tuned: Sequence[StoredRow],
 ) -> dict[tuple[str, str, float], tuple[StoredRow, float, float]]:
-    """Finds the best series by data set, family and level, with budget and score."""
+    """Finds the best series by data set, family and level."""
     best: dict[tuple[str, str, float], tuple[StoredRow, float, float]] = {}
     for row in tuned:
         for level, budget, _, right in row["levels"]:
@@ -330,7 +330,7 @@ def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
         )
         yield ""
         yield (
-            "| release | utility kept | first guess | first ten | epsilon per word | judge | over "
+            "| release | utility kept | first guess | first ten | guarantee per word | judge | over "
             "the papers' best |"
         )
         yield "|---|---|---|---|---|---|---|"
@@ -352,7 +352,7 @@ def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
 
 
 def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:
-    """Formats tables of the risk if the attacker trained on all public texts.
+    """Formats tables of the risk from an attacker with all public texts.
 
     The best releases come first, as in `format_markdown`; intervals of differences are paired over
     texts.
