@@ -1,4 +1,4 @@
-"""Cells: runs one series on one data set at some budgets and seeds.
+"""Cells: runs a series on a data set, by budget and seed.
 
 In: a series, its data set, the evaluation. Out: a row for each cell, and some texts before and
 after.
@@ -33,7 +33,7 @@ from textveil_bench.tasks.task_contract import Judge, Score
 from textveil_bench.trials import ReleasedExample, join_fields, split_releases
 
 SIMULATION_PART = 2**100
-"""The stream number for attackers that simulate a mechanism; no text has it."""
+"""The stream number for attackers' simulations, unused by any text."""
 
 QUESTION_FIELD = "question"
 """The name of the field with an example's question."""
@@ -51,7 +51,10 @@ So the network may use fast low-precision arithmetic.
 """
 
 MAX_BATCH_WORDS = 4096
-"""Words per attacked batch with a language model: 360 MB at 21,719 rows."""
+"""Words per attacked batch with a language model.
+
+Its kept output takes 360 MB at 21,719 rows.
+"""
 
 IDENTITY_NOTE = "by definition: every word is released unchanged"
 
@@ -269,7 +272,7 @@ def _split_texts(
 
 
 def count_attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) -> int:
-    """Counts the first texts with this many private words together; at most all."""
+    """Counts the first texts that together have this many private words."""
     from textveil.protect import find_public_words
 
     tokens = tokenize(texts)
@@ -312,7 +315,7 @@ def _compute_shared_channels(cases: Sequence[tuple[_CellRun, Case]]) -> None:
 
 
 def _run_attacks(run: _CellRun, case: Case, sweep_spec: Sweep, first: int) -> None:
-    """Runs all attacks and measures on a batch of texts from `first` on."""
+    """Runs all attacks and measures on a batch starting at `first`."""
     start = time.perf_counter()
     assert run.cell.config is not None
     assert run.cell.config.seed is not None, "cells have their own seeds"
@@ -428,7 +431,10 @@ def build_score(
     geometric: bool = False,
     **fields: Any,
 ) -> rows.BenchRow:
-    """Builds one score of a row; per-text numbers are rounded to five digits."""
+    """Builds one score of a row.
+
+    Per-text numbers are rounded to five digits.
+    """
     value, low, high = (
         _drop_infinity(np.exp(end) if geometric else end)
         for end in (interval.value, interval.low, interval.high)

@@ -62,7 +62,7 @@ def _list_attacks() -> frozenset[str]:
 
 
 class DataSetKey(NamedTuple):
-    """The key of a data set: rows with the same key share their texts."""
+    """The key of a data set; rows with equal keys share texts."""
 
     name: str
     digest: str

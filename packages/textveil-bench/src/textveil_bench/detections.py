@@ -1,4 +1,4 @@
-"""Detectors with a cache, because a sweep privatizes the same texts in every cell.
+"""Detectors with a cache, because all cells privatize the same texts.
 
 In: the name of a detector. Out: a detector that caches its spans by text.
 Not here: the detectors (`textveil.detect`), and the processing of spans (`detect.stages`).
@@ -25,7 +25,7 @@ class CachingDetector:
     _cache: dict[str, list[Span]] = field(default_factory=dict, repr=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """Finds the spans of all texts; runs the detector on new texts only."""
+        """Finds the spans of all texts; runs the detector on new ones."""
         new = list(dict.fromkeys(text for text in texts if text not in self._cache))
         if new:
             spans: dict[str, list[Span]] = {text: [] for text in new}

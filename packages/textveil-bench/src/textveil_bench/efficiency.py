@@ -1,4 +1,4 @@
-"""The cost of each mechanism: setup, time and memory, in its own process.
+"""The cost of each mechanism: setup, time and memory, measured separately.
 
 In: mechanisms with their options. Out: figures as plain data.
 Not here: the utility of releases (`cells`), and benchmarks of single parts (`benchmarks/` of the
@@ -152,7 +152,7 @@ def _wrap_value(value: float) -> dict[str, Any]:
 
 
 def _measure_figures(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields all figures of a mechanism; the library must not be loaded yet."""
+    """Yields all figures of a mechanism, in a process without textveil loaded."""
     begin_time = time.perf_counter()
     from textveil.config import resolve
     from textveil.pipeline import Privatizer

@@ -27,7 +27,7 @@ MAX_RESAMPLE_CELLS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sample:
-    """A figure per text: the sum of `sums` divided by that of `sizes`.
+    """A figure per text; its value is `sums` divided by `sizes`, totalled.
 
     Attributes:
         texts: the texts' fingerprint; paired figures must share it.

@@ -22,7 +22,7 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """One example of a data set. Secret: its texts are to be privatized.
+    """One example of a data set; secret, as its texts are private.
 
     Attributes:
         texts: one for each field of the data set.
@@ -84,7 +84,7 @@ class DataSet:
         return len(self.examples)
 
     def take(self, limit: int | None, start: int = 0) -> Self:
-        """Takes at most `limit` examples from `start` on; all of them for None."""
+        """Takes at most `limit` examples from `start` on; None for all."""
         return replace(self, examples=self.examples[start:][:limit])
 
     def select_groups(self, groups: frozenset[str]) -> Self:

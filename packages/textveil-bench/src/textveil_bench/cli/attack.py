@@ -184,11 +184,11 @@ def attack(
 QUICK_OPTIONS = {
     "bayes": {"priors": ("uniform", "unigram")}
 }  # the prior `context` runs a language model for every word
-"""Options of attacks run by default, so that some dozen texts take seconds."""
+"""Options of attacks run by default, to finish within seconds."""
 
 
 def _choose_attacks(attacks: str | None, options: Mapping[str, Any]) -> list[str]:
-    """Lists the named attacks; else the quick ones and those with an option."""
+    """Lists the named attacks; by default the quick and configured ones."""
     from textveil.config import registry
 
     attack_names = registry.list_names("attack")

@@ -106,10 +106,10 @@ def bench_run(
         ),
     ] = False,
 ) -> None:
-    """Run a sweep: every mechanism at every budget, with every seed, on every data set.
+    """Run a sweep: all mechanisms, budgets and seeds on all data sets.
 
-    Rows are written as they are computed. An interrupted run continues from there, and rows of
-    other sweeps in the same folder are reused.
+    Rows are written during the run. An interrupted run continues from there, and rows of other
+    sweeps in the same folder are reused.
     """
     from textveil.errors import ConfigError
     from textveil_bench import run
@@ -204,12 +204,12 @@ def bench_choose(
         bool, typer.Option("--json", help="Print one JSON object instead of tables.")
     ] = False,
 ) -> None:
-    """Compare mechanisms at equal success of a trained attacker, each with its best options.
+    """Compare mechanisms with their best options, at equal success of an attacker.
 
-    The attacker knows the mechanism, and has public texts of the same kind. Budgets, options and
-    judges are chosen on some test texts; the results are measured on others. `choose` is the whole
-    comparison, and takes hours; `data` judges the profile of that name at its own budget; `quick`
-    takes minutes.
+    The attacker is trained: it knows the mechanism, and has public texts of the same kind. Budgets,
+    options and judges are chosen on some test texts; the results are measured on others. `choose`
+    is the whole comparison, and takes hours; `data` judges the profile of that name at its own
+    budget; `quick` takes minutes.
     """
     from textveil.files import format_json_line
     from textveil_bench import choose, run
@@ -378,7 +378,7 @@ def bench_task_words(
     ] = "label",
     folder: Folder = None,
 ) -> None:
-    """Learn the words that predict the labels of a task, and list them as important.
+    """List the words that predict a task's labels, as important words.
 
     The texts must be public, and must not be privatized later, because the list reveals something
     about them. With such a list (protect.importance=list) the group of a word depends on the word

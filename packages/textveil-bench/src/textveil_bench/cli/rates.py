@@ -44,7 +44,7 @@ MAX_LISTED_RATES = 4
 
 
 def read_other_texts(path: str, file: str, field: str | None) -> list[str]:
-    """Reads the texts of another file, from the first file's field if possible.
+    """Reads the texts of another file, by the same field if possible.
 
     Args:
         path: the other file.
@@ -189,7 +189,7 @@ def print_rates(
 
 
 def print_table(table: "Table") -> None:
-    """Prints a table on standard output, at full width unless on a terminal."""
+    """Prints a table on standard output; full width unless on a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -203,7 +203,7 @@ def print_table(table: "Table") -> None:
 
 
 def list_notes(document: Mapping[str, Any]) -> list[str]:
-    """Lists the notes on headline rates, and on private words outside all rates."""
+    """Lists notes on headline rates, and on private words outside all rates."""
     rows = document["rows"]
     metrics_by_note: dict[str, list[str]] = {}
     for row in rows:

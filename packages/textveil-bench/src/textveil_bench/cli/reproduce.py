@@ -192,7 +192,7 @@ def reproduce(
 
 
 def _write_page(result: "ReproductionResult", summary: PlainData, base_path: Path) -> None:
-    """Writes the results of a target, with the figures of its rows, as a page."""
+    """Writes a target's results and the figures of its rows as a page."""
     from textveil_bench.report import build_report, compose
     from textveil_bench.reproduce.page import build_sections
     from textveil_bench.reproduce.verdict import find_budget_metrics, find_risk

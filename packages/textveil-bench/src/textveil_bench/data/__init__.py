@@ -1,4 +1,4 @@
-"""Data sets: those of the papers by name, and files of your own.
+"""Data sets: those of the papers, and files of your own.
 
 In: a name or a path. Out: `DataSet`s.
 Not here: their releases (`trials`), and tasks on them (`tasks`).

@@ -19,10 +19,6 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
         hub: the data set's location.
         split: the hub's name for it.
 
-    Args:
-        hub: where they are.
-        split: the hub's name for it.
-
     Raises:
         MissingExtra: the library `datasets` is not installed.
         InputError: the hub cannot be reached, or has no such data.

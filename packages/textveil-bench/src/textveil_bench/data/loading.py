@@ -1,4 +1,4 @@
-"""Loads data sets by name, from files, a generator or a hub; own files too.
+"""Loads data sets from files, generators or a hub; own files too.
 
 In: a name or a file, a split, a limit. Out: a `DataSet`.
 Not here: the table of data sets (`sources`), and reading records (`records`).
@@ -42,7 +42,7 @@ def load(
     subset: str | None = None,
     **columns: Any,
 ) -> DataSet:
-    """Loads a data set of the table `SOURCES`, or a file of your own.
+    """Loads a data set of `SOURCES`, or a file of your own.
 
     A file in the folder takes precedence. Without one, Fantasy is generated, QNLI's training pairs
     are made from SQuAD's training questions, and everything else is fetched from the hub.
@@ -59,20 +59,6 @@ def load(
         subset: a named part; see `SOURCES`. A limit counts within it.
         columns: the columns of texts, label and answers in a file of your own: options of
             `Columns`.
-
-    Args:
-        name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); or the path of a .csv, .tsv,
-            .jsonl, .parquet or
-            .txt, with `{split}` in it if each split has a file.
-        split: "test" or "train"; "shots" for MMLU's few examples.
-        limit: most examples, 1 or more; None for all. A test split gives its first examples; a
-            training split, or a
-            test split whose file is sorted by subject or article, gives evenly spaced ones, as a
-            fair sample of the
-            whole. SQuAD's gold questions always come before silver ones.
-        folder: where the files are; None for the environment variable TEXTVEIL_CORPORA.
-        subset: a named part; see `SOURCES`. A limit counts within it.
-        columns: where a file of your own has texts, label and answers: options of `Columns`.
 
     Raises:
         UnknownName: there is no such data set or subset.
@@ -107,7 +93,7 @@ def load(
 
 
 def is_file(name: str) -> bool:
-    """True if a name is a file of your own, not a data set of the table."""
+    """True if a name is a file's path, not a data set."""
     return formats.parse_suffix(name) is not None or os.sep in name
 
 
@@ -262,7 +248,7 @@ def _format_missing_file(name: str, split: str) -> str:
 
 
 def _load_from_folder(name: str, split: str, root: Path | None) -> _LoadedExamples | None:
-    """Loads the first file that exists; a star stands for all matching files."""
+    """Loads the first existing file; a star stands for all matching files."""
     if root is None:
         return None
     for file in SOURCES[name].list_files(split):

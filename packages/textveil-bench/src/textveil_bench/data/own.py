@@ -84,11 +84,6 @@ def read_data_file(path: str, split: str, columns: Columns) -> DataSet:
         split: the name to insert there, or "test" for a path without it.
         columns: the columns to read.
 
-    Args:
-        path: ends in the suffix of a format; contains `SPLIT` if each split has its own file.
-        split: what to insert there, or "test" for a path without it.
-        columns: the columns to read.
-
     Raises:
         ConfigError: a split is requested but the path has one file for all; or the columns have no
             labels.
@@ -120,7 +115,7 @@ def read_data_file(path: str, split: str, columns: Columns) -> DataSet:
 
 
 def get_data_name(path: str) -> str:
-    """Returns a file's name for rows and pages, without folder, split and suffix."""
+    """Returns a file's name for display, without folder, split and suffix."""
     stem = Path(path).name.partition(".")[0].replace(SPLIT, "").strip("-_ ")
     return stem or Path(path).resolve().parent.name
 
@@ -183,7 +178,7 @@ def _find_label(record: Record, columns: Columns, labels: tuple[str, ...]) -> in
 
 
 def _list_labels(path: str, split: str, name: str) -> tuple[str, ...]:
-    """Lists the labels in the files of all splits; numbers sorted by value.
+    """Lists the labels in the files of all splits, numbers by value.
 
     A label so has the same index in each split.
     """

@@ -18,7 +18,7 @@ ABBREVIATIONS = (
     r"\p{Lu}|[Mm]rs?|Ms|Drs?|St|Mt|Ft|Prof|Gen|Col|Lt|Sgt|Capt|Rev|Hon|Gov|Sen|Rep|Jr|Sr|Nos?|Vol|vs?|c|ca|cf|approx|etc|"
     r"Inc|Ltd|Co|Corp|Bros|Univ|Dept|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|e\.g|i\.e|a\.m|p\.m|U\.\p{Lu}|D\.C|Ph\.D"
 )
-"""Text before a full stop within a sentence: initials, titles, months and others."""
+"""Text before a full stop within a sentence: initials, titles, months."""
 
 _SENTENCE_END = regex.compile(
     r"""(?<=[.!?][)\]"'”’»]*)(?<!\b(?:"""

@@ -92,9 +92,9 @@ def remove_markup(value: str) -> str:
 
 
 def build_review_reader(labels: Sequence[str]) -> Reader:
-    r"""Builds a reader of Yelp: in files, stars from 1; on the hub, labels from 0.
+    r"""Builds a reader of Yelp, from files or the hub.
 
-    A literal \n becomes a line end.
+    Files have stars from 1; the hub has labels from 0. A literal \n becomes a line end.
     """
 
     def read(record: Record) -> Iterator[Example]:
@@ -133,7 +133,7 @@ def read_subjects(record: Record) -> Iterator[Example]:
 
 
 def build_question_reader(group: str = "") -> Reader:
-    """Builds a reader of SQuAD: the nested file, or one question in several forms.
+    """Builds a reader of SQuAD: nested files, or single questions.
 
     A human answer must occur in the paragraph. A model's answer that does not is dropped, which
     leaves the question without an answer.
@@ -169,7 +169,7 @@ def build_question_reader(group: str = "") -> Reader:
 
 
 def build_sentence_reader(read: Reader) -> Reader:
-    """Builds a reader of questions as choices of the sentence with the answer.
+    """Builds a reader of questions as choices among sentences.
 
     The options are the first four sentences of the paragraph. A question is left out unless exactly
     one of them has an answer.
@@ -250,7 +250,7 @@ def read_text(record: Record, name: str) -> str:
 
 
 def read_label(record: Record, name: str, labels: Sequence[str], *, first: int = 0) -> int:
-    """Reads a label's index from a name or a number from `first` on.
+    """Reads a label's index from its name, or its number from `first`.
 
     Raises:
         InputError: the field holds neither.

@@ -124,7 +124,7 @@ class DataSource:
     remarks: Mapping[str, str] = field(default_factory=dict)
 
     def list_files(self, split: str) -> tuple[File, ...]:
-        """Lists possible names of a split's files: as published, and from the hub."""
+        """Lists possible names of a split's files, as published or downloaded."""
         shards = () if self.hub is None else (File(name=self.hub.get_shard_pattern(split)),)
         return (*self.files[split], *shards)
 
