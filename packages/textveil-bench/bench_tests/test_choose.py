@@ -359,7 +359,7 @@ def test_questions_with_the_same_options_play_one_part_and_have_no_book_of_a_tas
     shelf = parts.TextParts(
         shelf=data, public=data, pool=data, tuned=data, judged=data, all_public=data
     )
-    with pytest.raises(ConfigError, match="words tell nothing of the letters of options: asked"):
+    with pytest.raises(ConfigError, match="the labels of asked are letters of options"):
         parts.resolve_book("task-8", load_table("minilm"), shelf, Path("nowhere"))
 
 

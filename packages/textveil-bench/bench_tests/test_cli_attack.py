@@ -117,7 +117,7 @@ def test_an_infinite_budget_is_json_too(capsys, letters):
 def test_words_that_pass_unprotected_are_told(capsys, letters):
     err = run(capsys, letters, *NOISE, "inf", "--attacks", "linkage")[2]
     assert (
-        "17 more private words are not counted in rates of words: they passed as they were"
+        "17 more private words are not counted in rates of words: they passed unchanged"
         in " ".join(err.split())
     )
 
@@ -256,7 +256,7 @@ def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, let
     pictures = {path.stem for path in (tmp_path / "found").glob("*.svg")}
     assert pictures == {"bayes", "bayes-names", "neighbour", "neighbour-names", "linkage"}
     assert re.search(r"top-1 \(mask, 3\) +1\.000", out)
-    assert "the private one is taken to be the name that stands for it on its list" in " ".join(
+    assert "the private name is taken to be its representative on the list" in " ".join(
         err.split()
     )
     assert (

@@ -165,7 +165,7 @@ def test_who_looks_at_one_release_says_so(four, small_table):
     found = attack(
         case_of(four, [" ".join(NOUNS[:SIZE])], releases=2), [UNIFORM, Neighbour()], rng=RNG
     )
-    assert found.refused == {"neighbour": "this attack looks at one release of a text"}
+    assert found.refused == {"neighbour": "this attack uses only one release of a text"}
     assert found.to_json()["releases"] == 2
     mixed = case_of(
         small_table, [" ".join(NOUNS)], "d-chi-stencil", releases=2, L=3, sigma=0.75, eta=20.0

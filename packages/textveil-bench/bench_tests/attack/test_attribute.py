@@ -121,7 +121,7 @@ def test_texts_without_words_are_texts_too(small_table, echo):
 
 def test_refusals(small_table):
     view = Case.create(Privatizer("placeholder", table=small_table), ["the anchor"] * 8).view
-    assert Attribute().refusal(view) == "it needs labels: name their field with --label"
+    assert Attribute().refusal(view) == "it needs labels: give their field with --label"
     assert "two labels" in Attribute(labels=("a",) * 8).refusal(view)
     assert "two labels" in Attribute(labels=("a",) * 6 + ("b",) * 2).refusal(view)
     assert not Attribute(labels=("a",) * 6 + ("b",) * 2, folds=2).refusal(view)

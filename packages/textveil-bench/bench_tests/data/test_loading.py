@@ -237,7 +237,7 @@ def test_squad_gold_and_silver(put, tmp_path):
     ]
     assert Counter(example.group for example in data.examples) == {"gold": 3, "silver": 5}
     assert data.remarks == (
-        "left out: 1 without an answer that stands in the text",
+        "left out: 1 without an answer that occurs in the text",
         "3 questions have answers of people (gold), 5 those of a model (silver)",
     )
     assert [example.texts[0] for example in load("squad", folder=tmp_path, limit=2).examples] == [
@@ -404,7 +404,7 @@ def test_a_subset_of_groups_parts_what_is_judged(put, tmp_path):
     assert set(labels(load("ag_news-business", folder=tmp_path))) == {"Business"}
     train = load("ag_news", subset="business", split="train", folder=tmp_path)
     assert len(train) == 8
-    assert train.remarks == ("the whole split: business parts what is judged",)
+    assert train.remarks == ("the whole split: business restricts test examples only",)
     refused("did you mean 'business'", UnknownName, "ag_news", subset="busi", folder=tmp_path)
     refused(
         "at most one subset", ConfigError, "ag_news-business", subset="business", folder=tmp_path

@@ -1,12 +1,11 @@
-"""Cells: runs one series on one data set, at some budgets and seeds, and makes rows.
+"""Cells: runs a series on a data set, by budget and seed.
 
-In: a series, its data set, what to evaluate. Out: a row for each cell, and some texts before and
+In: a series, its data set, the evaluation. Out: a row for each cell, and some texts before and
 after.
-Not here: which cells exist (`spec`), in which process they run (`run`), the judges (`tasks`).
+Not here: the choice of cells (`spec`), the processes (`run`), the judges (`tasks`).
 
 A mechanism that uses a language model runs with all budgets and seeds together, so that the model's
-output for a text
-is computed once. All others run cell by cell.
+output for a text is computed once. All others run cell by cell.
 """
 
 import time
@@ -34,21 +33,30 @@ from textveil_bench.tasks.task_contract import Judge, Score
 from textveil_bench.trials import ReleasedExample, join_fields, split_releases
 
 SIMULATION_PART = 2**100
-"""The part of a seed's streams for attackers that simulate a mechanism; no text has such a number."""
+"""The stream number for attackers' simulations, unused by any text."""
 
 QUESTION_FIELD = "question"
-"""The field whose question the other fields are read for."""
+"""The name of the field with an example's question."""
 
 LIKELIHOOD_ATTACKS = frozenset(("bayes", "semantic", "membership"))
-"""Attacks that need the mechanism's distribution, which takes a second per position if it depends on context."""
+"""Attacks that need the mechanism's distribution.
+
+It takes a second per position if it depends on context.
+"""
 
 RANKING_ATTACKS = frozenset(("masked",))
-"""Attacks that only rank words by a network's output, so that it may use fast low-precision arithmetic."""
+"""Attacks that only rank words by a network's output.
+
+So the network may use fast low-precision arithmetic.
+"""
 
 MAX_BATCH_WORDS = 4096
-"""Words per attacked batch, if a language model's output for them is kept: 360 MB at 21,719 rows."""
+"""Words per attacked batch with a language model.
 
-IDENTITY_NOTE = "by definition: every word is released as it is"
+Its kept output takes 360 MB at 21,719 rows.
+"""
+
+IDENTITY_NOTE = "by definition: every word is released unchanged"
 
 
 @dataclass(kw_only=True)
@@ -85,16 +93,16 @@ def compute(
     circumstances: Mapping[str, Any],
     training: Mapping[str, Any],
 ) -> Iterator[rows.BenchRow]:
-    """The rows of some cells of a series.
+    """Computes the rows of some cells of a series.
 
     Args:
-        series: what to run.
+        series: the series to run.
         cells: cells of the series, at least one.
         data: its data set.
         judges: the tasks.
         sweep_spec: the sweep, with attacks and measures.
-        circumstances: what each row records about where it was computed.
-        training: what each row records about training texts: `training` and `learned` of its
+        circumstances: machine and versions, recorded in each row.
+        training: facts about training texts, recorded in each row: `training` and `learned` of its
             `data`.
     """
     shared = {
@@ -148,7 +156,7 @@ def compute(
 def _run_cells(
     cells: Sequence[PlannedCell], data: DataSet, sweep_spec: Sweep
 ) -> Iterator[_CellRun]:
-    """Each cell with what was released, attacked and measured."""
+    """Yields each cell with its releases, attacks and measures."""
     texts = [join_fields(example) for example in data.examples]
     runs = [_CellRun(cell=cell, privatizer=build_cell_privatizer(cell)) for cell in cells]
     if is_contextual(runs[0].privatizer.mechanism, runs[0].privatizer.table):
@@ -164,7 +172,7 @@ def _run_cells(
 
 
 def _draw_cell(run: _CellRun, data: DataSet, texts: Sequence[str], sweep_spec: Sweep) -> Case:
-    """Draws one cell; returns the part that is attacked."""
+    """Draws one cell; returns the part to attack."""
     first, cases = 0, []
     for part in _split_texts(run.privatizer, texts, sweep_spec.attacked):
         start = time.perf_counter()
@@ -182,7 +190,7 @@ def _draw_cell(run: _CellRun, data: DataSet, texts: Sequence[str], sweep_spec: S
 def _run_together(
     runs: Sequence[_CellRun], data: DataSet, texts: Sequence[str], sweep_spec: Sweep
 ) -> None:
-    """All cells together: a language model's output for a text is computed once."""
+    """Runs all cells together, with one language-model output per text."""
     first = 0
     for number, chunk in enumerate(_split_texts(runs[0].privatizer, texts, sweep_spec.attacked)):
         part = MAX_BATCH_WORDS if number == 0 else SWEEP_WORDS
@@ -203,13 +211,13 @@ def _run_together(
 
 
 def build_cell_privatizer(cell: PlannedCell) -> Privatizer:
-    """The privatizer of a cell other than the baseline identity."""
+    """Builds the privatizer of a cell, except the baseline identity."""
     assert cell.config is not None, "the baseline identity has none"
     return build_privatizer(cell.config)
 
 
 def build_privatizer(config: Config) -> Privatizer:
-    """A privatizer whose detectors run once per text for all cells of a process."""
+    """Builds a privatizer whose detectors run once per text in a process."""
     detectors = tuple(
         get_caching_detector(detector) if isinstance(detector, str) else detector
         for detector in config.protect.detectors
@@ -222,7 +230,9 @@ def build_privatizer(config: Config) -> Privatizer:
 def select_queries(
     privatizer: Privatizer, data: DataSet, first: int, count: int
 ) -> list[str] | None:
-    """The queries of some examples, their questions, if importance is on without a fixed task.
+    """Selects the queries of some examples, if importance has no fixed task.
+
+    The queries are the examples' questions.
 
     Raises:
         ConfigError: the examples have no questions.
@@ -233,12 +243,12 @@ def select_queries(
 
 
 def is_query_needed(options: ProtectOptions) -> bool:
-    """Whether importance is on without a fixed task, so that each text needs a query."""
+    """True if each text needs a query: importance without a fixed task."""
     return options.importance == "cosine" and options.task is None
 
 
 def list_questions(data: DataSet) -> list[str]:
-    """The question of each example.
+    """Lists the question of each example.
 
     Raises:
         ConfigError: the examples have no questions.
@@ -254,7 +264,7 @@ def list_questions(data: DataSet) -> list[str]:
 def _split_texts(
     privatizer: Privatizer, texts: Sequence[str], attacked: int | None
 ) -> list[list[str]]:
-    """The texts that are attacked, with about `attacked` private words, and the others."""
+    """Splits the texts: first those to attack, with about `attacked` private words."""
     if attacked is None:
         return [list(texts)]
     stop = count_attacked_texts(privatizer, texts, attacked)
@@ -262,7 +272,7 @@ def _split_texts(
 
 
 def count_attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked: int) -> int:
-    """How many of the first texts have this many private words together; all if they have fewer."""
+    """Counts the first texts that together have this many private words."""
     from textveil.protect import find_public_words
 
     tokens = tokenize(texts)
@@ -273,7 +283,7 @@ def count_attacked_texts(privatizer: Privatizer, texts: Sequence[str], attacked:
 def _run_timed_sweep(
     runs: Sequence[_CellRun], texts: Sequence[str], text_queries: Sequence[str] | None, part: int
 ) -> Iterator[tuple[EvaluationRun, ...]]:
-    """`sweep`, with its time split evenly over the cells."""
+    """Runs `sweep`, and splits its time evenly over the cells."""
     batches = sweep([run.privatizer for run in runs], texts, text_queries, part=part)
     while True:
         start = time.perf_counter()
@@ -295,7 +305,7 @@ def _add_rehearsal(run: _CellRun, data: DataSet, rehearsal: EvaluationRun, first
 
 
 def _compute_shared_channels(cases: Sequence[tuple[_CellRun, Case]]) -> None:
-    """Shares between the cells what their channels have in common, so that it is computed once."""
+    """Computes common parts of the cells' channels once."""
     views = [case.view for _, case in cases if len(case.view.output_rows)]
     if views and not channel.explain_refusal(views[0]):
         start = time.perf_counter()
@@ -305,7 +315,7 @@ def _compute_shared_channels(cases: Sequence[tuple[_CellRun, Case]]) -> None:
 
 
 def _run_attacks(run: _CellRun, case: Case, sweep_spec: Sweep, first: int) -> None:
-    """All attacks and measures on one batch of texts, the first of which has this number."""
+    """Runs all attacks and measures on a batch starting at `first`."""
     start = time.perf_counter()
     assert run.cell.config is not None
     assert run.cell.config.seed is not None, "cells have their own seeds"
@@ -323,7 +333,7 @@ def _run_attacks(run: _CellRun, case: Case, sweep_spec: Sweep, first: int) -> No
 def _run_attacker(
     run: _CellRun, attacker: Attack, case: Case, rng: Randomness
 ) -> Iterator[Outcome]:
-    """An attacker's outcomes; none if it refuses."""
+    """Yields an attacker's outcomes; none if it refuses."""
     if reason := attacker.refusal(case.view):
         run.refused[attacker.name] = reason
     else:
@@ -333,7 +343,10 @@ def _run_attacker(
 def _add_outcomes(
     run: _CellRun, name: str, outcomes: Iterable[Outcome], case: Case, first: int
 ) -> None:
-    """Collects what an attack or measure found in one batch; if it fails, its results from all batches are dropped."""
+    """Collects the outcomes of an attack or measure on one batch.
+
+    If it fails, its results from all batches are dropped.
+    """
     if name in run.failed:
         return
     try:
@@ -355,12 +368,12 @@ def _add_outcomes(
 
 
 def _format_error(error: Exception) -> str:
-    """Why something failed, in one line; messages hold no private text."""
+    """Formats an error in one line; messages hold no private text."""
     return " ".join(str(error).split())
 
 
 def load_attackers(sweep_spec: Sweep) -> list[Attack]:
-    """The attackers of a sweep.
+    """Loads the attackers of a sweep.
 
     Raises:
         UnknownName: there is no such attack, or it has no such option.
@@ -382,7 +395,7 @@ def _add_outcome(run: _CellRun, outcome: Outcome, texts: Ids) -> None:
 
 
 def _score_outcome(collected: _CollectedOutcome, texts: int) -> rows.BenchRow:
-    """An outcome as a score of a row."""
+    """Converts an outcome to a score of a row."""
     outcome, values, owners = (
         collected.outcome,
         np.concatenate(collected.values),
@@ -418,7 +431,10 @@ def build_score(
     geometric: bool = False,
     **fields: Any,
 ) -> rows.BenchRow:
-    """One score of a row; per-text numbers are rounded to five digits."""
+    """Builds one score of a row.
+
+    Per-text numbers are rounded to five digits.
+    """
     value, low, high = (
         _drop_infinity(np.exp(end) if geometric else end)
         for end in (interval.value, interval.low, interval.high)
@@ -447,7 +463,7 @@ def _run_judges(
     released_examples: Sequence[ReleasedExample],
     seconds: dict[str, float],
 ) -> tuple[list[rows.BenchRow], dict[str, str]]:
-    """The scores of all judges, and the judges without one."""
+    """Runs all judges; returns their scores, and reasons for missing ones."""
     start = time.perf_counter()
     scores: list[rows.BenchRow] = []
     refused: dict[str, str] = {}
@@ -468,7 +484,7 @@ def _run_judges(
 
 
 def _build_judge_score(judge: Judge, judge_score: Score) -> rows.BenchRow:
-    """A judge's score as a score of a row."""
+    """Converts a judge's score to a score of a row."""
     return build_score(
         source=judge.name,
         metric=judge_score.metric,
@@ -489,7 +505,7 @@ def _build_judge_score(judge: Judge, judge_score: Score) -> rows.BenchRow:
 def _build_identity_row(
     cell: PlannedCell, data: DataSet, judges: Sequence[Judge], sweep_spec: Sweep
 ) -> rows.BenchRow:
-    """The row of the baseline that leaves texts unchanged."""
+    """Builds the row of the baseline that leaves texts unchanged."""
     seconds = dict.fromkeys(("draw", "attack", "task"), 0.0)
     scores, refused = _run_judges(
         judges,
@@ -528,7 +544,7 @@ def _build_identity_row(
 def _build_cell_fields(
     cell: PlannedCell, series: PlannedSeries | None, privatizer: Privatizer | None
 ) -> rows.BenchRow:
-    """The part of a row that describes its cell."""
+    """Builds the part of a row that describes its cell."""
     path = series.path if series else None
     return {
         "key": cell.key,
@@ -542,7 +558,7 @@ def _build_cell_fields(
 
 
 def _find_largest_epsilon(guarantees: Sequence[Guarantee]) -> rows.BenchRow:
-    """The largest of all statements."""
+    """Finds the largest epsilon of all statements."""
     kinds = {guarantee.kind for guarantee in guarantees}
     metrics = {guarantee.claim.metric for guarantee in guarantees}
     return {
@@ -558,7 +574,7 @@ def _find_largest_epsilon(guarantees: Sequence[Guarantee]) -> rows.BenchRow:
 
 
 def _convert_to_plain(value: Any) -> Any:
-    """Plain data without infinities, which JSON cannot hold."""
+    """Converts a value to plain data; infinities become "infinite"."""
     if isinstance(value, Mapping):
         return {name: _convert_to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -567,7 +583,7 @@ def _convert_to_plain(value: Any) -> Any:
 
 
 def _build_gallery(released_examples: Sequence[ReleasedExample], count: int) -> list[rows.BenchRow]:
-    """Some texts before and after, for the gallery."""
+    """Builds some texts before and after, for the gallery."""
     return [
         {
             "original": join_fields(trial.example),
@@ -578,10 +594,11 @@ def _build_gallery(released_examples: Sequence[ReleasedExample], count: int) -> 
 
 
 def check_sweep(sweep_spec: Sweep) -> None:
-    """Builds every cheap part of a sweep, so that errors in it surface before anything runs.
+    """Builds every cheap part of a sweep, to find its errors early.
 
     Raises:
-        ConfigError: an option is wrong. UnknownName: there is no such mechanism, attack or option.
+        ConfigError: an option is wrong.
+        UnknownName: there is no such mechanism, attack or option.
     """
     load_attackers(sweep_spec)
     for series in (

@@ -1,8 +1,8 @@
-"""Where and when something was measured.
+"""Circumstances of a measurement: time, machine and versions.
 
 In: the machine, the installed packages, the package's git repository if there is one. Out: plain
 data.
-Not here: what was measured.
+Not here: the measurements.
 """
 
 import os
@@ -30,11 +30,10 @@ PACKAGES = (
 
 
 def read_circumstances(*extra_packages: str) -> dict[str, Any]:
-    """Time, commit, versions, machine, cores, and this process's threads and device.
+    """Reads time, commit, versions, machine, cores, threads and device.
 
     The commit is that of the working tree the package is imported from, with a "+" if the tree has
-    changes, and None
-    without one; it is looked up once per process, whose code does not change.
+    changes, and None without one; it is looked up once per process.
 
     Args:
         *extra_packages: packages whose versions are added to the usual ones.
@@ -52,7 +51,7 @@ def read_circumstances(*extra_packages: str) -> dict[str, Any]:
 
 
 def read_versions(*names: str) -> dict[str, str]:
-    """The versions of those of these packages that are installed."""
+    """Reads the versions of those of these packages that are installed."""
     version_by_name = {}
     for name in names:
         with suppress(PackageNotFoundError):

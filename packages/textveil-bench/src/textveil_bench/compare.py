@@ -1,7 +1,7 @@
-"""Compares rows: cells and series with intervals over texts, slices by text length, figures at equal risk.
+"""Compares rows: cells and series with intervals, slices, figures at equal risk.
 
 In: rows. Out: `Series` of `Cell`s, with an `Estimate` for each metric.
-Not here: the bootstrap (`estimates`), how rows are made (`cells`), and pages (`report`).
+Not here: the bootstrap (`estimates`), the making of rows (`cells`), and pages (`report`).
 """
 
 import json
@@ -23,13 +23,13 @@ SeedRow = Mapping[str, Any]
 Role = Literal["task", "attack", "measure"]
 
 MAX_RISK_DISTANCE = 0.12
-"""Largest relative distance of a risk from a level that it may stand for."""
+"""Largest relative distance between a level and a risk used for it."""
 
 QUARTERS = ("shortest quarter", "second quarter", "third quarter", "longest quarter")
 
 
 class MetricKey(NamedTuple):
-    """Identifies a figure: its source, metric, and what distinguishes it from others of the same name."""
+    """The key of a figure: source, metric, and distinguishing settings."""
 
     source: str
     metric: str
@@ -37,14 +37,14 @@ class MetricKey(NamedTuple):
 
     @property
     def role(self) -> Role:
-        """Whether it measures utility, an attacker's success, or similarity."""
+        """The role: utility task, attack, or similarity measure."""
         if self.source in MEASURES:
             return "measure"
         return "attack" if self.source in _list_attacks() else "task"
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """The name for people."""
         is_repeated = self.source.casefold() == self.metric.casefold()
         setting = ", ".join(
             value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting
@@ -62,7 +62,7 @@ def _list_attacks() -> frozenset[str]:
 
 
 class DataSetKey(NamedTuple):
-    """Identifies a data set: its rows are about the same texts."""
+    """The key of a data set; rows with equal keys share texts."""
 
     name: str
     digest: str
@@ -73,10 +73,10 @@ class SeedScores:
     """One metric of a cell, over its seeds.
 
     Attributes:
-        unit: what is counted: "word", "text".
+        unit: the unit of counts: "word", "text".
         headline: whether it is shown first.
-        baseline: what is reached without the released words; None if unknown.
-        notes: what readers need to know.
+        baseline: the value without the released words; None if unknown.
+        notes: remarks for readers.
         sample: its values.
     """
 
@@ -105,12 +105,12 @@ class Cell:
 
     @property
     def row(self) -> SeedRow:
-        """The first row, for what is the same for all seeds."""
+        """The first row, for fields that are equal for all seeds."""
         return self.rows[0]
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds that were run."""
+        """The seeds with a row."""
         return tuple(sorted(row["seed"] for row in self.rows))
 
     @property
@@ -132,9 +132,10 @@ class Cell:
 
     @cached_property
     def slices(self) -> Mapping[MetricKey, Sequence[tuple[str, Estimate]]]:
-        """Each metric in each quarter of the texts by number of words, leaving out quarters without a value.
+        """Each metric by quarter of the texts' number of words.
 
-        Texts of equal length stay together, so quarters may differ in size.
+        Quarters without a value are left out. Texts of equal length stay together, so quarters may
+        differ in size.
         """
         lengths = np.asarray(self.row["lengths"])
         quarters = np.searchsorted(np.quantile(lengths, (0.25, 0.5, 0.75)), lengths)
@@ -184,7 +185,7 @@ class Series:
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """Its options by dotted path, where they are the same for all budgets and seeds."""
+        """The options by dotted path that all budgets and seeds share."""
         first_options, *other_options = (
             {path: repr(value) for path, value in _list_options(cell.row)} for cell in self.cells
         )
@@ -198,7 +199,7 @@ class Series:
         }
 
     def list_points(self, *metrics: MetricKey) -> list[tuple[Cell, tuple[Estimate, ...]]]:
-        """The cells that have all of these metrics, and their values."""
+        """Lists the cells that have all of these metrics, with their values."""
         return [
             (cell, tuple(cell.estimates[metric] for metric in metrics))
             for cell in self.cells
@@ -206,11 +207,10 @@ class Series:
         ]
 
     def estimate_at_risk(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
-        """The figure where a risk is at a level, interpolated between the two neighbouring budgets.
+        """Estimates a figure at a level of risk, by interpolation between budgets.
 
         If the curve ends before the level, but a budget was chosen for this level and its risk is
-        within `MAX_RISK_DISTANCE` of
-        it, that cell's measured figure is used.
+        within `MAX_RISK_DISTANCE` of it, that cell's measured figure is used.
 
         Returns:
             None if neither is possible.
@@ -232,7 +232,9 @@ class Series:
         return estimate
 
     def estimate_at_most(self, risk: MetricKey, figure: MetricKey, level: float) -> Estimate | None:
-        """The same for a risk of at most a level: a curve that ends below it is read at its end.
+        """Estimates a figure at a risk of at most a level.
+
+        A curve that ends below the level is read at its end; else as `estimate_at_risk`.
 
         Returns:
             None if the risk is larger everywhere.
@@ -248,7 +250,9 @@ class Series:
 
 
 def build_series(rows: Iterable[SeedRow]) -> list[Series]:
-    """All series in rows, in order of first appearance. Of rows with the same key, the last one counts.
+    """Builds all series in rows, in order of first appearance.
+
+    Of rows with the same key, the last one counts.
 
     Raises:
         InputError: a row lacks a field, or has more than one value per text.
@@ -271,7 +275,7 @@ def build_series(rows: Iterable[SeedRow]) -> list[Series]:
 
 
 def find_chance(figure: MetricKey, cells: Iterable[Cell]) -> float | None:
-    """What a metric reaches without the released words; None if no cell says so."""
+    """Finds a metric's value without the released words; None if unknown."""
     baselines = [cell.scores[figure].baseline for cell in cells if figure in cell.scores]
     return next((value for value in baselines if value is not None), None)
 
@@ -301,11 +305,14 @@ _ROW_FIELDS = (
     *("lengths", "not_run", "seconds", "circumstances"),
 )
 _SCORE_FIELDS = ("unit", "low", "high", "baseline", "note", "headline", "geometric")
-"""Fields of scores that are read besides the values."""
+"""Fields of scores that are read in addition to the values."""
 
 
 class _ParsedRow(NamedTuple):
-    """A row without its scores, and the scores as arrays: lists of numbers are ten times as large."""
+    """A row without its scores, and the scores as compact arrays.
+
+    Lists of numbers are ten times as large.
+    """
 
     row: SeedRow
     scores: Mapping[MetricKey, tuple[Mapping[str, Any], Values, Values]]
@@ -324,7 +331,7 @@ class _ParsedRow(NamedTuple):
 
 
 def _weigh_values(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
-    """The sum and the weight of each text; 0 for texts without a value and for those not looked at."""
+    """Computes the sum and weight of each text; 0 without a value."""
     values, weights = np.zeros(texts), np.zeros(texts)
     raw_values = np.array(score["values"], dtype=np.float64)
     if raw_values.ndim != 1 or len(raw_values) > texts:
@@ -347,7 +354,7 @@ def _assemble_series(
     for by_seed in by_budget.values():
         if len({repr(dict(_list_options(parsed_row.row))) for parsed_row in by_seed.values()}) > 1:
             raise ConfigError(
-                f"the rows of {name!r} on {data.name} may differ only in budget and seed, and "
+                f"the rows of {name!r} on {data.name} may differ only in budget and seed, but "
                 "differ in other "
                 "options; report their files separately"
             )
@@ -361,7 +368,7 @@ def _assemble_series(
 
 
 def _rank_budget(cell: Cell) -> tuple[bool, float]:
-    """Non-numeric budgets keep their order, after the numeric ones."""
+    """Returns a sort key: numeric budgets first, others in their order."""
     number = isinstance(cell.budget, int | float)
     return not number, float(cell.budget) if number else 0.0
 
@@ -401,7 +408,7 @@ def _build_cell(by_seed: Mapping[int, _ParsedRow], data: DataSetKey) -> Cell:
 def _merge_scores(
     seed_scores: Sequence[tuple[Mapping[str, Any], Values, Values]], data: DataSetKey
 ) -> SeedScores:
-    """The scores of all seeds as one: each text's mean over them."""
+    """Merges the scores of all seeds into each text's mean."""
     facts = [fact for fact, _, _ in seed_scores]
     lows, highs = ([fact[end] for fact in facts] for end in ("low", "high"))
     fallback_interval = None if None in lows or None in highs else (min(lows), max(highs))

@@ -1,7 +1,7 @@
-"""Detectors with a cache, because a sweep privatizes the same texts in every cell.
+"""Detectors with a cache, because all cells privatize the same texts.
 
-In: the name of a detector. Out: a detector that remembers what it found in a text.
-Not here: the detectors (`textveil.detect`), and what happens to a span (`detect.stages`).
+In: the name of a detector. Out: a detector that caches its spans by text.
+Not here: the detectors (`textveil.detect`), and the processing of spans (`detect.stages`).
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from textveil.detect import Detector, Span, load_detector
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CachingDetector:
-    """A detector and its findings. Secret: it holds texts.
+    """A detector with a cache of its spans. Secret: it holds texts.
 
     Attributes:
         name: the detector's, which is the source of its spans.
@@ -25,7 +25,7 @@ class CachingDetector:
     _cache: dict[str, list[Span]] = field(default_factory=dict, repr=False)
 
     def find(self, texts: Sequence[str]) -> list[Span]:
-        """The spans of all texts; the detector only runs on texts it has not seen."""
+        """Finds the spans of all texts; runs the detector on new ones."""
         new = list(dict.fromkeys(text for text in texts if text not in self._cache))
         if new:
             spans: dict[str, list[Span]] = {text: [] for text in new}
@@ -37,10 +37,11 @@ class CachingDetector:
 
 @lru_cache(maxsize=16)
 def get_caching_detector(name: str) -> CachingDetector:
-    """A detector by name, one per process.
+    """Loads a detector by name, once per process.
 
     Raises:
-        UnknownName: there is no such detector. ConfigError: it is not installed.
+        UnknownName: there is no such detector.
+        ConfigError: it is not installed.
     """
     inner = load_detector(name)
     return CachingDetector(name=inner.name, detector=inner)

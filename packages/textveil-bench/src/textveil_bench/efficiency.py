@@ -1,16 +1,13 @@
-"""The cost of each mechanism: setup, time and memory, each measured in its own process.
+"""The cost of each mechanism: setup, time and memory, measured separately.
 
 In: mechanisms with their options. Out: figures as plain data.
 Not here: the utility of releases (`cells`), and benchmarks of single parts (`benchmarks/` of the
 repository).
 
 A process imports the package, loads the table, builds the privatizer and releases a first text,
-which also loads any
-language model; all that is setup. Then it releases new texts: one at a time, two at a time as in
-Cape's appendix B.5,
-and all others at once. Words are drawn with their frequency in public text, so that they repeat and
-pass as often as
-in real text.
+which also loads any language model; all that is setup. Then it releases new texts: one at a time,
+two at a time as in Cape's appendix B.5, and all others at once. Words are drawn with their
+frequency in public text, so that they repeat and pass as often as in real text.
 """
 
 import json
@@ -43,7 +40,7 @@ class MeasuredSetup:
     """A mechanism to measure.
 
     Attributes:
-        name: for tables.
+        name: the name in tables.
         set: options by dotted path, including its budget.
     """
 
@@ -67,7 +64,7 @@ class Workload:
 
     @property
     def total(self) -> int:
-        """Number of texts needed: a first one, singles, pairs, the batch."""
+        """The number of texts needed: a first one, singles, pairs, the batch."""
         return 1 + 3 * self.texts + self.batch
 
 
@@ -80,19 +77,17 @@ def measure(
     """Measures mechanisms one after the other.
 
     Args:
-        subjects: what to measure.
+        subjects: the mechanisms.
         workload: the texts to measure with.
         report: called with the step "mechanisms", the number done, and the total.
 
     Yields:
         for each figure {"entry", "mechanism", "set", "metric", "unit", "value", "low", "high", "n",
-        "note", "words",
-        "texts", "protected"}: seconds for setup and its parts, seconds per text, microseconds per
-        protected word,
-        peak resident megabytes.
+            "note", "words", "texts", "protected"}: seconds for setup and its parts, seconds per
+            text, microseconds per protected word, peak resident megabytes.
 
     Raises:
-        MechanismError: one cannot be measured; the message has its process's output.
+        MechanismError: a mechanism cannot be measured; the message has its process's output.
     """
     workload = workload or Workload()
     texts = draw_texts(workload.words, workload.total)
@@ -119,7 +114,10 @@ def measure(
 
 
 def draw_texts(words: int, texts: int) -> list[str]:
-    """Texts of words drawn by their frequency in public text; the same at every call."""
+    """Draws texts of words by their frequency in public text.
+
+    Every call returns the same texts.
+    """
     frequencies = load_counts()
     names = list(frequencies)
     cumulative = np.cumsum(np.fromiter(frequencies.values(), np.float64, len(names)))
@@ -134,7 +132,7 @@ def draw_texts(words: int, texts: int) -> list[str]:
 
 
 def _time_parts(run: Callable[[list[str]], object], parts: Sequence[list[str]]) -> dict[str, Any]:
-    """Seconds per text for some parts: their mean, with an interval if there are several."""
+    """Measures the mean seconds per text, with an interval for several parts."""
     seconds = []
     for part in parts:
         start = time.perf_counter()
@@ -154,7 +152,7 @@ def _wrap_value(value: float) -> dict[str, Any]:
 
 
 def _measure_figures(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """All figures of a mechanism; nothing of the library may be loaded yet."""
+    """Yields all figures of a mechanism, in a process without textveil loaded."""
     begin_time = time.perf_counter()
     from textveil.config import resolve
     from textveil.pipeline import Privatizer
@@ -223,7 +221,7 @@ def _measure_figures(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _main() -> None:
-    """Measures what standard input requests, and prints the figures as one line of JSON."""
+    """Measures the request on standard input; prints the figures as JSON."""
     request = json.load(sys.stdin)
     try:
         with warnings.catch_warnings():

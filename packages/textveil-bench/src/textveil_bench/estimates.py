@@ -1,11 +1,10 @@
-"""Figures with intervals: a bootstrap over texts, with the same resamples for everything that is compared.
+"""Figures with intervals: a bootstrap over texts with shared resamples.
 
 In: sums and sizes per text. Out: `Estimate`s; their differences, ratios, and values at equal risk.
 Not here: rows (`compare`).
 
 Efron's bootstrap (1979) over texts, with percentile intervals. All estimates over the same texts
-share their
-resamples, so that everything computed from several of them is paired.
+share their resamples, so that everything computed from several of them is paired.
 """
 
 from collections.abc import Sequence
@@ -28,14 +27,13 @@ MAX_RESAMPLE_CELLS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sample:
-    """A figure per text: its value is the sum over texts of `sums` divided by that of `sizes`.
+    """A figure per text; its value is `sums` divided by `sizes`, totalled.
 
     Attributes:
         texts: the texts' fingerprint; paired figures must share it.
         sums: float64 [B]; 0 if a text has no value.
         sizes: float64 [B], 0 or more: a text's weight in the figure.
-        fallback_interval: an interval for the case that all texts have the same value and so show
-            no spread.
+        fallback_interval: the interval if all texts have the same value and so show no spread.
         geometric: whether the figure is exp of the value.
     """
 
@@ -46,7 +44,7 @@ class Sample:
     geometric: bool = False
 
     def select_texts(self, mask: Flags) -> "Sample":
-        """The same figure for some of the texts, without a known interval."""
+        """Selects some of the texts; drops the fallback interval."""
         return Sample(
             texts=self.texts,
             sums=self.sums * mask,
@@ -73,7 +71,7 @@ class Estimate:
 
     @cached_property
     def interval(self) -> Interval:
-        """The 95% percentile interval; open if there is none."""
+        """The 95% percentile interval; infinite ends without one."""
         valid_draws = self.draws[~np.isnan(self.draws)]
         if not len(valid_draws) or np.isinf(self.value):
             low, high = self.fallback_interval or (-np.inf, np.inf)
@@ -85,7 +83,7 @@ class Estimate:
         return Interval(value=self.value, low=low, high=high)
 
     def subtract(self, constant: float) -> "Estimate":
-        """The figure minus a constant, such as the chance level."""
+        """Subtracts a constant, such as the chance level."""
         fallback = (
             None
             if self.fallback_interval is None
@@ -101,7 +99,10 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def draw_resamples(count: int) -> Values:
-    """How often each text is in each resample of `count` texts, drawn with replacement: float64 [RESAMPLES, count]."""
+    """Draws bootstrap counts of `count` texts: float64 [RESAMPLES, count].
+
+    A row is the number of times that each text occurs in a resample.
+    """
     counts = np.empty((RESAMPLES, count))
     for rows, draws in (
         SeededRandomness(SEED).open([RESAMPLES]).split_rows(max(1, MAX_RESAMPLE_CELLS // count))
@@ -114,13 +115,13 @@ def draw_resamples(count: int) -> Values:
 
 
 def compute_estimates(samples: Sequence[Sample]) -> list[Estimate]:
-    """The figures of samples of one data set, with their draws.
+    """Computes the figures of samples of one data set, with their draws.
 
     Args:
-        samples: all of the same texts, with sizes that are not all 0.
+        samples: of the same texts, with sizes that are not all 0.
 
     Raises:
-        ConfigError: they are of different texts.
+        ConfigError: the texts differ.
     """
     if not samples:
         return []
@@ -144,7 +145,7 @@ def compute_estimates(samples: Sequence[Sample]) -> list[Estimate]:
 
 
 def difference(first: Estimate, second: Estimate) -> Estimate:
-    """One figure minus the other, on the same texts.
+    """Computes one figure minus another on the same texts.
 
     Raises:
         ConfigError: the texts differ.
@@ -156,7 +157,9 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
 
 
 def ratio(first: Estimate, second: Estimate) -> Estimate:
-    """One figure divided by the other, on the same texts; infinite if only the first is above 0, NaN if neither is.
+    """Computes one figure divided by another on the same texts.
+
+    Infinite if only the first is above 0, NaN if neither is.
 
     Raises:
         ConfigError: the texts differ.
@@ -173,10 +176,10 @@ def ratio(first: Estimate, second: Estimate) -> Estimate:
 
 
 def estimate_best(figures: Sequence[Estimate]) -> Estimate | None:
-    """The largest of figures on the same texts, minus the bias of taking the largest; None without figures.
+    """Estimates the largest of figures, corrected for the selection bias.
 
-    The bias is the mean excess of the largest in a resample over its own value on all texts:
-    Efron's optimism (1983).
+    None without figures. The bias is the mean excess of the largest in a resample over its own
+    value on all texts: Efron's optimism (1983).
 
     Raises:
         ConfigError: the texts differ.
@@ -193,7 +196,7 @@ def estimate_best(figures: Sequence[Estimate]) -> Estimate | None:
 
 
 def mean(figures: Sequence[Estimate]) -> Estimate:
-    """The mean of one or more figures on the same texts.
+    """Computes the mean of one or more figures on the same texts.
 
     Raises:
         ConfigError: the texts differ.
@@ -210,11 +213,10 @@ def mean(figures: Sequence[Estimate]) -> Estimate:
 def interpolate(
     risks: Sequence[Estimate], figures: Sequence[Estimate], level: float
 ) -> Estimate | None:
-    """The figure where the risk is at a level, interpolated between the two neighbouring points.
+    """Interpolates a figure at a level of risk between neighbouring points.
 
     Risk and figure are resampled together. A resample whose curve does not reach the level counts
-    with its nearest
-    end.
+    with its nearest end.
 
     Args:
         risks: of the points of a curve.
@@ -225,7 +227,7 @@ def interpolate(
         None if the level is outside the curve.
 
     Raises:
-        ConfigError: not all are of the same texts.
+        ConfigError: the texts differ.
     """
     if not risks:
         return None
@@ -243,7 +245,10 @@ def interpolate(
 
 
 def _interpolate_rows(x: Values, y: Values, level: float) -> Values:
-    """Each row's y [m] at x = level, between its points [m, K]; beyond them, the value at the end."""
+    """Interpolates each row's y [m] at x = level, between points [m, K].
+
+    Beyond the points, the value at the end.
+    """
     order = np.argsort(x, axis=1, kind="stable")
     x, y = np.take_along_axis(x, order, axis=1), np.take_along_axis(y, order, axis=1)
     upper = np.minimum((x < level).sum(axis=1), x.shape[1] - 1)

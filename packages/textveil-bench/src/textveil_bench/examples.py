@@ -1,7 +1,7 @@
-"""Data sets for the bench: examples with the texts to privatize and the answers for judging.
+"""Data sets for the bench: texts to privatize, and answers for judging.
 
 In: nothing. Out: `Example`, `DataSet`.
-Not here: where examples come from (`data`), and what was released of them (`trials`).
+Not here: the sources of examples (`data`), and their releases (`trials`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,20 +11,24 @@ from typing import Literal, Self
 from textveil.errors import ConfigError
 
 ExampleKind = Literal["classification", "pairs", "reading", "choice", "text"]
-"""A labelled text; two texts with a label; a question and a text with answers; a question with options; a text."""
+"""The kind of examples.
+
+A labelled text; two texts with a label; a question and a text with answers; a question with
+options; a text.
+"""
 
 DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """One example of a data set. Secret: its texts are to be privatized.
+    """One example of a data set; secret, as its texts are private.
 
     Attributes:
         texts: one for each field of the data set.
         label: index of its label, for classification, pairs and choice; None otherwise.
         answers: the accepted answers, for reading.
-        group: what a slice is made of ("gold", "silver", a subject); empty for none.
+        group: the name of its slice ("gold", "silver", a subject); empty for none.
     """
 
     texts: tuple[str, ...] = field(repr=False)
@@ -44,8 +48,8 @@ class DataSet:
         fields: the names of an example's texts, in order: ("question", "context").
         labels: the names of the labels, for classification, pairs and choice; empty otherwise.
         examples: at least one.
-        source: where they come from: a file below the folder of corpora, or a hub id.
-        remarks: what readers of figures need to know ("answers are silver for ...").
+        source: their origin: a file below the folder of corpora, or a hub id.
+        remarks: remarks for readers of figures ("answers are silver for ...").
 
     Raises:
         ConfigError: an example does not match the others.
@@ -80,18 +84,21 @@ class DataSet:
         return len(self.examples)
 
     def take(self, limit: int | None, start: int = 0) -> Self:
-        """At most `limit` examples from `start` on; all of them for None."""
+        """Takes at most `limit` examples from `start` on; None for all."""
         return replace(self, examples=self.examples[start:][:limit])
 
     def select_groups(self, groups: frozenset[str]) -> Self:
-        """The examples of some groups."""
+        """Selects the examples of some groups."""
         return replace(
             self, examples=tuple(example for example in self.examples if example.group in groups)
         )
 
     @property
     def digest(self) -> str:
-        """A fingerprint of all texts and answers; data sets with the same fingerprint count as the same."""
+        """A fingerprint of all texts and answers.
+
+        Data sets with the same fingerprint count as the same.
+        """
         hasher = blake2b(digest_size=DIGEST_BYTES)
         for example in self.examples:
             parts = (*example.texts, str(example.label), *example.answers)

@@ -1,16 +1,14 @@
-"""What the Bayes attacker recovers of all private words, including those that pass or become placeholders.
+"""Exposure: the Bayes attacker's success among all private words.
 
 In: a case, and the attacker's hits among the drawn words. Out: hits among all private words.
 Not here: the attack itself (`evaluate.attack.bayes`).
 
 Mechanisms are compared at equal risk. A rate among drawn words only would make a release that
-passes most words look
-safe: so a word that passes counts as guessed, and for a placeholder the attacker guesses the most
-frequent word.
+passes most words look safe: so a word that passes counts as guessed, and for a placeholder the
+attacker guesses the most frequent word.
 
 A placeholder may stand for several words. Each of them counts, except punctuation, which passes in
-parts that are not
-joined: so the number of words is the same with and without joined parts.
+parts that are not joined: so the number of words is the same with and without joined parts.
 """
 
 from collections.abc import Sequence
@@ -28,23 +26,22 @@ from textveil_bench.trials import find_source_places
 
 EXPOSURE_METRIC = "exposed"
 EXPOSURE_NOTE = (
-    "top-1 of all private words: one that passes counts as guessed, of a placeholder the "
-    "likeliest word is guessed"
+    "top-1 of all private words: a word that passes counts as guessed; for a placeholder, the "
+    "most frequent word is guessed"
 )
 
 
 def measure_exposure(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
-    """The outcome among all private words, and the text of each.
+    """Computes the top-1 outcome among all private words, and their texts.
 
     Args:
         case: releases and their originals.
         top: the Bayes attacker's top-1, a value for each protected position; its setting has the
-            prior. In the unit
-            wordpiece, values are per piece.
+            prior. In the unit wordpiece, values are per piece.
 
     Returns:
-        the outcome, whose `where` is the text of each value: words that are not positions have no
-        number.
+        the outcome, whose `where` is the text of each value: words outside the positions have no
+            number.
     """
     view = case.view
     prior = cast(StaticName, top.setting["prior"])
@@ -96,7 +93,7 @@ def measure_exposure(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
 
 
 def _list_counted_words(words: Sequence[str], options: WordsOptions) -> list[str]:
-    """The words a placeholder stands for, except punctuation that would pass elsewhere."""
+    """Lists the words of a placeholder, except punctuation that would pass elsewhere."""
     public = find_public_words(words, options)
     return [
         word

@@ -1,10 +1,8 @@
-"""Attacks: what an adversary gets from releases, with intervals.
+"""Attacks: how much an adversary recovers from releases, with confidence intervals.
 
-In: a case, that is releases and their originals, and attackers with options. Out: outcomes, and a
-report of them.
-Not here: the attackers that `textveil risk` takes, cases, and what an attack is
-(`textveil.evaluate.attack`); proofs
-and tests of what is claimed (`audit`), and how useful a release is (`measure`).
+In: a case (releases and their originals), and attackers with options. Out: outcomes, and a report.
+Not here: the attackers of `textveil risk`, cases, and the contract of an attack
+(`textveil.evaluate.attack`); proofs and tests of claims (`audit`); usefulness (`measure`).
 """
 
 from textveil_bench.attack.reconstruction import compute_cosines

@@ -1,6 +1,6 @@
-"""Attribute inference: a private label of each text, by a classifier that learned from releases.
+"""Attribute inference: a trained classifier predicts a label of each text.
 
-In: releases, and the label of each text. Out: accuracy, beside that of classifiers that saw the
+In: releases, and the label of each text. Out: accuracy, beside that of classifiers trained on
 originals.
 Not here: guesses of the words themselves (`bayes`, `masked`).
 """
@@ -21,13 +21,16 @@ from textveil.randomness import Ids, Randomness
 from textveil.text import Kind
 
 START_TOKEN = ""
-"""Stands before every text, so that a text without words is one too, and pairs of words show how texts begin."""
+"""Start-of-text token: gives an empty text a feature.
+
+Word pairs then include the first word alone.
+"""
 
 Documents = list[list[str]]
 
 
 def _validate_labels(labels: object) -> object:
-    """The labels, if they are strings; a message does not repeat them."""
+    """Checks that the labels are strings; error messages do not repeat them."""
     if isinstance(labels, str) or not (
         isinstance(labels, Sequence) and all(isinstance(label, str) for label in labels)
     ):
@@ -37,28 +40,23 @@ def _validate_labels(labels: object) -> object:
 
 @make_options()
 class Attribute:
-    """Infers a private property of the author or the text from what is released.
+    """Infers a private label of each text, such as its author's gender.
 
-    The attacker holds releases of texts whose label is known, and learns from them: TF-IDF of words
-    and pairs of words,
-    then logistic regression. Texts are judged by stratified cross-validation, with the same folds
-    for all classifiers:
-    one that learned from releases and guesses from releases (the attack); one that learned from
-    originals and guesses
-    from releases; one that learned and guesses from the words that pass (what the mask alone
-    tells); and one that
-    learned and guesses from originals (what there is to lose). The baseline always names the most
-    frequent label.
+    The attacker trains on releases of texts with known labels: TF-IDF of words and word pairs, then
+    logistic regression. Accuracy is measured by stratified cross-validation, with the same folds
+    for four classifiers: trained on releases and tested on releases (the attack); trained on
+    originals and tested on releases; trained and tested on the public words alone (the mask's share
+    of the leak); trained and tested on originals (the upper limit). The baseline always predicts
+    the most frequent label.
 
-    On the command line the labels are a field of the file, beside the text. One within another
-    field has to be
-    brought out first, say by `jq -c '. + {sex: .personality.sex}'`; numbers have to be cut into
-    classes ("30 to 39").
+    On the command line the labels are a field of the file, beside the text. A nested field must be
+    moved to the top first, for example by `jq -c '. + {sex: .personality.sex}'`; numbers must be
+    binned into classes ("30 to 39").
 
     Args:
-        labels: the label of each text, in their order; empty where it is not known.
-        folds: parts of the cross-validation. Labels with fewer texts than that are left out, with
-            their texts.
+        labels: the label of each text, in order; empty if unknown.
+        folds: folds of the cross-validation; labels with fewer texts are left out, with their
+            texts.
     """
 
     name: ClassVar[str] = "attribute"
@@ -69,17 +67,17 @@ class Attribute:
     folds: Annotated[int, Field(ge=2, le=100, strict=True)] = 5
 
     def refusal(self, view: View) -> str:
-        """Where there are no labels, or not two that are frequent enough to learn."""
+        """Explains why the attack cannot run: fewer than two frequent labels."""
         if not self.labels:
-            return "it needs labels: name their field with --label"
+            return "it needs labels: give their field with --label"
         if len(self._frequent) < 2:
-            return f"it needs two labels at least that {self.folds} texts or more have"
+            return f"it needs at least two labels with {self.folds} or more texts each"
         return ""
 
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """Accuracy of the attack, and of classifiers that saw less or more.
+        """Yields the accuracy of the attack and of the three reference classifiers.
 
         Raises:
             ConfigError: there is not one label for each text.
@@ -144,13 +142,16 @@ class Attribute:
 
 
 def classify(training: Documents, targets: Documents, classes: Ids, fold: Ids) -> Ids:
-    """The guess for every text by a classifier that has not learned from its fold: int64 [m].
+    """Predicts each text's label by a classifier trained on the other folds.
 
     Args:
-        training: m texts as words, to learn from.
-        targets: the same m texts as words, to guess from.
-        classes: int64 [m], their labels.
-        fold: int64 [m], the part that each text is in.
+        training: m texts as words, to train on.
+        targets: m texts as words, to predict from, in the same order.
+        classes: int64 [m], the labels.
+        fold: int64 [m], the fold of each text.
+
+    Returns:
+        int64 [m], the predicted labels.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -169,13 +170,13 @@ def classify(training: Documents, targets: Documents, classes: Ids, fold: Ids) -
 
 
 def _list_grams(words: list[str]) -> list[str]:
-    """Words and pairs of words, in small letters."""
+    """Lists words and word pairs in lower case."""
     lowered = [START_TOKEN, *(word.lower() for word in words)]
     return lowered + [f"{first} {second}" for first, second in pairwise(lowered)]
 
 
 def _assign_folds(classes: Ids, folds: int, rng: Randomness) -> Ids:
-    """A part for every text, int64 [m]: of each class as many in every part, but for one."""
+    """Assigns each text to a fold, stratified by class: int64 [m]."""
     keys = np.empty(len(classes))
     for chunk, draws in rng.open([len(classes)]).split_rows(max(1, len(classes))):
         keys[chunk] = draws.uniform(1)[:, 0]

@@ -1,9 +1,7 @@
-"""Linkage: which of many texts a release was made from.
+"""Linkage: finds the original of a release among many texts.
 
-In: releases, and other texts to find the originals among. Out: top-1, MRR, and how many texts are
-left.
-Not here: whether a given text is the original (`membership`), and what its words were (`bayes`,
-`window`).
+In: releases, and other texts as candidates. Out: top-1, MRR, and the number of candidates left.
+Not here: tests of a single candidate (`membership`), and guesses of words (`bayes`, `window`).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -24,17 +22,17 @@ from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, check_texts
 
 MAX_SCORED_PAIRS = 1 << 22
-"""Pairs of release and candidate that are held at once: 32 MiB a score."""
+"""Release-candidate pairs held in memory at once: 32 MiB per score."""
 
 RULED_OUT = -1e9
-"""The score of a candidate with another mask: below any sum of cosines."""
+"""Score of a candidate with a different mask, below all others."""
 
 SCORE_TOLERANCE = 1e-9
-"""Scores that differ by less are one score."""
+"""Scores that differ by less count as equal."""
 
 
 def _validate_decoys(decoys: object) -> object:
-    """The decoys, if they are texts; a message does not repeat them."""
+    """Checks that the decoys are texts; error messages do not repeat them."""
     check_texts(decoys, noun="decoy")  # type: ignore[arg-type]
     return decoys
 
@@ -44,30 +42,23 @@ COSINE_NOTE = "a lower bound: words are compared by their cosines, whatever each
 
 @make_options()
 class Linkage:
-    """Finds the original of each release among other texts: the price of what is released besides the words.
+    """Finds the original of each release among other texts.
 
-    The mask follows from a text by public rules, so a candidate with another mask is ruled out, and
-    one that is left
-    alone is the original, whatever the mechanism did. The attacker computes the masks of all
-    candidates with the
-    program that made the releases, its detectors, groups and budgets, and compares, from less to
-    more: the number of
-    words (`length`); also which positions pass, and their strings (`skeleton`); also whitespace,
-    and casing, groups and
-    pieces where they are released (`mask`). `mask and words` then orders those left by the sum,
-    over protected words
-    and names, of the cosine between the released row and the candidate's.
+    The mask follows from a text by public rules, so candidates with a different mask are ruled out;
+    a single remaining candidate is the original, whatever the mechanism did. The attacker computes
+    the masks of all candidates with the program that made the releases (its detectors, groups and
+    budgets), and compares increasingly much: the number of words (`length`); also the positions and
+    strings of public words (`skeleton`); also whitespace, and casing, groups and pieces where they
+    are released (`mask`). `mask and words` then ranks the remaining candidates by the cosine
+    between released and candidate row, summed over protected words and names.
 
     Candidates are the originals of the case and the decoys. Equal texts are one candidate. Each
-    release has a pool of
-    its own, drawn at random, that holds its original. Among candidates that look alike the attacker
-    picks at random:
-    values are expectations over that choice.
+    release has its own pool, drawn at random, that contains its original. Ties are broken at
+    random: values are expectations over the tie-breaking.
 
     Args:
-        pools: how many candidates there are to find the original among; all texts, where there are
-            fewer.
-        decoys: other texts, of the same kind as the originals; as secret as they are.
+        pools: number of candidates in a pool; all texts if there are fewer.
+        decoys: other texts of the same kind as the originals; kept as secret as they are.
     """
 
     name: ClassVar[str] = "linkage"
@@ -80,7 +71,7 @@ class Linkage:
     )
 
     def refusal(self, view: View) -> str:
-        """Where there is no release, or no other text."""
+        """Explains why the attack cannot run: no releases, or no other texts."""
         if not view.released:
             return "there are no texts"
         if len(view.released) == 1 and not self.decoys:
@@ -90,10 +81,10 @@ class Linkage:
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """Top-1, MRR and texts left, for every pool, from each part of the mask and from all that is released.
+        """Yields top-1, MRR and candidates left, for each pool size and comparison.
 
         Raises:
-            ConfigError: a release has another mask than the program gives its own original.
+            ConfigError: the program gives a release's original a different mask.
         """
         view = case.view
         candidates = list(dict.fromkeys((*case.truth.texts, *self.decoys)))
@@ -114,7 +105,7 @@ class Linkage:
         )
         if mismatches:
             raise ConfigError(
-                "linkage can say nothing of these releases: the program gives their own originals "
+                "linkage cannot judge these releases: the program gives their own originals "
                 "other masks; make "
                 "them without a session"
             )
@@ -176,11 +167,14 @@ class Linkage:
 
 
 def compute_expectations(better: Ids, equal: Ids) -> tuple[Values, Values]:
-    """The chance of the first place, and the mean reciprocal rank, of a candidate in a list with random ties.
+    """Computes expected top-1 and reciprocal rank under random tie-breaking.
 
     Args:
-        better: int64 [m], candidates with a higher score.
-        equal: int64 [m], others with the same score.
+        better: int64 [m], number of candidates with a higher score.
+        equal: int64 [m], number of other candidates with the same score.
+
+    Returns:
+        float64 [m] each.
     """
     top = np.where(better == 0, 1 / (equal + 1), 0.0)
     last = better + equal + 1
@@ -192,22 +186,22 @@ def compute_expectations(better: Ids, equal: Ids) -> tuple[Values, Values]:
 
 
 class ZeroMechanism(Placeholder):
-    """Releases row 0 for every protected word: a pipeline around it computes masks, and draws nothing."""
+    """A mechanism that releases row 0, to compute masks without draws."""
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
     ) -> Ids:
-        """Zeros [n]."""
+        """Returns zeros [n]."""
         return np.zeros(len(parameter), np.int64)
 
 
 def _compute_masks(view: View, texts: list[str]) -> EvaluationRun:
-    """The texts with their masks and rows, by the program that made the releases; no word of them is drawn."""
+    """Computes masks and rows of texts with the releases' program, without draws."""
     assert view.program is not None, "refused otherwise"
     words = view.words
     if (
         words.oov == "error"
-    ):  # a decoy with an unknown word cannot be the original, and is no error either
+    ):  # a decoy with an unknown word cannot be the original, so it raises no error
         words = replace(words, oov="surrogate")
     mechanism = Placeholder() if _has_no_draws(view) else ZeroMechanism()
     program = view.program.with_parts(
@@ -240,7 +234,7 @@ MASK_PARTS: dict[str, Callable[[Released], Hashable]] = {
     "skeleton": _get_skeleton,
     "mask": _get_mask,
 }
-"""From less to more of the mask."""
+"""The compared parts of the mask, from least to most."""
 
 MASK_AND_WORDS = "mask and words"
 
@@ -248,7 +242,7 @@ MASK_AND_WORDS = "mask and words"
 def _assign_classes(
     part: Callable[[Released], Hashable], *batches: Iterable[Released]
 ) -> list[Ids]:
-    """The number of each release's class; those of one class show the same."""
+    """Numbers releases by class: equal mask parts get the same number."""
     number: dict[Hashable, int] = {}
     return [
         np.array([number.setdefault(part(released), len(number)) for released in batch], np.int64)
@@ -262,7 +256,7 @@ def _assign_classes(
 def _score_candidates(
     view: View, candidate_run: EvaluationRun, classes: dict[str, list[Ids]], chunk: slice
 ) -> Iterator[tuple[str, Values]]:
-    """How well each candidate fits each release of a chunk, float64 [m, M], by what it is judged from."""
+    """Yields each comparison with its scores of candidates, float64 [m, M]."""
     for source, (ours, theirs) in classes.items():
         yield source, np.where(ours[chunk, None] == theirs, 0.0, RULED_OUT)
     if view.name_items is not None or not _has_no_draws(view):
@@ -273,7 +267,10 @@ def _score_candidates(
 def _sum_cosines(
     view: View, candidate_run: EvaluationRun, ours: Ids, theirs: Ids, chunk: slice
 ) -> Values:
-    """The sum of cosines of rows at the same place, for candidates with the mask of the release, else `RULED_OUT`."""
+    """Sums the cosines of corresponding rows, float64 [m, M].
+
+    Candidates whose mask differs from the release's get `RULED_OUT`.
+    """
     layout = candidate_run.plan.block.layout
     rows = (
         []
@@ -329,7 +326,7 @@ def _sum_cosines(
 
 
 def _normalize_rows(table: EmbeddingTable, rows: Ids) -> Values:
-    """Unit rows, float64 [m, d]."""
+    """Loads rows as unit vectors, float64 [m, d]."""
     vectors = table.take(rows).astype(np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
     return vectors
@@ -339,14 +336,17 @@ def _normalize_rows(table: EmbeddingTable, rows: Ids) -> Values:
 
 
 def _draw_pools(keys: Values, originals: Ids, sizes: list[int]) -> Iterator[Flags]:
-    """For every size, bool [m, M]: the original of each release and as many others as that makes, those of low keys."""
+    """Yields for each size the pool of each release, bool [m, M].
+
+    A pool is the original and the candidates with the lowest random keys.
+    """
     keys[np.arange(len(originals)), originals] = -1.0
     for size in sizes:
         yield keys <= np.partition(keys, size - 1, axis=1)[:, size - 1, None]
 
 
 def _rank_originals(score: Values, originals: Ids, pool: Flags) -> Ids:
-    """How many of the pool have a higher score than the original, and how many others the same: int64 [2, m]."""
+    """Counts candidates above the original and tied with it: int64 [2, m]."""
     lead = score - score[np.arange(len(originals)), originals][:, None]
     better = ((lead > SCORE_TOLERANCE) & pool).sum(axis=1)
     equal = ((np.abs(lead) <= SCORE_TOLERANCE) & pool).sum(axis=1) - 1

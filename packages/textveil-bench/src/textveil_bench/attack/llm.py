@@ -1,10 +1,10 @@
-"""Reconstruction by a language model: it reads a release and writes the most likely original.
+"""Reconstruction by a language model that reads a release.
 
-In: released texts, and an endpoint that you name. Out: the share of protected words that it found;
+In: released texts, and the endpoint you configure. Out: the share of protected words recovered;
 Rouge-L.
-Not here: how an endpoint is asked (`endpoint`), and small models that run here (`masked`).
+Not here: the client of the endpoint (`textveil.models`), and small local models (`masked`).
 
-Nothing but the released text, and what is public about it, is sent.
+Only the released text and public facts about it are sent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,27 +42,24 @@ PLACEHOLDER_NOTE = 'Where "<WORD>" or the like stands, nothing is known of the w
 
 @make_options()
 class Reconstruction:
-    """Asks a language model behind an OpenAI-compatible endpoint for the original of each release.
+    """Asks a language model behind an OpenAI-compatible endpoint to restore each original.
 
-    The answer is cut into words. Where it has as many as the release, words answer each other by
-    position. Else the
-    words that passed are looked up in the answer (longest common subsequence). What stands between
-    two that were found
-    is paired by position where it has as many words; else the protected words are paired with the
-    answer's from the
-    left, as far as there are both. A protected word without a partner is not found.
+    The answer is split into words. If it has as many words as the release, they are aligned by
+    position. Otherwise the public words are matched in the answer (longest common subsequence).
+    Between two matches, words are aligned by position if their numbers agree; else the protected
+    words are aligned with the answer's words from the left. A protected word without a partner
+    counts as not recovered.
 
-    What it finds is a lower bound of what language models can find in these texts. It may know
-    published texts by
-    heart, and then finds more in them than it would in others.
+    The result is a lower bound of what language models can recover. A model may have memorized
+    published texts, and then recovers more of them than of private ones.
 
     Args:
-        url: where the API begins, such as http://127.0.0.1:8080/v1.
+        url: base URL of the API, such as http://127.0.0.1:8080/v1.
         model: the model's name at the endpoint.
-        key: what the endpoint asks for; else the environment variable TEXTVEIL_LLM_KEY.
-        temperature: from 0, the likeliest answer, to 2.
-        timeout: seconds that the endpoint may be silent.
-        limit: texts that are sent at most, the first that have a protected word.
+        key: the API key; else the environment variable TEXTVEIL_LLM_KEY.
+        temperature: from 0 (most likely answer) to 2.
+        timeout: seconds without a response before the request fails.
+        limit: maximum number of texts sent: the first ones with a protected word.
     """
 
     name: ClassVar[str] = "llm"
@@ -75,7 +72,7 @@ class Reconstruction:
     limit: Annotated[int, Field(ge=1, strict=True)] = 100
 
     def refusal(self, view: View) -> str:
-        """Where no endpoint is named, or nothing is protected."""
+        """Explains why the attack cannot run: no endpoint, or no protected word."""
         if self.url is None or self.model is None:
             return NO_ENDPOINT
         return "" if len(find_protected_texts(view)) else NOTHING_PROTECTED
@@ -83,7 +80,7 @@ class Reconstruction:
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """The share of words found, the share that is near in meaning, and Rouge-L of the answers.
+        """Yields the shares of words recovered exactly and nearly, and Rouge-L.
 
         Raises:
             EndpointError: the endpoint cannot be reached, refused, or answered without text.
@@ -155,7 +152,7 @@ class Reconstruction:
         )
 
     def ask(self, view: View, texts: Ids, report: ProgressCallback = ignore_progress) -> list[str]:
-        """What the model takes the originals of these texts to be."""
+        """Asks the model for the originals of these texts."""
         endpoint = Endpoint(
             url=self.url or "",
             model=self.model or "",
@@ -182,7 +179,10 @@ class Reconstruction:
 
 
 def align(released: Sequence[Item], answer: Sequence[str]) -> list[str | None]:
-    """The answer's word for every released item, None for an item that no word answers; see `Reconstruction`."""
+    """Aligns the answer's words with the released items; None without a partner.
+
+    See `Reconstruction` for the rules.
+    """
     if len(answer) == len(released):
         return list(answer)
     passed = [item.text.casefold() if item.kind is Kind.VERBATIM else None for item in released]

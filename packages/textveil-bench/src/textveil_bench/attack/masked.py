@@ -1,9 +1,9 @@
-"""Masked-token inference: a masked language model fills each released position from the words around it.
+"""Masked-token inference: a masked language model predicts each word from its context.
 
 In: released words. Out: whether the private row is the model's first guess, or among its first k;
 Rouge-L.
-Not here: attackers who look at the released word itself (`neighbour`, `bayes`), and how the model
-sees it (`prior`).
+Not here: attackers that use the released word itself (`neighbour`, `bayes`), and the model's input
+(`prior`).
 """
 
 from collections.abc import Iterator
@@ -27,35 +27,31 @@ from textveil_bench.attack.reconstruction import fill, find_protected_texts
 from textveil_bench.overlap import rouge_l
 
 MAX_LOGITS = 1 << 26
-"""Logits that are held at once: 256 MiB."""
+"""Logits held in memory at once: 256 MiB."""
 
 PIECES_REFUSAL = (
-    "a language model is asked for whole words, and in the unit wordpiece each piece is a guess "
-    "of its own"
+    "a language model predicts whole words, and with the unit wordpiece each piece is guessed "
+    "separately"
 )
 
 
 @make_options()
 class Masked:
-    """Hides each protected position in turn, and has a masked language model say what stands there.
+    """Predicts each protected word from its context by a masked language model.
 
-    The model sees the released words around the position, and not the released word itself;
-    placeholders around it are
-    unknown words to it. Candidates are the rows of the table. Where words of the public list pass,
-    their rows stand for
-    words outside the table alone, and count as much as these do in public text. A guess is compared
-    with the private
-    row of the same position. What is found is what the context gives away, whatever the mechanism
-    did to the word
-    itself.
+    The model sees the released words around the position, not the released word itself;
+    placeholders are unknown words to it. Candidates are the rows of the table. If words of the
+    public list pass, their rows stand only for words outside the table, with the frequency of these
+    in public text. A guess is compared with the private row of the position. The result is what the
+    context gives away, whatever the mechanism did to the word itself.
 
     Source: Yue et al., Findings of ACL-IJCNLP 2021, section 5 (mask token inference); Cape, section
         5.
 
     Args:
-        model: a folder or hub id of a masked language model; None is the bundled one.
-        k: the number of guesses that count.
-        batch: pieces in one run of the network; fewer for tables of more than 16,000 rows.
+        model: a folder or hub id of a masked language model; None for the bundled one.
+        k: number of guesses that count.
+        batch: tokens per run of the network; fewer for tables of more than 16,000 rows.
     """
 
     name: ClassVar[str] = "masked"
@@ -66,7 +62,7 @@ class Masked:
     batch: Annotated[int, Field(ge=1, strict=True)] = 4096
 
     def refusal(self, view: View) -> str:
-        """Where pieces of words are released, or nothing is protected."""
+        """Explains why the attack cannot run: word pieces, or no protected word."""
         if view.words.unit == "wordpiece":
             return PIECES_REFUSAL
         return "" if len(view.output_rows) else NOTHING_PROTECTED
@@ -74,7 +70,7 @@ class Masked:
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """top-1, top-k, and Rouge-L of the texts with the first guesses filled in."""
+        """Yields top-1, top-k, and Rouge-L of the texts with the first guesses."""
         view, private = case.view, case.truth.rows
         context = load_language_model(view.vocabulary, self.model)
         guesses = self.guess(view, context, report)
@@ -110,7 +106,10 @@ class Masked:
     def guess(
         self, view: View, context: LanguageModel, report: ProgressCallback = ignore_progress
     ) -> Ids:
-        """The model's k likeliest rows at each protected position, best first: int64 [n, min(k, V)]."""
+        """Finds the k most likely rows at each position: int64 [n, min(k, V)].
+
+        Rows are sorted by decreasing likelihood.
+        """
         n, rows = len(view.output_rows), len(view.origin)
         guesses = np.empty((n, min(self.k, rows)), np.int64)
         limited = replace(
@@ -125,7 +124,7 @@ class Masked:
 
 
 def _compute_overlap(case: Case, rows: Ids) -> Values:
-    """Rouge-L [B] of each text, with the words of rows [n] filled in, and its original."""
+    """Computes Rouge-L [B] between originals and texts with these rows [n] inserted."""
     words, originals = fill(case.view, rows), case.truth.words
     spans = pairwise(case.view.documents.tolist())
     return np.array([rouge_l(words[start:stop], originals[start:stop]) for start, stop in spans])

@@ -1,8 +1,7 @@
-"""Membership: whether a given word, or a given text, is what a release was made from.
+"""Membership inference: tests if a word or text is a release's original.
 
-In: releases, and rows drawn from a public prior to tell the private ones from. Out: AUC, and TPR at
-low FPR.
-Not here: the law of released rows (`channel`), and which of some texts is the original (`linkage`).
+In: releases, and rows drawn from a public prior as non-members. Out: AUC, and TPR at low FPR.
+Not here: the distribution of released rows (`channel`), and the choice among texts (`linkage`).
 """
 
 from collections.abc import Iterator
@@ -23,56 +22,56 @@ from textveil.protect import group_numbers
 from textveil.randomness import Ids, Randomness, Values
 
 MIN_NON_MEMBERS = 10_000
-"""Non-members of either kind, at least: ten of them lie above the threshold of the lowest rate."""
+"""Minimum number of non-member words, and of non-member texts.
+
+Ten of them lie above the threshold of the lowest false-positive rate.
+"""
 
 FPR_BY_METRIC = {"TPR at 1% FPR": 0.01, "TPR at 0.1% FPR": 0.001}
 
 MAX_SCORES = 1 << 20
-"""Scores that are computed at once: 8 MiB."""
+"""Scores computed at once: 8 MiB."""
 
 TOP_GUESSES = 9
-"""Of words that were mixed, so many rows are told apart; all others are as likely as each other, but for the prior."""
+"""Rows distinguished for each mixed word.
+
+All other rows share the remaining mass in proportion to the prior.
+"""
 
 EXACT_NOTE = "exact law"
 JOINT_NOTE = f"a lower bound: of every mixed word, {TOP_GUESSES} rows are told apart"
 
 MIN_MASS = 1e-300
-"""Stands for no mass at all."""
+"""Smallest probability mass, so that its logarithm is finite."""
 
 LINE_BATCH = 64
-"""Lines of the channel that are summed at once: few, so that they stay in the cache."""
+"""Channel rows summed at once; few, to stay in the CPU cache."""
 
 
 @make_options()
 class Membership:
-    """Tells the private word or text from others, given its release: a likelihood-ratio test.
+    """Tells the private word or text from others by a likelihood-ratio test.
 
-    The attacker holds a word x, sees the released word y in its place, and asks how much likelier y
-    is if x was there
-    than if a word drawn from a public prior was: ln P(y | x) - ln sum_x' prior(x') P(y | x'). For a text this is summed
-    over its protected words. Members are the private words and texts. Non-members are rows drawn
-    from the prior at the
-    same positions; and texts with the same mask whose protected words are all drawn, 10,000 of
-    either kind at least.
-    No test that sees the same tells more members at the same rate of false alarms, where the law is
-    known and the prior
-    is that of the non-members. Where a mechanism mixes words, P(y | x) is that of all released rows
-    of the text, as the
-    joint attacker's posterior gives it for each word (`posterior`): a lower bound.
+    The attacker has a word x and the released word y, and computes how much more likely y is given
+    x than given a word drawn from a public prior: ln P(y | x) - ln sum_x' prior(x') P(y | x'). For
+    a text this is summed over its protected words. Members are the private words and texts.
+    Non-members are rows drawn from the prior at the same positions, and texts with the same mask
+    whose protected words are all drawn; at least 10,000 of each. If the distribution is known and
+    the prior is that of the non-members, no other test detects more members at the same
+    false-positive rate. If a mechanism mixes words, P(y | x) is that of all released rows of the
+    text, from the joint attacker's posterior of each word (`posterior`): a lower bound.
 
-    AUC is the share of non-members below a member, ties half. TPR at a rate of false alarms (FPR)
-    is the share of
-    members above a threshold that no more than that share of the non-members exceeds. .5 and the
-    rate itself are what
-    guessing reaches.
+    AUC is the share of non-members below a member; ties count half. TPR at a false-positive rate
+    (FPR) is the share of members above the threshold that at most this share of non-members
+    exceeds. Random guessing reaches an AUC of .5 and a TPR equal to the FPR.
 
     Source: Carlini et al., "Membership inference attacks from first principles", S&P 2022, on TPR
         at low FPR.
 
     Args:
-        prior: of the non-members, which the attacker knows: the frequency of words in public text,
-            or uniform.
-        draws: noisy vectors per distinct released row, where the law has to be estimated.
+        prior: distribution of the non-members, known to the attacker: word frequency in public
+            text, or uniform.
+        draws: noisy vectors per distinct released row, if the distribution must be estimated.
     """
 
     name: ClassVar[str] = "membership"
@@ -81,7 +80,7 @@ class Membership:
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DEFAULT_DRAWS
 
     def refusal(self, view: View) -> str:
-        """Where nothing is protected, or the law is not known."""
+        """Explains why the attack cannot run: no protected word, or unknown distribution."""
         if not len(view.output_rows):
             return "no word is protected"
         return "" if is_mixing(view) else channel.explain_refusal(view)
@@ -89,7 +88,10 @@ class Membership:
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """AUC and TPR at 1% and 0.1% FPR, of words, and of texts with the names that were drawn from lists."""
+        """Yields AUC and TPR at 1% and 0.1% FPR.
+
+        Words and texts are members; names drawn from lists count in the texts.
+        """
         parts = (case, *case.list_cases)
         texts = np.unique(np.concatenate([part.view.text for part in parts]))
         n = len(case.view.output_rows)
@@ -112,7 +114,7 @@ class Membership:
                     non_members.append(scores[:, 1 : 1 + word_draws].ravel())
         note = case.view.note_reranking(
             max(notes, key=len)
-        )  # some words may have an exact law, others not
+        )  # the distribution may be exact for some words only
         yield from self._build_outcomes(
             "word", np.arange(n), members, np.concatenate(non_members), note
         )
@@ -121,7 +123,10 @@ class Membership:
     def _score_positions(
         self, case: Case, log_prior: Values, count: int, rng: Randomness, report: ProgressCallback
     ) -> Iterator[tuple[Ids, Values, str]]:
-        """Some positions [p], rising; log-ratios [p, 1 + each] of their private row and of others; where from."""
+        """Yields positions [p], their log-ratios [p, 1 + count], and the evidence.
+
+        Positions increase; column 0 is the private row, the others are drawn rows.
+        """
         view, secret = case.view, case.truth.rows
         if is_mixing(view):
             ranking = rank_candidates(
@@ -182,7 +187,10 @@ class Membership:
 
 
 def rank_members(members: Values, non_members: Values) -> Values:
-    """The share of the others [N], sorted, that each member [m] is above, ties half; its mean is the AUC."""
+    """Computes the share of sorted non-members [N] below each member [m].
+
+    Ties count half; the mean is the AUC.
+    """
     below, through = (
         np.searchsorted(non_members, members, "left"),
         np.searchsorted(non_members, members, "right"),
@@ -192,14 +200,18 @@ def rank_members(members: Values, non_members: Values) -> Values:
 
 
 def compute_true_positives(members: Values, non_members: Values, rate: float) -> Values:
-    """Whether each member [m] is above the lowest of the others [N], sorted, that no more than the rate exceeds."""
+    """Flags the members [m] above the threshold of a false-positive rate.
+
+    The threshold is the lowest of the sorted non-members [N] that at most this share of them
+    exceeds.
+    """
     threshold = non_members[len(non_members) - 1 - int(rate * len(non_members))]
     hits: Values = (members > threshold).astype(np.float64)
     return hits
 
 
 def compute_log_marginals(part: Likelihoods, log_prior: Values) -> Values:
-    """ln sum_x prior(x) P(y | x) for the released row y of every line: float64 [m]."""
+    """Computes ln sum_x prior(x) P(y | x) per released y: float64 [m]."""
     starts = range(0, len(part.lines), LINE_BATCH)
     return np.concatenate(
         [compute_log_sum(part.lines[start : start + LINE_BATCH] + log_prior) for start in starts]
@@ -207,7 +219,10 @@ def compute_log_marginals(part: Likelihoods, log_prior: Values) -> Values:
 
 
 def score_guesses(ranking: Ranking, positions: Ids, rows: Ids, log_prior: Values) -> Values:
-    """ln of posterior over prior of rows [p, w] at positions [p]; rows that are no guesses share what is left."""
+    """Computes ln(posterior / prior) of rows [p, w] at positions [p].
+
+    Rows outside the guesses share the remaining mass.
+    """
     guesses, log_posterior = ranking.candidates[positions], ranking.log_probability[positions]
     guess_prior = log_prior[guesses]
     rest_mass, rest_prior = (
@@ -225,7 +240,7 @@ def score_guesses(ranking: Ranking, positions: Ids, rows: Ids, log_prior: Values
 def _draw_rows(
     positions: Ids, secret: Ids, log_prior: Values, count: int, rng: Randomness
 ) -> Iterator[tuple[Ids, Ids]]:
-    """Some positions [p] at a time, with their private row and rows drawn from the prior, [p, 1 + each]."""
+    """Yields positions [p] with their private and drawn rows, [p, 1 + count]."""
     cumulated = np.cumsum(np.exp(log_prior))
     for chunk, draws in rng.open([len(positions)]).split_rows(max(1, MAX_SCORES // (1 + count))):
         rows = np.searchsorted(cumulated, draws.uniform(count) * cumulated[-1], side="right")

@@ -1,7 +1,7 @@
-"""The nearest-neighbour attacks: Pr@k and KNN@k.
+"""Nearest-neighbour attacks: Pr@k and KNN@k.
 
 In: released rows. Out: whether the private row is among the k nearest rows of the released one.
-Not here: attackers who know the mechanism (`bayes`, `window`).
+Not here: attackers that know the mechanism (`bayes`, `window`).
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,15 @@ from textveil.randomness import Ids, Randomness, Values
 from textveil.table import SLAB_ROWS, EmbeddingTable
 
 MAX_DISTANCES = 1 << 22
-"""Distances that are held at once: 32 MiB."""
+"""Distances held in memory at once: 32 MiB."""
 
 DISTANCE_TOLERANCE = 1e-12
-"""Distances that differ by less, in units of the rows' squared lengths, are one distance."""
+"""Relative difference below which distances count as equal.
 
-NOTHING_DRAWN = "nothing was drawn: all protected words are placeholders, or none is there"
+In units of the rows' squared lengths.
+"""
+
+NOTHING_DRAWN = "nothing was drawn: no word is protected, or all protected words are placeholders"
 
 Distance = Literal["cosine", "euclidean"]
 DISTANCES: tuple[Distance, ...] = ("cosine", "euclidean")
@@ -31,18 +34,16 @@ DISTANCES: tuple[Distance, ...] = ("cosine", "euclidean")
 
 @make_options()
 class Neighbour:
-    """Looks for the private word among the nearest words of the released one.
+    """Looks for the private word among the released word's nearest neighbours.
 
-    The released word is its own nearest, so Pr@1 is the share of words that came out as they were.
-    Pr@5 is the
+    A word is its own nearest neighbour, so Pr@1 is the share of unchanged words. Pr@5 is the
     reconstruction rate of d-chi-STENCIL (section 4.2), KNN@10 the attack of Cape (section 5, after
-    Song and Raghunathan
-    2020); they differ in k only. Of the words that were changed, it is told apart how many are
-    among the k nearest
-    others. Cosine compares directions, Euclidean the raw vectors.
+    Song and Raghunathan 2020); they differ in k only. A separate rate counts the changed words
+    whose original is among the k nearest other words. Cosine compares directions, Euclidean the raw
+    vectors.
 
     Args:
-        k: the largest number of neighbours that counts.
+        k: maximum number of neighbours that count.
     """
 
     name: ClassVar[str] = "neighbour"
@@ -50,13 +51,13 @@ class Neighbour:
     k: Annotated[int, Field(ge=6, le=1000, strict=True)] = 10
 
     def refusal(self, view: View) -> str:
-        """Where all protected words are placeholders."""
+        """Explains why the attack cannot run: all protected words are placeholders."""
         return "" if (view.visible_rows != PLACEHOLDER).any() else NOTHING_DRAWN
 
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """Pr@1, Pr@5, KNN@k in both distances, and KNN@k of the changed words."""
+        """Yields Pr@1, Pr@5, KNN@k, and KNN@k of changed words, by distance."""
         positions = np.flatnonzero(case.view.visible_rows != PLACEHOLDER)
         released, private = case.view.visible_word_rows[positions], case.truth.rows[positions]
         changed = positions[released != private]
@@ -85,9 +86,9 @@ def rank(
     distance: Distance,
     report: ProgressCallback = ignore_progress,
 ) -> Ids:
-    """How many rows are nearer to each released row [n] than the private row [n] is: 0 where both are one row.
+    """Counts the rows nearer to each released row [n] than the private.
 
-    Rows that are as near as the private one, but for rounding, do not count.
+    The count is 0 if the two rows are the same. Ties within rounding do not count.
     """
     nearer = np.zeros(len(released), np.int64)
     changed = np.flatnonzero(released != private)
@@ -104,7 +105,9 @@ def rank(
             report(
                 "neighbours", start * len(changed) + first * len(slab), len(changed) * len(table)
             )
-            part = place[first : first + step]  # sorted, so that it is a range of the distinct rows
+            part = place[
+                first : first + step
+            ]  # sorted, so it is a contiguous range of the distinct rows
             low = int(part[0])
             gaps = distinct_vectors[low : int(part[-1]) + 1] @ slab.T
             gaps *= -1 if squares is None else -2
@@ -121,11 +124,10 @@ def rank(
 def _compute_limits(
     table: EmbeddingTable, distinct_vectors: Values, place: Ids, private: Ids, distance: Distance
 ) -> Values:
-    """What a row's gap must be below to be nearer than the private row, float64 [n].
+    """Computes the gap to the private row, less a rounding margin [n].
 
-    A gap is any measure that orders rows as the distance does: the product with its sign turned, or
-    the squared
-    distance less the part that all rows have.
+    Rows with a smaller gap are nearer. A gap orders rows as the distance does: the negative dot
+    product, or the squared distance without the term common to all rows.
     """
     limits = np.empty(len(private))
     step = max(1, MAX_DISTANCES // distinct_vectors.shape[1])
@@ -143,7 +145,7 @@ def _compute_limits(
 
 
 def _load_vectors(table: EmbeddingTable, numbers: Ids, distance: Distance) -> Values:
-    """Unit rows for the cosine, raw rows for the Euclidean distance, float64."""
+    """Loads unit rows for the cosine, raw rows for Euclidean distances: float64."""
     vectors = table.take(numbers).astype(np.float64)
     if distance == "cosine":
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)

@@ -1,7 +1,7 @@
-"""Reconstructions: texts with guesses in the places of released words, and how near guesses are in meaning.
+"""Reconstructions: texts with guesses inserted, and the guesses' cosines.
 
 In: a view, and a row for each protected position. Out: words, texts, cosines.
-Not here: where guesses come from (`masked`, `semantic`, `llm`).
+Not here: the guesses (`masked`, `semantic`, `llm`).
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,17 @@ from textveil.randomness import Ids, Values
 from textveil.table import SLAB_ROWS, EmbeddingTable, WordPieces
 
 NEAR_COSINE = 0.6
-"""The cosine from which on a guess counts as near in meaning."""
+"""Minimum cosine for a guess to count as near in meaning."""
 
 
 def fill(view: View, rows: Ids) -> list[str]:
-    """The N words of all texts with the words of rows [n] in the places of the protected ones.
+    """Replaces the protected words of all texts by rows [n].
 
-    A word stays as it was released where a row of it is `PLACEHOLDER`. In the unit wordpiece the
-    pieces of a word are
-    joined as for a release.
+    A word keeps its released form if one of its rows is `PLACEHOLDER`. In the unit wordpiece the
+    pieces of a word are joined as in a release.
+
+    Returns:
+        all N words.
     """
     words = list(view.items)
     first = np.flatnonzero(np.diff(view.item, prepend=-1))
@@ -45,7 +47,7 @@ def fill(view: View, rows: Ids) -> list[str]:
 
 
 def spell(view: View, words: Sequence[str]) -> list[str]:
-    """The B texts in which the words stand, with the whitespace of the releases."""
+    """Joins words into the B texts, with the whitespace of the releases."""
     texts = []
     for released, (start, stop) in zip(
         view.released, pairwise(view.documents.tolist()), strict=True
@@ -57,12 +59,12 @@ def spell(view: View, words: Sequence[str]) -> list[str]:
 
 
 def find_protected_texts(view: View) -> Ids:
-    """The numbers of the texts that have a protected position, or a name drawn from a list, rising."""
+    """Finds texts with a protected word or a name from a list."""
     return np.unique(np.concatenate([view.text, view.text_of_name]))
 
 
 def compute_cosines(table: EmbeddingTable, first: Ids, second: Ids) -> Values:
-    """The cosine of each row [n] with the row [n] beside it, float64 [n]; of a projection, in the whole table."""
+    """Computes the cosine of corresponding rows [n] in the full-dimensional table."""
     root = table.root
     values = np.empty(len(first))
     for start in range(0, len(first), SLAB_ROWS):

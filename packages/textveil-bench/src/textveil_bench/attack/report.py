@@ -1,7 +1,7 @@
-"""From outcomes to rates with intervals: over all words, and by group, word frequency and text length.
+"""Converts outcomes to rates with intervals, overall and by slice.
 
 In: a case and attackers. Out: `Findings`: rows of plain data, and tables of them.
-Not here: the attackers, and the pictures (`picture`).
+Not here: the attackers, and the pictures (`pictures`).
 """
 
 import math
@@ -30,40 +30,40 @@ from textveil.text import lookup_ranks as ranks_of
 from textveil_bench import intervals
 
 VERSION = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; changes when a field changes its meaning."""
 
 QUARTERS = 4
 
 ALL_SLICE = "all"
 
 STAND_IN_NOTE = (
-    "of names drawn from lists, the private one is taken to be the name that stands for it on its "
-    "list"
+    "for names drawn from lists, the private name is taken to be its representative on the list"
 )
 
 NO_NAMES_NOTE = "names drawn from lists are not among these words"
 
-ONE_RELEASE_REFUSAL = "this attack looks at one release of a text"
+ONE_RELEASE_REFUSAL = "this attack uses only one release of a text"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """One rate.
+    """One rate with its confidence interval.
 
     Attributes:
-        source: the attack or the measure that it is of, by name.
-        metric: what was measured.
-        setting: what tells this outcome from others of the same source and metric.
-        unit: what was counted.
-        slice: `all`, or the property that the words or texts share: `group`, `frequency`, `length`.
-        part: which group or quarter; empty for `all`.
+        source: the name of the attack or measure.
+        metric: the name of the metric.
+        setting: options that distinguish outcomes with the same source and metric.
+        unit: what is counted.
+        slice: `all`, or the property by which words or texts are sliced: `group`, `frequency`,
+            `length`.
+        part: the group or quarter; empty for `all`.
         value: the mean.
         low: lower end of the 95% interval.
         high: its upper end.
-        n: how many words or texts.
-        baseline: what the attacker reaches without the released words, where that is known.
-        note: what a reader has to know.
-        headline: whether it stands in the short table and the picture.
+        n: number of words or texts.
+        baseline: what the attacker reaches without the released words; None if unknown.
+        note: remark for readers.
+        headline: whether it is shown in the short table and the picture.
     """
 
     source: str
@@ -81,10 +81,10 @@ class Rate:
     headline: bool
 
     def to_json(self, source: Literal["attack", "measure"]) -> dict[str, Any]:
-        """All of it as plain data; JSON has no infinity, and an interval without an end has None there.
+        """Converts the rate to plain data; infinite values become None.
 
         Args:
-            source: what the field of that name is called there.
+            source: the key for the field `source`.
         """
         return {
             source if name == "source" else name: _drop_infinity(value)
@@ -94,19 +94,19 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What attacks found.
+    """The results of attacks.
 
     Attributes:
         rows: all rates.
-        refused: attacks that say nothing of such releases, and why.
-        options: of each attack.
-        texts: how many there were.
-        words: how many protected positions.
-        names: how many names were drawn from lists.
-        unprotected: private words that passed as they were; they are in no rate.
-        hidden: private words that became placeholders, apart from those of the mechanism; they are
-            in no rate.
-        releases: of each text.
+        refused: attacks that do not apply to these releases, with the reason.
+        options: the options of each attack.
+        texts: number of texts.
+        words: number of protected positions.
+        names: number of names drawn from lists.
+        unprotected: private words that passed unchanged; they are in no rate.
+        hidden: private words replaced by placeholders, except by the mechanism; they are in no
+            rate.
+        releases: number of releases of each text.
     """
 
     rows: tuple[Rate, ...] = field(repr=False)
@@ -120,7 +120,7 @@ class Findings:
     releases: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Converts the findings to plain data."""
         return {
             "version": VERSION,
             "texts": self.texts,
@@ -137,7 +137,7 @@ class Findings:
 
 
 def load(name: str, options: Mapping[str, Any] | None = None) -> Attack:
-    """The attacker of a registered name.
+    """Builds the attacker of a registered name.
 
     Raises:
         UnknownName: there is no such attack, or it has no such option.
@@ -159,11 +159,11 @@ def attack(
     Args:
         case: releases and their originals.
         attacks: the attackers, of different names.
-        rng: for attackers who simulate the mechanism; None is system randomness.
-        report: told of progress.
+        rng: for attackers that simulate the mechanism; None for system randomness.
+        report: called with the progress.
     """
     if len({attacker.name for attacker in attacks}) < len(attacks):
-        raise ConfigError("an attack can be asked for once")
+        raise ConfigError("an attack may be given only once")
     rng = SystemRandomness() if rng is None else rng
     parts = _build_slices(case)
     rows: list[Rate] = []
@@ -190,7 +190,7 @@ def attack(
                     for outcome in outcomes
                 ]
             rows.extend(row for outcome in outcomes for row in _build_rates(case, outcome, parts))
-        except EndpointError as error:  # what the others found is not lost with it
+        except EndpointError as error:  # the results of the other attacks are kept
             refused[attacker.name] = str(error)
     return Findings(
         rows=tuple(rows),
@@ -206,19 +206,19 @@ def attack(
 
 
 def _add_note(outcome: Outcome, note: str) -> Outcome:
-    """The outcome with something more that a reader has to know."""
+    """Returns the outcome with a note appended."""
     return replace(outcome, note="; ".join(filter(None, (outcome.note, note))))
 
 
 def merge_name_outcomes(
     case: Case, lists: Sequence[Case], run: Callable[[Case], Iterable[Outcome]]
 ) -> Iterator[Outcome]:
-    """What is found of names that were drawn from lists, all lists together.
+    """Merges the outcomes of names drawn from lists over all lists.
 
     Args:
         case: releases and their originals.
-        lists: those of its lists that are looked at, as cases.
-        run: gives the outcomes of a list; those of texts are left out.
+        lists: the attacked lists, each as a case.
+        run: returns the outcomes of a list; outcomes of texts are ignored.
     """
     outcomes_by_key: dict[tuple[object, ...], list[Outcome]] = {}
     for part in lists:
@@ -244,12 +244,12 @@ def merge_name_outcomes(
 
 
 def _report_step(report: ProgressCallback, attack: str, step: str, done: int, total: int) -> None:
-    """Tells of a step of an attack, and which attack it is."""
+    """Reports a step of an attack under the attack's name."""
     report(f"{attack}, {step}", done, total)
 
 
 def compute_rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Rate]:
-    """The rows of outcomes, over everything and by each property."""
+    """Yields the rates of outcomes, overall and by slice."""
     parts = _build_slices(case)
     for outcome in outcomes:
         yield from _build_rates(case, outcome, parts)
@@ -258,7 +258,7 @@ def compute_rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Rate]:
 # ---- slices ----------------------------------------------------------------------------------------
 
 Slice = tuple[str, str, Flags]
-"""A property, a value of it, and which of the words or texts have it."""
+"""A property, its value, and a mask of words or texts."""
 
 
 def _build_slices(case: Case) -> dict[Unit, list[Slice]]:
@@ -309,7 +309,10 @@ LENGTH_LABELS = ("shortest quarter", "second quarter", "third quarter", "longest
 
 
 def _split_quarters(name: str, values: Values, labels: Sequence[str]) -> Iterator[Slice]:
-    """Quarters by value; equal values stay together, so that quarters may be of unequal size, or empty."""
+    """Yields quarters by value.
+
+    Equal values stay together, so quarters may differ in size or be empty.
+    """
     finite = values[~np.isnan(values)]
     if not len(finite):
         return
@@ -318,8 +321,7 @@ def _split_quarters(name: str, values: Values, labels: Sequence[str]) -> Iterato
     for quarter, label in enumerate(labels):
         mask = (which == quarter) & ~np.isnan(values)
         if mask.any():
-            # text lengths are in the mask; the rank of a word in the public list would name the
-            # word
+            # Text lengths are public anyway; a word's frequency rank would reveal the word.
             yield (
                 name,
                 f"{label} ({_format_range(values[mask])})" if name == "length" else label,

@@ -1,8 +1,8 @@
-"""Meaning: how near the best guesses come, word by word and as texts.
+"""Semantic similarity of the best guesses to the private words and texts.
 
 In: the best guess at every protected position. Out: cosines with the private words, and of texts
 with the originals.
-Not here: how the guesses are made (`posterior`), and whether they are right (`bayes`).
+Not here: the guesses (`posterior`), and their accuracy (`bayes`).
 """
 
 from collections.abc import Iterator
@@ -34,19 +34,17 @@ SENTENCE_COSINE = "cosine of the sentence vectors of the rebuilt and the origina
 
 @make_options()
 class Semantic:
-    """Takes the best guess of someone who knows the mechanism (`bayes`), and measures how near in meaning it comes.
+    """Measures how near in meaning the Bayes attacker's best guesses are.
 
-    A guess may be wrong and still give the meaning away. The released words are measured beside it
-    as if they were the
-    guess, so that it shows what the attack adds; positions with a placeholder are left out. The
-    guess is the likeliest
-    row, and not the one that is nearest on average, so that meaning may leak more than is found.
+    A guess may be wrong and still give the meaning away. For comparison the released words are
+    measured as if they were the guesses; positions with a placeholder are left out. The guess is
+    the most likely row, not the one with the best expected cosine, so meaning may leak more than is
+    measured.
 
     Args:
-        threshold: the cosine of two rows from which on the guess counts as near.
-        prior: what the attacker takes words to be before the release is seen: uniform, unigram or
-            context.
-        draws: noisy vectors per distinct released row, where the law has to be estimated.
+        threshold: minimum cosine of two rows for the guess to count as near.
+        prior: the attacker's prior over words: uniform, unigram or context.
+        draws: noisy vectors per distinct released row, if the distribution must be estimated.
     """
 
     name: ClassVar[str] = "semantic"
@@ -57,7 +55,7 @@ class Semantic:
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DEFAULT_DRAWS
 
     def refusal(self, view: View) -> str:
-        """Where all protected words are placeholders, or the mechanism's law is unknown."""
+        """Explains why the attack cannot run: only placeholders, or no known distribution."""
         return (
             explain_refusal(view, self.prior)
             if (view.output_rows != PLACEHOLDER).any()
@@ -67,7 +65,7 @@ class Semantic:
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """The share of near guesses, their mean cosine, and the cosine of the rebuilt texts with the originals."""
+        """Yields the share of near guesses, their mean cosine, and texts' cosines."""
         check_law(case)
         view, positions = case.view, np.flatnonzero(case.view.output_rows != PLACEHOLDER)
         ranking = rank_candidates(

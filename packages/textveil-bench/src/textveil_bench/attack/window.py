@@ -1,8 +1,8 @@
-"""The joint attack on mechanisms that mix neighbours: all words of a text are guessed together.
+"""Joint attack on mechanisms that mix neighbours.
 
-In: a case. Out: how often the private row is among the first guesses, and among the outputs beside
-it.
-Not here: the joint posterior (`joint`), attackers who look at one released word at a time (`bayes`,
+In: a case. Out: whether the private row is among the first guesses, and among the neighbouring
+outputs.
+Not here: the joint posterior (`joint`), attackers that use one released word at a time (`bayes`,
 `neighbour`).
 """
 
@@ -24,16 +24,16 @@ from textveil.randomness import Ids, Randomness
 
 @make_options()
 class WindowAttack:
-    """Guesses all words of a text together, knowing the window, the noise and what is usually written.
+    """Guesses a text's words together, for mechanisms that mix neighbouring words.
 
-    A released row is the nearest to a mean of several words and noise, so one word shows in several
-    released rows, and
-    a released row may show a neighbour. All that a word's window says is weighed at once, see
+    A released row is the nearest to a noisy mean of several words, so one word influences several
+    released rows, and a released row may reveal a neighbour. The attacker knows the window, the
+    noise and the word frequencies, and uses all released rows that a word influences; see
     `joint.decode`.
 
     Args:
         k: guesses per word.
-        prior: what words are expected: as often as they stand in public text, or all equally.
+        prior: expected words: by frequency in public text (unigram), or uniform.
     """
 
     name: ClassVar[str] = "window"
@@ -42,15 +42,15 @@ class WindowAttack:
     prior: Literal["unigram", "uniform"] = "unigram"
 
     def refusal(self, view: View) -> str:
-        """Where the mechanism mixes no neighbours, or nothing was drawn."""
+        """Explains why the attack cannot run: no mixing, or no draws."""
         if not is_mixing(view):
-            return "the mechanism mixes no neighbours: bayes is this attack then"
+            return "the mechanism mixes no neighbours: use bayes instead"
         return "" if len(view.output_rows) else "nothing was drawn"
 
     def run(
         self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
     ) -> Iterator[Outcome]:
-        """top-1, top-3, top-k, how sure the attacker is of top-1, and the union of neighbouring outputs."""
+        """Yields top-1, top-3, top-k, the attacker's confidence, and the union of outputs."""
         view, secret = case.view, case.truth.table_rows[:, None]
         ranking = rank_candidates(view, prior=self.prior, k=self.k, rng=rng, report=report)
         where = np.arange(len(secret))
@@ -99,10 +99,12 @@ class WindowAttack:
 
 
 def join_outputs(layout: Layout, released: Ids, reach: int = 1) -> Ids:
-    """The rows released for a word and for the `reach` protected words on each side of it in its text.
+    """Collects the rows released for each word and its neighbours.
+
+    Neighbours are the `reach` protected words on each side in the same text.
 
     Returns:
-        int64 [n, 2 reach + 1], -1 where the text ends.
+        int64 [n, 2 reach + 1]; -1 beyond the end of the text.
     """
     text = np.searchsorted(layout.documents, layout.positions, side="right")
     outputs = np.full((len(released), 2 * reach + 1), -1)

@@ -1,7 +1,7 @@
-"""The audit: what a mechanism claims, held against its law, its samples and its behaviour.
+"""The audit: tests a mechanism's claims against its law, samples and behaviour.
 
 In: callables that build a `Privatizer`. Out: one `AuditFinding` per check, as it is made.
-Not here: what an adversary gets (`attack`), and how findings are printed (`cli`).
+Not here: the success of adversaries (`attack`), and the printing of findings (`cli`).
 """
 
 from textveil_bench.audit.configured import ConfiguredBuild

@@ -1,8 +1,8 @@
-"""What is audited: a privatizer, how to build it again, and the small worlds in which its claims are tried.
+"""The audited privatizer, and small tables on which its claims are tested.
 
-In: a callable that builds a `Privatizer`. Out: `Subject`: tables to look at, parameters, claims per
-word and pair.
-Not here: the checks (the modules beside this one).
+In: a callable that builds a `Privatizer`. Out: `Subject`: tables, parameters, claims per word and
+pair.
+Not here: the checks (the other modules of this package).
 """
 
 import math
@@ -24,50 +24,58 @@ from textveil.randomness import Ids, Randomness, Streams, SystemRandomness, Valu
 from textveil.table import EmbeddingTable, Metric
 
 Build = Callable[..., Privatizer]
-"""Makes the privatizer. Takes the keyword `seed` (an integer, or None for none); picklable, if workers are to be tried:
-`functools.partial(Privatizer, "noise", epsilon=8.0, table="minilm")`."""
+"""Builds the privatizer, with the keyword `seed` (an integer or None).
+
+Picklable if worker processes are to be tested: `functools.partial(Privatizer, "noise", epsilon=8.0,
+table="minilm")`.
+"""
 
 SLICE_SMALL, SLICE_FULL = 60, 400
-"""Words whose laws are compared, every two of them."""
+"""Words of a slice: the laws of all its pairs are compared."""
 
 METRICS = {"chord": "euclidean", "euclidean": "euclidean", "l1": "cityblock", "cosine": "cosine"}
-"""What scipy calls the distance of a claim.
+"""scipy's names for the distances of claims.
 
-The cosine distance is no metric; it is known here to be refuted.
+The cosine distance is no metric; it is listed so that claims in it can be refuted.
 """
 
 TINY_TABLE_WORDS = 6
-"""Words of which all short texts, and all their outputs, can be looked at."""
+"""Words of the tiny table, whose short texts can be enumerated."""
 
 PROBE_WORDS, LINE_WORDS = 8, 24
 PROBE_STEP = 0.5
-"""Words in a row lie so far apart that the claim allows neighbours a loss of this."""
+"""Loss that the claim allows between neighbouring words of a probe table."""
 
 WEAK_EPSILON = 1.0
-"""Epsilon on the whole circle: opposite words then lie at a loss of 2 for sharp mechanisms. On the slice, the loss
-that is allowed to its farthest words."""
+"""Epsilon on the circle: sharp mechanisms lose 2 between opposite words.
+
+On the slice, the allowed loss between its most distant words.
+"""
 
 
 FLOOR_TOLERANCE = 1e-3
-"""How closely the smallest budget is found that a mechanism can keep to, as a part of it."""
+"""Relative precision of the smallest feasible budget."""
 
 SUM_TOLERANCE = 1e-6
-"""How far the probabilities of a law may be from 1 together: laws in single precision pass."""
+"""Allowed deviation of a law's total probability from 1, for single precision."""
 
 
-class InvalidLaw(Exception):  # noqa: N818 (says what the mechanism gave)
-    """What `log_probs` gave is no law: every check that needs it is violated."""
+class InvalidLaw(Exception):  # noqa: N818 (names the mechanism's result)
+    """The output of `log_probs` is not a probability distribution.
+
+    Every check that needs it is violated.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Probe:
-    """A table on which a loss shows well.
+    """A small table on which a privacy loss is easy to measure.
 
     Attributes:
         table: the table.
-        scale: the part of the subject's budget that it is tried with.
-        varied: the rows that are told apart.
-        has_longer_texts: whether texts of several words are tried too.
+        scale: the share of the subject's budget to use.
+        varied: the rows to distinguish.
+        has_longer_texts: whether texts of several words are tested too.
     """
 
     table: EmbeddingTable
@@ -81,9 +89,9 @@ class Subject:
     """One privatizer under audit.
 
     Attributes:
-        build: makes it again, elsewhere or with a seed.
-        small: the short audit.
-        privatizer: as `build` made it, without a seed.
+        build: builds it again, in another process or with a seed.
+        small: whether the audit is the short one.
+        privatizer: the result of `build` without a seed.
     """
 
     build: Build
@@ -92,22 +100,24 @@ class Subject:
 
     @property
     def mechanism(self) -> Mechanism:
-        """The mechanism alone."""
+        """The privatizer's mechanism."""
         return self.privatizer.mechanism
 
     @property
     def table(self) -> EmbeddingTable:
-        """The table that it works on."""
+        """The privatizer's table."""
         return self.privatizer.table
 
     @property
     def claim(self) -> Claim:
-        """What is claimed on that table."""
+        """The mechanism's claim on that table."""
         return self.privatizer.claim
 
     @cached_property
     def epsilon(self) -> float:
-        """The budget of a word: what was asked for, or what the mechanism's own parameter spends; 1 where it is none.
+        """The budget of a word: requested, or spent by the mechanism's parameter.
+
+        1 if the budget is 0 or infinite.
 
         Raises:
             ConfigError: the budget differs between words.
@@ -127,7 +137,7 @@ class Subject:
 
     @cached_property
     def slice(self) -> EmbeddingTable:
-        """A table of some of the words: half of them spread over the table, the others their nearest neighbours."""
+        """A table of some words: half spread evenly, half their nearest neighbours."""
         size = SLICE_SMALL if self.small else SLICE_FULL
         root = self.table.root
         return self.table if len(root) <= size else _build_part(root, self.choose_rows(size))
@@ -141,7 +151,7 @@ class Subject:
         )
 
     def choose_rows(self, size: int) -> Ids:
-        """So many rows of the table: half spread, half their nearest neighbours."""
+        """Selects `size` rows: half spread evenly, half their nearest neighbours."""
         root = self.table.root
         if len(root) <= size:
             return np.arange(len(root))
@@ -153,11 +163,11 @@ class Subject:
 
     @cached_property
     def probes(self) -> list[Probe]:
-        """Words on a line, on an arc and all around a circle, wherever the mechanism runs; and words of the slice.
+        """The probe tables: a line, an arc, a circle, and the slice.
 
-        The line has one dimension, in which noise hides least, and is looked at near both of its
-        ends: a parameter may
-        depend on the row. The slice shows what happens to words of the table itself.
+        The first three are left out if the mechanism cannot run on them. The line has one
+        dimension, in which noise hides least, and is tested near both ends, because a parameter may
+        depend on the row. The slice tests words of the real table.
         """
         number = np.arange(PROBE_WORDS, dtype=np.float64)
         step = PROBE_STEP / self.epsilon
@@ -186,7 +196,7 @@ class Subject:
         ]
 
     def compute_local_dp(self, table: EmbeddingTable, scale: float = 1.0) -> float:
-        """What is claimed for any two words of a table, for texts of one word and a budget of `epsilon * scale`."""
+        """Computes the claimed local DP of one-word texts at `epsilon * scale`."""
         claim, layout = self.mechanism.claim(table), Layout.build(1)
         spent = float(
             self.compute_spent(table, layout, self.compute_parameter(table, layout, scale))[0]
@@ -195,7 +205,7 @@ class Subject:
         return min(bound, self.compute_cap(table, scale))
 
     def compute_cap(self, table: EmbeddingTable, scale: float = 1.0) -> float:
-        """What the mechanism says is lost at most whatever the diameter; infinite where it says nothing."""
+        """Computes the mechanism's cap on the loss; infinite without one."""
         layout = Layout.build(1)
         if self.claim.kind != "metric" or not isinstance(self.mechanism, Capped):
             return math.inf
@@ -206,7 +216,10 @@ class Subject:
         )
 
     def find_scale(self, table: EmbeddingTable, local_dp: float) -> float:
-        """The largest part of the budget, at most all of it, that costs about `compute_local_dp` over a table."""
+        """Finds the share of the budget that costs about this local DP.
+
+        At most 1.
+        """
         claimed = self.compute_local_dp(table)
         return min(1.0, local_dp / claimed) if 0 < claimed < math.inf else 1.0
 
@@ -218,18 +231,17 @@ class Subject:
             return False
         return True
 
-    # ---- what a mechanism does on a table ------------------------------------------------------------
+    # ---- the mechanism on a table --------------------------------------------------------------------
 
     def compute_parameter(
         self, table: EmbeddingTable, layout: Layout, scale: Values | float = 1.0
     ) -> Values:
-        """The mechanism's parameter [n] for a budget of `epsilon * scale` at every position.
+        """Computes the parameter [n] for a budget of `epsilon * scale` per position.
 
-        Some mechanisms cannot promise so little; they get the smallest budget that they can keep
-        to.
+        A mechanism that cannot keep to so small a budget gets the smallest feasible one.
 
         Raises:
-            BudgetError: there is none.
+            BudgetError: no budget is feasible.
         """
         wanted = np.broadcast_to(
             np.asarray(scale, np.float64) * self.epsilon, len(layout.positions)
@@ -241,7 +253,7 @@ class Subject:
             return self.mechanism.calibrate(table, layout, np.maximum(wanted, floor))
 
     def _find_floor(self, table: EmbeddingTable, length: int) -> float:
-        """The smallest budget that is kept to in a text of so many words."""
+        """Finds the smallest feasible budget for a text of `length` words."""
         key = (table, length)
         if key not in self._floors:
             self._floors[key] = find_smallest_budget(
@@ -254,53 +266,59 @@ class Subject:
         return {}
 
     def get_parameter(self, table: EmbeddingTable, layout: Layout) -> Values:
-        """The parameter [n] that the privatizer draws with: the one set by name, or that of its budget."""
+        """Returns the privatizer's parameter [n]: set by name, or from its budget."""
         named = self.mechanism.parameters(table, layout)
         return self.compute_parameter(table, layout) if named is None else named
 
     def compute_law(self, table: EmbeddingTable, rows: Ids, scale: float = 1.0) -> Values | None:
-        """ln Pr[y | x] for texts of one word each, [m, V]; None where it cannot be written down.
+        """Computes ln Pr[y | x] of one-word texts, [m, V]; None without a closed form.
 
         Raises:
-            NoLaw: what the mechanism gives is no law.
+            InvalidLaw: the mechanism's output is not a probability distribution.
         """
         return self.compute_law_at(
             table, rows, self.compute_parameter(table, build_singles(rows).layout, scale)
         )
 
     def compute_law_at(self, table: EmbeddingTable, rows: Ids, parameter: Values) -> Values | None:
-        """The same under this parameter [m]."""
+        """Computes ln Pr[y | x] of one-word texts at this parameter [m].
+
+        None without a closed form.
+
+        Raises:
+            InvalidLaw: the mechanism's output is not a probability distribution.
+        """
         if not isinstance(self.mechanism, Law):
             return None
         law = self.mechanism.log_probs(table, build_singles(rows), parameter)
         if law is not None:
             if law.shape != (len(rows), len(table)):
-                raise InvalidLaw("the law has not one probability per word")
+                raise InvalidLaw("the law must have one probability per word")
             totals = np.exp(law).sum(axis=1)
-            if not (np.abs(totals - 1) <= SUM_TOLERANCE).all():  # NaN is within nothing
+            if not (np.abs(totals - 1) <= SUM_TOLERANCE).all():  # NaN fails this too
                 raise InvalidLaw("the probabilities of the law do not sum to 1")
         return law
 
     def compute_spent(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
-        """The epsilon [n] that the mechanism says it spends."""
+        """Returns the epsilon [n] that the mechanism states it spends."""
         return self.mechanism.spend(table, layout, parameter)
 
     def sample(
         self, table: EmbeddingTable, block: Block, parameter: Values, rng: Randomness | None = None
     ) -> Ids:
-        """Released rows [n], drawn afresh."""
+        """Draws released rows [n]."""
         return self.mechanism.privatize(table, block, parameter, rng=rng or _SingleStream())
 
     def replace_parts(self, **parts: Any) -> Privatizer:
-        """A copy of the privatizer in which some attributes are others."""
+        """Copies the privatizer with some parts replaced."""
         return self.privatizer.with_parts(**parts)
 
 
 class _SingleStream(SystemRandomness):
-    """Fresh draws from one stream for all texts of a call: thousands of short texts need no generator each."""
+    """Fresh randomness with one stream per call, cheap for short texts."""
 
     def open(self, sizes: Sequence[int] | Ids) -> Streams:
-        """The stream of a call, which sees its texts as one."""
+        """Opens one stream for all texts of a call."""
         return super().open([int(np.sum(sizes))])
 
 
@@ -324,7 +342,7 @@ def _place_on_circle(angle: NDArray[np.floating]) -> Values:
 
 
 def build_singles(rows: Sequence[int] | Ids) -> Block:
-    """Texts of one protected word each."""
+    """Builds a block of texts of one protected word each."""
     texts = np.asarray(rows, np.int64)
     return Block(layout=Layout.build(*[1] * len(texts)), rows=texts)
 
@@ -332,10 +350,12 @@ def build_singles(rows: Sequence[int] | Ids) -> Block:
 def find_smallest_budget(
     mechanism: Mechanism, table: EmbeddingTable, layout: Layout, epsilon: float
 ) -> float:
-    """The smallest budget that a mechanism keeps to, but for a part `FLOOR_TOLERANCE`; at least a millionth of epsilon.
+    """Finds the smallest feasible budget of a mechanism, up to `FLOOR_TOLERANCE`.
+
+    At least a millionth of epsilon.
 
     Raises:
-        BudgetError: there is none that a budget may be.
+        BudgetError: no budget up to `MAX_BUDGET` is feasible.
     """
 
     def is_feasible(budget: float) -> bool:
@@ -359,7 +379,9 @@ def find_smallest_budget(
 
 
 def compute_distances(table: EmbeddingTable, claim: Claim | Restricted, rows: Ids) -> Values:
-    """The distances [m, m] between rows in the claim's metric, not by the table's own code; 1 for a claim of local DP.
+    """Computes distances [m, m] between rows in the claim's metric, with scipy.
+
+    1 for a claim of local DP.
 
     Raises:
         ConfigError: the claim's metric has no definition.
@@ -376,6 +398,6 @@ def compute_distances(table: EmbeddingTable, claim: Claim | Restricted, rows: Id
 
 
 def split_batches(rows: Ids, width: int, cells: int = 1 << 22) -> Iterator[Ids]:
-    """Rows in parts whose laws over `width` words stay within `cells` numbers."""
+    """Splits rows so that their laws over `width` words fit `cells`."""
     step = max(1, cells // width)
     return (rows[start : start + step] for start in range(0, len(rows), step))

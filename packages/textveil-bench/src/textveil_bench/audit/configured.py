@@ -1,7 +1,7 @@
-"""Audits of what options describe: a build that pickles, and a budget where none was given.
+"""Audits of configurations: a picklable build, with a default budget.
 
-In: what gives a `Config`. Out: what `audit` takes.
-Not here: where options come from (`config`), and what a build is called with (`subject`).
+In: a function that returns a `Config`. Out: a `Build` for `audit`.
+Not here: the sources of options (`config`), and the audited object (`audit_target`).
 """
 
 import math
@@ -19,28 +19,31 @@ from textveil.table import load_table
 from textveil_bench.audit.audit_target import find_smallest_budget
 
 DEFAULT_LOCAL_DP = 12.0
-"""Of the budget that is taken where none is given: small enough that draws differ, so that repeated ones are seen."""
+"""Local DP of the default budget; small, so repeated draws are noticed."""
 
 NOMINAL_EPSILON = 6.0
-"""Epsilon of mechanisms for which it bounds nothing; the papers' grids go from 1 to 20."""
+"""Epsilon of mechanisms without a bound.
+
+The papers' grids go from 1 to 20.
+"""
 
 BUDGET_MARGIN = 1.25
-"""Factor on the smallest budget, at which a mechanism may do next to nothing.
+"""Factor on the smallest feasible budget, which may change almost nothing.
 
-Used where it cannot promise `DEFAULT_LOCAL_DP`.
+Used if the mechanism cannot promise `DEFAULT_LOCAL_DP`.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfiguredBuild:
-    """Builds the privatizer of a configuration; without a budget, one of local DP `DEFAULT_LOCAL_DP` over the table.
+    """Builds the privatizer of a configuration.
 
-    Options are resolved when it is first called, so that one mechanism's wrong options leave the
-    others alone.
+    Without a budget, it gets one of local DP `DEFAULT_LOCAL_DP` over the table. Options are
+    resolved at the first call, so that wrong options of one mechanism do not affect the others.
 
     Attributes:
-        name: under which findings are reported: the registered one.
-        resolve: gives the configuration; picklable.
+        name: the registered name, under which findings are reported.
+        resolve: returns the configuration; picklable.
     """
 
     name: str
@@ -51,8 +54,8 @@ class ConfiguredBuild:
         """The configuration, with a budget if the mechanism needs one.
 
         Raises:
-            ConfigError: an option is wrong, or there is no budget to choose. TableError: the table
-                cannot be loaded.
+            ConfigError: an option is wrong, or no budget can be chosen.
+            TableError: the table cannot be loaded.
         """
         config = self.resolve()
         has_budget = (
@@ -63,12 +66,15 @@ class ConfiguredBuild:
         return config if has_budget else replace(config, epsilon=_choose_budget(config))
 
     def __call__(self, *, seed: int | None = None) -> Privatizer:
-        """The privatizer with this seed, or none."""
+        """Builds the privatizer with this seed, or none."""
         return Privatizer.from_config(replace(self.config, seed=seed))
 
 
 def _choose_budget(config: Config) -> float | None:
-    """Epsilon in the unit of the mechanism's claim; None where the mechanism needs none or has its own parameter."""
+    """Chooses epsilon in the unit of the mechanism's claim.
+
+    None if the mechanism needs no budget or has its own parameter.
+    """
     name, options = config.mechanism.name, config.mechanism.options
     if not registry.find_budget_parameter(name)[1]:
         return None
@@ -91,6 +97,6 @@ def _choose_budget(config: Config) -> float | None:
     )
     try:
         mechanism.calibrate(table, Layout.build(1), np.array([wanted]))
-    except BudgetError:  # it cannot promise so little
+    except BudgetError:  # the budget is too small for it
         return BUDGET_MARGIN * find_smallest_budget(mechanism, table, Layout.build(1), wanted)
     return wanted

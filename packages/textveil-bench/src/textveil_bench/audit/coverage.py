@@ -1,7 +1,7 @@
-"""Every protected word is replaced, whatever it is; and nothing comes out when a part fails.
+"""Coverage: every protected word is replaced, and failures release nothing.
 
 In: a subject. Out: the findings `totality` and `error path`.
-Not here: which words are public (`protect`), and how unknown words become rows (`table`).
+Not here: which words are public (`protect`), and rows of unknown words (`table`).
 """
 
 import traceback
@@ -34,29 +34,32 @@ STRANGE_TEXTS = (
     ("a control character", "\x07"),
     ("an accent without a letter", "x̧̣"),
 )
-"""What no table has, and what public code has passed, dropped or only shifted."""
+"""Words outside every table that published code has passed, dropped or shifted."""
 
 BOUNDED_SUMMARY = "every word replaced, none lost"
 UNBOUNDED_SUMMARY = (
-    "no word added, and none passes, vanishes or is shifted but where the statement is infinite"
+    "no word added; none passes, vanishes or is shifted, except where the statement is infinite"
 )
 
 LONG_TEXT_WORDS = 2_000
-"""Words of a text that is longer than the window of a language model."""
+"""Words of a text that is longer than a language model's window."""
 
 CANARY = "Canarybird"
-"""Stands in texts on which a part fails; no error may show it."""
+"""A word in texts on which a part fails.
+
+No error may show it.
+"""
 
 
 def check_totality(subject: Subject) -> AuditFinding:
-    """Each strange word comes out as a table's word or a placeholder; none is added, dropped, shifted or passed.
+    """Checks that each strange word becomes a table word or a placeholder.
 
-    Where the statement is infinite, words may also pass, be dropped as the mask says, or be numbers
-    that are moved.
+    No word may be added, dropped, shifted or passed. If the statement is infinite, words may also
+    pass, be dropped as the mask says, or be shifted numbers.
     """
     table = (
         subject.table.origin if subject.privatizer.rerank.m > 1 else subject.table
-    )  # codes are spelled by any word
+    )  # with re-ranking, a code can be spelled by any word
     table_words = {word.lower() for word in table.words}
     joined_text = " ".join(
         ["the", *(word for _, word in STRANGE_TEXTS), "and", subject.table.words[0]]
@@ -75,12 +78,12 @@ def check_totality(subject: Subject) -> AuditFinding:
         except (
             VocabularyError,
             BudgetError,
-        ):  # `words.oov=error` and a budget too small for a text are no defects
+        ):  # not defects: `words.oov=error`, or a budget too small for a text
             refusals += 1
             continue
         text_problems = dict.fromkeys(
             _find_problems(subject.privatizer, text, result, table_words)
-        )  # each of them once
+        )  # without repeats
         unbounded += result.guarantee.kind == "none"
         problems += [f"{label}: {problem}" for problem in text_problems]
     return AuditFinding(
@@ -115,7 +118,7 @@ def _find_problems(
             continue
         if item.kind is Kind.NUMBER:
             if finite and privatizer.figures is None:
-                yield "is a number that is only moved, and the statement is finite"
+                yield "is a number that is only shifted, and the statement is finite"
             continue
         is_table_word = word.lower() in table_words
         if (not is_table_word and word.lower() == released) or item.kind is Kind.VERBATIM:
@@ -133,8 +136,8 @@ def _format_problems(problems: list[str]) -> str:
 # ---- the error path ---------------------------------------------------------------------------------------
 
 
-class _Failure(Exception):  # noqa: N818 (its name is no part of any interface)
-    """What a broken part raises, with a word in its message."""
+class _Failure(Exception):  # noqa: N818 (private)
+    """The error of a broken part, with a word in its message."""
 
 
 def _fail(*_: Any, **__: Any) -> Any:
@@ -142,7 +145,7 @@ def _fail(*_: Any, **__: Any) -> Any:
 
 
 class _FailingPart:
-    """A part in which one method raises; everything else is the part's own."""
+    """A wrapper of a part in which one method raises."""
 
     def __init__(self, part: object, method: str) -> None:
         self._part, self._method = part, method
@@ -158,7 +161,7 @@ class _FailingTable(EmbeddingTable):
 
 
 def _build_failing_table(table: EmbeddingTable) -> EmbeddingTable:
-    """The same table, and those that it is a view of, unable to look words up."""
+    """Copies the table and its parents, with lookups that fail."""
     failing_table = object.__new__(_FailingTable)
     parent = None if table.parent is None else _build_failing_table(table.parent)
     failing_table.__dict__.update({**table.__dict__, "parent": parent})
@@ -170,16 +173,16 @@ class _FailingStreams(Streams):
 
 
 class _FailingRandomness(SystemRandomness):
-    """Randomness whose streams end at the first draw."""
+    """Randomness whose streams fail at the first draw."""
 
     def open(self, sizes: Any) -> Streams:
         return _FailingStreams(b"", np.asarray(sizes, np.int64))
 
 
 def check_error_path(subject: Subject) -> AuditFinding:
-    """With a part that raises: no output, and an error that shows no word of the text."""
+    """Checks that a failing part releases nothing and shows no word."""
     table = _build_failing_table(subject.table)
-    pieces = subject.privatizer.pieces  # which look words up in the table's place
+    pieces = subject.privatizer.pieces  # they look words up instead of the table
     parts: dict[str, Callable[[], Privatizer]] = {
         "the mechanism": lambda: subject.replace_parts(
             mechanism=_FailingPart(subject.mechanism, "privatize")
@@ -206,7 +209,7 @@ def check_error_path(subject: Subject) -> AuditFinding:
             if CANARY.lower() in "".join(traceback.format_exception(error)).lower():
                 problems.append(f"{name} fails: the error shows a word")
         else:
-            problems.append(f"{name} fails: something is released all the same")
+            problems.append(f"{name} fails: a text is released nevertheless")
     return AuditFinding(
         check="error path",
         evidence="observed",

@@ -1,7 +1,8 @@
-"""Claims against laws that can be written down: every triple of words, the certificate, the support.
+"""Exact checks of claims: every triple of words, the certificate, the support.
 
-In: a subject whose mechanism has `log_probs`. Out: findings that no chance enters.
-Not here: mechanisms without a law (`sampled`), and samplers that do not follow theirs (`fit`).
+In: a subject whose mechanism has `log_probs`. Out: findings without chance.
+Not here: mechanisms without a closed-form law (`sampled`), and samplers that deviate from their law
+(`fit`).
 """
 
 import math
@@ -28,11 +29,11 @@ from textveil_bench.audit.finding import (
 
 
 def check_log_ratio(subject: Subject) -> AuditFinding:
-    """The largest |ln P(y|x) - ln P(y|x')| over every triple of a slice, against epsilon d(x, x') + additive.
+    """Checks the largest loss of every triple of words against the claim.
 
-    The number found is the epsilon per unit of distance that the worst pair needs. The full audit
-    also takes a slice
-    of inputs on the whole table, with all of its words as outputs.
+    The loss |ln P(y|x) - ln P(y|x')| must be at most epsilon d(x, x') + additive. The reported
+    number is the epsilon per unit of distance that the worst pair needs. The full audit also takes
+    a slice of inputs on the whole table, with all its words as outputs.
     """
     name = "log-ratio"
     worst, pairs, excess, claimed = 0.0, 0, -np.inf, 0.0
@@ -77,7 +78,7 @@ def check_log_ratio(subject: Subject) -> AuditFinding:
 
 
 def list_inputs(subject: Subject) -> Iterator[tuple[EmbeddingTable, Ids]]:
-    """Tables and inputs on them: the slice; in the full audit also some words of the whole table."""
+    """Yields tables and inputs: the slice, in full audits the whole table."""
     yield subject.slice, np.arange(len(subject.slice))
     if not subject.small and subject.slice is not subject.table:
         yield subject.table, subject.choose_rows(SLICE_FULL)
@@ -86,9 +87,10 @@ def list_inputs(subject: Subject) -> Iterator[tuple[EmbeddingTable, Ids]]:
 def compare_losses(
     pair_losses: Values, pair_distances: Values, epsilon: Values, additive: float, pairs: Flags
 ) -> tuple[float, float]:
-    """Losses [m, m] of some pairs held against epsilon [m] times distances [m, m] + additive.
+    """Compares losses [m, m] of pairs with epsilon [m] times distance [m, m] + additive.
 
-    The epsilon that the worst pair needs, and how much more than allowed is lost at most.
+    Returns:
+        the epsilon that the worst pair needs, and the largest excess over the allowed loss.
     """
     limits = np.maximum(epsilon[:, None], epsilon[None]) * pair_distances + additive
     surpluses = (pair_losses - limits * (1 + FLOAT64_TOLERANCE))[pairs & np.isfinite(limits)]
@@ -98,7 +100,7 @@ def compare_losses(
 
 
 def format_excess(excess: float) -> str:
-    """The remark about a pair that loses so much more than it may; empty if none does."""
+    """Formats the remark on a pair that loses too much; else empty."""
     if excess <= FLOAT64_TOLERANCE:
         return ""
     return (
@@ -108,7 +110,10 @@ def format_excess(excess: float) -> str:
 
 
 def compute_losses(law: Values) -> Values:
-    """max over y of |ln P(y|x) - ln P(y|x')|, [m, m]; infinite where only one of both can release y."""
+    """Computes max over y of |ln P(y|x) - ln P(y|x')|, [m, m].
+
+    Infinite if only one of the two inputs can release y.
+    """
     largest = np.zeros((len(law), len(law)))
     for i in range(len(law) - 1):
         with np.errstate(invalid="ignore"):
@@ -119,7 +124,7 @@ def compute_losses(law: Values) -> Values:
 
 
 def _find_largest_rate(pair_losses: Values, pair_distances: Values) -> float:
-    """The largest loss per unit of distance."""
+    """Finds the largest loss per unit of distance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = pair_losses / pair_distances
     rates = np.where(np.isnan(rates) | (pair_losses <= FLOAT64_TOLERANCE), 0.0, rates)
@@ -127,9 +132,10 @@ def _find_largest_rate(pair_losses: Values, pair_distances: Values) -> float:
 
 
 def check_certificate(subject: Subject) -> AuditFinding:
-    """ln sum_y max_x P(y|x) over the whole vocabulary: local DP is at least that, so a smaller claim is refuted.
+    """Checks the claimed local DP against ln sum_y max_x P(y|x).
 
-    The sum is never more than ln V, so it is taken at a budget that claims half of that at most.
+    Local DP is at least that sum over the whole vocabulary, so a smaller claim is refuted. The sum
+    is at most ln V, so the check uses a budget whose claim is at most half of that.
     """
     name = "certificate"
     table = subject.slice if subject.small else subject.table
@@ -141,7 +147,7 @@ def check_certificate(subject: Subject) -> AuditFinding:
     claimed = subject.compute_local_dp(table, scale)
     if claimed >= math.log(len(table)):
         return make_skipped(
-            name, f"{claimed:.3g} is claimed, and no law of {len(table):,} words refutes so much"
+            name, f"{claimed:.3g} is claimed, and no law of {len(table):,} words can refute that"
         )
     best = np.full(len(table), -np.inf)
     for part in split_batches(rows, len(table)):
@@ -163,12 +169,12 @@ def check_certificate(subject: Subject) -> AuditFinding:
 
 
 def has_common_support(law: Values) -> bool:
-    """Whether every word that one input can release, all of them can."""
+    """True if all inputs can release the same words."""
     possible = np.isfinite(law)
     return bool((possible == possible[0]).all())
 
 
 def compute_slice_law(subject: Subject) -> tuple[EmbeddingTable, Values | None]:
-    """The laws of all words of the slice."""
+    """Computes the laws of all words of the slice."""
     table = subject.slice
     return table, subject.compute_law(table, np.arange(len(table)))

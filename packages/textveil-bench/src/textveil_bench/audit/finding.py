@@ -1,7 +1,7 @@
-"""What a check found: what was claimed, what is proved or measured, and the verdict.
+"""Findings: the claim, the proved or measured value, and the verdict.
 
 In: numbers and a reason. Out: `AuditFinding`, also as plain data.
-Not here: the checks (the modules beside this one), and how findings are printed (`cli`).
+Not here: the checks (the other modules of this package), and the printing of findings (`cli`).
 """
 
 import math
@@ -14,13 +14,13 @@ Verdict = Literal[
 ]
 
 ALARM_RATE = 1e-6
-"""The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""
+"""The false-alarm probability of one check, shared by all its comparisons."""
 
 FLOAT64_TOLERANCE = 1e-9
-"""How far double precision may carry an exact comparison."""
+"""Allowed rounding error of an exact comparison in double precision."""
 
 FLOAT32_TOLERANCE = 1e-6
-"""Vectors are held in single precision: how far a distance may be off."""
+"""Allowed rounding error of distances, because vectors are in single precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,23 +29,19 @@ class AuditFinding:
 
     Attributes:
         check: its name, one of `CHECKS`.
-        evidence: `proved`: computed exactly from the law, no chance involved; `lower bound`: from
-            samples, true but
-            with probability `alarm`; `observed`: something was seen to happen, or not.
-        verdict: `holds`, `is_violated`, `wasteful` (the claim holds, but something is charged that
-            buys nothing),
-            `refuted` (what a paper claims is false; no statement rests on it), `no claim` (nothing
-            is promised, so
-            nothing can be broken), `not applicable` (the audit has a reason of its own), or
-            `unchecked` (the mechanism
-            or its claim left no way to look, so nobody should rely on it).
+        evidence: `proved`: computed exactly from the law; `lower bound`: from samples, wrong with
+            probability `alarm`; `observed`: a behaviour that was or was not seen.
+        verdict: `holds`, `violated`, `wasteful` (the claim holds, but part of the charge buys
+            nothing), `refuted` (a paper's claim is false; no statement relies on it), `no claim`
+            (nothing is promised), `not applicable` (the audit has a reason of its own), or
+            `unchecked` (the mechanism or its claim could not be tested, so do not rely on it).
         why: one line for people.
-        claimed: the number that is promised, in the unit of `why`; None where there is none.
-        found: the number that was found.
-        alarm: the probability of a verdict `is_violated` for a mechanism that keeps its claim; 0
-            for exact checks.
+        claimed: the promised number, in the unit of `why`; None without one.
+        found: the measured number.
+        alarm: the probability of a verdict `violated` for a mechanism that keeps its claim; 0 for
+            exact checks.
         mechanism: its name.
-        seconds: how long the check took.
+        seconds: duration of the check.
     """
 
     check: str
@@ -60,16 +56,16 @@ class AuditFinding:
 
     @property
     def is_violated(self) -> bool:
-        """Whether the mechanism's own claim is refuted."""
+        """True if the mechanism's own claim is refuted."""
         return self.verdict == "violated"
 
     @property
     def has_failed(self) -> bool:
-        """Whether the mechanism's own claim is refuted, or cannot be checked at all."""
+        """True if the mechanism's own claim is refuted or cannot be checked."""
         return self.verdict in ("violated", "unchecked")
 
     def to_json(self) -> dict[str, object]:
-        """All fields as JSON types; an infinite number is the string "infinite"."""
+        """Converts all fields to JSON types; infinite numbers become "infinite"."""
         return {
             name: "infinite" if isinstance(value, float) and math.isinf(value) else value
             for name, value in asdict(self).items()
@@ -77,15 +73,15 @@ class AuditFinding:
 
 
 def make_skipped(check: str, why: str) -> AuditFinding:
-    """A check that does not apply."""
+    """Builds the finding of a check that does not apply."""
     return AuditFinding(check=check, evidence="observed", verdict="not applicable", why=why)
 
 
 def make_unchecked(check: str, why: str) -> AuditFinding:
-    """A check that the mechanism or its claim makes impossible."""
+    """Builds the finding of a check that the mechanism makes impossible."""
     return AuditFinding(check=check, evidence="observed", verdict="unchecked", why=why)
 
 
 def make_unclaimed(check: str, why: str, value: float | None = None) -> AuditFinding:
-    """A check of a mechanism that promises nothing."""
+    """Builds the finding of a mechanism that promises nothing."""
     return AuditFinding(check=check, evidence="observed", verdict="no claim", why=why, found=value)

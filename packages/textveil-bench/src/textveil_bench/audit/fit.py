@@ -1,7 +1,7 @@
-"""Samplers against their laws: does what is drawn follow what the statement was computed from?
+"""Goodness of fit: tests if samplers follow the laws behind the statement.
 
-In: a subject. Out: one finding, from tests whose p-values share `ALARM`.
-Not here: whether the law keeps the claim (`exact`), and the samplers themselves
+In: a subject. Out: one finding, from tests whose p-values share `ALARM_RATE`.
+Not here: whether the law keeps the claim (`exact`), and the samplers
 (`textveil.randomness.samplers`).
 """
 
@@ -19,13 +19,13 @@ from textveil_bench.audit.finding import ALARM_RATE, AuditFinding, make_skipped
 DRAWS_SMALL, DRAWS_FULL = 20_000, 200_000
 PAIRS_SMALL, PAIRS_FULL = 2_000, 20_000
 CERTAINTY_TOLERANCE = 1e-12
-"""What lacks less than this is certain but for rounding, and is not tested."""
+"""Events with a probability within this of 1 are not tested."""
 
 ANGLE_GRID = 200_001
 
 
 def check_sampler(subject: Subject) -> AuditFinding:
-    """Draws against the law in closed form; or the noise on vectors against its textbook law."""
+    """Tests draws against the closed-form law, or noise against its textbook law."""
     name = "sampler"
     if not subject.claim.draws:
         return make_skipped(name, "nothing is drawn")
@@ -52,7 +52,7 @@ def check_sampler(subject: Subject) -> AuditFinding:
 def _test_counts(
     subject: Subject, table: EmbeddingTable, law: Values
 ) -> Iterator[tuple[str, float]]:
-    """Counts of released words against the law, for some words."""
+    """Tests counts of released words against the law, for some words."""
     many = DRAWS_SMALL if subject.small else DRAWS_FULL
     for row in np.linspace(0, len(table) - 1, 3).astype(np.int64).tolist():
         block = build_singles(np.full(many, row))
@@ -65,7 +65,7 @@ def _test_counts(
 
 
 def _test_pairs(subject: Subject) -> Iterator[tuple[str, float]]:
-    """Counts of what texts of two words are released as, against their joint law."""
+    """Tests counts of released two-word texts against their joint law."""
     table = subject.tiny_table
     if joint.explain_missing_law(subject) is not None:
         return
@@ -89,12 +89,11 @@ def _test_pairs(subject: Subject) -> Iterator[tuple[str, float]]:
 
 
 def compute_binomial_p(counts: Ids, probabilities: Values) -> float:
-    """The p-value of counts under probabilities; 0 where something came out that has no probability.
+    """Computes the p-value of counts under given probabilities.
 
-    Exact, however rare a cell is: two-sided binomial tests of every cell, and of the heads of two
-    orders (as the cells
-    come, and from the rarest on), in which small departures add up. The smallest counts as often as
-    there are tests.
+    0 if an event without probability occurred. Exact for rare cells: two-sided binomial tests of
+    every cell, and of cumulated cells in two orders (as given, and from the rarest on), in which
+    small deviations add up. The smallest p-value is multiplied by the number of tests.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -111,14 +110,14 @@ def compute_binomial_p(counts: Ids, probabilities: Values) -> float:
     tails = tails[(cell_shares > 0) & (cell_shares < 1 - CERTAINTY_TOLERANCE)]
     return min(
         1.0, 2 * max(1, len(tails)) * float(tails.min(initial=1.0))
-    )  # without a test all is well
+    )  # 1 if nothing is tested
 
 
 # ---- noise on vectors -------------------------------------------------------------------------------------
 
 
 def _test_noise(subject: Subject) -> Iterator[tuple[str, float]]:
-    """The noise on the vectors of a table's words, at the rate that the claim is made of."""
+    """Tests the noise on a table's vectors, at the claim's rate."""
     mechanism = subject.mechanism
     if not isinstance(mechanism, Noisy) or mechanism.noise_law not in NOISE_TESTS:
         return
@@ -128,7 +127,7 @@ def _test_noise(subject: Subject) -> Iterator[tuple[str, float]]:
     layout = build_singles(rows).layout
     parameter = mechanism.calibrate(subject.table, layout, np.full(many, subject.epsilon))
     spent = mechanism.spend(subject.table, layout, parameter)
-    if np.isinf(spent).any():  # nothing is claimed: the noise's own rate is all there is
+    if np.isinf(spent).any():  # nothing is claimed: use the noise's own rate
         spent = mechanism.compute_rate(subject.table, parameter)
     rate = spent / view.lipschitz
     if (
@@ -136,7 +135,7 @@ def _test_noise(subject: Subject) -> Iterator[tuple[str, float]]:
         and isinstance(mechanism, Windowed)
         and mechanism.mix.L > 1
     ):
-        rate = parameter  # a window pays for its normaliser too, so its rate is more than kappa
+        rate = parameter  # a window also pays for its normaliser, so its rate exceeds kappa
     centres = view.take(rows).astype(np.float64)
     for part, draws in SystemRandomness().open(layout.sizes).split_rows(many):
         vectors = mechanism.sample(draws, subject.table, rows[part], parameter[part])
@@ -144,7 +143,7 @@ def _test_noise(subject: Subject) -> Iterator[tuple[str, float]]:
 
 
 def _test_laplace(vectors: Values, centres: Values, rate: Values) -> Iterator[tuple[str, float]]:
-    """A gamma radius, a uniform direction, and nothing between the two."""
+    """Tests for a gamma radius and an independent uniform direction."""
     from scipy.special import gammainc
 
     noise, dimension = vectors - centres, centres.shape[1]
@@ -182,7 +181,10 @@ def _compute_sphere_cdf(x: Values, dimension: int) -> Values:
 def _test_coordinates(
     vectors: Values, centres: Values, rate: Values
 ) -> Iterator[tuple[str, float]]:
-    """Laplace coordinates, and their absolute sum: gamma, if they are independent."""
+    """Tests for Laplace coordinates, and a gamma sum of their absolute values.
+
+    The sum is gamma if the coordinates are independent.
+    """
     from scipy.special import gammainc
 
     standard = (vectors - centres) * rate[:, None]
@@ -208,7 +210,10 @@ def _test_coordinates(
 def _test_von_mises_fisher(
     vectors: Values, mean: Values, rate: Values
 ) -> Iterator[tuple[str, float]]:
-    """The angle to the mean, by quadrature of its density, and the direction about it; kappa is the first rate."""
+    """Tests the angle to the mean, and the direction around it.
+
+    The angle's distribution is integrated numerically. Kappa is the first rate.
+    """
     kappa = float(rate[0])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     mean = mean / np.linalg.norm(mean, axis=1, keepdims=True)
@@ -246,11 +251,14 @@ NOISE_TESTS: Mapping[
     "coordinate-laplace": _test_coordinates,
     "von-mises-fisher": _test_von_mises_fisher,
 }
-"""The tests of each textbook law, from draws [m, d], their centres [m, d] and the rate of each [m]."""
+"""The tests of each textbook law.
+
+They take draws [m, d], their centres [m, d] and the rate of each [m].
+"""
 
 
 def _compute_kolmogorov_p(sample: Values, law: Callable[[Values], Values]) -> float:
-    """A bound on the p-value of Kolmogorov and Smirnov's test, for any sample size: 2 exp(-2 n D^2).
+    """Bounds the Kolmogorov-Smirnov p-value at any sample size: 2 exp(-2 n D^2).
 
     Source: Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", Ann. Probab.
         18 (1990).

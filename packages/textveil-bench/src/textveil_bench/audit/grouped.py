@@ -1,8 +1,7 @@
-"""Audits of books by group: each group for itself, over the book of its own and with its own budget.
+"""Audits of codebooks by group, each with its own budget.
 
-In: what builds a privatizer. Out: the same, or for one with books by group what builds one for each
-group.
-Not here: the checks (`run`). That a word goes through the book of its group is for the tests.
+In: a build of a privatizer. Out: that build, or one for each group if it has books by group.
+Not here: the checks (`run`). That each word uses the book of its group is covered by the tests.
 """
 
 import math
@@ -19,10 +18,10 @@ from textveil_bench.audit.audit_target import Build
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBuild:
-    """Builds the privatizer of one or several groups that have the same book and budget.
+    """Builds the privatizer of groups that share a book and budget.
 
     Attributes:
-        name: under which findings are reported: the mechanism's, and the groups.
+        name: the mechanism and the groups, under which findings are reported.
         privatizer: without a seed.
     """
 
@@ -30,7 +29,7 @@ class GroupBuild:
     privatizer: Privatizer
 
     def __call__(self, *, seed: int | None = None) -> Privatizer:
-        """The privatizer with this seed, or none."""
+        """Returns the privatizer with this seed, or none."""
         return (
             self.privatizer
             if seed is None
@@ -39,7 +38,10 @@ class GroupBuild:
 
 
 def split_by_group(build: Build, privatizer: Privatizer) -> Iterator[tuple[Build, Privatizer]]:
-    """The build itself, or where its table has books by group those of the groups that something is drawn for."""
+    """Yields the build; with books by group, one build per group.
+
+    Groups without draws are left out.
+    """
     book, budget = privatizer.table.book, privatizer.budget
     if not isinstance(book, Books):
         yield build, privatizer

@@ -1,9 +1,7 @@
-"""The joint law of short texts: what a word costs where other words are drawn after it, or are seen with it.
+"""The joint law of short texts, and the loss across all outputs.
 
-In: a subject whose mechanism has `log_probs`. Out: the finding `joint`, and the losses that
-it is made of.
-Not here: texts of one word (`exact`), and longer texts, of which only samples can be had
-(`sampled`).
+In: a subject whose mechanism has `log_probs`. Out: the finding `joint`, and its losses.
+Not here: texts of one word (`exact`), and longer texts, which can only be sampled (`sampled`).
 """
 
 from collections.abc import Iterator
@@ -31,25 +29,28 @@ from textveil_bench.audit.finding import (
 )
 
 BUDGET_SHARES = ((1.0, 1.0), (1.0, 0.5))
-"""Of the budget: what each word of a text has."""
+"""Share of the budget of each word of a text."""
 
 BUDGET_SHARES_FULL = (*BUDGET_SHARES, (1.0, 1.0, 1.0), (0.5, 1.0, 1.0))
 CONTEXT_WORDS = ((0, 1), (2, 5), (4, 4))
-"""The other words of a text of three; next to one word stands every word in its turn."""
+"""The other words of a three-word text.
+
+Two-word texts take every other word.
+"""
 
 DISTINCT_PAIRS = ~np.eye(TINY_TABLE_WORDS, dtype=bool)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WordChange:
-    """One word of a text takes every value, the others stay.
+    """The losses when one word of a text takes every value.
 
     Attributes:
-        layout: a text of so many words.
-        parameter: of each of them.
-        word: the number of the word that changes.
-        losses: the losses of all pairs of its values, the largest over outputs and over what stands
-            around, [6, 6].
+        layout: the layout of the text.
+        parameter: of each word.
+        word: the index of the word that changes.
+        losses: the losses of all pairs of its values, [6, 6]: the largest over outputs and
+            contexts.
     """
 
     layout: Layout
@@ -60,10 +61,12 @@ class WordChange:
 
 @lru_cache(maxsize=1)  # two checks look at the same laws
 def compute_changes(subject: Subject) -> tuple[WordChange, ...]:
-    """Every word of texts of two words, in the full audit of three words too, with equal and unequal budgets.
+    """Computes the losses of every word of short texts.
+
+    Texts have two words, in the full audit also three, with equal and unequal budgets.
 
     Raises:
-        NoLaw: the conditional laws of a text do not make a law.
+        InvalidLaw: the conditional laws of a text do not form a probability distribution.
     """
     return tuple(
         change
@@ -96,7 +99,10 @@ def _change_words(subject: Subject, shares: Values) -> Iterator[WordChange]:
 
 
 def compute_text_laws(subject: Subject, texts: Ids, parameter: Values) -> Values:
-    """ln Pr of every output of some texts [m, L], [m, 6^L]: the conditional laws along each output, added up."""
+    """Computes ln Pr of every output of texts [m, L]: [m, 6^L].
+
+    Sums the conditional log probabilities along each output.
+    """
     m, length = texts.shape
     outputs = np.indices((TINY_TABLE_WORDS,) * length).reshape(length, -1).T
     block = Block(
@@ -110,7 +116,7 @@ def compute_text_laws(subject: Subject, texts: Ids, parameter: Values) -> Values
     )
     assert law is not None
     if law.shape != (len(released), TINY_TABLE_WORDS):
-        raise InvalidLaw("the law has not one probability per word")
+        raise InvalidLaw("the law must have one probability per word")
     text_laws: Values = (
         law[np.arange(len(released)), released].reshape(m, len(outputs), length).sum(axis=2)
     )
@@ -120,9 +126,9 @@ def compute_text_laws(subject: Subject, texts: Ids, parameter: Values) -> Values
 
 
 def check_joint(subject: Subject) -> AuditFinding:
-    """The largest loss when one word of a short text changes, over all outputs of the whole text, against its charge.
+    """Checks a changed word's loss over whole outputs against its charge.
 
-    A mechanism that sees other words, or what was drawn for them, loses at their positions too.
+    A mechanism that uses other words, or their draws, also loses at their positions.
     """
     name = "joint"
     if (why := explain_missing_law(subject)) is not None:
@@ -166,7 +172,7 @@ def compare_change(
     additive: float,
     pairs: Flags = DISTINCT_PAIRS,
 ) -> tuple[float, float]:
-    """A change held against the epsilon of its word, as `hold` gives it."""
+    """Compares a change's losses with its word's epsilon; see `compare_losses`."""
     return compare_losses(
         change.losses,
         pair_distances,
@@ -177,9 +183,9 @@ def compare_change(
 
 
 def explain_missing_law(subject: Subject) -> str | None:
-    """Why there is no joint law to look at; None where there is one."""
+    """Explains why there is no joint law; None if there is one."""
     if len(subject.slice) < TINY_TABLE_WORDS:
-        return f"the table has less than {TINY_TABLE_WORDS} words"
+        return f"the table has fewer than {TINY_TABLE_WORDS} words"
     try:
         law = subject.compute_law(subject.tiny_table, np.arange(TINY_TABLE_WORDS))
     except ConfigError:

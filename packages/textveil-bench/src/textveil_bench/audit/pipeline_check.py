@@ -1,9 +1,8 @@
-"""The pipeline against its mechanism: it asks for the given budget, shows what is drawn and prints what is spent.
+"""Checks that the pipeline follows its mechanism: budget, draws and statement.
 
 In: a subject. Out: the finding `pipeline`.
 Not here: whether the mechanism keeps its claim (`exact`, `sampled`), and which words are replaced
-(`totality`). Words
-are looked at as they are drawn: what re-ranking makes of them follows from the release.
+(`coverage`). Words are checked before re-ranking, which is post-processing of the release.
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from textveil_bench.audit.finding import FLOAT64_TOLERANCE, AuditFinding
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MechanismCall:
-    """One draw: what the mechanism was given, and what it returned."""
+    """The arguments and the result of one draw."""
 
     block: Block
     parameter: Values
@@ -31,7 +30,7 @@ class MechanismCall:
 
 
 class RecordingMechanism:
-    """A mechanism that keeps every draw it is asked for; everything is the mechanism's own."""
+    """A mechanism wrapper that records every draw."""
 
     def __init__(self, mechanism: Any) -> None:
         self._mechanism, self.calls = mechanism, list[MechanismCall]()
@@ -40,7 +39,7 @@ class RecordingMechanism:
         return getattr(self._mechanism, name)
 
     def privatize(self, table: Any, block: Block, parameter: Values, *, rng: Any) -> Any:
-        """As the mechanism does it."""
+        """Draws with the wrapped mechanism."""
         released = self._mechanism.privatize(table, block, parameter, rng=rng)
         self.calls.append(
             MechanismCall(block=block, parameter=np.array(parameter), released=np.array(released))
@@ -49,7 +48,10 @@ class RecordingMechanism:
 
 
 def check_pipeline(subject: Subject) -> AuditFinding:
-    """One text: parameters, statement and shown words follow from the mechanism's `calibrate`, `spend` and draws."""
+    """Checks one text's parameters, statement and words against the mechanism.
+
+    They must follow from its `calibrate`, `spend` and draws.
+    """
     recording = RecordingMechanism(subject.mechanism)
     words = subject.table.words
     text = " ".join(
@@ -73,21 +75,21 @@ def check_pipeline(subject: Subject) -> AuditFinding:
 
 
 def _check_parameters(subject: Subject, call: MechanismCall, result: Result) -> list[str]:
-    """Whether the budget that was asked for is drawn with, and what that spends is printed."""
+    """Checks that the requested budget is drawn with, and its spending printed."""
     layout, mechanism, guarantee = call.block.layout, subject.mechanism, result.guarantee
     expected = mechanism.parameters(subject.table, layout)
     if expected is None:
-        pieces = np.bincount(layout.unit_of)  # of a word; they share its budget
+        pieces = np.bincount(layout.unit_of)  # the pieces of a word share its budget
         expected = mechanism.calibrate(
             subject.table, layout, subject.epsilon / pieces[layout.words]
         )
     problems = []
     if not np.allclose(call.parameter, expected, rtol=FLOAT64_TOLERANCE, atol=0, equal_nan=True):
-        problems.append("the parameter that is drawn with is not that of the budget")
+        problems.append("the parameter of the draws is not that of the budget")
     if not np.allclose(
         guarantee.parameter, call.parameter, rtol=FLOAT64_TOLERANCE, atol=0, equal_nan=True
     ):
-        problems.append("the parameter in the statement is not the one that is drawn with")
+        problems.append("the parameter in the statement is not that of the draws")
     public = find_public_words(result.private.words, subject.privatizer.words)
     spent = np.bincount(
         layout.words, mechanism.spend(subject.table, layout, call.parameter), minlength=len(public)
@@ -96,7 +98,7 @@ def _check_parameters(subject: Subject, call: MechanismCall, result: Result) -> 
     items = {item.start: item for item in result.released.items}
     for word in layout.unit_of[layout.roles == Role.HOLE].tolist():
         if word not in items or items[word].kind is not Kind.PLACEHOLDER:
-            spent[word] = np.inf  # neither the mechanism nor a placeholder stands for it
+            spent[word] = np.inf  # neither drawn nor a placeholder
     if not np.allclose(guarantee.epsilon_per_word, spent[~public], rtol=FLOAT64_TOLERANCE, atol=0):
         problems.append("the epsilon in the statement is not what the mechanism spends")
     if isinstance(mechanism, Restricting) and guarantee.restricted is not None:
@@ -114,7 +116,7 @@ def _check_parameters(subject: Subject, call: MechanismCall, result: Result) -> 
 
 
 def _check_shown(subject: Subject, call: MechanismCall, result: Result) -> list[str]:
-    """Whether what is shown is what was drawn."""
+    """Checks that the shown words are the drawn ones."""
     pieces = subject.privatizer.pieces
     rows: dict[int, list[int]] = {}
     for word, row in zip(call.block.layout.words.tolist(), call.released.tolist(), strict=True):

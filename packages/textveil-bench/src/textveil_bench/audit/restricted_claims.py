@@ -1,7 +1,7 @@
-"""Promises beside the statement: those for some pairs of words only, and those that a paper makes.
+"""Claims beside the statement: for some pairs only, and of papers.
 
-In: a subject whose mechanism is `Restricting` or `Published`. Out: the findings `restricted`
-and `paper`.
+In: a subject whose mechanism is `Restricting` or `Published`. Out: the findings `restricted` and
+`paper`.
 Not here: the claim that the statement prints (`exact`, `joint`, `sampled`).
 """
 
@@ -27,11 +27,14 @@ from textveil_bench.audit.finding import (
 )
 
 SMALL_BUDGET = 0.01
-"""A paper's claim is also tried with this part of the budget, or the least that the mechanism can promise."""
+"""Share of the budget at which a paper's claim is also tested.
+
+Or the smallest budget that the mechanism can keep to.
+"""
 
 
 def check_restricted(subject: Subject) -> AuditFinding:
-    """The promise for some pairs only, against the law of every such pair of a slice."""
+    """Checks the claim for some pairs against the laws of a slice."""
     name = "restricted"
     mechanism = subject.mechanism
     if subject.claim.restricted is None or not isinstance(mechanism, Restricting):
@@ -50,7 +53,7 @@ def check_restricted(subject: Subject) -> AuditFinding:
         if law is None:
             return make_unchecked(
                 name,
-                "the output law has no closed form, and samples are not held against such promises",
+                "the output law has no closed form, and samples are not compared with such promises",
             )
         pairs = mechanism.mark_restricted_pairs(table, rows) & ~np.eye(len(rows), dtype=bool)
         pair_distances = compute_distances(table, promise, rows)
@@ -85,11 +88,10 @@ def check_restricted(subject: Subject) -> AuditFinding:
 
 
 def check_paper(subject: Subject) -> AuditFinding:
-    """What the mechanism's paper claims, against the law: texts of one word on a slice, short texts on a few words.
+    """Checks the paper's claim against the law of one-word and short texts.
 
-    A claim that fails is `refuted`. That is no defect here: no statement rests on it. It is tried
-    with the budget
-    at hand, and with as little as there can be.
+    A claim that fails is `refuted`. That is no defect here: no statement relies on it. It is tested
+    with the given budget, and with a very small one.
     """
     name = "paper"
     mechanism = subject.mechanism
@@ -160,7 +162,7 @@ def check_paper(subject: Subject) -> AuditFinding:
         verdict="refuted" if excess > FLOAT64_TOLERANCE else "holds",
         claimed=worst[2],
         found=worst[1],
-        why=f"the paper's claim, on which no statement rests here{format_excess(excess)} ({where})"
+        why=f"the paper's claim fails; no statement here relies on it{format_excess(excess)} ({where})"
         if excess > FLOAT64_TOLERANCE
-        else "the paper's claim holds for every pair and output that was looked at",
+        else "the paper's claim holds for every tested pair and output",
     )

@@ -1,12 +1,11 @@
-"""The audit: what a mechanism claims, held against its law, its samples and its behaviour.
+"""Runs the audit: a mechanism's claims against its law, samples and behaviour.
 
 In: callables that build a `Privatizer`. Out: one `AuditFinding` per check, as it is made.
-Not here: what an adversary gets (`attack`), and how findings are printed (`cli`).
+Not here: the success of adversaries (`attack`), and the printing of findings (`cli`).
 
-It runs over whatever satisfies the protocols `Mechanism` and, for exact checks, `Law`; so over
-mechanisms of other
-packages too. No finding can prove a mechanism private, but for the exact ones on the words that
-they looked at.
+Any object that satisfies the protocols `Mechanism` and, for exact checks, `Law` can be audited,
+including mechanisms of other packages. Only the exact checks prove anything, and only for the words
+they cover.
 """
 
 import math
@@ -83,30 +82,26 @@ def audit(
     only: tuple[str, ...] = CHECKS,
     report: AuditProgress = lambda step, done, total: None,
 ) -> Iterator[AuditFinding]:
-    """Check claims, one finding at a time.
+    """Checks claims, one finding at a time.
 
     Args:
-        builds: each makes a privatizer when it is called with the keyword `seed`, for example
-            `functools.partial(Privatizer, "noise", epsilon=8.0)`; if it has a `name`, findings
-            carry that. Only what
-            pickles, and is no part of a script, is tried in other processes. Books by group are
-            checked group by group.
-        small: fewer words and draws: seconds for a mechanism instead of minutes. Exact checks then
-            look at 60 words.
+        builds: each builds a privatizer when called with the keyword `seed`, for example
+            `functools.partial(Privatizer, "noise", epsilon=8.0)`; findings carry its `name` if it
+            has one. Only picklable builds from importable modules are tested in other processes.
+            Books by group are checked group by group.
+        small: fewer words and draws: seconds per mechanism instead of minutes. Exact checks then
+            cover 60 words.
         only: names of the checks to run.
-        report: told the name of the mechanism, the checks done, and how many there are.
+        report: called with the mechanism's name, the number of checks done, and the total.
 
     Yields:
-        One `AuditFinding` per mechanism and check. A check that a mechanism fails to run through is
-        `violated`; one
-        that has no way to look at the claim is `unchecked`. So is, in one finding, a mechanism of
-        several that cannot
-        be built.
+        One `AuditFinding` per mechanism and check. A check in which the mechanism raises is
+            `violated`; a check that cannot test the claim is `unchecked`. If several builds are
+            given, one that fails yields a single `unchecked` finding.
 
     Raises:
-        ConfigError: there is no check of such a name, or the only privatizer cannot be built or has
-            no budget that
-            an audit can try.
+        ConfigError: there is no check of this name, or the only privatizer cannot be built or has
+            no budget that can be audited.
     """
     if unknown := sorted(set(only) - set(CHECKS)):
         raise UnknownName("check", unknown[0], CHECKS)
@@ -150,7 +145,7 @@ def _require_budget(privatizer: Privatizer) -> None:
         )
     if (
         budget is not None and privatizer.claim.kind != "none"
-    ):  # here, because a budget that is too small is no defect
+    ):  # checked here, because a budget that is too small is not a defect
         privatizer.mechanism.calibrate(
             privatizer.table, Layout.build(1), np.array([budget.epsilon])
         )
@@ -165,15 +160,15 @@ def _run_check(subject: Subject, check: str) -> AuditFinding:
             and subject.claim.kind != "none"
         )
         if has_opted_out and is_input_dependent(subject):
-            return _make_violated(check, "nothing is drawn, and what comes out depends on the word")
+            return _make_violated(check, "nothing is drawn, and the output depends on the word")
     except BudgetError as error:
         return make_unchecked(
-            check, f"the mechanism can keep to no budget that is tried here: {_format_error(error)}"
+            check, f"the mechanism cannot keep to any budget tested here: {_format_error(error)}"
         )
     except ConfigError as error:
         is_ours = Path(extract_tb(error.__traceback__)[-1].filename).parent == Path(__file__).parent
         return make_unchecked(check, str(error) if is_ours else _format_error(error))
-    except Exception as error:  # a mechanism may raise anything; that it does is a finding
+    except Exception as error:  # a mechanism may raise anything, and that is a finding
         return _make_violated(check, _format_error(error))
     return finding
 
@@ -183,6 +178,6 @@ def _make_violated(check: str, why: str) -> AuditFinding:
 
 
 def _format_error(error: Exception) -> str:
-    """Its kind and place; its message may hold words."""
+    """Formats an error's type and place; its message may hold words."""
     where = extract_tb(error.__traceback__)[-1]
     return f"raised {type(error).__name__} ({Path(where.filename).name}, line {where.lineno})"

@@ -1,12 +1,11 @@
-"""Claims against samples: certified lower bounds of the loss, for mechanisms of which only draws can be had.
+"""Tests claims on samples: certified lower bounds of the privacy loss.
 
-In: a subject. Out: findings that accuse an honest mechanism with probability `ALARM` at most.
-Not here: laws that can be written down (`exact`), and the interval of Clopper and Pearson
-(`intervals`).
+In: a subject. Out: findings with a false-alarm probability of at most `ALARM_RATE`.
+Not here: closed-form laws (`exact`), and the interval of Clopper and Pearson (`intervals`).
 
-Events and guesses are chosen on one half of the draws and counted on the other: the largest of many
-estimated ratios
-would be far above the largest ratio. What is searched over is paid for (Bonferroni).
+Events and guesses are chosen on one half of the draws and counted on the other, because the largest
+of many estimated ratios would far exceed the largest true ratio. Multiple comparisons are corrected
+(Bonferroni).
 """
 
 import math
@@ -28,17 +27,20 @@ TRIALS_SMALL, TRIALS_FULL = 8_000, 80_000
 """Texts drawn for each input."""
 
 SINGLE_WORD_FACTOR = 3
-"""Times as many, of one word on a small table: they are cheap."""
+"""Factor on the number of one-word texts, which are cheap.
+
+On small tables only.
+"""
 
 TIMED_TEXTS, MIN_TRIALS = 100, 1_000
 SECONDS_SMALL, SECONDS_FULL = 20.0, 120.0
-"""Seconds of a trial, about: a slow mechanism gets fewer texts, and so a weaker bound.
+"""Approximate seconds of a trial; a slow mechanism gets fewer texts.
 
-`TIMED_TEXTS` texts are timed; no trial has fewer than `MIN_TRIALS`.
+Its bound is then weaker. `TIMED_TEXTS` texts are timed; no trial has fewer than `MIN_TRIALS`.
 """
 
 CONTEXT_WORD = 1
-"""The word that stands at the other positions."""
+"""The word at all other positions."""
 
 TRIAL_SHARES = {
     "one word": (1.0,),
@@ -46,12 +48,18 @@ TRIAL_SHARES = {
     "five words, the middle one with a quarter of the budget": (1.0, 1.0, 0.25, 1.0, 1.0),
     "two words, the last one varied": (1.0, 1.0),
 }
-"""What words stand in, by the share of the budget that each has: what is claimed must hold in longer texts too."""
+"""Kinds of texts, with each word's share of the budget.
+
+Claims must hold in longer texts too.
+"""
 
 THRESHOLD_COUNT = 24
 
 MIXING_LDP = 8.0
-"""Local DP at which texts are watched for one another: draws still differ, and rows still count."""
+"""Local DP at which influence between texts is tested.
+
+Draws still differ, and rows still matter.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,12 +67,12 @@ class Trial:
     """Draws of texts that differ in one word only.
 
     Attributes:
-        name: what the texts look like.
-        table: where they were drawn.
-        claim: what is claimed there.
-        epsilon: what the varied position is said to spend.
-        inputs: the words that it takes, [k].
-        outputs: what was released, [k, N, L]; the placeholder counts as the word after the last.
+        name: describes the texts.
+        table: the table they were drawn on.
+        claim: the mechanism's claim there.
+        epsilon: the stated spending at the varied position.
+        inputs: the words at that position, [k].
+        outputs: the released rows, [k, N, L]; the placeholder is the row after the last.
     """
 
     name: str
@@ -82,9 +90,12 @@ class Trial:
         return limits
 
 
-@lru_cache(maxsize=2)  # two checks look at the same draws
+@lru_cache(maxsize=2)  # two checks use the same draws
 def draw_trials(subject: Subject) -> tuple[Trial, ...]:
-    """Draws on every probe table: one word; but for costly tables, two and five, with unequal budgets too."""
+    """Draws texts of one, two and five words on every probe table.
+
+    Two and five words also with unequal budgets, except on costly tables.
+    """
     return tuple(
         _draw_trial(subject, probe, name, np.array(shares) * probe.scale)
         for probe in subject.probes
@@ -123,7 +134,7 @@ def _draw_trial(subject: Subject, probe: Probe, name: str, scale: Values) -> Tri
 def _draw_texts(
     subject: Subject, table: EmbeddingTable, rows: Ids, scale: Values, many: int
 ) -> Ids:
-    """What a text of these rows is released as, so many times, [N, L]."""
+    """Draws `many` releases of a text of these rows, [N, L]."""
     layout = Layout.build(*[len(rows)] * many)
     parameter = subject.compute_parameter(table, layout, np.tile(scale, many))
     released = subject.sample(table, Block(layout=layout, rows=np.tile(rows, many)), parameter)
@@ -131,7 +142,7 @@ def _draw_texts(
 
 
 def _measure_seconds(subject: Subject, table: EmbeddingTable, rows: Ids, scale: Values) -> float:
-    """What a text takes once everything is loaded: the second time that some are drawn."""
+    """Measures the seconds per text, after everything is loaded."""
     _draw_texts(subject, table, rows, scale, TIMED_TEXTS)
     start = time.perf_counter()
     _draw_texts(subject, table, rows, scale, TIMED_TEXTS)
@@ -139,12 +150,11 @@ def _measure_seconds(subject: Subject, table: EmbeddingTable, rows: Ids, scale: 
 
 
 def check_samples(subject: Subject) -> AuditFinding:
-    """Lower bounds of the loss: between nearby words, and by guessing the word from the output.
+    """Checks lower bounds of the loss, between nearby words and by guessing.
 
     For two words, the event is a threshold on the summed log-likelihood ratio of all released words
-    of the text, so
-    that a word that shows in several outputs is charged for all of them. The number found is in
-    units of the claim.
+    of the text, so that a word that influences several outputs is charged for all of them. The
+    reported number is in units of the claim.
     """
     name = "sampled"
     if subject.claim.kind == "none":
@@ -157,7 +167,7 @@ def check_samples(subject: Subject) -> AuditFinding:
             check=name,
             evidence="observed",
             verdict="violated",
-            why="under the same draws, the words of one text change what another text of the call is released as",
+            why="under the same draws, the words of one text change the release of another text of the call",
         )
     comparisons = sum(len(item.inputs) * (len(item.inputs) - 1) for item in all_trials)
     worst = (-math.inf, 0.0, 0.0, "")
@@ -176,8 +186,7 @@ def check_samples(subject: Subject) -> AuditFinding:
                     )
                     loss = max(0.0, bound - trial.claim.additive)
                     rate = loss / distance if distance > 0 else math.inf if loss else 0.0
-                    # by share of what is allowed, so that the pair is shown that comes nearest to
-                    # breaking it
+                    # relative to the allowed loss, to show the pair nearest to a violation
                     share = bound / max(float(max_losses[a, b]), 1e-12)
                     worst = max(worst, (share, float(rate), trial.epsilon, trial.name))
     guess_label, bound, claimed_ldp = _measure_guessing(subject)
@@ -196,9 +205,9 @@ def check_samples(subject: Subject) -> AuditFinding:
 
 
 def _has_text_mixing(subject: Subject) -> bool:
-    """Whether a text's words change what another text of the same call is released as, draws being equal.
+    """True if a text's words influence another text's release in a call.
 
-    Mechanisms that do not repeat themselves under a seed cannot be asked.
+    Tested with equal draws; mechanisms that do not repeat under a seed cannot be tested.
     """
     table, length, pairs = subject.slice, 3, 100
     layout = Layout.build(*[length] * (2 * pairs))
@@ -214,7 +223,10 @@ def _has_text_mixing(subject: Subject) -> bool:
 
 
 def _estimate_loss(trial: Trial, a: int, b: int, alarm: float) -> float:
-    """A lower bound of ln P(E | a) - ln P(E | b) for an event E that the first half of the draws chose."""
+    """Bounds ln P(E | a) - ln P(E | b) from below.
+
+    The event E is chosen on the first half of the draws.
+    """
     many, length = trial.outputs.shape[1:]
     half, width = many // 2, len(trial.table) + 1
     score = np.zeros((2, many))
@@ -237,10 +249,12 @@ def _compute_lower_bound(scores: Values, cut: float, alarm: float) -> float:
 
 
 def _measure_guessing(subject: Subject) -> tuple[str, float, float]:
-    """What was done; ln(V * hit rate), a lower bound of local DP over the slice; and what is claimed there.
+    """Measures a lower bound of local DP: ln(V * hit rate).
 
-    A guess for every output is chosen on one half of the draws: the input that it was seen from
-    most.
+    The guess for every output is chosen on one half of the draws: its most frequent input.
+
+    Returns:
+        a label, the bound, and the claimed local DP.
     """
     table = subject.slice
     words = len(table)
@@ -261,10 +275,13 @@ def _measure_guessing(subject: Subject) -> tuple[str, float, float]:
 
 
 def measure_unreached(subject: Subject) -> tuple[float, str]:
-    """From samples: the largest share of a word's outputs that another word never has, though its claim demands it.
+    """Measures the largest output share that another word never releases.
 
-    The claim demands P(y | x) >= e^-allowed P(y | x'). Where x' shows y often enough, not to see it from x once has a
-    probability below the alarm.
+    The claim demands P(y | x) >= e^-allowed P(y | x'). If x' releases y often enough, the
+    probability that x never does is below the alarm rate.
+
+    Returns:
+        the share, and the name of the trial.
     """
     all_trials = draw_trials(subject)
     comparisons = sum(

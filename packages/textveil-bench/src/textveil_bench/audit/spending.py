@@ -1,7 +1,7 @@
-"""What is charged: a budget must change the law, and be neither exceeded nor wasted; statements print what is spent.
+"""Spending: budgets must change the law, be kept to, and be printed.
 
 In: a subject. Out: the findings `budget`, `overcharge` and `statement`.
-Not here: whether what is charged covers the loss (`exact`, `sampled`).
+Not here: whether the charge covers the loss (`exact`, `sampled`).
 """
 
 import math
@@ -31,20 +31,23 @@ from textveil_bench.audit.finding import (
 from textveil_bench.audit.streams import build_text
 
 MIN_SPENT_SHARE = 0.5
-"""Of the budget at least so much is spent on one word alone; less is a waste that nobody was told of."""
+"""Minimum share of the budget spent on a single word.
+
+Less is undisclosed waste.
+"""
 
 STAY_PROBABILITY = 0.999
-"""A law that releases every word as itself so often has no room for a larger budget."""
+"""Probability of unchanged words above which a larger budget cannot be tested."""
 
 MAX_ALL_PAIRS_WORDS = 2_500
-"""In tables of so many words every pair is measured."""
+"""Largest table in which every pair is measured."""
 
 
 # ---- a budget changes the law ----------------------------------------------------------------------------
 
 
 def check_budget(subject: Subject) -> AuditFinding:
-    """Twice the budget must give another law; a scale of noise that does not depend on it does not."""
+    """Checks that doubling the budget changes the law."""
     name = "budget"
     if not subject.claim.draws:
         return make_skipped(name, "nothing is drawn")
@@ -84,7 +87,7 @@ def check_budget(subject: Subject) -> AuditFinding:
 
 
 def _is_free(subject: Subject) -> bool:
-    """Whether the mechanism needs no budget, and spends none."""
+    """True if the mechanism needs no budget and spends none."""
     layout = Layout.build(1)
     parameter = subject.compute_parameter(subject.table, layout)
     return (
@@ -101,7 +104,7 @@ def _count_releases(subject: Subject, table: EmbeddingTable, word: int, scale: f
 
 
 def _compare_counts(first: Ids, second: Ids) -> float:
-    """The p-value of two samples of equal size from one law (chi-square of a table of two rows)."""
+    """Computes the chi-square p-value that two equal-sized samples share a law."""
     from scipy.special import chdtrc
 
     totals = first + second
@@ -117,7 +120,7 @@ def _compare_counts(first: Ids, second: Ids) -> float:
 
 
 def check_overcharge(subject: Subject) -> AuditFinding:
-    """The parameter of a budget spends that budget, not more and not needlessly less; every charge buys something."""
+    """Checks that a budget's parameter spends that budget, without waste."""
     name = "overcharge"
     if subject.claim.kind == "none":
         return make_unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
@@ -139,12 +142,12 @@ def check_overcharge(subject: Subject) -> AuditFinding:
     alarm = 0.0
     mechanism = subject.mechanism
     radius = mechanism.radius if isinstance(mechanism, Noisy) else None
-    if radius is not None:  # what else is charged besides may buy what no test here knows of
+    if radius is not None:  # other additional charges may buy something these tests do not cover
         alarm = ALARM_RATE
         if not _has_length_effect(subject):
             problems.append(
-                f"{radius:g} is charged besides, and words that differ in length only come out "
-                "alike"
+                f"{radius:g} is charged in addition, and words that differ only in length "
+                "are released alike"
             )
     return AuditFinding(
         check=name,
@@ -158,7 +161,7 @@ def check_overcharge(subject: Subject) -> AuditFinding:
 
 
 def _has_length_effect(subject: Subject) -> bool:
-    """Whether the length of a word's vector, and nothing else, changes what comes out."""
+    """True if the length of a word's vector alone changes the output."""
     angle = np.arange(8) * 0.3
     rows = np.stack((np.cos(angle), np.sin(angle)), axis=1)
     rows = np.concatenate((rows, rows * 3.0))  # the same directions, three times as long
@@ -172,7 +175,10 @@ def _has_length_effect(subject: Subject) -> bool:
 
 
 def check_statement(subject: Subject) -> AuditFinding:
-    """The printed bound is the largest that is spent, in a metric; and a window charges what its weights say."""
+    """Checks that the printed bound is the largest spending.
+
+    The claim must be in a metric, and a window must charge its weights.
+    """
     name = "statement"
     result = subject.privatizer.privatize(build_text(subject))
     guarantee, claim = result.guarantee, subject.claim
@@ -184,13 +190,13 @@ def check_statement(subject: Subject) -> AuditFinding:
             "No guarantee"
         )
         if printed != "infinite" or not is_denied:
-            problems.append("nothing is claimed, and a number is printed")
+            problems.append("nothing is claimed, but a number is printed")
         if not problems:
             return make_unclaimed(name, f"and the statement says so: {claim.reason}", math.inf)
     elif guarantee.kind != "none":
         sentences = [guarantee.headline()] + [guarantee.summary()] * (
             largest > 0
-        )  # which names no epsilon of 0
+        )  # it omits an epsilon of 0
         if printed != largest or any(
             format_number(largest) not in sentence for sentence in sentences
         ):
@@ -230,11 +236,10 @@ def check_statement(subject: Subject) -> AuditFinding:
 
 
 def _find_diameter(subject: Subject) -> float:
-    """The largest distance between two words, in small tables; in others, one that is found from some of the words.
+    """Finds the largest distance between two words.
 
-    From every chosen word to the word that is farthest of all, and once more from there. A
-    projection is measured in
-    its own axes, by the distance that it stands for.
+    Exact in small tables; in others, the farthest word from each of some words, and once more from
+    there. A projection is measured in its own axes, by the distance that it stands for.
     """
     from scipy.spatial.distance import cdist
 
@@ -270,10 +275,10 @@ def _get_window(subject: Subject) -> Window | None:
 
 
 def _check_window(subject: Subject) -> tuple[bool, float, str]:
-    """What a word spends in texts with equal and unequal parameters, summed by hand: sum_i rate_i f_ij.
+    """Checks a window's spending with equal and unequal parameters: sum_i rate_i f_ij.
 
-    Whether there was anything to sum; the first number and reason that are off, 0 and nothing if
-    all agree.
+    Returns:
+        whether there is a window to check; the first wrong charge and the reason, or 0 and "".
     """
     window, table = _get_window(subject), subject.table
     if window is None or subject.claim.kind == "none":
@@ -303,7 +308,10 @@ def _check_window(subject: Subject) -> tuple[bool, float, str]:
 
 
 def _compute_weights(window: Window, length: int) -> Values:
-    """The window's matrix, row by row, from scipy's Gaussian: f_ij is what word j weighs in output i."""
+    """Computes the window's matrix from scipy's Gaussian.
+
+    f_ij is the weight of word j in output i.
+    """
     from scipy.signal.windows import gaussian
 
     weights = gaussian(window.L, window.sigma)

@@ -1,9 +1,8 @@
-"""Fresh draws: no two documents, calls, threads, parts or processes may repeat one another's.
+"""Fresh draws: documents, calls, threads, parts and processes never repeat draws.
 
-In: a subject, which is tried in processes of its own too. Out: the findings `streams` and
-`seed`.
-Not here: how streams are made (`textveil.randomness.streams`), and whether single draws
-follow a law (`fit`).
+In: a subject, which is also run in other processes. Out: the findings `streams` and `seed`.
+Not here: the streams (`textveil.randomness.streams`), and whether single draws follow a law
+(`fit`).
 """
 
 import math
@@ -30,43 +29,46 @@ from textveil_bench.audit.audit_target import Subject, build_singles
 from textveil_bench.audit.finding import ALARM_RATE, AuditFinding, make_skipped
 
 TEXT_WORDS = 200
-"""Times that one word stands in the text: its released words are draws of one law."""
+"""Repetitions of one word in the text: its releases follow one law."""
 
 PROCESS_TIMEOUT = 120.0
-"""Seconds that a process of its own may take."""
+"""Seconds until a separate process is ended."""
 
 FORK_TIMEOUT = 30
-"""Seconds that its forked children may take."""
+"""Seconds until its forked children are ended."""
 
-UNTRIED_NOTE = "not everything could be tried in other processes"
+UNTRIED_NOTE = "some runs in other processes failed"
 
 Run = tuple[str, tuple[str, ...]]
-"""Who ran, and what was released, word by word."""
+"""The name of a run, and its released words."""
 
 ProcessOutcome = tuple[list[Run], str]
-"""The runs of a process, and why there are not more."""
+"""The runs of a process, and the reason for missing ones."""
 
 
 # ---- processes --------------------------------------------------------------------------------------------
 
 WORKER = "from textveil_bench.audit.streams import serve; serve()"
-"""What a process of its own runs: nothing of the script that audits, which may have no guard, or no file."""
+"""The code of a separate process.
+
+It imports nothing of the auditing script, which may have no main guard, or no file.
+"""
 
 
 def run_processes(task: bytes) -> list[ProcessOutcome]:
-    """What two fresh processes released, and why one did not.
+    """Runs the task in two fresh processes; returns releases or errors.
 
-    Each answers once, so no answer comes too late.
+    Each process answers once, so no answer can be late.
     """
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(_ask, [task] * 2))
 
 
 def _ask(task: bytes) -> ProcessOutcome:
-    path = os.pathsep.join(filter(None, sys.path))  # where the classes of the task are
+    path = os.pathsep.join(filter(None, sys.path))  # so that the classes of the task are found
     with (
         tempfile.TemporaryFile() as answer
-    ):  # no pipe: children of a process that was ended would keep it open
+    ):  # not a pipe: children of a killed process would keep it open
         try:
             process = subprocess.run(
                 [sys.executable, "-c", WORKER],
@@ -84,22 +86,22 @@ def _ask(task: bytes) -> ProcessOutcome:
         answer.seek(0)
         try:
             outcome: ProcessOutcome = pickle.load(answer)
-        except Exception:  # nothing, or half of an answer
+        except Exception:  # an empty or incomplete answer
             return [], f"it ended with code {process.returncode}"
     return outcome
 
 
 def serve() -> None:
-    """The life of such a process: one task from standard input, one answer to standard output."""
+    """Runs one task from standard input; writes the answer to output."""
     answer = os.dup(1)
-    os.dup2(2, 1)  # what a mechanism prints is no answer
+    os.dup2(2, 1)  # keeps a mechanism's prints out of the answer
     outcome = _run_task(sys.stdin.buffer.read())
     with os.fdopen(answer, "wb") as file:
         pickle.dump(outcome, file)
 
 
 def _run_task(task: bytes) -> ProcessOutcome:
-    """Privatizes with what was sent, and with what is built here."""
+    """Privatizes with the pickled privatizer, and with one built here."""
     try:
         privatizer, build, text = pickle.loads(task)
     except Exception as error:
@@ -117,7 +119,7 @@ def _run_task(task: bytes) -> ProcessOutcome:
 
 
 def _run_forks(privatizer: Privatizer, text: str) -> list[ProcessOutcome]:
-    """Two children of this process, which inherit its memory and what was drawn in it."""
+    """Runs two forked children, which inherit this process's memory and past draws."""
     if "fork" not in multiprocessing.get_all_start_methods():
         return [([], "there is no fork here")]
     context = multiprocessing.get_context("fork")
@@ -140,7 +142,7 @@ def _run_child(privatizer: Privatizer, text: str, pipe: Connection) -> None:
     signal.alarm(FORK_TIMEOUT)  # ends a child whose locks were taken when it was forked
     try:
         pipe.send(([("a forked process", _list_words(privatizer.privatize(text)))], ""))
-    except RandomnessError:  # it refuses to draw, and so repeats nothing
+    except RandomnessError:  # it refuses to draw, so it repeats nothing
         pipe.send(([], ""))
     except Exception as error:  # as in `_run_task`
         pipe.send(([], f"raised {type(error).__name__}"))
@@ -150,7 +152,7 @@ def _run_child(privatizer: Privatizer, text: str, pipe: Connection) -> None:
 
 
 def build_text(subject: Subject) -> str:
-    """One protected word of the table, many times."""
+    """Builds a text of one protected table word, many times."""
     words = [
         word for word in subject.table.words if word.isascii() and word.isalpha() and len(word) > 2
     ]
@@ -167,9 +169,12 @@ def _list_words(result: Result) -> tuple[str, ...]:
     return tuple(item.text for item in result.released.items)
 
 
-@lru_cache(maxsize=1)  # two checks look at the same runs
+@lru_cache(maxsize=1)  # two checks use the same runs
 def make_runs(subject: Subject) -> tuple[tuple[Run, ...], tuple[str, ...]]:
-    """All runs of the same text, none of which may repeat another; and why some were not tried."""
+    """Makes all runs of one text, and lists why some are missing.
+
+    No run may repeat another.
+    """
     privatizer, text = subject.privatizer, build_text(subject)
     all_runs: list[Run] = [
         ("a document of one call", _list_words(result))
@@ -197,16 +202,15 @@ def make_runs(subject: Subject) -> tuple[tuple[Run, ...], tuple[str, ...]]:
 def _dump_task(task: tuple[Any, ...]) -> bytes | None:
     try:
         return pickle.dumps(task)
-    except Exception:  # whatever a foreign mechanism raises here
+    except Exception:  # a third-party mechanism may raise anything
         return None
 
 
 def check_streams(subject: Subject) -> AuditFinding:
-    """Whether any two runs agree at more places than chance would have it.
+    """Checks that no two runs agree at more places than by chance.
 
-    A text of one word, repeated, makes all places draws of one law, so that two runs at different
-    places tell how
-    often independent draws agree. Runs of a privatizer with a seed are compared among themselves
+    The text repeats one word, so all places follow one law, and two runs at different places show
+    how often independent draws agree. Runs of a privatizer with a seed are compared with each other
     too.
     """
     name = "streams"
@@ -218,7 +222,7 @@ def check_streams(subject: Subject) -> AuditFinding:
         return make_skipped(
             name,
             (
-                "at this budget nearly every word stays, and equal outputs prove nothing; take a "
+                "at this budget nearly every word stays, so equal outputs prove nothing; take a "
                 "smaller one"
             ),
         )
@@ -231,12 +235,11 @@ def check_streams(subject: Subject) -> AuditFinding:
         why = f"{pair} agree at {agreement:.0%} of the places"
     elif missing:
         return make_skipped(
-            name, f"{UNTRIED_NOTE}: {'; '.join(missing)}; all else agrees as chance has it"
+            name, f"{UNTRIED_NOTE}: {'; '.join(missing)}; other runs agree as by chance"
         )
     else:
         why = (
-            f"{len(all_runs)} runs (documents, calls, parts, threads, processes) agree as chance "
-            "has it"
+            f"{len(all_runs)} runs (documents, calls, parts, threads, processes) agree as by chance"
         )
     return AuditFinding(
         check=name,
@@ -250,7 +253,7 @@ def check_streams(subject: Subject) -> AuditFinding:
 
 
 def is_input_dependent(subject: Subject) -> bool:
-    """Whether what comes out depends on the words, of a mechanism that says it draws nothing."""
+    """True if the output depends on the words, for mechanisms without draws."""
     table = subject.slice
     rows = np.arange(len(table))
     single_release = subject.sample(
@@ -269,7 +272,7 @@ def is_input_dependent(subject: Subject) -> bool:
 
 
 def _make_seeded_runs(subject: Subject) -> tuple[Run, ...]:
-    """Runs of one privatizer with a seed: documents, the next call, two parts."""
+    """Makes runs of one seeded privatizer: documents, next call, two parts."""
     text = build_text(subject)
     privatizer = subject.build(seed=1)
     all_runs: list[Run] = [
@@ -288,11 +291,13 @@ def _make_seeded_runs(subject: Subject) -> tuple[Run, ...]:
 def _find_agreement(
     all_runs: Sequence[Run], alarm: float = ALARM_RATE
 ) -> tuple[str, float, float] | None:
-    """The pair that agrees beyond chance (empty if none does), its share of equal places, and the most chance allows.
+    """Finds the pair of runs that agrees most beyond chance.
 
-    Runs are laid over one another and over themselves at every shift up to half of their length.
-    None where chance
-    alone would make runs equal.
+    Runs are compared with each other and with themselves at every shift up to half of their length.
+
+    Returns:
+        the pair (empty if none is beyond chance), its share of equal places, and the largest share
+            that chance allows; None if chance alone would make runs equal.
     """
     if len({len(words) for _, words in all_runs}) != 1:
         return "runs of different lengths", 1.0, 0.0
@@ -323,11 +328,11 @@ def _find_agreement(
             pair_alarm,
         )
         for phase in (0, 1) if shift else ():
-            # places in disjoint pairs, which are independent: every second block of `shift` against
-            # the next one
+            # disjoint and so independent pairs of places: every second block of `shift` places with
+            # the next block
             places = np.flatnonzero((np.arange(n - shift) // shift) % 2 == phase)
             if len(places) < n // 4:
-                continue  # few places show nothing
+                continue  # too few places
             agreements = (matrix[:, places] == matrix[:, places + shift]).sum(axis=1)
             k = int(agreements.argmax())
             worst = _pick_worse(
@@ -348,12 +353,15 @@ def _format_shift(shift: int) -> str:
 def _pick_worse(
     worst: tuple[str, float, float], pair: str, agree: int, places: int, chance: float, alarm: float
 ) -> tuple[str, float, float]:
-    """The worse of what was found and this: one beyond chance before one that is not, then the larger excess."""
+    """Picks the worse of two agreements.
+
+    An agreement beyond chance is worse; then the larger excess.
+    """
     from scipy.special import bdtrc
 
     limit = int(
         (bdtrc(np.arange(places + 1), places, chance) <= alarm).argmax()
-    )  # more are too many
+    )  # more agreements are beyond chance
     offender = pair if agree > limit else ""
     return max(
         worst,
@@ -366,7 +374,10 @@ def _pick_worse(
 
 
 def check_seed(subject: Subject) -> AuditFinding:
-    """No seed unless one is given: fresh builds differ; and a run with a seed says so in its statement."""
+    """Checks that the default has no seed, and seeded runs say so.
+
+    Fresh builds must differ.
+    """
     name = "seed"
     if not subject.claim.draws:
         return make_skipped(name, "nothing is drawn")

@@ -1,7 +1,9 @@
-"""The support: what one word can be released as, every word must be able to be released as, in floating point too.
+"""The support: all words must have the same possible outputs.
 
 In: a subject. Out: one finding, from the law, from the sampler's extreme draws, or from samples.
-Not here: how large the losses are (`exact`, `sampled`).
+Not here: the size of the losses (`exact`, `sampled`).
+
+Floating-point effects count too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +23,17 @@ from textveil_bench.audit.finding import (
 )
 
 LARGE_LDP = 60.0
-"""Samplers are also tried with a budget of this local DP: the farthest candidate is then half of it behind, or all."""
+"""Local DP of an additional, larger budget for testing samplers.
+
+The farthest candidate is then behind by half of it, or all.
+"""
 
 SMALLEST_UNIFORM, LARGEST_UNIFORM = 2.0**-53, 1 - 2.0**-53
-"""The smallest and the largest uniform value that a double holds, 0 left out."""
+"""The smallest and largest uniform values in double precision, without 0."""
 
 
 def check_support(subject: Subject) -> AuditFinding:
-    """Whether the outputs that are possible depend on the word."""
+    """Checks that the possible outputs do not depend on the word."""
     name = "support"
     table, law = exact.compute_slice_law(subject)
     if law is not None:
@@ -79,7 +84,7 @@ def _make_violated(evidence: Evidence, why: str) -> AuditFinding:
 
 
 def _format_larger_budget(subject: Subject, table: EmbeddingTable) -> str:
-    """A remark where a larger budget than the one asked for would make words impossible."""
+    """Formats a remark if a larger budget would make words impossible."""
     claimed = subject.compute_local_dp(table)
     if not 0 < claimed < LARGE_LDP:
         return ""
@@ -95,14 +100,14 @@ def _format_larger_budget(subject: Subject, table: EmbeddingTable) -> str:
 
 
 def _count_unreachable(subject: Subject, table: EmbeddingTable, scale: float) -> int:
-    """How many words cannot be drawn from the farthest word, for samplers that draw one uniform per candidate.
+    """Counts the words that can never be drawn from the farthest word.
 
-    A candidate is given the most favourable draw that there is and all others the least favourable
-    one, in both
-    orders. If it does not win then, it never does.
+    For samplers that draw one uniform value per candidate: each candidate gets the most favourable
+    draw and all others the least favourable, in both orders. A candidate that does not win then
+    never does.
     """
     if len(table) == table.dimension:
-        return 0  # one value per candidate and one per coordinate would look alike
+        return 0  # draws per candidate and per coordinate could not be told apart
     words = np.arange(len(table))
     block = build_singles(np.zeros(len(table), np.int64))
     parameter = subject.compute_parameter(table, block.layout, scale)
@@ -121,12 +126,15 @@ def _count_unreachable(subject: Subject, table: EmbeddingTable, scale: float) ->
     return int((~has_won).sum())
 
 
-class UnsuitedSampler(Exception):  # noqa: N818 (says what the sampler is)
+class UnsuitedSampler(Exception):  # noqa: N818 (names the sampler)
     """The sampler does not draw one uniform value per candidate."""
 
 
 class TiltedRandomness:
-    """Randomness in which row r of a call favours candidate r, of as many candidates as there are rows."""
+    """Randomness in which row r of a call favours candidate r.
+
+    A call has as many candidates as rows.
+    """
 
     is_seeded = True
 
@@ -134,15 +142,15 @@ class TiltedRandomness:
         self._favour, self._other_value = favour, other_value
 
     def open(self, sizes: Sequence[int] | Ids) -> Streams:
-        """The streams of a call."""
+        """Opens the streams of a call."""
         return _TiltedStreams(self._favour, self._other_value, np.asarray(sizes, np.int64))
 
     def derive_part(self, number: int) -> Randomness:
-        """Itself."""
+        """Returns itself."""
         return self
 
     def bind_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
-        """Itself."""
+        """Returns itself."""
         return self
 
 

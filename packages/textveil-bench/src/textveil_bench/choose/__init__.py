@@ -1,6 +1,6 @@
-"""Which mechanism keeps most where an attacker who learned gets the same.
+"""Comparison of mechanisms: utility at equal success of a trained attacker.
 
-`run` runs a `Comparison`, `choices` says what follows from its rows, `markdown` prints that.
+`run` runs a `Comparison`, `build_choices` evaluates its rows, `format_markdown` prints the results.
 """
 
 from textveil_bench.choose.jobs import format_costs, read, run

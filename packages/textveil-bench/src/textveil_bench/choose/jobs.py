@@ -1,34 +1,28 @@
-"""Runs a comparison: budgets and options on texts that are tuned on, then the best of each family on others.
+"""Runs a comparison: tunes budgets and options, then judges each family's best.
 
-In: a comparison, a folder. Out: rows in the folder, one for each series that was tuned and each
-cell that was judged.
-Not here: how risk is measured (`risk`), who judges (`judges`), and what follows from the rows
+In: a comparison, a folder. Out: rows in the folder, one for each tuned series and each judged cell.
+Not here: the measurement of risk (`risk`), the judges (`judges`), and the evaluation of rows
 (`summary`).
+
 A row, as JSON:
 
-- `key`: the fingerprint of everything that determines it; a run does not compute a known key again.
+- `key`: the fingerprint of all inputs; a run does not compute a known key again.
 - `stage`: `tuned`, `judged` or `attacked`; `data`, `series`, `family`, `whose`, `budget` (the path
-of the option, null
-  if there is none), `asked` (levels of risk).
-- `levels` (tuned): the level of risk, if it was reached, as [level, budget, risk, right]; for a
-baseline one with a
-  level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else
-  null.
-- `level`, `value`, `seed` (judged): the budget and the draws. `risk`: {"words", "top-1", "top-10"},
-a number for each
-  attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind,
-  metric and largest
-  epsilon.
-- `right`: for each judge a string with 1 for every text that it gets right, and 0 for others.
-- `judges`: their version. A row of an earlier one, or without any, is judged by those that are new,
-too. They read
-  another release of the same texts, because keys, on which draws depend, were once made in another
-  way.
-- `all` (attacked): the risk of the same release if the attacker learned from every public text
-there is, and `public`,
-  their number and fingerprint; `risk` is that of the attacker who learned from the comparison's
-  own.
-- `sizes`, `texts` (fingerprints of what played which part), `seconds`, `circumstances`.
+  of the option, or null), `asked` (levels of risk).
+- `levels` (tuned): each reached level of risk as [level, budget, risk, right]; for a baseline one
+  entry with a level of null. `tried`: the risk at each budget. `refused`: why the series could not
+  be attacked, else null.
+- `level`, `value`, `seed` (judged): the budget and the seed. `risk`: {"words", "top-1", "top-10"},
+  a number for each attacked text, "blind" and "note"; null if not attacked with this seed.
+  `statement`: kind, metric and largest epsilon.
+- `right`: for each judge a string with 1 for every correctly labelled text, and 0 for others.
+- `judges`: the version of the judges. A row of an earlier version, or without one, is also judged
+  by the new judges. They read another release of the same texts, because keys, which determine the
+  draws, were once computed differently.
+- `all` (attacked): the risk of the same release if the attacker trained on all public texts, and
+  `public`, their number and fingerprint; `risk` is that of the attacker trained on the comparison's
+  own public texts.
+- `sizes`, `texts` (fingerprints of the parts), `seconds`, `circumstances`.
 """
 
 import json
@@ -63,10 +57,13 @@ from textveil_bench.task_words import learn
 from textveil_bench.tasks import models
 
 VERSION = 1
-"""Raised when the same options give other figures."""
+"""Increases when equal options give different figures."""
 
 ATTACKER_PASSES = 2
-"""How often the attacker weighs candidates by their neighbours; another number needs another `VERSION`."""
+"""Number of times the attacker reweighs candidates by their neighbours.
+
+Another number needs another `VERSION`.
+"""
 
 ROWS_FILE = "choose.jsonl"
 
@@ -81,19 +78,19 @@ ComparisonProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ComparisonJob:
-    """The work of one process at a time: a series to tune, or a cell to judge.
+    """A job of one process: tunes a series, or judges a cell.
 
     Attributes:
-        comparison: what is compared.
+        comparison: the comparison.
         series: a mechanism with its options.
         folder: of the run.
-        places: where the data is.
-        level: the level of risk that a budget is looked for, or was found for; None for a baseline.
-        budget: for a cell, its budget.
-        seed: for a cell, of its draws; None tunes the series.
-        previous_row: its row, if that was judged by fewer judges; None if there is none.
-        all_public: whether the cell is attacked once more, by one who learned from all public texts
-            there are.
+        places: the folders of the data.
+        level: the level of risk to find a budget for, or that of the cell; None for a baseline.
+        budget: the cell's budget.
+        seed: the seed of the cell's draws; None tunes the series.
+        previous_row: the cell's row of fewer judges; None without one.
+        all_public: whether to attack the cell once more, by an attacker trained on all public
+            texts.
     """
 
     comparison: Comparison
@@ -108,7 +105,10 @@ class ComparisonJob:
 
     @property
     def key(self) -> str:
-        """The fingerprint of all that determines the row: a mechanism counts with its options, not by its name."""
+        """The fingerprint of all inputs of the row.
+
+        A mechanism counts with its options, not by its name.
+        """
         comparison, series = self.comparison, self.series
         codes = {
             path: value
@@ -140,16 +140,16 @@ class ComparisonJob:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The levels of risk that a budget is looked for."""
+        """The levels of risk to find a budget for."""
         return () if self.level is None else (self.level,)
 
     def apply_names(self, row: ComparisonRow) -> ComparisonRow:
-        """A row under the names of this job: another comparison may have others for the same mechanism."""
+        """Copies a row with this job's names, which may differ between comparisons."""
         series = self.series
         renamed_row = {**row, "series": series.name, "family": series.family, "whose": series.whose}
         return (
             renamed_row if self.seed is None else {**renamed_row, "level": self.level}
-        )  # a budget may be that of two levels
+        )  # two levels may share a budget
 
 
 def run(
@@ -161,21 +161,20 @@ def run(
     all_public: bool = False,
     report: ComparisonProgress = lambda step, done, total: None,
 ) -> list[ComparisonRow]:
-    """Computes what is missing, and returns the rows of the comparison.
+    """Computes the missing rows, and returns all rows of the comparison.
 
     Args:
-        comparison: what is wanted.
-        folder: for the rows and the books; created if needed. Rows that are there are not computed
-            again.
-        places: where the data is.
+        comparison: the comparison.
+        folder: for the rows and the books; created if needed. Existing rows are not computed again.
+        places: the folders of the data.
         executor: computes the cells; None for this process.
-        all_public: whether what is judged is attacked once more, by one who learned from all public
-            texts there are.
+        all_public: whether to attack judged cells once more, by an attacker trained on all public
+            texts.
         report: called with "tuning", "judging" and "attacking".
 
     Raises:
-        ConfigError: an option is wrong, or a data set has too few texts. InputError: data cannot be
-            read.
+        ConfigError: an option is wrong, or a data set has too few texts.
+        InputError: data cannot be read.
     """
     executor = executor or LocalExecutor()
     streams.make_folder(folder)
@@ -247,14 +246,17 @@ def run(
 
 
 def _close_line(path: Path) -> None:
-    """Ends a line that was cut off, so that the next row has one of its own."""
+    """Ends a truncated line, so that the next row starts separately."""
     if path.exists() and not path.read_bytes().endswith(b"\n"):
         with streams.convert_write_errors(), path.open("a") as file:
             file.write("\n")
 
 
 def read(folder: Path) -> list[ComparisonRow]:
-    """The rows of a folder, of each key the last, without a line that was cut off; no rows if there is no file."""
+    """Reads the rows of a folder, the last one of each key.
+
+    Truncated lines are skipped; without a file there are no rows.
+    """
     path = folder / ROWS_FILE
     rows_by_key: dict[str, ComparisonRow] = {}
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
@@ -271,7 +273,7 @@ def read(folder: Path) -> list[ComparisonRow]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _DataCache:
-    """What this process keeps of one data set."""
+    """The data, judges and attackers of one data set."""
 
     texts: TextParts
     judges: Judges
@@ -317,7 +319,7 @@ def _load_cache(job: ComparisonJob) -> _DataCache:
 
 
 def compute(job: ComparisonJob) -> ComparisonRow:
-    """The row of a job."""
+    """Computes the row of a job."""
     begin = time.perf_counter()
     cache = _load_cache(job)
     seconds = dict.fromkeys(("release", "attack", "judge"), 0.0)
@@ -352,7 +354,7 @@ def compute(job: ComparisonJob) -> ComparisonRow:
 
 
 def _count_parts(texts: TextParts) -> ComparisonRow:
-    """How many texts play which part, and their fingerprint."""
+    """Counts the texts of each part, with their fingerprint."""
     parts = ("shelf", "public", "pool", "tuned", "judged")
     return {
         part: [len(part_texts), part_texts.digest]
@@ -403,7 +405,7 @@ def _tune_series(job: ComparisonJob, cache: _DataCache, seconds: dict[str, float
 
 
 def _score_cell(job: ComparisonJob, cache: _DataCache, seconds: dict[str, float]) -> ComparisonRow:
-    assert job.seed is not None, "a cell has one"
+    assert job.seed is not None, "a cell has a seed"
     sizes, judging_texts = job.comparison.sizes, cache.texts.judged
     fields: ComparisonRow = {
         "level": job.level,
@@ -432,10 +434,12 @@ def _score_cell(job: ComparisonJob, cache: _DataCache, seconds: dict[str, float]
 def _attack_again(
     job: ComparisonJob, cache: _DataCache, seconds: dict[str, float]
 ) -> ComparisonRow:
-    assert job.seed is not None, "a cell has one"
+    assert job.seed is not None, "a cell has a seed"
     start = time.perf_counter()
     texts = material.list_texts(cache.texts.judged)[: job.comparison.sizes.attacked]
-    cell = replace(job, all_public=False)  # made anew for each attacker, it draws what was judged
+    cell = replace(
+        job, all_public=False
+    )  # built again for each attacker, so it repeats the judged draws
     risk, all_public_risk = (
         _convert_risk(
             measure_risk(_build_privatizer(cell, cache, job.budget, job.seed), texts, attacker)
@@ -457,7 +461,7 @@ def _attack_again(
 def _update_judges(
     job: ComparisonJob, cache: _DataCache, row: ComparisonRow, seconds: dict[str, float]
 ) -> ComparisonRow:
-    """A row with what judges say that are newer than it."""
+    """Adds the answers of newer judges to a row."""
     updated_row, first = {**row, "judges": judges.VERSION}, job.comparison.seeds[0]
     if job.seed is None:
         updated_row["levels"] = [
@@ -496,7 +500,11 @@ def _score_release(
     seconds: dict[str, float],
     previous_answers: Mapping[str, str] = _NO_ANSWERS,
 ) -> dict[str, str]:
-    """What each judge gets right of a release of a data set, see `right` of a row; who is known is not asked."""
+    """Scores a release by each judge that has not answered yet.
+
+    Returns:
+        the answers of all judges; see `right` of a row.
+    """
     if not cache.judges.list_names(job.series.name != "identity", previous_answers):
         return dict(previous_answers)
     training = cache.texts.draw_training(job.comparison.sizes.train, seed)
@@ -573,7 +581,7 @@ def _compute_fingerprint(*parts: object) -> str:
 
 
 def format_costs(rows: Sequence[ComparisonRow]) -> Iterator[str]:
-    """What each row took, in lines for people."""
+    """Yields the duration of each row, in lines for people."""
     for row in rows:
         seconds: Mapping[str, float] = row["seconds"]
         steps = ", ".join(

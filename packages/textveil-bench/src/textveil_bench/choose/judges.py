@@ -1,17 +1,14 @@
-"""Judges that tell a text's label: by its words, how often each occurs, its sentence vector, its words' mean vector.
+"""Judges that predict a text's label by words, counts or vectors.
 
-In: labelled texts to learn from, texts to judge. Out: which of them each judge gets right.
-Not here: which texts these are (`material`), and which judge counts (`summary`).
+In: labelled texts for training, texts to judge. Out: which texts each judge labels correctly.
+Not here: the choice of texts (`material`), and of the judge that counts (`summary`).
 
-Of a choice they tell the right option, from pairs of the question and each option. How often words
-occur is looked at
-in single texts only.
+Features are words, word counts (single texts only), sentence vectors, or the words' mean vector.
+For multiple choice, judges predict the right option from pairs of the question and each option.
 
-Each judge learns three times: from originals (`clean`); from originals, and judges releases, in
-which public books put
-one word in place of each (`mapped`); and from releases of the same mechanism, as whoever collects
-them would
-(`adaptive`, also mapped).
+Each judge is trained in three ways: on originals (`clean`); on originals, and tested on releases,
+with words replaced by public books (`mapped`); and on releases of the same mechanism, as a data
+collector would (`adaptive`, also mapped).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,53 +33,56 @@ WORD_FEATURES, COUNT_FEATURES, VECTOR_FEATURES, MEAN_FEATURES = (
 )
 
 ADAPTIVE_PREFIX = "adaptive "
-"""Begins the name of a judge that learns from releases."""
+"""Prefix of the names of judges trained on releases."""
 
 VERSION = 2
-"""Raised when there is a new judge: rows of earlier versions are then judged by it, too."""
+"""Increases with each new judge, which then also judges earlier rows."""
 
 INVERSE_REGULARIZATION: Mapping[str, float] = {
     WORD_FEATURES: 5.0,
     VECTOR_FEATURES: 0.5,
     MEAN_FEATURES: 5.0,
 }
-"""The inverse strength of regularization of each."""
+"""The inverse regularization strength for each kind of features."""
 
 _WORD_PATTERN = r"(?u)\b\w+\b"
 
 COUNT_SMOOTHING = 3.0
-"""What is added to each count, in naive Bayes."""
+"""The additive smoothing of counts in naive Bayes."""
 
 Texts = Sequence[str]
-"""Examples as they are privatized: the parts of a pair have an empty line between them."""
+"""Examples as they are privatized, with an empty line between fields."""
 
 
 def split_fields(text: str, fields: int) -> tuple[str, ...]:
-    """The fields of an example; the last one takes what a release may have added."""
+    """Splits an example into its fields; the last takes any additional ones."""
     pieces = text.split(FIELD_SEPARATOR, fields - 1)
     return (*pieces, *[""] * (fields - len(pieces)))
 
 
 class Learner:
-    """One way to tell labels: features of texts, and a logistic regression over them.
+    """A classifier: features of texts, and a logistic regression on them.
 
     Args:
-        features: gives the features of texts to learn from, and then of others.
-        strength: the inverse strength of regularization.
+        features: a transformer of texts into features.
+        strength: the inverse regularization strength.
     """
 
     def __init__(self, features: Any, strength: float) -> None:
         self.features, self.strength = features, strength
 
     def fit(self, texts: Texts, labels: Ints) -> Callable[[Texts], Ints]:
-        """What tells the labels of other texts."""
+        """Trains the classifier; returns a function that predicts labels."""
         model = self._fit_model(texts, labels)
         return lambda new_texts: np.asarray(
             model.predict(self.features.transform(new_texts)), np.int64
         )
 
     def weigh(self, texts: Texts, labels: Ints) -> Callable[[Texts], Values]:
-        """What tells how certainly other texts have the label 1, of 0 and 1: log odds, float64 [B]."""
+        """Trains the classifier; returns a function that computes log odds.
+
+        The log odds are those of label 1 against 0, float64 [B].
+        """
         model = self._fit_model(texts, labels)
         return lambda new_texts: np.asarray(
             model.decision_function(self.features.transform(new_texts)), np.float64
@@ -97,13 +97,14 @@ class Learner:
 
 
 class NaiveBayes:
-    """Tells labels by how often each word occurs: multinomial naive Bayes.
+    """A classifier by word counts: multinomial naive Bayes.
 
-    That is all that there is to know of words drawn independently of each other, such as codes.
+    Counts hold all information about words that are drawn independently of each other, such as
+    codes.
     """
 
     def fit(self, texts: Texts, labels: Ints) -> Callable[[Texts], Ints]:
-        """What tells the labels of other texts."""
+        """Trains the classifier; returns a function that predicts labels."""
         from sklearn.feature_extraction.text import CountVectorizer
         from sklearn.naive_bayes import MultinomialNB
 
@@ -113,18 +114,18 @@ class NaiveBayes:
 
 
 class OptionChooser:
-    """Tells which option answers a question: the one that a learner is most certain of, asked for each option alone.
+    """A classifier that picks the option with the highest log odds.
 
     Args:
-        learner: learns from pairs of a question and an option.
-        options: of each question.
+        learner: trained on pairs of a question and an option.
+        options: number of options per question.
     """
 
     def __init__(self, learner: Learner, options: int) -> None:
         self.learner, self.options = learner, options
 
     def fit(self, texts: Texts, labels: Ints) -> Callable[[Texts], Ints]:
-        """What tells the right options of other questions."""
+        """Trains the learner; returns a function that predicts the right options."""
         right = (labels[:, None] == np.arange(self.options)).astype(np.int64).ravel()
         weigh = self.learner.weigh(self._build_pairs(texts), right)
         return lambda new_texts: (
@@ -141,7 +142,7 @@ class OptionChooser:
 
 
 class BagOfWords:
-    """Words by their rarity; and, of pairs, what the two have in common."""
+    """TF-IDF of words and, for pairs, the overlap of the two texts."""
 
     def __init__(self, fields: int) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -150,11 +151,11 @@ class BagOfWords:
         self.words = TfidfVectorizer(token_pattern=_WORD_PATTERN, sublinear_tf=True, min_df=2)
 
     def fit_transform(self, texts: Texts) -> Any:
-        """Learns the words, and gives the features."""
+        """Fits the vocabulary, and returns the features."""
         return self._add_overlap(self.words.fit_transform(texts), texts)
 
     def transform(self, texts: Texts) -> Any:
-        """The features, sparse [B, m]."""
+        """Returns the features, sparse [B, m]."""
         return self._add_overlap(self.words.transform(texts), texts)
 
     def _add_overlap(self, features: Any, texts: Texts) -> Any:
@@ -167,7 +168,7 @@ class BagOfWords:
 
 
 class DenseFeatures:
-    """Features that learn nothing."""
+    """Features without training."""
 
     def __init__(self, features: Callable[[Texts], Floats]) -> None:
         self.fit_transform = self.transform = features
@@ -192,7 +193,7 @@ def _embed_means(texts: Texts, *, fields: int, table: EmbeddingTable) -> Floats:
 
 
 def _average_vectors(texts: Texts, table: EmbeddingTable) -> Floats:
-    """The mean vector of the words of each text that are in the table and not on the public list, float32 [B, d]."""
+    """Averages the vectors of each text's private table words, float32 [B, d]."""
     tokens = tokenize(texts)
     distinct = {word: i for i, word in enumerate(dict.fromkeys(tokens.words))}
     rows = table.find(list(distinct))
@@ -206,12 +207,14 @@ def _average_vectors(texts: Texts, table: EmbeddingTable) -> Floats:
 
 
 class Judges:
-    """All judges of one data set. What they learn from originals is learned once for each choice of these.
+    """All judges of one data set.
+
+    Those trained on originals are cached per training set.
 
     Args:
-        data: the texts' kind and labels.
-        table: whose vectors are averaged.
-        maps: books by name, as the option `table.quantized` takes them.
+        data: defines the kind and labels of the texts.
+        table: the table whose vectors are averaged.
+        maps: books by name, as values of the option `table.codes`.
     """
 
     def __init__(self, data: DataSet, table: EmbeddingTable, maps: Mapping[str, str]) -> None:
@@ -236,14 +239,14 @@ class Judges:
         releases: Texts | None,
         skip: Collection[str] = (),
     ) -> Iterator[tuple[str, Flags]]:
-        """The name of each judge, and which texts it gets right, bool [B].
+        """Yields each judge's name and its correctly labelled texts, bool [B].
 
         Args:
-            texts: what is judged.
-            labels: theirs, int64 [B].
-            originals: texts to learn from, and their labels.
-            releases: the same texts as the mechanism releases them; None if it changes nothing.
-            skip: judges that are not asked.
+            texts: the texts to judge.
+            labels: their labels, int64 [B].
+            originals: training texts, and their labels.
+            releases: releases of the training texts; None if the mechanism changes nothing.
+            skip: judges to leave out.
         """
         clean, training_labels = originals
         for full_name in self.list_names(releases is not None, skip):
@@ -251,12 +254,12 @@ class Judges:
             if name == full_name:
                 predict = self._clean(name, tuple(clean), tuple(training_labels.tolist()))
             else:
-                assert releases is not None, "else none is asked that learns from them"
+                assert releases is not None, "adaptive judges need releases"
                 predict = self._build_learner(name).fit(self._read(name, releases), training_labels)
             yield full_name, predict(self._read(name, texts)) == labels
 
     def list_names(self, released: bool, skip: Collection[str] = ()) -> list[str]:
-        """The names of all judges but those that are known; where nothing is released, none learns from releases."""
+        """Lists the judges, with adaptive ones if texts are released."""
         every = [*self.names, *(f"{ADAPTIVE_PREFIX}{name}" for name in self.names if released)]
         return [name for name in every if name not in skip]
 
@@ -273,6 +276,6 @@ class Judges:
         return self._build_learner(name).fit(self._read(name, texts), np.array(labels))
 
     def _read(self, name: str, texts: Texts) -> Texts:
-        """The texts as a judge reads them."""
+        """Prepares the texts for a judge."""
         book = name.partition(" by ")[2]
         return material.map_to_codes(texts, self.maps[book], self.table) if book else texts

@@ -1,8 +1,7 @@
-"""Which texts play which part: for books, for the attacker, to learn from, to choose options on, to be judged.
+"""Splits a data set into parts: books, attacker, training, tuning, judging.
 
-In: a data set's splits, sizes. Out: `TextParts`, with the books that are made from its public
-texts.
-Not here: what is done with them (`judges`, `risk`).
+In: a data set's splits, sizes. Out: `TextParts`, and the books made from its public texts.
+Not here: the use of the parts (`judges`, `risk`).
 """
 
 from collections.abc import Sequence
@@ -25,23 +24,22 @@ from textveil_bench.tasks.labelled import draw_order
 from textveil_bench.trials import FIELD_SEPARATOR, join_fields
 
 DEAL_SEED = 7
-"""The seed of the order in which texts are dealt out."""
+"""The seed of the order of the texts."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextParts:
-    """The texts of one data set, of which none plays two parts but for `all_public`.
+    """The texts of one data set, in disjoint parts except `all_public`.
 
     Attributes:
-        shelf: with labels; books are made from them, and their texts are never released.
-        public: the attacker learns from them.
-        pool: judges learn from some of them.
-        tuned: options are chosen on them.
-        judged: what is reported comes from them.
-        all_public: all texts of the training split, also of other parts, as an attacker may have
-            read them; without the
-            shelf, because books refuse the texts that they were made from, and who attacks tries
-            the release out.
+        shelf: labelled texts for making books; they are never released.
+        public: training texts of the attacker.
+        pool: training texts of the judges.
+        tuned: texts for choosing options.
+        judged: texts for the reported results.
+        all_public: all texts of the training split, including other parts, as an attacker may have
+            them; without the shelf, because books refuse their own texts, and the attacker runs the
+            mechanism.
     """
 
     shelf: DataSet = field(repr=False)
@@ -52,7 +50,7 @@ class TextParts:
     all_public: DataSet = field(repr=False)
 
     def draw_training(self, count: int, seed: int) -> DataSet:
-        """So many texts of the pool, others for each seed."""
+        """Draws `count` texts of the pool, by seed."""
         order = draw_order(len(self.pool), SeededRandomness(seed))[:count]
         return replace(
             self.pool, examples=tuple(self.pool.examples[i] for i in np.sort(order).tolist())
@@ -60,10 +58,10 @@ class TextParts:
 
 
 def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> TextParts:
-    """The texts of a data set.
+    """Loads a data set and splits it into parts.
 
     Raises:
-        ConfigError: it has too few, or no labels.
+        ConfigError: it has too few texts, or no labels.
     """
     train, test = (
         run.load(replace(source, split=item, limit=None), None, places)
@@ -71,8 +69,7 @@ def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> TextParts:
     )
     if not test.labels:
         raise ConfigError(
-            f"mechanisms are compared where texts have labels, and those of {source.row_name} "
-            "have none"
+            f"a comparison needs labels, and the texts of {source.row_name} have none"
         )
     train, test = (_shuffle(_remove_repeats(item)) for item in (train, test))
     test_texts = {text for example in test.examples for text in example.texts[:1]}
@@ -93,7 +90,7 @@ def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> TextParts:
 
 
 def _remove_repeats(data: DataSet) -> DataSet:
-    """Without texts that occur twice; of questions with the same options one, so that these play one part."""
+    """Removes repeated texts; questions with equal options count as repeats."""
     first = 1 if data.kind == "choice" else 0
     example_by_text = {example.texts[first:]: example for example in data.examples}
     return replace(data, examples=tuple(example_by_text.values()))
@@ -105,7 +102,7 @@ def _shuffle(data: DataSet) -> DataSet:
 
 
 def list_texts(data: DataSet) -> list[str]:
-    """The texts of a data set as they are privatized."""
+    """Lists the texts of a data set as they are privatized."""
     return [join_fields(example) for example in data.examples]
 
 
@@ -113,13 +110,16 @@ def list_texts(data: DataSet) -> list[str]:
 
 
 def resolve_book(name: str, table: EmbeddingTable, material: TextParts, folder: Path) -> Path | str:
-    """What the option `table.quantized` takes for a book of the form KIND-C: its number of codes, or its file.
+    """Resolves a book name KIND-C to a value of the option `table.codes`.
 
     Args:
         name: `general-50`, `domain-8`, `task-8`.
-        table: whose words have codes.
-        material: its texts of the shelf, and their labels, are what the book is made from.
-        folder: for the file; one that is there is used.
+        table: the table whose words get codes.
+        material: the book is made from its shelf: texts and labels.
+        folder: for the book's file; an existing file is used.
+
+    Returns:
+        the number of codes of a general book, or the path of the book's file.
 
     Raises:
         ConfigError: the name has another form, or the data set has no such book.
@@ -131,8 +131,8 @@ def resolve_book(name: str, table: EmbeddingTable, material: TextParts, folder: 
         return codes
     if kind == "task" and material.shelf.kind == "choice":
         raise ConfigError(
-            f"words tell nothing of the letters of options: {material.shelf.name} has no book of "
-            "a task"
+            f"the labels of {material.shelf.name} are letters of options, which words do not predict: "
+            "it has no task book"
         )
     shelf = material.shelf
     path = folder / f"{shelf.name}-{shelf.digest[:8]}-{name}.book"
@@ -161,14 +161,14 @@ def _load_book(name: str) -> Book:
 
 
 def map_to_codes(originals: Sequence[str], name: str, table: EmbeddingTable) -> list[str]:
-    """Texts in which each word of the table is replaced by the one that spells its code.
+    """Replaces each table word of the texts by its code's word.
 
     Words of the public list stay, and so do the empty lines between the fields of an example.
 
     Args:
         originals: the texts.
-        name: what the option `table.quantized` takes.
-        table: whose words have codes.
+        name: the book, as a value of the option `table.codes`.
+        table: the table whose words have codes.
     """
     book = _load_book(name)
     split = [text.split(FIELD_SEPARATOR) for text in originals]

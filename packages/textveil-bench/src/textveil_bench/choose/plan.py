@@ -1,7 +1,7 @@
-"""A comparison: mechanisms with all their options, data sets, and the risk at which they are compared.
+"""A comparison: mechanisms with their options, data sets, and levels of risk.
 
 In: YAML. Out: `Comparison`, and the series of each data set.
-Not here: which texts play which part (`material`), and how anything is run (`jobs`).
+Not here: the split into parts (`material`), and the runs (`jobs`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,13 @@ from textveil_bench.spec import (
 )
 
 COMPARISONS_FOLDER = CONF_FOLDER / "choose"
-"""The comparisons of the package."""
+"""The folder of the packaged comparisons."""
 
 BASELINES = ("identity", "mask", "uniform", "equality")
-"""The originals, what passes alone, words drawn at random, and these with equal words of a text drawn alike."""
+"""The originals, the public words alone, and two kinds of random words.
+
+`uniform` draws each word at random; `equality` draws equal words of a text alike.
+"""
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -38,16 +41,16 @@ def _sort_levels(levels: object) -> object:
 
 @make_options("sizes.")
 class PartSizes:
-    """How many texts play which part. None plays two.
+    """Number of texts in each part; parts are disjoint.
 
     Attributes:
-        shelf: of the training split, with labels: books are made from them.
-        public: of the training split: the attacker learns from them.
-        train: of the training split: judges learn from so many originals, or from their releases.
-        tuned: of the test split: budgets and options are chosen on them.
-        judged: of the test split, others: what is reported comes from them.
-        attacked: of those that are tuned or judged, the first are attacked.
-        simulated: words of public texts on which the attacker tries the mechanism.
+        shelf: of the training split, with labels, for making books.
+        public: of the training split, for training the attacker.
+        train: of the training split, for training judges on originals or releases.
+        tuned: of the test split, for choosing budgets and options.
+        judged: of the rest of the test split, for the reported results.
+        attacked: the first texts of the tuned or judged ones, which are attacked.
+        simulated: words of public texts on which the attacker runs the mechanism.
     """
 
     shelf: Count = 5000
@@ -65,16 +68,14 @@ class Comparison:
 
     Attributes:
         name: of the comparison.
-        data: the data sets, each with labels.
-        levels: of the risk: shares of private words that the attacker names at first guess.
-        seeds: of draws, and of the texts that judges learn from.
+        data: the data sets, all with labels.
+        levels: of the risk: shares of private words that the attacker guesses at first attempt.
+        seeds: of draws, and of the judges' training texts.
         common: options of every entry, by dotted path.
-        entries: the mechanisms. An option `table.quantized` of the form KIND-C (general, domain or
-            task) is the book of
-            that kind with C codes; those of a domain and a task are made from the data set's public
-            texts.
-        maps: books of the same form, by which judges may read originals and releases of every
-            mechanism.
+        entries: the mechanisms. A value KIND-C of the option `table.codes` (general, domain or
+            task) is the book of that kind with C codes; domain and task books are made from the
+            data set's public texts.
+        maps: books of the same form; judges also read texts mapped by them.
         sizes: see `PartSizes`.
     """
 
@@ -92,11 +93,11 @@ class Comparison:
 
     @classmethod
     def read(cls, source: str | Path) -> Self:
-        """A comparison from a YAML file, or the name of a packaged one ("choose").
+        """Reads a comparison from a YAML file or by packaged name ("choose").
 
         Raises:
-            ConfigError: the file cannot be read, or is no comparison. UnknownName: there is no such
-                option.
+            ConfigError: the file cannot be read, or is no comparison.
+            UnknownName: there is no such option.
         """
         values = dict(
             sources.read_mapping(find_packaged_file(source, COMPARISONS_FOLDER, "comparison"))
@@ -110,14 +111,15 @@ class Comparison:
         return cls(**values)
 
     def select_part(self, only: Sequence[str], levels: Sequence[float] = ()) -> Self:
-        """The data sets and entries that are named; where none of a kind is, all of it.
+        """Selects data sets and entries by name; all without names.
 
         Args:
             only: the names.
-            levels: of the risk, in place of the comparison's own.
+            levels: of the risk, instead of the comparison's own.
 
         Raises:
-            ConfigError: a level is not between 0 and 1. UnknownName: there is none of that name.
+            ConfigError: a level is not between 0 and 1.
+            UnknownName: there is no data set or entry of this name.
         """
         sweep = self._sweep.select_part(only=only) if only else self._sweep
         return replace(
@@ -136,5 +138,5 @@ class Comparison:
         )
 
     def list_series(self, data: str) -> list[PlannedSeries]:
-        """Those of one data set, by its name; baselines first."""
+        """Lists the series of one data set, baselines first."""
         return [series for series in self._sweep.series if series.source.row_name == data]

@@ -1,11 +1,10 @@
-"""The risk of a release: how often the attacker who learned names a private word; and the budget at which that is so.
+"""Risk of a release: the trained attacker's success; budgets by risk.
 
-In: a privatizer, texts, an attacker. Out: hits of each text; a budget for each level of risk.
-Not here: the attacker (`evaluate.attack.learned`), and what is compared at these budgets
-(`summary`).
+In: a privatizer, texts, an attacker. Out: hits per text; a budget for each level of risk.
+Not here: the attacker (`evaluate.attack.learned`), and the comparison at these budgets (`summary`).
 
-Every private word counts. One that passes as it is counts as named, and one that becomes a
-placeholder as not named.
+Every private word counts. A word that passes unchanged counts as guessed, a placeholder as not
+guessed.
 """
 
 import math
@@ -23,33 +22,38 @@ from textveil.randomness import SeededRandomness, Values
 from textveil.text import Kind
 
 MAX_TRIES = 9
-"""Most budgets that are tried for one level."""
+"""Maximum number of budgets tried for one level."""
 
 LEVEL_TOLERANCE = 0.08
-"""A budget will do if its risk is below the level by this part of it at most."""
+"""Accepted relative distance of a budget's risk below the level."""
 
 BUDGET_STEP = 1.5
-"""Budgets are multiplied or divided by this, and by more and more, until the level lies between two of them."""
+"""Factor between tried budgets, raised to the number of tries.
+
+Used until the budgets enclose the level.
+"""
 
 TOP_1, TOP_10 = "top-1", "top-10"
 
 FLAT_RANGE, FLAT_CHANGE = 15.0, 0.002
-"""Over so large a factor of the budget the risk changes by less than this: it will not change any more."""
+"""Criterion for a flat risk curve: budget ratio and change of risk.
+
+A larger budget ratio with a smaller change ends the search.
+"""
 
 RiskByBudget = dict[float, float]
-"""The risk at each budget that was tried."""
+"""The risk at each tried budget."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredRisk:
-    """What an attacker gets of B texts.
+    """An attacker's success on B texts.
 
     Attributes:
-        words: float64 [B], private words.
-        hits: by measure (`TOP_1`, `TOP_10`), float64 [B], how many of them are named.
-        blind: the share that the attacker names at first guess of the drawn words from what stands
-            around alone.
-        note: what is to be known of it.
+        words: float64 [B], number of private words.
+        hits: number of guessed words, float64 [B], by measure (`TOP_1`, `TOP_10`).
+        blind: the share of drawn words that the attacker guesses from context alone.
+        note: remark for readers.
     """
 
     words: Values = field(repr=False)
@@ -59,15 +63,15 @@ class MeasuredRisk:
 
     @property
     def share(self) -> float:
-        """The share of all private words that are named at first guess."""
+        """The share of all private words guessed at first attempt."""
         return float(self.hits[TOP_1].sum() / max(1.0, self.words.sum()))
 
 
 def measure_risk(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> MeasuredRisk:
-    """Releases texts, and attacks the release.
+    """Releases texts and attacks the release.
 
     Raises:
-        ConfigError: no attacker can work out what the release tells; says why.
+        ConfigError: no attacker can interpret this release; the message says why.
     """
     case = Case.create(privatizer, texts)
     view = case.view
@@ -110,17 +114,17 @@ def find_budgets(
     start: float,
     max_budget: float | None = None,
 ) -> tuple[dict[float, float], RiskByBudget]:
-    """The largest budget found for each level at which the risk is not above it.
+    """Finds the largest budget at which the risk is within each level.
 
     Args:
-        compute_risk: the risk at a budget; it rises with the budget. BudgetError: there is no such
-            budget.
+        compute_risk: the risk at a budget, increasing; raises BudgetError if the budget is not
+            feasible.
         levels: of the risk.
         start: the first budget.
         max_budget: the largest; None for no limit.
 
     Returns:
-        a budget for each level that can be reached; the risk at each budget that was tried.
+        a budget for each level that can be reached; the risk at each tried budget.
     """
     tried: RiskByBudget = {}
 
@@ -144,7 +148,7 @@ def find_budgets(
 
 
 def _pick_next(tried: RiskByBudget, level: float, start: float, max_budget: float) -> float | None:
-    """The budget to try next, None if one will do or none is left to try."""
+    """Picks the next budget to try; None if the search has ended."""
     if not tried:
         return min(start, max_budget)
     below = max((budget for budget, risk in tried.items() if risk <= level), default=None)
@@ -173,5 +177,5 @@ def _pick_next(tried: RiskByBudget, level: float, start: float, max_budget: floa
     part = (level * (1 - LEVEL_TOLERANCE / 3) - tried[below]) / max(
         tried[above] - tried[below], 1e-9
     )
-    part = min(max(part, 0.25), 0.75)  # risks are measured, and curves are no lines
+    part = min(max(part, 0.25), 0.75)  # measured risks are noisy, and curves are not straight
     return math.exp(math.log(below) + part * (math.log(above) - math.log(below)))

@@ -1,13 +1,11 @@
-"""What follows from the rows of a comparison: what is kept at equal risk, and by how much ours keeps more.
+"""Evaluates a comparison: utility at equal risk, and our lead.
 
-In: rows. Out: which series are judged, `Choice`s, lines of tables.
-Not here: how rows come about (`jobs`).
+In: rows. Out: the series to judge, `Choice`s, lines of tables.
+Not here: the computation of rows (`jobs`).
 
-Options and judges are chosen on the texts that are tuned on, for every mechanism alike. The papers'
-best is the best on
-the judged texts, which favours the papers. Scores are shares of the way from what passes alone,
-`mask`, with a judge of
-its own, to the originals.
+Options and judges are chosen on the tuning texts, for every mechanism alike. The papers' best is
+the best on the judged texts, which favours the papers. Scores are scaled between the public words
+alone (`mask`, with its own judge, 0) and the originals (1).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,18 +21,21 @@ from textveil_bench.estimates import Estimate, Sample, compute_estimates, differ
 FLOOR_SERIES, CEILING_SERIES = "mask", "identity"
 
 MIN_PAPER_SHARE = 0.05
-"""A share of the papers' best whose interval lies above this is one that ours can be a multiple of."""
+"""Lower bound of the papers' best share, above which ratios are reported."""
 
 StoredRow = Mapping[str, Any]
 
 CellKey = tuple[str, float | None]
-"""A series at a level of risk, None for a baseline."""
+"""A series at a level of risk; None for a baseline."""
 
 
 def choose_cells(
     tuned: Sequence[StoredRow],
 ) -> Iterator[tuple[str, str, float | None, float | None]]:
-    """Data set, series, level and budget of all cells that are judged: baselines, and the best of each family."""
+    """Yields data set, series, level and budget of the cells to judge.
+
+    These are the baselines, and the best series of each family.
+    """
     for row in tuned:
         if row["whose"] == "baseline":
             yield row["data"], row["series"], None, None
@@ -45,7 +46,7 @@ def choose_cells(
 def _find_best(
     tuned: Sequence[StoredRow],
 ) -> dict[tuple[str, str, float], tuple[StoredRow, float, float]]:
-    """By data set, family and level the row of the best series, its budget, and its score."""
+    """Finds the best series by data set, family and level."""
     best: dict[tuple[str, str, float], tuple[StoredRow, float, float]] = {}
     for row in tuned:
         for level, budget, _, right in row["levels"]:
@@ -59,7 +60,7 @@ def _find_best(
 
 
 def pick_judge(right: Mapping[str, str]) -> str:
-    """The name of the judge that gets most texts right; of several the first."""
+    """Picks the judge with the most correct texts; the first of several."""
     return max(right, key=lambda name: _score(right, name))
 
 
@@ -69,20 +70,19 @@ def _score(right: Mapping[str, str], name: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseScore:
-    """What one release keeps, and what the attacker gets.
+    """The utility and risk of one release.
 
     Attributes:
         family: the mechanism.
-        series: the mechanism with the options that were chosen.
+        series: the mechanism with its chosen options.
         whose: paper, ours or baseline.
-        judge: the judge that counts.
-        score: of the judge.
-        share: of the way from the floor to the originals.
-        top_1: the share of private words that the attacker names at first guess; None if nothing is
-            drawn.
-        top_10: the same of the first ten guesses.
+        judge: the chosen judge.
+        score: the judge's accuracy.
+        share: the score scaled between the floor (0) and the originals (1).
+        top_1: the share of private words guessed at first attempt; None if nothing is drawn.
+        top_10: the share among the first ten guesses.
         statement: kind, metric and largest epsilon; None for the originals.
-        seconds: what its cells took.
+        seconds: duration of its cells.
     """
 
     family: str
@@ -103,11 +103,11 @@ class Choice:
 
     Attributes:
         data: its name.
-        level: the risk that budgets were chosen for.
-        texts: judged, and attacked.
-        floor: the score of what passes alone.
-        originals: the score of originals.
-        baselines: what they keep, whatever the level.
+        level: the risk for which budgets were chosen.
+        texts: number of judged and attacked texts.
+        floor: the score of the public words alone.
+        originals: the score of the originals.
+        baselines: their scores, independent of the level.
         family_scores: one for each family that reaches the level, the best first.
         missing: why other families have none, by name.
     """
@@ -127,13 +127,14 @@ class Choice:
         return next((release for release in self.family_scores if release.whose == "paper"), None)
 
     def compute_lead(self, release: ReleaseScore) -> Estimate | None:
-        """How much more of the way one keeps than the papers' best."""
+        """Computes a release's share minus that of the papers' best."""
         return None if self.paper is None else difference(release.share, self.paper.share)
 
     def compute_ratio(self, release: ReleaseScore) -> Estimate | None:
-        """Computes how many times as much is kept as by the best mechanism of the papers.
+        """Computes a release's share divided by that of the papers' best.
 
-        None where it keeps nothing, or the papers' best is not certainly above `MIN_PAPER_SHARE`.
+        None if its share is 0 or less, or the papers' best is not certainly above
+        `MIN_PAPER_SHARE`.
         """
         if (
             self.paper is None
@@ -144,7 +145,7 @@ class Choice:
         return ratio(release.share, self.paper.share)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Converts the choice to plain data."""
         return {
             "data": self.data,
             "level": self.level,
@@ -177,7 +178,7 @@ class Choice:
 
 
 def build_choices(rows: Sequence[StoredRow]) -> list[Choice]:
-    """What is kept, from the rows of one comparison, by data set and level."""
+    """Builds the choices of one comparison's rows, by data set and level."""
     results = []
     for data in dict.fromkeys(row["data"] for row in rows):
         data_rows = [row for row in rows if row["data"] == data]
@@ -196,7 +197,7 @@ def build_choices(rows: Sequence[StoredRow]) -> list[Choice]:
             (row["series"], level): budget for (_, _, level), (row, budget, _) in best.items()
         }
         judged_at: dict[tuple[str, float | None], list[StoredRow]] = {}
-        for row in judged:  # a budget may be that of two levels
+        for row in judged:  # two levels may share a budget
             judged_at.setdefault((row["series"], row["value"]), []).append(row)
         cells = {
             key: judged_at[key[0], value]
@@ -204,7 +205,7 @@ def build_choices(rows: Sequence[StoredRow]) -> list[Choice]:
             if (key[0], value) in judged_at
         }
         if (FLOOR_SERIES, None) not in cells or (CEILING_SERIES, None) not in cells:
-            continue  # it was interrupted before
+            continue  # the run was interrupted
         scores = {key: _average_correct(item, judges[key]) for key, item in cells.items()}
         estimate_by_cell = dict(
             zip(
@@ -259,7 +260,7 @@ def _count_attacked(judged: Sequence[StoredRow]) -> int:
 
 
 def _average_correct(cells: Sequence[StoredRow], judge: str) -> Values:
-    """How often each text was judged right, over seeds: float64 [B]."""
+    """Averages the correctness of each text over seeds: float64 [B]."""
     shares: Values = np.mean(
         [np.frombuffer(row["right"][judge].encode(), np.uint8) - ord("0") for row in cells], axis=0
     )
@@ -319,17 +320,17 @@ def _round_interval(estimate: Estimate | None) -> dict[str, float | None] | None
 
 
 def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
-    """A table for each data set and level."""
+    """Formats a table for each data set and level."""
     for choice in choices:
         yield (
-            f"**{choice.data}, at most {choice.level:g} of the private words named**: originals "
-            f"{choice.originals:.3f}, what passes alone {choice.floor:.3f}; {choice.texts[0]:,} "
+            f"**{choice.data}, at most {choice.level:g} of the private words guessed**: originals "
+            f"{choice.originals:.3f}, public words alone {choice.floor:.3f}; {choice.texts[0]:,} "
             "texts judged, "
             f"{choice.texts[1]:,} attacked"
         )
         yield ""
         yield (
-            "| release | share kept | named at once | among ten | promise per word | judge | over "
+            "| release | utility kept | first guess | first ten | guarantee per word | judge | over "
             "the papers' best |"
         )
         yield "|---|---|---|---|---|---|---|"
@@ -351,10 +352,10 @@ def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
 
 
 def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:
-    """What an attacker names who learned from all public texts there are, of the releases of a comparison, in tables.
+    """Formats tables of the risk from an attacker with all public texts.
 
-    The best of a data set stand first, as in `format_markdown`; intervals of differences are paired
-    over texts.
+    The best releases come first, as in `format_markdown`; intervals of differences are paired over
+    texts.
     """
     attacked_rows = {
         (row["data"], row["series"], row["value"]): row
@@ -394,8 +395,8 @@ def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:
             yield f"**{choice.data}, budgets for {choice.level:g}**: {len(words)} texts attacked"
             yield ""
             yield (
-                f"| release | share kept | named, from {few_texts:,} texts | from {all_texts:,} | "
-                "more |"
+                f"| release | utility kept | guessed, from {few_texts:,} texts | from {all_texts:,} | "
+                "difference |"
             )
             yield "|---|---|---|---|---|"
             yield from lines

@@ -1,7 +1,6 @@
-"""The verbs that the bench adds to the command line: `attack`, `measure`, `audit`, `bench` and so on.
+"""The bench's commands: `attack`, `measure`, `audit`, `bench` and others.
 
 In: arguments. Out: rows, pages, tables.
-Not here: what they do (`textveil_bench`), and the shared options (`textveil.cli`). The entry points
-of the distribution
-name the verbs.
+Not here: their work (`textveil_bench`), and the shared options (`textveil.cli`). The entry points
+of the distribution name the commands.
 """

@@ -1,8 +1,7 @@
-"""The verb `attack`.
+"""The command `attack`.
 
-In: a file of texts, and how to privatize them. Out: what attackers recover from the release, as a
-table, JSON and
-pictures.
+In: a file of texts, and how to privatize them. Out: rates of recovery from the release, as a table,
+JSON and pictures.
 Not here: the attacks (`textveil_bench.attack`), and pictures (`pictures`).
 """
 
@@ -69,13 +68,15 @@ def attack(
         typer.Option(
             "--label",
             metavar="NAME",
-            help="The field with a private label, which `attribute` then guesses.",
+            help="The field with a private label, which `attribute` then predicts.",
         ),
     ] = None,
     pool: Annotated[
         str | None,
         typer.Option(
-            "--pool", metavar="FILE", help="More texts, among which `linkage` seeks each original."
+            "--pool",
+            metavar="FILE",
+            help="More texts: candidates among which `linkage` searches each original.",
         ),
     ] = None,
     public: evaluation.Public = None,
@@ -84,17 +85,17 @@ def attack(
         typer.Option(
             "--releases",
             metavar="N",
-            help="Release each text N times, each time drawn anew, and guess from all releases together, by `bayes` or "
-            "`learned`. What memory saves is shown beside it.",
+            help="Release each text N times with fresh draws, and guess from all releases together, by `bayes` or "
+            "`learned`. The rates with memory are shown beside it.",
         ),
     ] = 1,
     limit: evaluation.Limit = None,
     by: rates.ByOption = False,
     every: Annotated[
-        bool, typer.Option("--every", help="Also the minor rates of each attack.")
+        bool, typer.Option("--every", help="Also show the minor rates of each attack.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object with all rates.")
+        bool, typer.Option("--json", help="Print one JSON object with all rates.")
     ] = False,
     output: Annotated[
         str | None,
@@ -105,12 +106,11 @@ def attack(
         ),
     ] = None,
 ) -> None:
-    """Say what attackers recover from a release of your texts.
+    """Measure how much attackers recover from a release of your texts.
 
     The texts of a file are privatized, and the release is attacked. Only rates are printed or
-    written, nothing of the
-    texts. An attack's own options are set by -o attack.NAME.OPTION=VALUE; `textveil explain NAME`
-    lists them.
+    written, no texts. Set an attack's own options by -o attack.NAME.OPTION=VALUE; `textveil explain
+    NAME` lists them.
     """
     if releases < 1:
         raise ConfigError(f"--releases must be 1 or more, got {releases}")
@@ -146,7 +146,7 @@ def attack(
         )
     elif "learned" in names and attacks != "all":
         raise ConfigError(
-            "`learned` learns from public texts of the same kind: name a file of them with --public"
+            "`learned` trains on public texts of the same kind: give a file of them with --public"
         )
     if output is not None:
         evaluation.refuse_same_file(file, os.path.join(output, FINDINGS_FILE))
@@ -171,7 +171,7 @@ def attack(
     if releases > 1:
         console.note(
             console.wrap(
-                f"A word that is released {releases:,} times, drawn anew, costs its epsilon each "
+                f"A word that is released {releases:,} times with fresh draws costs its epsilon each "
                 "time."
             )
         )
@@ -183,12 +183,12 @@ def attack(
 
 QUICK_OPTIONS = {
     "bayes": {"priors": ("uniform", "unigram")}
-}  # the prior `context` asks a language model about every word
-"""Options of attacks where no attack is named, which make them take seconds for some dozen texts."""
+}  # the prior `context` runs a language model for every word
+"""Options of attacks run by default, to finish within seconds."""
 
 
 def _choose_attacks(attacks: str | None, options: Mapping[str, Any]) -> list[str]:
-    """The attacks that were named; else the quick ones, and those that an option is set for."""
+    """Lists the named attacks; by default the quick and configured ones."""
     from textveil.config import registry
 
     attack_names = registry.list_names("attack")
@@ -209,7 +209,7 @@ def _choose_attacks(attacks: str | None, options: Mapping[str, Any]) -> list[str
 
 
 def _parse_options(typed: list[str]) -> dict[str, dict[str, Any]]:
-    """Settings of attacks: {"bayes": {"draws": 1000}} of attack.bayes.draws=1000."""
+    """Parses attack.bayes.draws=1000 into {"bayes": {"draws": 1000}}."""
     from textveil.config import registry, sources
 
     options: dict[str, dict[str, Any]] = {}
@@ -217,8 +217,7 @@ def _parse_options(typed: list[str]) -> dict[str, dict[str, Any]]:
         name, dot, option = path.removeprefix(PREFIX).partition(".")
         if not dot or "." in option:
             raise ConfigError(
-                "an option of an attack is set by -o attack.NAME.OPTION=VALUE, and "
-                f"{quote_short(path)} is none"
+                f"set an attack's option by -o attack.NAME.OPTION=VALUE, not by {quote_short(path)}"
             )
         option, value = option.replace("-", "_"), sources.parse_scalar(text)
         parameters = registry.read_options(registry.load("attack", name)).keywords
@@ -256,7 +255,7 @@ def _format_title(config: "Config") -> str:
 
 
 def _check_folder(output: str) -> None:
-    """Refuse what cannot be a folder before the work, and not after it."""
+    """Creates the output folder before the work; refuses a file."""
     if os.path.exists(output) and not os.path.isdir(output):
         raise ConfigError(f"--output must be a folder, and {quote_file(output)} is a file")
     with streams.convert_write_errors():
@@ -283,7 +282,7 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
         )
         if document["releases"] > 1:
             figure = pictures.draw_curves(
-                _build_curves(rows), title=f"{name}: {title}", scale="share of words that are named"
+                _build_curves(rows), title=f"{name}: {title}", scale="share of words guessed"
             )
         else:
             figure = pictures.draw_rates(
@@ -299,7 +298,10 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
 def _build_curves(
     rows: Sequence[Mapping[str, Any]],
 ) -> list[tuple[str, dict[str, list[tuple[float, float]]]]]:
-    """One panel: what is named after how many releases, with and without memory; `drawn once` is the value of one."""
+    """Builds one panel: guessed words by number of releases and memory.
+
+    `drawn once` is the value of one release.
+    """
     curves: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         if row["slice"] == "all" and row["headline"]:

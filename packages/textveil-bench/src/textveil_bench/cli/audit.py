@@ -1,8 +1,7 @@
-"""The verb `audit`.
+"""The command `audit`.
 
-In: a mechanism's name, or all of them. Out: what is claimed, and what was found or proved, as a
-table or JSON; the exit
-code is 1 if a claim is violated or cannot be checked.
+In: a mechanism's name, or all mechanisms. Out: the claimed and the measured values, as a table or
+JSON; the exit code is 1 if a claim is violated or cannot be checked.
 Not here: the checks (`textveil_bench.audit`).
 """
 
@@ -44,7 +43,8 @@ def audit(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Audit every mechanism, those of other packages included.")
+        bool,
+        typer.Option("--all", help="Audit every mechanism, including those of other packages."),
     ] = False,
     small: Annotated[
         bool,
@@ -55,17 +55,17 @@ def audit(
     checks: Annotated[
         str | None, typer.Option("--checks", metavar="NAME,...", help="Run only these checks.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per finding.")
+    ] = False,
 ) -> None:
     """Prove or refute what a mechanism claims.
 
     The exit code is 1 if a claim is violated or cannot be checked.
 
-    Where the distribution of outputs can be computed, the check is exact. Elsewhere samples give a
-    lower bound of the
-    privacy loss; a mechanism that keeps its claim fails such a check once in a million times.
-    Without --epsilon the
-    budget is the one that gives local DP 12.
+    If the distribution of outputs can be computed, the check is exact. Otherwise samples give a
+    lower bound of the privacy loss; a mechanism that keeps its claim fails such a check once in a
+    million times. Without --epsilon the budget is the one that gives local DP 12.
     """
     from textveil.config import registry
     from textveil_bench.audit import CHECKS, ConfiguredBuild
@@ -74,9 +74,7 @@ def audit(
     if every == (mechanism is not None):
         raise ConfigError("give the name of a mechanism, or --all")
     if every and "epsilon" in typed.values:
-        raise ConfigError(
-            "--epsilon means something else for each mechanism; leave it out with --all"
-        )
+        raise ConfigError("--epsilon has another unit for each mechanism; leave it out with --all")
     names = registry.list_names("mechanism") if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
     builds = []
@@ -100,11 +98,11 @@ def audit(
 
 
 AUDIT_CODES = "24"
-"""The general book over which mechanisms that need one are audited with --all."""
+"""The general book for mechanisms that need one, with --all."""
 
 
 def _print_findings(findings: Iterable["AuditFinding"], as_json: bool) -> int:
-    """Prints findings as they come; returns how many fail."""
+    """Prints findings as they come; returns the number of failures."""
     failures, last = 0, None
     for finding in findings:
         failures += finding.has_failed

@@ -1,7 +1,8 @@
-"""The verbs of `textveil bench`: sweeps and their rows.
+"""The commands of `textveil bench`: sweeps and their rows.
 
 In: a sweep as YAML, a folder. Out: rows in the folder, a table of the headlines; no text.
-Not here: what is run (`textveil_bench.run`), and the other verbs (the modules beside this one).
+Not here: the runs (`textveil_bench.run`), and the other commands (the other modules of this
+package).
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import typer
 from textveil.cli import console, group, progress, say, verb
 
 PANEL = "Bench"
-"""The heading of the bench's verbs in `textveil --help`."""
+"""The heading of the bench's commands in `textveil --help`."""
 
 bench = group(
     "Compare mechanisms on data sets: usefulness against risk.",
@@ -55,7 +56,7 @@ Only = Annotated[
 
 @contextmanager
 def note_interrupt(folder: str) -> Iterator[None]:
-    """Says after an interrupt that what was finished is kept."""
+    """Prints after an interrupt that finished rows are kept."""
     try:
         yield
     except KeyboardInterrupt:
@@ -96,7 +97,7 @@ def bench_run(
     seeds: Seeds = None,
     only: Only = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")
+        bool, typer.Option("--dry-run", help="Print the planned runs, and run nothing.")
     ] = False,
     as_json: Annotated[
         bool,
@@ -105,11 +106,10 @@ def bench_run(
         ),
     ] = False,
 ) -> None:
-    """Run a sweep: every mechanism at every budget, with every seed, on every data set.
+    """Run a sweep: all mechanisms, budgets and seeds on all data sets.
 
-    Rows are written as they are computed. An interrupted run continues where it stopped, and rows
-    that another sweep
-    has left in the same folder are reused.
+    Rows are written during the run. An interrupted run continues from there, and rows of other
+    sweeps in the same folder are reused.
     """
     from textveil.errors import ConfigError
     from textveil_bench import run
@@ -186,14 +186,15 @@ def bench_choose(
         typer.Option(
             "--level",
             metavar="SHARE",
-            help="At most this share of private words named, in place of the comparison's own levels; repeatable.",
+            help="Largest share of private words guessed, in place of the comparison's own levels; repeatable.",
             show_default=False,
         ),
     ] = None,
     all_public: Annotated[
         bool,
         typer.Option(
-            "--all-public", help="Also attack the results with all public texts there are."
+            "--all-public",
+            help="Also attack the results by an attacker trained on all public texts.",
         ),
     ] = False,
     costs: Annotated[
@@ -203,13 +204,12 @@ def bench_choose(
         bool, typer.Option("--json", help="Print one JSON object instead of tables.")
     ] = False,
 ) -> None:
-    """Compare mechanisms where an attacker who learned gets the same, each with its own best options.
+    """Compare mechanisms with their best options, at equal success of an attacker.
 
-    The attacker knows the mechanism, and has public texts of the same kind. Budgets, options and
-    judges are chosen on
-    some test texts; the results are those on others. `choose` is the whole comparison, and takes
-    hours; `data` judges
-    the profile of that name at its own budget; `quick` takes minutes.
+    The attacker is trained: it knows the mechanism, and has public texts of the same kind. Budgets,
+    options and judges are chosen on some test texts; the results are measured on others. `choose`
+    is the whole comparison, and takes hours; `data` judges the profile of that name at its own
+    budget; `quick` takes minutes.
     """
     from textveil.files import format_json_line
     from textveil_bench import choose, run
@@ -269,7 +269,7 @@ def bench_fantasy(
     count: Annotated[
         int,
         typer.Option(
-            "--count", metavar="N", help="How many paragraphs, with about five questions each."
+            "--count", metavar="N", help="Number of paragraphs, with about five questions each."
         ),
     ] = 20,
     seed: Annotated[
@@ -281,7 +281,7 @@ def bench_fantasy(
         typer.Option(
             "--upstream",
             metavar="URL",
-            help="The base URL of a language model that invents them instead.",
+            help="The base URL of a language model that generates them instead.",
         ),
     ] = None,
     model: Annotated[
@@ -291,11 +291,10 @@ def bench_fantasy(
         str | None, typer.Option("--output", metavar="FILE", help="Write there, as JSON lines.")
     ] = None,
 ) -> None:
-    """Make questions about invented facts, which no model can know, with their answers.
+    """Generate questions about invented facts, which no model can know, with answers.
 
     They come from a grammar, or from a language model: then only questions are kept whose answers
-    stand in the
-    paragraph.
+    occur in the paragraph.
     """
     from textveil.errors import ConfigError
     from textveil.files import streams
@@ -365,7 +364,7 @@ def bench_task_words(
         str, typer.Option("--output", metavar="FILE", help="The configuration to write, as YAML.")
     ],
     count: Annotated[
-        int, typer.Option("--count", metavar="N", help="At most so many words.")
+        int, typer.Option("--count", metavar="N", help="Maximum number of words.")
     ] = 1000,
     field: Annotated[
         str,
@@ -379,11 +378,11 @@ def bench_task_words(
     ] = "label",
     folder: Folder = None,
 ) -> None:
-    """Learn which words tell the labels of a task apart, and list them as the important ones.
+    """List the words that predict a task's labels, as important words.
 
-    The texts must be public, and others than those to be privatized, because the list reveals
-    something about them.
-    With such a list (protect.importance=list) the group of a word follows from the word alone.
+    The texts must be public, and must not be privatized later, because the list reveals something
+    about them. With such a list (protect.importance=list) the group of a word depends on the word
+    alone.
     """
     import yaml
 

@@ -1,8 +1,8 @@
-"""The verb `lm-eval`.
+"""The command `lm-eval`.
 
 In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases; no
 text.
-Not here: what is done (`textveil_bench.lm_eval`).
+Not here: the evaluation (`textveil_bench.lm_eval`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ def lm_eval(
     num_fewshot: Annotated[
         int | None,
         typer.Option(
-            "--num_fewshot", "--num-fewshot", metavar="N", help="How many examples each prompt has."
+            "--num_fewshot", "--num-fewshot", metavar="N", help="Number of examples in each prompt."
         ),
     ] = None,
     limit: Annotated[
@@ -68,7 +68,7 @@ def lm_eval(
     batch_size: Annotated[
         str | None,
         typer.Option(
-            "--batch_size", "--batch-size", metavar="N|auto", help="How many requests at once."
+            "--batch_size", "--batch-size", metavar="N|auto", help="Number of requests at once."
         ),
     ] = None,
     device: Annotated[
@@ -105,13 +105,13 @@ def lm_eval(
         typer.Option(
             "--keep",
             metavar="TASK=FIELD,...",
-            help="Fields that are shown as they are, not privatized.",
+            help="Fields that are shown unchanged, not privatized.",
         ),
     ] = None,
     keep_choices: Annotated[
         bool,
         typer.Option(
-            "--keep-choices", help="Show answer options and endings as they are, not privatized."
+            "--keep-choices", help="Show answer options and endings unchanged, not privatized."
         ),
     ] = False,
     cache: Annotated[
@@ -141,10 +141,8 @@ def lm_eval(
     """Evaluate a language model on privatized documents.
 
     The evaluation is that of lm-evaluation-harness. Every document and every few-shot example, with
-    its answer
-    options, is privatized before it goes into a prompt; labels stay. The model sees nothing else.
-    Needs pip install
-    'textveil-bench[lm-eval]'.
+    its answer options, is privatized before it goes into a prompt; labels stay. The model sees
+    nothing else. Needs pip install 'textveil-bench[lm-eval]'.
     """
     from textveil_bench.lm_eval import EvaluationOptions, evaluate, preview
     from textveil_bench.lm_eval.fields import parse_fields

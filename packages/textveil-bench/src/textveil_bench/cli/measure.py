@@ -1,8 +1,7 @@
-"""The verb `measure`.
+"""The command `measure`.
 
 In: a file of private texts and a configuration. Out: figures with intervals, and no text.
-Not here: what is measured (`textveil_bench.measure`), and how a file is read and rows are shown
-(`rates`).
+Not here: the measures (`textveil_bench.measure`), and reading files and printing rows (`rates`).
 """
 
 from typing import TYPE_CHECKING, Annotated
@@ -47,12 +46,12 @@ def measure(
         int, typer.Option("--draws", metavar="N", help="For mapping: draws of each word.")
     ] = 1000,
     words: Annotated[
-        int, typer.Option("--words", metavar="N", help="For mapping: distinct words looked at.")
+        int, typer.Option("--words", metavar="N", help="For mapping: number of distinct words.")
     ] = 200,
     by: rates.ByOption = False,
-    every: Annotated[bool, typer.Option("--every", help="Also the minor figures.")] = False,
+    every: Annotated[bool, typer.Option("--every", help="Also show the minor figures.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object with all figures.")
+        bool, typer.Option("--json", help="Print one JSON object with all figures.")
     ] = False,
     output: Annotated[
         str | None,
@@ -63,13 +62,11 @@ def measure(
 ) -> None:
     """Measure how much a release changes your texts, and how freely.
 
-    The texts of a file are privatized. Only figures are printed or written, nothing of the texts.
+    The texts of a file are privatized. Only figures are printed or written, no texts.
 
     retention, cosine and oov (words outside the table) are about words; rouge-l and bleu about
-    texts; mapping says how
-    many outputs a word may have (N_x, N_w, S_w), perplexity how the texts read to a masked language
-    model. These two
-    look at a part of the words, always the same.
+    texts; mapping counts the possible outputs of a word (N_x, N_w, S_w), perplexity is how well a
+    masked language model predicts the texts. The last two use a fixed sample of the words.
     """
     rates.require_judgeable(config)
     from textveil.evaluate.attack import Case

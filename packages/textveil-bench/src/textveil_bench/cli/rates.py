@@ -1,8 +1,8 @@
-"""What the verbs that judge releases share: the texts and labels of a file, and tables of rates.
+"""Shared by `attack` and `measure`: reading labelled files, tables of rates.
 
 In: a file's name, rows of plain data. Out: texts; tables on standard output.
-Not here: what other verbs share with them (`textveil.cli.evaluation`), and what is measured
-(`attack`, `measure`).
+Not here: the helpers of other commands (`textveil.cli.evaluation`), and the figures (`attack`,
+`measure`).
 """
 
 import math
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RateRow = Mapping[str, Any]
 
 PANEL = "Evaluate"
-"""The heading under which `textveil --help` lists these verbs."""
+"""The heading of these commands in `textveil --help`."""
 
 TextFile = Annotated[
     str,
@@ -36,23 +36,23 @@ TextFile = Annotated[
     ),
 ]
 ByOption = Annotated[
-    bool, typer.Option("--by", help="Also by group, word frequency and text length.")
+    bool, typer.Option("--by", help="Also show rates by group, word frequency and text length.")
 ]
 
 MAX_LISTED_RATES = 4
-"""A note on all of more rates does not list them."""
+"""Maximum number of rates that a note about all of them lists."""
 
 
 def read_other_texts(path: str, file: str, field: str | None) -> list[str]:
-    """The texts of another file; of the field that the first one has them in, where both are files of one kind.
+    """Reads the texts of another file, by the same field if possible.
 
     Args:
         path: the other file.
         file: the first one.
-        field: which of its fields has the texts.
+        field: the first file's field with the texts; used if both files have the same format.
 
     Raises:
-        InputError, ConfigError: as for `texts`.
+        InputError, ConfigError: as for `read_texts`.
     """
     kinds = [suffix and suffix[0] for suffix in map(formats.parse_suffix, (file, path))]
     same_kind = kinds[0] == kinds[1] is not None and formats.load_format(kinds[1]).has_fields
@@ -62,17 +62,17 @@ def read_other_texts(path: str, file: str, field: str | None) -> list[str]:
 def read_labelled_texts(
     path: str, field: str | None, label: str, limit: int | None
 ) -> tuple[list[str], list[str]]:
-    """The texts of a file and the label of each; rows that lack one of them are left out.
+    """Reads the texts of a file and their labels; skips incomplete rows.
 
     Args:
         path: a file with fields.
-        field: which of them has the texts.
-        label: which of them has the labels, which must be strings.
-        limit: take only so many.
+        field: the field with the texts.
+        label: the field with the labels, which must be strings.
+        limit: maximum number of texts.
 
     Raises:
         InputError: there is no such file, it cannot be read, or holds no labelled text.
-        ConfigError: a field is not there or not clear, or the limit is below 1.
+        ConfigError: a field is missing or ambiguous, or the limit is below 1.
     """
     check_limit(limit)
     pairs = zip(read_rows(path, field), read_rows(path, label, "--label"), strict=True)
@@ -85,7 +85,7 @@ def read_labelled_texts(
 
 
 def require_judgeable(config: "Config") -> None:
-    """Refuse what attacks and measures cannot judge, before anything is loaded.
+    """Refuses options that attacks and measures do not support.
 
     Raises:
         ConfigError: says which options to change.
@@ -100,7 +100,7 @@ def require_judgeable(config: "Config") -> None:
 
 
 def list_default_names(kind: "RegistryKind") -> list[str]:
-    """The attacks or measures that are run where none is named."""
+    """Lists the attacks or measures that run by default."""
     from textveil.config import registry
 
     return [
@@ -111,7 +111,10 @@ def list_default_names(kind: "RegistryKind") -> list[str]:
 
 
 def format_skipped(kind: "RegistryKind", names: Sequence[str], option: str) -> str:
-    """Says which attacks or measures were left out because nobody asked for them; nothing if none was."""
+    """Formats a note on the attacks or measures that were not requested.
+
+    Empty if none was skipped.
+    """
     from textveil.config import registry
 
     skipped = [name for name in registry.list_names(kind) if name not in names]
@@ -123,7 +126,7 @@ def format_skipped(kind: "RegistryKind", names: Sequence[str], option: str) -> s
 
 
 def build_run_info(config: "Config", file: str) -> dict[str, Any]:
-    """What findings say of themselves: the configuration without its seed, and the file's name."""
+    """Builds the header of findings: configuration without seed, file's name."""
     from textveil import __version__
 
     options = config.dump_public()
@@ -146,14 +149,14 @@ def print_rates(
     first: str | None = None,
     baseline: bool = False,
 ) -> None:
-    """Print rates as a table on standard output.
+    """Prints rates as a table on standard output.
 
     Args:
         rows: with the fields of a report's JSON.
-        by: also those by group, word frequency and text length.
-        every: also those that are no headlines.
-        first: a field that stands in a column before the metric.
-        baseline: whether to show what is reached without the released words.
+        by: whether to show those by group, word frequency and text length.
+        every: whether to show minor rates.
+        first: a field shown in a column before the metric.
+        baseline: whether to show the rates without the released words.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -172,7 +175,7 @@ def print_rates(
             cells += ["" if row["slice"] == "all" else row["slice"], row["part"]]
         has_interval = (
             row["low"] is not None or row["high"] is not None
-        )  # of a single text no interval follows
+        )  # a single text has no interval
         cells += [
             format_number(row["value"]),
             f"{format_number(row['low'])} to {format_number(row['high'])}"
@@ -186,7 +189,7 @@ def print_rates(
 
 
 def print_table(table: "Table") -> None:
-    """Print a table on standard output, as wide as it is where nobody sees an edge."""
+    """Prints a table on standard output; full width unless on a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -200,7 +203,7 @@ def print_table(table: "Table") -> None:
 
 
 def list_notes(document: Mapping[str, Any]) -> list[str]:
-    """What one has to know about the headline rates, each said once, and about private words that no rate counts."""
+    """Lists notes on headline rates, and on private words outside all rates."""
     rows = document["rows"]
     metrics_by_note: dict[str, list[str]] = {}
     for row in rows:
@@ -212,10 +215,10 @@ def list_notes(document: Mapping[str, Any]) -> list[str]:
         all_rates = len(metrics) == headlines > MAX_LISTED_RATES
         lines.append(f"{'All rates' if all_rates else ', '.join(metrics)}: {note}.")
     for count, fate in (
-        (document["passed_unprotected"], "passed as they were, so everyone has them"),
+        (document["passed_unprotected"], "passed unchanged, so everyone can read them"),
         (
             document["placeholders"],
-            "became placeholders, so nobody learns more than where they stood",
+            "became placeholders, which reveal only their positions",
         ),
     ):
         if count:
@@ -226,7 +229,7 @@ def list_notes(document: Mapping[str, Any]) -> list[str]:
 
 
 def format_metric(row: RateRow) -> str:
-    """A metric with what tells it from others of the same name."""
+    """Formats a metric with the settings that distinguish it."""
     setting = ", ".join(
         [*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())]
     )
@@ -234,7 +237,7 @@ def format_metric(row: RateRow) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Three digits behind the point for shares, three in all for what is larger."""
+    """Formats a number: three decimals below 10, else three significant digits."""
     if value is None:
         return "?"
     return (

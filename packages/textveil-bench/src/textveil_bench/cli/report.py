@@ -1,7 +1,7 @@
-"""The verb `report`.
+"""The command `report`.
 
 In: rows of sweeps. Out: a page of their figures, and the figures as files.
-Not here: what is on the page (`bench.report`), and where rows come from (`bench`).
+Not here: the content of the page (`textveil_bench.report`), and the making of rows (`bench`).
 """
 
 from pathlib import Path
@@ -51,8 +51,7 @@ def report(
     """Make a page of figures and tables from rows.
 
     It shows usefulness against risk, with intervals. The page is a single file without scripts, and
-    loads nothing.
-    It shows texts of public data sets only, if the run kept some.
+    loads nothing. It shows texts of public data sets only, if the run kept some.
     """
     from textveil_bench import rows
     from textveil_bench.compare import build_series

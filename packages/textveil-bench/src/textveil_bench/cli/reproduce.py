@@ -1,8 +1,8 @@
-"""The verb `reproduce`.
+"""The command `reproduce`.
 
 In: the name of a figure or table of a paper. Out: our values beside the published ones, and which
 claims hold.
-Not here: the figures and tables, and how they are run (`textveil_bench.reproduce`).
+Not here: the figures and tables, and their runs (`textveil_bench.reproduce`).
 """
 
 import json
@@ -72,7 +72,7 @@ def reproduce(
         typer.Option(
             "--rows",
             metavar="DIR",
-            help="Show the results in the folder of an earlier run: nothing is run, no data is needed.",
+            help="Show the results in the folder of an earlier run; runs nothing and needs no data.",
         ),
     ] = None,
     upstream: Annotated[
@@ -90,11 +90,11 @@ def reproduce(
         bool,
         typer.Option(
             "--generative",
-            help="Run the panels of a small language model, too; needs textveil-bench[generative].",
+            help="Also run the panels of a small language model; needs textveil-bench[generative].",
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")
+        bool, typer.Option("--dry-run", help="Print the planned runs, and run nothing.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object for each figure or table.")
@@ -102,13 +102,10 @@ def reproduce(
 ) -> None:
     """Reproduce a figure or table of a paper.
 
-    Our values stand beside the published ones, and every claim of the paper is checked on ours.
-    Without a hub,
-    substitutes stand in for the paper's models and data; the results say what differs. Panels that
-    need a language
-    model are run only if you name one. Rows are kept in the folder of --output, and an interrupted
-    run continues
-    there.
+    Our values are shown beside the published ones, and every claim of the paper is checked on ours.
+    Without a hub, substitutes replace the paper's models and data; the results list the
+    differences. Panels that need a language model run only if you name one. Rows are kept in the
+    folder of --output, and an interrupted run continues there.
     """
     from textveil_bench.reproduce import targets
 
@@ -121,7 +118,7 @@ def reproduce(
             "--rows shows earlier results and runs nothing: leave out --dry-run and --folder"
         )
     if stored is not None and not Path(stored).is_dir():
-        raise InputError("--rows must be the folder of an earlier run, and there is no such folder")
+        raise InputError("--rows must be the folder of an earlier run; there is no such folder")
     if quick and full:
         raise ConfigError("give --quick or --full, not both")
     if (upstream is None) != (model is None):
@@ -195,7 +192,7 @@ def reproduce(
 
 
 def _write_page(result: "ReproductionResult", summary: PlainData, base_path: Path) -> None:
-    """What came of a target, and the figures of its rows, as a page beside them."""
+    """Writes a target's results and the figures of its rows as a page."""
     from textveil_bench.report import build_report, compose
     from textveil_bench.reproduce.page import build_sections
     from textveil_bench.reproduce.verdict import find_budget_metrics, find_risk
@@ -322,7 +319,7 @@ def _build_plain_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
 
 
 def _create_table(columns: Sequence[str], *, words: int) -> "Table":
-    """A table whose first columns are words, and whose others are numbers."""
+    """Creates a table with `words` text columns, followed by numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

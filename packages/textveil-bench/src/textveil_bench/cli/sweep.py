@@ -1,8 +1,8 @@
-"""The verbs of `textveil sweep`.
+"""The commands of `textveil sweep`.
 
-In: a file of private texts, a configuration, values of one option. Out: a row of figures for each,
-and no text.
-Not here: what is measured (`sweeps`), and how a file is read (`evaluation`).
+In: a file of private texts, a configuration, values of one option. Out: a row of figures for each
+value, and no text.
+Not here: the measurement (`textveil_bench.tau`), and reading files (`textveil.cli.evaluation`).
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from textveil_bench.cli import rates
 from textveil_bench.cli.bench import PANEL
 
 sweep = group(
-    "Vary one option, and measure what comes out.",
+    "Vary one option, and measure the releases.",
     "textveil sweep tau letters.txt --profile paper-stamp --task self",
     panel=PANEL,
 )
@@ -46,13 +46,13 @@ def sweep_tau(
         typer.Option(
             "--query",
             metavar="NAME",
-            help="The field that says what each text is for. Not kept secret.",
+            help="The field with the task of each text. Not kept secret.",
         ),
     ] = None,
     field: Field = None,
     limit: evaluation.Limit = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object with all figures.")
+        bool, typer.Option("--json", help="Print one JSON object with all figures.")
     ] = False,
     output: Annotated[
         str | None,
@@ -61,13 +61,11 @@ def sweep_tau(
         ),
     ] = None,
 ) -> None:
-    """Measure how close texts stay to their originals at each importance threshold tau (figure 5 of STAMP).
+    """Measure similarity to the originals at each importance threshold (STAMP, figure 5).
 
-    Every text is privatized once for each threshold. Nothing of the texts is printed, only the mean
-    cosine of their
-    sentence vectors, the share of words in each group, and the mean budget. For that the groups
-    need unequal budgets;
-    where they are equal, 2:1:4:3 is taken (groups.budgets=heuristic).
+    Every text is privatized once for each threshold tau. No texts are printed, only the mean cosine
+    of their sentence vectors, the share of words in each group, and the mean budget. The groups
+    need unequal budgets; if they are equal, 2:1:4:3 is used (groups.budgets=heuristic).
     """
     from textveil_bench import pictures
 
@@ -76,7 +74,7 @@ def sweep_tau(
     thresholds = _parse_thresholds(taus)
     if "protect.task" in typed.values and query is not None:
         raise ConfigError(
-            "give --task for all texts, or --query for a field with what each is for, not both"
+            "give --task for all texts, or --query for a field with each text's task, not both"
         )
     resolved = typed.resolve_config(protect__importance=None if query is None else "cosine")
     protect = resolved.protect if query is None else replace(resolved.protect, task=None)

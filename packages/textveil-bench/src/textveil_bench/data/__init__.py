@@ -1,7 +1,7 @@
-"""Data sets: those of the papers by name, and files of your own.
+"""Data sets: those of the papers, and files of your own.
 
 In: a name or a path. Out: `DataSet`s.
-Not here: how they are privatized (`trials`) and judged (`tasks`).
+Not here: their releases (`trials`), and tasks on them (`tasks`).
 """
 
 from textveil_bench.data.loading import is_file, load

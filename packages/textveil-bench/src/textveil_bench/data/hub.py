@@ -1,7 +1,7 @@
 """Data sets from a hub, online or from its cache.
 
 In: the location of a data set on a hub. Out: its records.
-Not here: what they become (`records`), and files of models (`textveil.table`). Only names are sent.
+Not here: reading records (`records`), and files of models (`textveil.table`). Only names are sent.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,10 +13,10 @@ from textveil_bench.data.sources import Hub
 
 
 def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
-    """The records of a split, from the hub's cache if possible.
+    """Fetches the records of a split, from the hub's cache if possible.
 
     Args:
-        hub: where they are.
+        hub: the data set's location.
         split: the hub's name for it.
 
     Raises:
@@ -32,7 +32,7 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
             Iterable[Mapping[str, Any]],
             datasets.load_dataset(hub.id, hub.configuration, split=split),
         )
-    except Exception as error:  # of many kinds, with addresses and more in their messages
+    except Exception as error:  # the library raises many types, with addresses in their messages
         failure = type(error).__name__
     finally:
         if not quiet:
@@ -41,5 +41,5 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
 
 
 def format_hub_name(hub: Hub, split: str) -> str:
-    """The full name of a hub's data set: id, configuration and split."""
+    """Formats a hub data set's full name: id, configuration and split."""
     return " ".join(part for part in (hub.id, hub.configuration, split) if part)

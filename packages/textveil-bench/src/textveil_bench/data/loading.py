@@ -1,7 +1,7 @@
-"""Data sets by name, from files, a generator or a hub; and files of your own.
+"""Loads data sets from files, generators or a hub; own files too.
 
 In: a name or a file, a split, a limit. Out: a `DataSet`.
-Not here: the list of data sets (`sources`), and how records are read (`records`).
+Not here: the table of data sets (`sources`), and reading records (`records`).
 """
 
 import json
@@ -30,7 +30,7 @@ CORPORA_VARIABLE = "TEXTVEIL_CORPORA"
 OPINIONS_FILE = Path(__file__).with_name("opinions.tsv")
 
 DEFAULT_QUESTIONS = 500
-"""Number of generated questions if no limit is set."""
+"""Number of generated questions without a limit."""
 
 
 def load(
@@ -42,25 +42,23 @@ def load(
     subset: str | None = None,
     **columns: Any,
 ) -> DataSet:
-    """A data set of the table `SOURCES`, or a file of your own.
+    """Loads a data set of `SOURCES`, or a file of your own.
 
     A file in the folder takes precedence. Without one, Fantasy is generated, QNLI's training pairs
-    are made from
-    SQuAD's training questions, and everything else is fetched from the hub.
+    are made from SQuAD's training questions, and everything else is fetched from the hub.
 
     Args:
         name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); or the path of a .csv, .tsv,
-            .jsonl, .parquet or
-            .txt, with `{split}` in it if each split has a file.
+            .jsonl, .parquet or .txt, with `{split}` in it if each split has a file.
         split: "test" or "train"; "shots" for MMLU's few examples.
-        limit: most examples, 1 or more; None for all. A test split gives its first examples; a
-            training split, or a
-            test split whose file is sorted by subject or article, gives evenly spaced ones, as a
-            fair sample of the
-            whole. SQuAD's gold questions always come before silver ones.
-        folder: where the files are; None for the environment variable TEXTVEIL_CORPORA.
+        limit: maximum number of examples, 1 or more; None for all. A test split gives its first
+            examples; a training split, or a test split whose file is sorted by subject or article,
+            gives evenly spaced ones, as a fair sample of the whole. SQuAD's gold questions always
+            come before silver ones.
+        folder: the folder of the files; None for the environment variable TEXTVEIL_CORPORA.
         subset: a named part; see `SOURCES`. A limit counts within it.
-        columns: where a file of your own has texts, label and answers: options of `Columns`.
+        columns: the columns of texts, label and answers in a file of your own: options of
+            `Columns`.
 
     Raises:
         UnknownName: there is no such data set or subset.
@@ -95,13 +93,13 @@ def load(
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is a file of your own, not a data set of the table."""
+    """True if a name is a file's path, not a data set."""
     return formats.parse_suffix(name) is not None or os.sep in name
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LoadedExamples:
-    """Examples, and their origin."""
+    """Examples and their origin."""
 
     origin: str
     examples: Iterable[Example]
@@ -132,7 +130,7 @@ def _load_source(
     )
     remarks = [source.remarks[split]] if split in source.remarks else []
     if part.groups and split == "train":
-        remarks.append(f"the whole split: {subset} parts what is judged")
+        remarks.append(f"the whole split: {subset} restricts test examples only")
     data = DataSet(
         name=f"{name}-{subset}" if subset else name,
         split=split,
@@ -160,12 +158,15 @@ def _load_source(
 def _drop_incomplete(
     examples: Iterable[Example], drop_counts: Counter[str], kind: ExampleKind
 ) -> Iterator[Example]:
-    """Examples with text in every field and, for questions, with an answer; the others are counted."""
+    """Yields the complete examples; counts the others.
+
+    A complete example has text in every field and, for questions, an answer.
+    """
     for example in examples:
         if not all(map(str.strip, example.texts)):
             drop_counts["with an empty text"] += 1
         elif kind == "reading" and not example.answers:
-            drop_counts["without an answer that stands in the text"] += 1
+            drop_counts["without an answer that occurs in the text"] += 1
         else:
             yield example
 
@@ -175,9 +176,9 @@ def _format_drops(drop_counts: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _select_subset(subset: Subset, split: str, examples: Iterable[Example]) -> Iterator[Example]:
-    """The examples of a subset, with its labels.
+    """Yields the examples of a subset, with its labels.
 
-    Groups restrict what is judged; a training split stays whole.
+    Groups restrict test examples only; a training split stays whole.
     """
     for example in examples:
         if subset.groups and split != "train" and example.group not in subset.groups:
@@ -189,7 +190,10 @@ def _select_subset(subset: Subset, split: str, examples: Iterable[Example]) -> I
 
 
 def _limit_examples(data: DataSet, limit: int | None, *, spread: bool, first: str = "") -> DataSet:
-    """The first examples, or evenly spaced ones: as many as possible of group `first`, then others."""
+    """Limits the examples to the first ones, or to evenly spaced ones.
+
+    Evenly spaced ones include as many as possible of group `first`.
+    """
     count = len(data)
     if limit is None or count <= limit:
         return data
@@ -207,7 +211,7 @@ def _limit_examples(data: DataSet, limit: int | None, *, spread: bool, first: st
 
 
 def _space_evenly(count: int, limit: int) -> list[int]:
-    """At most `limit` evenly spaced numbers below `count`, starting at 0."""
+    """Computes at most `limit` evenly spaced numbers below `count`, from 0 on."""
     limit = max(0, min(count, limit))
     return [i * count // limit for i in range(limit)]
 
@@ -244,7 +248,7 @@ def _format_missing_file(name: str, split: str) -> str:
 
 
 def _load_from_folder(name: str, split: str, root: Path | None) -> _LoadedExamples | None:
-    """The first file that exists; a name with a star stands for all matching files."""
+    """Loads the first existing file; a star stands for all matching files."""
     if root is None:
         return None
     for file in SOURCES[name].list_files(split):
@@ -267,7 +271,7 @@ def _read_files(file: File, paths: Mapping[str, Path], name: str) -> Iterator[Ex
 
 
 def _read_rows(file: File, path: Path) -> Iterator[Record]:
-    """The rows of a file; a .json is a single row."""
+    """Yields the rows of a file; a .json is a single row."""
     if file.format is None and ".json" in path.suffixes[-2:]:
         with formats.open_file(path, packing="gz" if path.suffix == ".gz" else "") as stream:
             yield _parse_object(stream.read())
@@ -299,7 +303,7 @@ def _read_examples(
 
 
 def _find_folder(folder: str | os.PathLike[str] | None) -> Path | None:
-    """The folder of corpora, if one is set."""
+    """Finds the folder of corpora, if one is set."""
     path = folder if folder is not None else os.environ.get(CORPORA_VARIABLE) or None
     if path is not None and not os.path.isdir(path):
         raise ConfigError(
@@ -333,7 +337,7 @@ def _load_opinions(split: str, limit: int | None, root: Path | None) -> _LoadedE
 
 
 def _make_pairs(split: str, limit: int | None, root: Path | None) -> _LoadedExamples | None:
-    """Training pairs from SQuAD's training questions, without anything that is used for evaluation."""
+    """Makes training pairs from SQuAD's questions, without any evaluation data."""
     if split != "train" or (training := _load_from_folder("squad", "train", root)) is None:
         return None
     evaluation_sets = [

@@ -1,7 +1,7 @@
-"""A file of your own as a data set; options say which columns have texts, labels and answers.
+"""Files of your own as data sets, with options for their columns.
 
 In: a path, a split, `Columns`. Out: a `DataSet` of all its rows.
-Not here: named data sets (`sources`), and which rows a limit takes (`loading`).
+Not here: named data sets (`sources`), and the rows within a limit (`loading`).
 """
 
 import os
@@ -24,10 +24,13 @@ from textveil_bench.data.records import (
 from textveil_bench.examples import DataSet, Example, ExampleKind
 
 SPLIT = "{split}"
-"""Stands for the name of the split in a path."""
+"""Placeholder for the name of the split in a path."""
 
 MAX_LABELS, MAX_LABEL_CHARACTERS = 100, 60
-"""Most different labels, and most characters in one: more suggests texts, which must not appear in tables."""
+"""Maximum number of labels, and of characters in one.
+
+More suggests texts, which must not appear in tables.
+"""
 
 
 @make_options()
@@ -35,9 +38,8 @@ class Columns:
     """The columns of a file of your own.
 
     With `label`, one text is classified, two are a pair, and of three or more the first is a
-    question and the others
-    are its options. With `answers`, the two texts are a question and its context. With neither,
-    there is one text.
+    question and the others are its options. With `answers`, the two texts are a question and its
+    context. With neither, there is one text.
 
     Attributes:
         fields: the columns with texts, in order.
@@ -75,11 +77,11 @@ class Columns:
 
 
 def read_data_file(path: str, split: str, columns: Columns) -> DataSet:
-    """All rows of a file.
+    """Reads all rows of a file.
 
     Args:
         path: ends in the suffix of a format; contains `SPLIT` if each split has its own file.
-        split: what to insert there, or "test" for a path without it.
+        split: the name to insert there, or "test" for a path without it.
         columns: the columns to read.
 
     Raises:
@@ -113,7 +115,7 @@ def read_data_file(path: str, split: str, columns: Columns) -> DataSet:
 
 
 def get_data_name(path: str) -> str:
-    """A file's name in rows and on pages, without folder, split and suffix."""
+    """Returns a file's name for display, without folder, split and suffix."""
     stem = Path(path).name.partition(".")[0].replace(SPLIT, "").strip("-_ ")
     return stem or Path(path).resolve().parent.name
 
@@ -125,7 +127,7 @@ def _fill_split(path: str, split: str) -> str:
 def _read_examples(
     path: str, columns: Columns, labels: tuple[str, ...], drop_counts: Counter[str]
 ) -> Iterator[Example]:
-    """All rows except those with an empty label, which are counted."""
+    """Yields all rows except those with an empty label, which are counted."""
     for location, record in _read_rows(path):
         with add_location(location):
             if columns.label is not None and not _read_value(record, columns.label).strip():
@@ -176,7 +178,10 @@ def _find_label(record: Record, columns: Columns, labels: tuple[str, ...]) -> in
 
 
 def _list_labels(path: str, split: str, name: str) -> tuple[str, ...]:
-    """The labels in the files of all splits, so that a label has the same index in each; numbers by size."""
+    """Lists the labels in the files of all splits, numbers by value.
+
+    A label so has the same index in each split.
+    """
     places = {_fill_split(path, candidate) for candidate in (split, "train", "test")}
     labels: set[str] = set()
     for place in (

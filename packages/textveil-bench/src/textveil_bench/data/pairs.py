@@ -1,8 +1,8 @@
-"""Training pairs for QNLI if its own are missing: SQuAD's questions, each with two sentences of its paragraph.
+"""Training pairs for QNLI without its own: questions and sentences of SQuAD.
 
 In: questions with paragraphs and answers. Out: pairs labelled entailment and not_entailment, half
 each.
-Not here: where the questions come from (`loading`), and what is trained (`tasks`).
+Not here: the source of the questions (`loading`), and the training (`tasks`).
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ ABBREVIATIONS = (
     r"\p{Lu}|[Mm]rs?|Ms|Drs?|St|Mt|Ft|Prof|Gen|Col|Lt|Sgt|Capt|Rev|Hon|Gov|Sen|Rep|Jr|Sr|Nos?|Vol|vs?|c|ca|cf|approx|etc|"
     r"Inc|Ltd|Co|Corp|Bros|Univ|Dept|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|e\.g|i\.e|a\.m|p\.m|U\.\p{Lu}|D\.C|Ph\.D"
 )
-"""What may precede a full stop within a sentence: single capitals, titles, months and the like."""
+"""Text before a full stop within a sentence: initials, titles, months."""
 
 _SENTENCE_END = regex.compile(
     r"""(?<=[.!?][)\]"'”’»]*)(?<!\b(?:"""
@@ -28,7 +28,7 @@ _SENTENCE_END = regex.compile(
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of an English text, split where punctuation is followed by a capital or a digit.
+    """Splits an English text at punctuation followed by a capital or digit.
 
     A sentence that ends in one of `ABBREVIATIONS` stays joined to the next one.
     """
@@ -43,21 +43,20 @@ def split_sentences(text: str) -> list[str]:
 def make_pairs(
     questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: int = 0
 ) -> list[Example]:
-    """Two pairs for each question: with a sentence of its paragraph that has the answer, and with one that does not.
+    """Makes two pairs per question: a sentence with the answer, one without.
 
-    Of several, the one with the most words in common with the question is used: QNLI has few pairs
-    with little in
-    common. If every sentence has the answer, the other one is drawn from all paragraphs.
+    Both are from the question's paragraph. Of several sentences, the one with the most words in
+    common with the question is used: QNLI has few pairs with little overlap. If every sentence has
+    the answer, the other one is drawn from all paragraphs.
 
     Args:
-        questions: with the texts question and paragraph, and with answers.
-        unseen: examples that must not be trained on: their questions and texts, and paragraphs that
-            contain one of
-            their sentences, are left out.
+        questions: examples with question and paragraph as texts, and with answers.
+        unseen: examples to exclude from training: their questions and texts, and paragraphs that
+            contain one of their sentences, are left out.
         seed: of the draws, including the order of the pairs.
 
     Returns:
-        pairs with the label 0 for the sentence with the answer, and as many with the label 1.
+        pairs with label 0 for the sentence with the answer, and equally many with label 1.
     """
     unseen_questions = {_normalize(example.texts[0]) for example in unseen}
     unseen_texts = dict.fromkeys(text for example in unseen for text in example.texts[1:])
@@ -92,7 +91,7 @@ def make_pairs(
 def _pick_sides(
     example: Example, parts: list[str], all_sentences: list[str], pick: float
 ) -> list[str]:
-    """The sentence with the answer, and one without; nothing if there are none."""
+    """Picks the sentence with the answer, and one without; empty without both."""
     words = set(_normalize(example.texts[0]).split())
     answer_sentences = [part for part in parts if any(answer in part for answer in example.answers)]
     other_sentences = [part for part in parts if part not in answer_sentences]
@@ -122,5 +121,5 @@ def _draw_uniform(rows: int, width: int, seed: int) -> list[list[float]]:
 
 
 def _normalize(text: str) -> str:
-    """The words, lower-cased and without punctuation."""
+    """Joins the words in lower case, without punctuation."""
     return " ".join(regex.findall(r"[\p{L}\p{N}]+", text.lower()))

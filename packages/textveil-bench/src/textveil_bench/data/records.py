@@ -1,8 +1,8 @@
-"""From a record of a file or hub to examples: one function for each published form of a kind of data.
+"""Converts records to examples: one function for each published form.
 
 In: a record, as a mapping of field names to values. Out: `Example`s; one without texts or answers
 is left out.
-Not here: which data set has which form (`sources`), and how files are read (`formats`).
+Not here: the form of each data set (`sources`), and reading files (`formats`).
 
 A faulty record raises an `InputError` that names its fields and never shows their content.
 """
@@ -24,16 +24,16 @@ LETTERS = ("A", "B", "C", "D")
 """The letters of the options of a choice."""
 
 GOLD, SILVER = "gold", "silver"
-"""Groups of questions: answered by people, and answered by a model instead."""
+"""Groups of questions: answered by people, and answered by a model."""
 
 MIN_PARAGRAPH_WORDS = 50
-"""Least number of words in a paragraph that counts as a text."""
+"""Minimum number of words of a paragraph that counts as a text."""
 
 
 def build_plain_reader(
     *fields: str, labels: Sequence[str] = (), label: str = "label", group: str = ""
 ) -> Reader:
-    """Reads records with a field for each text.
+    """Builds a reader of records with one field per text.
 
     Args:
         fields: the names of the texts.
@@ -54,12 +54,12 @@ def build_plain_reader(
 
 
 def build_news_reader(labels: Sequence[str]) -> Reader:
-    """Reads AG News: in files, titles and classes from 1; on the hub, one text and classes from 0.
+    """Builds a reader of AG News, from files or the hub.
 
-    A title and its description are joined by a space, as on the hub. What HTML has left behind is
-    made text again: the
-    published files have entities without their ampersand ("Valve #39;s"), tags, and backslashes for
-    line ends.
+    Files have titles and classes from 1; the hub has one text and classes from 0. A title and its
+    description are joined by a space, as on the hub. Remains of HTML are removed: the published
+    files have entities without their ampersand ("Valve #39;s"), tags, and backslashes for line
+    ends.
     """
 
     def read(record: Record) -> Iterator[Example]:
@@ -80,7 +80,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,500}>")
 
 
 def remove_markup(value: str) -> str:
-    """A text without HTML: entities are the characters they stand for, and tags and backslashes are spaces."""
+    """Removes HTML: decodes entities; tags and backslashes become spaces."""
     plain = _ENTITY.sub(
         lambda match: (
             (" " if match[1] != "#39" else "") * match[0].startswith(" ")
@@ -92,9 +92,9 @@ def remove_markup(value: str) -> str:
 
 
 def build_review_reader(labels: Sequence[str]) -> Reader:
-    r"""Reads Yelp: in files, stars from 1; on the hub, labels from 0.
+    r"""Builds a reader of Yelp, from files or the hub.
 
-    A literal \n becomes a line end.
+    Files have stars from 1; the hub has labels from 0. A literal \n becomes a line end.
     """
 
     def read(record: Record) -> Iterator[Example]:
@@ -133,11 +133,10 @@ def read_subjects(record: Record) -> Iterator[Example]:
 
 
 def build_question_reader(group: str = "") -> Reader:
-    """Reads SQuAD: the whole nested file, or one question with its paragraph and answers in one of several forms.
+    """Builds a reader of SQuAD: nested files, or single questions.
 
     A human answer must occur in the paragraph. A model's answer that does not is dropped, which
-    leaves the question
-    without an answer.
+    leaves the question without an answer.
 
     Args:
         group: of questions answered by people; those answered by a model are `SILVER`.
@@ -170,9 +169,10 @@ def build_question_reader(group: str = "") -> Reader:
 
 
 def build_sentence_reader(read: Reader) -> Reader:
-    """Reads questions about paragraphs as choices: which of the first four sentences of the paragraph has the answer.
+    """Builds a reader of questions as choices among sentences.
 
-    A question is left out if none of the four has an answer, or several have one.
+    The options are the first four sentences of the paragraph. A question is left out unless exactly
+    one of them has an answer.
 
     Args:
         read: reads the questions, with paragraphs and answers.
@@ -206,7 +206,7 @@ def read_paragraphs(record: Record) -> Iterator[Example]:
 
 @contextmanager
 def add_location(location: str) -> Iterator[None]:
-    """Adds to an error where it occurred: the file, the row."""
+    """Prefixes errors with their location: the file, the row."""
     try:
         yield
         return
@@ -219,12 +219,11 @@ def add_location(location: str) -> Iterator[None]:
 
 
 def get_field(record: Record, name: str) -> Any:
-    """The value of a record's field.
+    """Returns the value of a record's field.
 
     Raises:
         InputError: there is no such field. Existing ones are not named: in a table without a header
-            line, they would be
-            its first row.
+            line, they would be its first row.
     """
     if not isinstance(record, Mapping):
         raise InputError("it must be an object with fields")
@@ -238,7 +237,7 @@ def get_field(record: Record, name: str) -> Any:
 
 
 def read_text(record: Record, name: str) -> str:
-    """The text in a field, "" for null.
+    """Reads the text in a field, "" for null.
 
     Raises:
         InputError: it is missing, not a string, or has a lone surrogate.
@@ -251,10 +250,10 @@ def read_text(record: Record, name: str) -> str:
 
 
 def read_label(record: Record, name: str, labels: Sequence[str], *, first: int = 0) -> int:
-    """The index of the label in a field, which holds a name or a number counted from `first`.
+    """Reads a label's index from its name, or its number from `first`.
 
     Raises:
-        InputError: it holds neither.
+        InputError: the field holds neither.
     """
     value = get_field(record, name)
     if value in labels:
@@ -293,7 +292,7 @@ def parse_answers(value: Any) -> tuple[str, ...]:
 
 
 def require_answers(answer_texts: tuple[str, ...], context: str) -> tuple[str, ...]:
-    """The answers, all of which must occur in the text.
+    """Returns the answers, all of which must occur in the text.
 
     Raises:
         InputError: one does not.

@@ -1,7 +1,7 @@
-"""The table of data sets: what each is, the usual names of its files, its place on a hub, and how it is sampled.
+"""The table of data sets: kinds, file names, hub locations and sampling.
 
 In: nothing. Out: `SOURCES`.
-Not here: how a record becomes an example (`records`), and how one is loaded (`loading`).
+Not here: reading records (`records`), and loading data sets (`loading`).
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,15 @@ from textveil_bench.examples import ExampleKind
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """The name of a data set's file, and what the name does not tell.
+    """The name of a data set's file, and its format.
 
     Attributes:
         name: below the folder of corpora; .gz may follow. With a star, all matching files in order
             of name.
         format: a registered format, if the name does not end in its suffix.
         columns: column names of a table without a header line.
-        quoted: whether quotes have a meaning in a table.
-        star: the field that receives the part of the name that the star stands for.
+        quoted: whether quotes delimit values in a table.
+        star: the field that receives the part of the name that matches the star.
     """
 
     name: str
@@ -44,7 +44,7 @@ class File:
     star: str = ""
 
     def find(self, folder: Path) -> list[Path]:
-        """The file of that name, or all matching a star: those without .gz if there are any, else those with it."""
+        """Finds the files of this name; without .gz if there are any."""
         candidates = (
             sorted(path for path in folder.glob(self.name + end) if path.is_file())
             for end in ("", ".gz")
@@ -52,19 +52,19 @@ class File:
         return next(filter(None, candidates), [])
 
     def match_star(self, path: Path) -> str:
-        """The part of a name that the star stands for."""
+        """Returns the part of a name that matches the star."""
         before, _, after = Path(self.name).name.partition("*")
         return path.name.removesuffix(".gz").removeprefix(before).removesuffix(after)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hub:
-    """The place of a data set on a hub.
+    """The location of a data set on a hub.
 
     Attributes:
         id: owner/name.
-        configuration: which of its parts.
-        splits: its names for our splits.
+        configuration: the part of the data set.
+        splits: the hub's names for our splits.
     """
 
     id: str
@@ -72,7 +72,7 @@ class Hub:
     splits: Mapping[str, str] = field(default_factory=lambda: {"test": "test", "train": "train"})
 
     def get_shard_pattern(self, split: str) -> str:
-        """Its files, downloaded as they are."""
+        """Returns the pattern of a split's downloaded files."""
         return f"{self.id}/{self.configuration or '**'}/{self.splits[split]}-*.parquet"
 
 
@@ -81,9 +81,9 @@ class Subset:
     """A part of a data set.
 
     Attributes:
-        groups: of the examples that belong to it; empty for all.
+        groups: the groups of its examples; empty for all.
         labels: new names of the labels.
-        label_map: the new index of each old label, None to leave it out; empty: labels stay.
+        label_map: the new index of each old label, None to leave it out; empty to keep labels.
         is_generated: whether to generate examples even if there is a file.
     """
 
@@ -95,7 +95,7 @@ class Subset:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
-    """A data set.
+    """The source and format of a data set.
 
     Attributes:
         kind: of the examples.
@@ -103,12 +103,12 @@ class DataSource:
         labels: the names of its labels.
         read: makes examples from a record.
         files: by split, the possible names of its files; the first that exists is used.
-        hub: where it is fetched from without a file.
+        hub: its hub location, used without a file.
         subsets: its named parts.
-        sorted_by: the order of its files; a limit then takes rows from all over the file.
+        sorted_by: the order of its files; a limit then takes rows from the whole file.
         first: the group whose examples come first.
         terms: the terms of use, according to its makers or their sources.
-        remarks: by split, what readers of figures need to know.
+        remarks: by split, remarks for readers of figures.
     """
 
     kind: ExampleKind
@@ -124,13 +124,13 @@ class DataSource:
     remarks: Mapping[str, str] = field(default_factory=dict)
 
     def list_files(self, split: str) -> tuple[File, ...]:
-        """Possible names of a split's files: as published, and as on the hub."""
+        """Lists possible names of a split's files, as published or downloaded."""
         shards = () if self.hub is None else (File(name=self.hub.get_shard_pattern(split)),)
         return (*self.files[split], *shards)
 
 
 VALIDATION = {"test": "validation", "train": "train"}
-"""If a hub hides the labels of its test split, we use its validation split."""
+"""Splits for hubs that hide the test labels: the validation split instead."""
 
 SENTIMENTS = ("negative", "positive")
 ENTAILMENTS = ("entailment", "not_entailment")
@@ -223,7 +223,7 @@ _CHOICE_COLUMNS = ("question", *LETTERS, "answer")
 
 
 def _build_glue_files(*names: str) -> tuple[File, ...]:
-    """GLUE's tables, in which a quote is an ordinary character."""
+    """Builds GLUE's tables, in which a quote is an ordinary character."""
     return tuple(File(name=name, quoted=False) for name in names)
 
 
