@@ -454,7 +454,7 @@ def test_only_the_options_that_were_best_on_the_tuned_texts_are_shown(rows):
 def test_one_budget_may_be_that_of_two_levels(comparison, folder, rows, tmp_path):
     """The codes have no more than 3 at either level, so that one cell is judged for both."""
     shutil.copytree(folder, tmp_path / "run")
-    both = replace(comparison, levels=(0.3, 0.9)).narrowed(["codes"])
+    both = replace(comparison, levels=(0.3, 0.9)).select_part(["codes"])
     found = build_choices(run(both, tmp_path / "run", places=runs.Folders()))
     assert [choice.level for choice in found] == [0.3, 0.9]
     one, other = ([each.share.value for each in choice.family_scores] for choice in found)
