@@ -357,7 +357,7 @@ def test_dates_have_a_bound_for_all_of_them_together_only(mover):
         mechanism="rankcape", k=5, budgets=(0, 0, 4, 4), seed=1, figures={"day_epsilon": 0.01}
     )
     found = said(made.privatize("river 2024-03-01.").guarantee)
-    assert (found["kind"], found["infinite_because"]) == ("none", ["the days between dates show"])
+    assert (found["kind"], found["infinite_because"]) == ("none", ["the days between dates are kept"])
     group = next(each for each in found["groups"] if each["label"] == "DATE")
     assert (group["epsilon_ldp"], group["epsilon_per_unit"], group["unit"]) == (
         "infinite",

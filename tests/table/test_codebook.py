@@ -139,7 +139,7 @@ class TestView:
             name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1))
         )
         with pytest.raises(
-            ConfigError, match="the 3 codes of a book have one and the same mean vector"
+            ConfigError, match="the 3 codes of a book have the same mean vector"
         ):
             same.coarsen(book_of(same, 3))
         assert same.coarsen(book_of(same, 2)).diameter == pytest.approx(2**0.5)

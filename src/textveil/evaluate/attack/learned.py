@@ -80,12 +80,12 @@ SIMULATION_STREAM = 2**121
 """The random stream of the simulation, apart from all others."""
 
 LOWER_BOUND_NOTE = (
-    "a lower bound: others may learn more, "
-    "and words that neither the table nor the public texts have are never named"
+    "a lower bound: other attackers may learn more, and words that neither the table nor the "
+    "public texts have are never named"
 )
 
 LINEAR_NOTE = (
-    "a lower bound: words that were mixed are estimated by a weighted sum of what stands around"
+    "a lower bound: words that were mixed are estimated by a weighted sum of the words around them"
 )
 
 _Result = TypeVar("_Result")
@@ -208,11 +208,15 @@ class Learned:
         not known.
         """
         if not self.public:
-            return "it learns from public texts of the same kind: name a file of them with --public"
+            return (
+                "it learns from public texts of the same kind: give a file of such texts with "
+                "--public"
+            )
         # of phrases of one text, none would be left to try the mechanism on
         if len(self._distinct_texts) < MIN_PUBLIC_TEXTS:
             return (
-                f"it needs {MIN_PUBLIC_TEXTS} different public texts at least, and better thousands"
+                f"it needs {MIN_PUBLIC_TEXTS} different public texts at least, and works "
+                "better with thousands"
             )
         if not len(view.output_rows):
             return NOTHING_PROTECTED
@@ -307,7 +311,7 @@ class Learned:
         is_mixed = is_mixing(view)
         if is_mixed and not len(simulated.view.output_rows):
             raise ConfigError(
-                "the public texts must hold words that the mechanism draws, and hold none"
+                "the public texts must contain words that the mechanism draws, and contain none"
             )
         is_merged = not is_mixed and _has_equal_words(simulated.view, truth)
         first_estimate = _fit_first_estimate(simulated, trial_knowledge) if is_mixed else None
