@@ -274,7 +274,7 @@ class TestBook:
         )
         assert book.to_json(counted)["head"] == 0.25
         assert "label" not in said
-        assert "lets the label of a text through" in " ".join(
+        assert "reveals the label of a text" in " ".join(
             book_of(table, CODES, kind="task").write_facts()
         )
         alone = book_of(table, 60)

@@ -53,8 +53,7 @@ class Entry:
             `epsilon`; None if there is no such option.
         budget: for a mechanism, whether it needs a budget at all.
         codes: for a mechanism, whether it draws among the codes of a table, so that
-            `table.quantized`
-            must be set.
+            `table.codes` must be set.
         panel: of a command, the heading under which `textveil --help` lists it.
         package: the distribution that registers the name.
     """
@@ -314,7 +313,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "privatize": Entry(
         target="textveil.cli.privatize:privatize",
-        summary="Replace protected words by random draws, and state the guarantee",
+        summary="Draw protected words at random, and state the guarantee",
         panel="Privatize texts",
     ),
     "corpus": Entry(
@@ -354,7 +353,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "explain": Entry(
         target="textveil.cli.lookup:explain",
-        summary="Explain what a mechanism or an attack does, guarantees and needs",
+        summary="Explain what a mechanism or attack does and guarantees",
         panel="Tables and names",
     ),
     "show": Entry(

@@ -268,8 +268,8 @@ def _check_sizes(table: EmbeddingTable, codes: int, levels: Sequence[int]) -> No
         )
     if list(levels) != sorted({*levels}) or not all(2 <= size < codes for size in levels):
         raise ConfigError(
-            f"levels of a nested book must be increasing numbers from 2 to {codes - 1:,} at "
-            f"most, because it has {codes:,} codes, got {', '.join(map(str, levels))}"
+            f"levels of a nested book must be increasing numbers from 2 to {codes - 1:,}, "
+            f"because it has {codes:,} codes, got {', '.join(map(str, levels))}"
         )
 
 
