@@ -107,9 +107,9 @@ PROMPT = (
                 math.inf,
                 claim=NONE,
                 mask=("dropped words",),
-                infinite=("unknown words vanish",),
+                infinite=("unknown words are left out",),
             ),
-            "No guarantee (it adds no noise; unknown words vanish): 2 words put through stencil or left out or passed "
+            "No guarantee (it adds no noise; unknown words are left out): 2 words put through stencil or left out or passed "
             "unprotected.",
         ),
         (
@@ -118,8 +118,8 @@ PROMPT = (
             "placeholder; 1 word passed unprotected.",
         ),
         (
-            statement(1.0, math.inf, infinite=("unknown words vanish",), oov="drop"),
-            "No guarantee (unknown words vanish): 1 word drawn at epsilon 1 (any two words of the table); "
+            statement(1.0, math.inf, infinite=("unknown words are left out",), oov="drop"),
+            "No guarantee (unknown words are left out): 1 word drawn at epsilon 1 (any two words of the table); "
             "1 word went unprotected.",
         ),
         (

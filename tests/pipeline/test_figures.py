@@ -434,10 +434,10 @@ def test_budgets_are_positive_and_finite(mover, name, value):
     [
         (
             {"day_epsilon": 1e-30},
-            r"^figures\.day_epsilon must be numbers that are not as small, large or exact",
+            r"^figures\.day_epsilon: the numbers are too small, too large or have too many digits",
         ),
-        ({"year_epsilon": 1e30}, r"^figures\.year_epsilon must be"),
-        ({"types": ["AMOUNT"], "unit": 1e30}, r"^figures\.unit_epsilon and figures\.unit must be"),
+        ({"year_epsilon": 1e30}, r"^figures\.year_epsilon: the numbers are"),
+        ({"types": ["AMOUNT"], "unit": 1e30}, r"^figures\.unit_epsilon and figures\.unit: the numbers are"),
     ],
 )
 def test_budgets_that_the_exact_law_cannot_have_are_refused(mover, figures, match):

@@ -705,7 +705,7 @@ def test_a_word_of_several_pieces_adds_up_its_restricted_promises(wordpiece_tabl
         .guarantee
     )
     assert guarantee.within == 2.5  # two pieces, each with half of the budget
-    assert "each piece and the one in its place" in guarantee.explain()
+    assert "each piece and the piece in its place" in guarantee.explain()
 
 
 @pytest.mark.parametrize(

@@ -716,7 +716,7 @@ def test_releases_whose_words_were_joined_otherwise_do_not_compose(small_table):
         for each, always in zip(found, ([], ["castle"], ["castle", "ladder"]), strict=True)
     )
     assert one.guarantee.protected == two.guarantee.protected == 3 < three.guarantee.protected
-    with pytest.raises(GuaranteeError, match="several in another"):
+    with pytest.raises(GuaranteeError, match="several words in another"):
         compose([one.guarantee, two.guarantee])
     assert compose([one.guarantee, one.guarantee]).protected == 3
 

@@ -233,7 +233,7 @@ def test_refused(reason):
 
 def test_views_and_pieces_get_no_book(wordpiece_table):
     for table in (TABLE.project(3), wordpiece_table):
-        with pytest.raises(ConfigError, match="table of whole words that is no view"):
+        with pytest.raises(ConfigError, match="table of whole words that is not a view"):
             list(make_books(table, [3], kind="general", source="a test"))
 
 

@@ -254,7 +254,7 @@ def test_words_that_were_mixed_are_told_apart(small_table, window):
 def test_public_texts_without_words_to_mix_are_refused(small_table):
     case = case_of(small_table, PRIVATE[:2], name="d-chi-stencil", eta=9.0, L=2, sigma=0.75)
     empty = [" ".join(["the", "and"][i >> bit & 1] for bit in range(5)) for i in range(20)]
-    with pytest.raises(ConfigError, match="must hold words"):
+    with pytest.raises(ConfigError, match="must contain words"):
         outcomes(learned(public=empty), case)
 
 
