@@ -120,7 +120,7 @@ def test_a_task_book_says_what_it_lets_through(run, folder):
     code, out, _ = run(*said, "--source", "forty sentences of nobody", "-o", "task.book")
     assert code == 0
     assert "made from forty sentences of nobody" in out
-    assert "lets the label of a text through" in out
+    assert "reveals the label of a text" in out
     made = Book.read(folder / "task.book")
     assert made.kind == "task"
     assert made.codes[2] != made.codes[40]
@@ -266,7 +266,7 @@ REFUSED = {
     "numbers of codes with commas between them": ("--levels", "2,,3"),
     "must be numbers of codes": ("--levels", "-2"),
     "--levels must be numbers": ("--levels", "9" * 5000),
-    "must rise, from 2 to 2 at most, because it has 3 codes, got 3": ("--levels", "3"),
+    "must be increasing numbers from 2 to 2, because it has 3 codes, got 3": ("--levels", "3"),
     "because it has 3 codes, got 2, 2": ("--levels", "2,2"),
     "because it has 3 codes, got 1": ("--levels", "1"),
 }

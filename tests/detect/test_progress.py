@@ -47,7 +47,7 @@ def slowly(steps: int, go_on: Callable[[], None]) -> Scripted:
 def test_a_detector_that_shows_progress_is_waited_for_until_it_is_done():
     (found,) = find_all([slowly(20, signal_progress)], TEXTS, timeout=0.5)
     assert found.start == FINE.start
-    with pytest.raises(DetectorError, match=r"did not answer within 0\.5 s, nor go on"):
+    with pytest.raises(DetectorError, match=r"did not answer within 0\.5 s and made no progress"):
         find_all([slowly(20, lambda: None)], TEXTS, timeout=0.5)
 
 

@@ -129,7 +129,7 @@ def test_what_would_be_sent_is_shown_while_typing(page):
     expect(page.locator("#statement")).not_to_be_empty()
     page.locator(".mark").first.hover()
     expect(page.locator("#explained")).to_have_text(
-        f"<PERSON_1>: person (who somebody is). You wrote Anna {CANARY}."
+        f"<PERSON_1>: person (names of people and users). You wrote Anna {CANARY}."
     )
     page.locator("#full summary").click()
     expect(page.locator("#explanation")).to_contain_text("epsilon")

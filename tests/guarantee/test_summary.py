@@ -27,7 +27,7 @@ from textveil.text import Item, Kind, Mask, Released
 METRIC = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.65117)
 LDP = Claim(mechanism="rankcape", kind="ldp", table="t")
 NONE = Claim(mechanism="stencil", kind="none", table="t", reason="it adds no noise", draws=False)
-PASSES = "words of the group other pass as they are"
+PASSES = "words of the group other pass unprotected"
 
 
 def statement(*epsilon: float, claim: Claim = LDP, words: int = 0, **changes: object) -> Guarantee:
@@ -95,7 +95,7 @@ PROMPT = (
         (statement(8.0, oov="error"), "1 word drawn at epsilon 8 (any two words of the table)."),
         (
             statement(8.0, unit="wordpiece"),
-            "1 word drawn at epsilon 8 (any two words of as many pieces).",
+            "1 word drawn at epsilon 8 (any two words with the same number of pieces).",
         ),
         (
             statement(math.inf, claim=NONE),
@@ -107,9 +107,9 @@ PROMPT = (
                 math.inf,
                 claim=NONE,
                 mask=("dropped words",),
-                infinite=("unknown words vanish",),
+                infinite=("unknown words are left out",),
             ),
-            "No guarantee (it adds no noise; unknown words vanish): 2 words put through stencil or left out or passed "
+            "No guarantee (it adds no noise; unknown words are left out): 2 words put through stencil or left out or passed "
             "unprotected.",
         ),
         (
@@ -118,8 +118,8 @@ PROMPT = (
             "placeholder; 1 word passed unprotected.",
         ),
         (
-            statement(1.0, math.inf, infinite=("unknown words vanish",), oov="drop"),
-            "No guarantee (unknown words vanish): 1 word drawn at epsilon 1 (any two words of the table); "
+            statement(1.0, math.inf, infinite=("unknown words are left out",), oov="drop"),
+            "No guarantee (unknown words are left out): 1 word drawn at epsilon 1 (any two words of the table); "
             "1 word went unprotected.",
         ),
         (
@@ -302,10 +302,10 @@ def test_what_was_hidden_is_told_by_type_and_number(
 def test_what_was_sent_earlier_is_told() -> None:
     said = describe_hidden([release(PASSED)])
     assert describe_hidden([release(PASSED)], 1) == (
-        f"{said} 1 name or number was sent earlier as it stands; from now on it is hidden."
+        f"{said} 1 name or number was sent unprotected earlier; from now on it is hidden."
     )
     assert describe_hidden([release(PASSED)], 2) == (
-        f"{said} 2 names or numbers were sent earlier as they stand; from now on they are hidden."
+        f"{said} 2 names or numbers were sent unprotected earlier; from now on they are hidden."
     )
 
 

@@ -140,7 +140,7 @@ def test_the_statement_is_epsilon_0_and_says_what_remains(model: str) -> None:
     )
     assert "epsilon at most 0 for any two words (local DP)" in said
     assert "Nothing is drawn" in said
-    assert "guessed from those that pass" in said
+    assert "guessed from the words that pass" in said
     assert [item.kind.value for item in result.released.items].count("word") == 3
 
 

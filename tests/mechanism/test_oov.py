@@ -371,7 +371,7 @@ def test_a_statement_says_whether_something_was_drawn(words, text, line):
 def test_nothing_passes_that_the_statement_says_passed():
     guarantee = privatizer(oov="uniform").privatize(f"{CANARY} river").guarantee
     assert "1 more word went unprotected" in guarantee.headline()
-    assert "drawn evenly" in guarantee.explain()
+    assert "drawn uniformly" in guarantee.explain()
     assert "left out" in privatizer(oov="drop").privatize("river").guarantee.explain()
 
 

@@ -160,7 +160,7 @@ def test_after_a_failure_the_rest_is_not_sent(endpoint, journal):
 
 FAILURES = {
     "fail-500": "answered with status 500 instead of a completion",
-    "rate-limit": "has too many requests (status 429); use fewer workers, or try later",
+    "rate-limit": "got too many requests (status 429); use fewer workers, or try later",
     "bad-request": "answered with status 400 instead of a completion",
     "redirect": "answered with status 307 instead of a completion",
     "unauthorized": "refused the key (status 401); put the right one in TEXTVEIL_LLM_KEY",
@@ -238,7 +238,7 @@ def test_nobody_listens():
 
 
 def test_text_that_cannot_be_sent(endpoint):
-    with pytest.raises(EndpointError, match=r"could not be asked \(UnicodeEncodeError\)$") as error:
+    with pytest.raises(EndpointError, match=r"could not be called \(UnicodeEncodeError\)$") as error:
         endpoint("echo").ask([("", f"{CANARY} \ud800")])
     assert CANARY not in everything_about(error.value)
 

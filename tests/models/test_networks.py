@@ -76,7 +76,7 @@ def test_code_that_comes_with_a_sentence_encoder_is_not_run(folders, tmp_path, m
 )
 @pytest.mark.parametrize("loads", [load_tagger, load_sentences])
 def test_a_text_in_the_place_of_a_source_is_refused_without_showing_it(source, said, loads):
-    with pytest.raises(ModelError, match=f"a source {said} is neither$"):
+    with pytest.raises(ModelError, match=f"and {said} is neither$"):
         loads(source)
 
 

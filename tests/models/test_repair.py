@@ -63,7 +63,7 @@ def test_what_the_model_says_is_taken(endpoint):
 
 
 def test_lost_placeholders_are_never_accepted(endpoint):
-    with pytest.warns(TextveilWarning, match=r"^2 of 3 texts stay as they were"):
+    with pytest.warns(TextveilWarning, match=r"^2 of 3 texts stay unchanged"):
         assert repair(TEXTS, endpoint("drops")) == TEXTS
 
 
@@ -192,7 +192,7 @@ def test_a_warning_counts_what_stays(run):
     assert (code, out) == (0, "ask <WORD_1>\n")
     assert (
         err
-        == "textveil: warning: 1 of 1 texts stay as they were: the model changed their placeholders at every attempt\n"
+        == "textveil: warning: 1 of 1 texts stay unchanged: the model changed their placeholders at every attempt\n"
     )
 
 

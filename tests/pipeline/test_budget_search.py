@@ -187,7 +187,7 @@ def test_the_statement_says_how_and_a_sum_of_releases_says_nothing():
     privatizer = Privatizer.from_config(config(), table=TABLE)
     first, second = (privatizer.privatize("The apple and the castle").guarantee for _ in range(2))
     assert "guesses at most 20% of drawn words" in first.summary()
-    assert "chosen without looking at the text" in first.explain()
+    assert "found without looking at the text" in first.explain()
     assert first.to_json()["budget_found"] == first.claim.found
     assert summarize([first, second]).claim.found == first.claim.found
     assert compose([first, second]).to_json()["budget_found"] is None
@@ -205,7 +205,7 @@ def test_the_statement_says_how_and_a_sum_of_releases_says_nothing():
     ],
 )
 def test_what_has_no_such_share_is_refused(options):
-    with pytest.raises(ConfigError, match=r"law|risk|others"):
+    with pytest.raises(ConfigError, match=r"law|risk|other words"):
         resolve_budget(config(**options), table=TABLE)
 
 
@@ -231,7 +231,7 @@ def test_one_thing_says_the_budget(budget):
 def test_a_prior_needs_a_risk_and_a_file(tmp_path):
     with pytest.raises(ConfigError, match="risk is not set"):
         config(risk=None, epsilon=3.0, prior="news.txt")
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="there is no file"):
         resolve_budget(config(prior=str(tmp_path / "none.txt")), table=TABLE)
     (tmp_path / "empty.txt").write_text("")
     with pytest.raises(InputError, match="no word"):

@@ -96,10 +96,10 @@ def test_why_something_is_hidden_or_stays(guard):
     assert found[CANARY].reason == "hidden: found by patterns"
     assert (found[CANARY].type, found[CANARY].source) == ("EMAIL", "patterns")
     assert found["Maria Silva"].reason == "hidden: found by tagger"
-    assert found["Germany"].reason == "stays: public (private with 0, counts from 0.5)"
+    assert found["Germany"].reason == "stays: public (privacy score 0, threshold 0.5)"
     assert found["Marie Curie"].private < 0.5
     named = Protector(protect={"level": "identifiers"}).find("Ask Maria Silva")
-    assert [each.reason for each in named] == ["stays: level identifiers hides no names"]
+    assert [each.reason for each in named] == ["stays: protect.level=identifiers hides no names"]
 
 
 def test_what_stands_again_or_is_never_hidden_says_so():
@@ -110,7 +110,7 @@ def test_what_stands_again_or_is_never_hidden_says_so():
     assert reasons == [
         "hidden: found by first",
         "stays: listed in protect.never",
-        "hidden: stands again",
+        "hidden: occurs again",
     ]
 
 

@@ -705,7 +705,7 @@ def test_a_word_of_several_pieces_adds_up_its_restricted_promises(wordpiece_tabl
         .guarantee
     )
     assert guarantee.within == 2.5  # two pieces, each with half of the budget
-    assert "each piece and the one in its place" in guarantee.explain()
+    assert "each piece and the piece in its place" in guarantee.explain()
 
 
 @pytest.mark.parametrize(
@@ -993,6 +993,6 @@ def test_a_pickled_result_says_that_its_original_stayed_behind(echo):
     assert CANARY.encode() not in carried
     again = pickle.loads(carried)
     assert again.to_json() == result.to_json()
-    with pytest.raises(InputError, match="leaves the originals behind"):
+    with pytest.raises(InputError, match="does not hold the originals"):
         again.to_json(with_original=True)
     assert copy.deepcopy(result).private is result.private

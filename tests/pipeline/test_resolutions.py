@@ -306,16 +306,16 @@ class TestOptions:
             Privatizer("codebook", epsilon=2, table=VIEW)
         with pytest.raises(ConfigError, match="one book, or four with commas for the four groups"):
             load_table("minilm", codes="8, 24")
-        with pytest.raises(ConfigError, match="needs a table of whole words that is no view"):
+        with pytest.raises(ConfigError, match="needs a table of whole words that is not a view"):
             VIEW.coarsen(BOOKS)
         for options in ({"mechanism": "d-chi-stencil"}, {"table": VIEW.project(3)}):
             with pytest.raises(
-                ConfigError, match="need a mechanism that draws each word alone, on no projection"
+                ConfigError, match="need a mechanism that draws each word alone, without a projection"
             ):
                 made(**options)
         with pytest.raises(TableError, match="no group is given"):
             VIEW.lookup(["anchor"])
-        with pytest.raises(TableError, match="one for each of four groups"):
+        with pytest.raises(TableError, match="one for each of the four groups"):
             Books(parts=(COARSE, FINE), book_numbers=(0, 0, 0, 0))
         with pytest.raises(InputError, match="made from other texts"):
             made().privatize("A public text.")

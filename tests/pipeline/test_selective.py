@@ -129,7 +129,7 @@ def test_a_group_that_passes_leaves_no_finite_bound(small_table):
     assert guarantee.kind == "none"
     assert guarantee.epsilon == guarantee.mean_ldp == INF
     said = guarantee.headline()
-    assert "no finite bound holds: words of the group other pass as they are." in said
+    assert "no finite bound holds: words of the group other pass unprotected." in said
     by_group = "sensitive at most 3 (1 word), other passes (1 word)."
     assert f"Between texts with the same mask, by group and for any two words: {by_group}" in said
     document = json.loads(json.dumps(guarantee.to_json(), allow_nan=False))
@@ -716,7 +716,7 @@ def test_releases_whose_words_were_joined_otherwise_do_not_compose(small_table):
         for each, always in zip(found, ([], ["castle"], ["castle", "ladder"]), strict=True)
     )
     assert one.guarantee.protected == two.guarantee.protected == 3 < three.guarantee.protected
-    with pytest.raises(GuaranteeError, match="several in another"):
+    with pytest.raises(GuaranteeError, match="several words in another"):
         compose([one.guarantee, two.guarantee])
     assert compose([one.guarantee, one.guarantee]).protected == 3
 

@@ -45,10 +45,10 @@ def test_colours_are_those_of_the_groups(result):
 
 def test_the_legend_names_what_occurs_and_nothing_else(result):
     said = render_legend([result.released], marked=True).plain
-    assert "passes as it is" in said
+    assert "passes unprotected" in said
     assert "sensitive" in said
     assert "important" not in said
-    assert "another name of its kind" not in said
+    assert "another name of the same type" not in said
 
 
 def test_the_page_is_whole_and_escaped(result):

@@ -66,7 +66,7 @@ def test_the_statement_says_what_it_means(store, lasting, small_table):
             in said.headline()
         )
         assert "spend epsilon once for each distinct word" in said.headline()
-        assert "can be told by how often they occur" in said.headline()
+        assert "can be recognized by how often they occur" in said.headline()
         assert "equal words alike in all sessions of this subject" in said.summary()
         assert said.to_json()["lasting"]
     assert (first.drawn_before, second.drawn_before) == (0, 3)

@@ -217,7 +217,7 @@ class TestBook:
 REFUSED: dict[str, dict[str, Any]] = {
     "from 2 to 60 codes": {"codes": 61},
     "must be above 0 and below 1": {"head": 1.0},
-    "labels make a book of a task": {"kind": "domain", "texts": TEXTS, "labels": [LABELS]},
+    "a book of a task needs labels": {"kind": "domain", "texts": TEXTS, "labels": [LABELS]},
     "needs public texts": {"kind": "domain"},
     "hold no word of the table": {"kind": "domain", "texts": ["the and of", "unheardof"]},
     "a label, or an empty one, for each": {"kind": "task", "texts": TEXTS, "labels": [LABELS[:5]]},
@@ -233,7 +233,7 @@ def test_refused(reason):
 
 def test_views_and_pieces_get_no_book(wordpiece_table):
     for table in (TABLE.project(3), wordpiece_table):
-        with pytest.raises(ConfigError, match="table of whole words that is no view"):
+        with pytest.raises(ConfigError, match="table of whole words that is not a view"):
             list(make_books(table, [3], kind="general", source="a test"))
 
 
@@ -306,7 +306,7 @@ class TestLevels:
     @pytest.mark.parametrize("levels", [[8, 5], [5, 5], [1, 5], [5, 30], [5, 31], [0], [-3]])
     def test_levels_rise_below_the_codes(self, levels):
         with pytest.raises(
-            ConfigError, match="must rise, from 2 to 29 at most, because it has 30 codes"
+            ConfigError, match="must be increasing numbers from 2 to 29, because it has 30 codes"
         ):
             make(30, levels=levels)
 
@@ -317,5 +317,5 @@ class TestLevels:
         options: dict[str, Any] = {"kind": "general", "source": "a test", "head": 0.999}
         (made,) = make_books(pairs, [2], **options)
         assert made.sizes.tolist() == [2, 2]
-        with pytest.raises(ConfigError, match="ever more codes, and of 3 only 2 are left"):
+        with pytest.raises(ConfigError, match="more and more codes, but only 2 of 3 codes are left"):
             list(make_books(pairs, [4], levels=[2, 3], **options))

@@ -53,8 +53,7 @@ class Entry:
             `epsilon`; None if there is no such option.
         budget: for a mechanism, whether it needs a budget at all.
         codes: for a mechanism, whether it draws among the codes of a table, so that
-            `table.quantized`
-            must be set.
+            `table.codes` must be set.
         panel: of a command, the heading under which `textveil --help` lists it.
         package: the distribution that registers the name.
     """
@@ -116,7 +115,7 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "custext+": Entry(
         target="textveil.mechanism.papers:custext_plus",
-        summary="custext that leaves stop words as they are: no guarantee for all words",
+        summary="custext that leaves stop words unchanged: no guarantee for all words",
         parameter="nominal",
     ),
     "rantext": Entry(
@@ -161,11 +160,11 @@ TABLES: dict[str, Entry] = {
     ),
     "minilm-s": Entry(
         target="textveil.table.minilm:minilm_s",
-        summary="the same, words only (21,719 rows)",
+        summary="minilm with words only (21,719 rows)",
     ),
     "minilm-wordpiece": Entry(
         target="textveil.table.minilm:minilm_wordpiece",
-        summary="the same, every word piece of its tokenizer, for words.unit=wordpiece",
+        summary="minilm with every word piece of its tokenizer, for words.unit=wordpiece",
     ),
 }
 
@@ -176,7 +175,10 @@ ATTACKS: dict[str, Entry] = {
     ),
     "learned": Entry(
         target="textveil.evaluate.attack.learned:Learned",
-        summary="the best guess of an attacker who also learned from public texts what stands beside what",
+        summary=(
+            "the best guess of an attacker who also learned from public texts which words "
+            "occur together"
+        ),
     ),
 }
 
@@ -191,7 +193,9 @@ DETECTORS: dict[str, Entry] = {
     ),
     "tagger": Entry(
         target="textveil.detect.adapters:load_tagger",
-        summary="names of people, places and organizations, by the bundled tagger or a model of your own",
+        summary=(
+            "names of people, places and organizations, by the bundled tagger or your own model"
+        ),
     ),
     "spacy": Entry(
         target="textveil.detect.adapters:load_spacy",
@@ -227,18 +231,19 @@ PROTOCOLS: dict[str, Entry] = {
 
 STORES: dict[str, Entry] = {
     "memory": Entry(
-        target="textveil.session.stores:MemoryStore", summary="this process; it ends with it"
+        target="textveil.session.stores:MemoryStore",
+        summary=("in memory; lost when the process ends"),
     ),
     "file": Entry(
-        target="textveil.session.stores:FileStore", summary="one session in a file, in clear"
+        target="textveil.session.stores:FileStore", summary="one session in a file, unencrypted"
     ),
     "sqlite": Entry(
         target="textveil.session.database_store:SQLStore",
-        summary="encrypted, in a file for one machine (extra store)",
+        summary="an encrypted database in a file, for one machine (extra store)",
     ),
     "postgresql": Entry(
         target="textveil.session.database_store:SQLStore",
-        summary="encrypted, in a server for several (extra store)",
+        summary="an encrypted database on a server, for several machines (extra store)",
     ),
 }
 """Stores, by the scheme of a URL.
@@ -249,22 +254,23 @@ They are called with the URL.
 FORMATS: dict[str, Entry] = {
     "txt": Entry(
         target="textveil.files.text:Text",
-        summary="a text per line, or --whole the file as one text",
+        summary="one text per line, or the whole file as one text (--whole)",
     ),
     "jsonl": Entry(
         target="textveil.files.jsonl:JsonLines",
-        summary="a JSON object per line, one field is the text",
+        summary="one JSON object per line, one field holds the text",
     ),
     "csv": Entry(
         target="textveil.files.delimited:Csv",
-        summary="a table with commas, one column has the texts",
+        summary="a comma-separated table, one column holds the texts",
     ),
     "tsv": Entry(
-        target="textveil.files.delimited:Tsv", summary="a table with tabs, one column has the texts"
+        target="textveil.files.delimited:Tsv",
+        summary=("a tab-separated table, one column holds the texts"),
     ),
     "parquet": Entry(
         target="textveil.files.parquet:Parquet",
-        summary="a table by columns, one of them the texts (extra files)",
+        summary="a Parquet table, one column holds the texts (extra files)",
     ),
 }
 """Formats, by the end of a file's name, without its dot."""
@@ -272,17 +278,17 @@ FORMATS: dict[str, Entry] = {
 COMMANDS: dict[str, Entry] = {
     "demo": Entry(
         target="textveil.cli.lookup:demo",
-        summary="See both jobs done on an invented letter",
+        summary="See protect and privatize work on an invented letter",
         panel="Start here",
     ),
     "protect": Entry(
         target="textveil.cli.protect:protect",
-        summary="Hide what is private in a prompt; the rest stays as it is",
+        summary="Hide what is private in a prompt; the rest stays unchanged",
         panel="Protect a prompt",
     ),
     "find": Entry(
         target="textveil.cli.find:find",
-        summary="See what is private in a prompt, and what stays and why",
+        summary="See what is private in a prompt, what stays, and why",
         panel="Protect a prompt",
     ),
     "restore": Entry(
@@ -302,12 +308,12 @@ COMMANDS: dict[str, Entry] = {
     ),
     "session": Entry(
         target="textveil.cli.sessions:session",
-        summary="List, show, forget and export what is remembered",
+        summary="List, show, forget and export sessions",
         panel="Protect a prompt",
     ),
     "privatize": Entry(
         target="textveil.cli.privatize:privatize",
-        summary="Draw protected words anew, and say what is guaranteed",
+        summary="Draw protected words at random, and state the guarantee",
         panel="Privatize texts",
     ),
     "corpus": Entry(
@@ -317,7 +323,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "ledger": Entry(
         target="textveil.cli.ledger:ledger",
-        summary="What releases have spent, and what they may spend",
+        summary="Show what releases have spent and may still spend",
         panel="Privatize texts",
     ),
     "groups": Entry(
@@ -347,12 +353,12 @@ COMMANDS: dict[str, Entry] = {
     ),
     "explain": Entry(
         target="textveil.cli.lookup:explain",
-        summary="What a mechanism or an attack does, guarantees and needs",
+        summary="Explain what a mechanism or attack does and guarantees",
         panel="Tables and names",
     ),
     "show": Entry(
         target="textveil.cli.lookup:show",
-        summary="Show the configuration that options amount to",
+        summary="Show the configuration that results from the options",
         panel="Tables and names",
     ),
 }

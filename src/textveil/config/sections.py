@@ -117,7 +117,7 @@ class Rerank:
 
     Each drawn word is replaced by the one of its nearest words that fits best.
 
-    Where codes are drawn (`table.quantized`), each is spelled by the one of its words that fits
+    Where codes are drawn (`table.codes`), each is spelled by the one of its words that fits
     best.
 
     Attributes:

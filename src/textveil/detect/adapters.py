@@ -423,8 +423,8 @@ class Spacy:
         documents = list(self.pipeline.pipe(texts))
         if [document.text for document in documents] != list(texts):
             raise DetectorError(
-                f"the detector {self.name} dropped or changed a text; it must return every text "
-                "as is"
+                f"the detector {self.name} dropped or changed a text; it must return every "
+                "text unchanged"
             )
         return [
             Span(
@@ -611,7 +611,8 @@ class Gliner:
                 return
             if longest <= 1:
                 raise DetectorError(
-                    f"the detector {self.name} has no room for a word next to its labels; use fewer"
+                    f"the detector {self.name} has no room for a word next to its labels; use "
+                    "fewer labels"
                 )
             longest //= 2
 

@@ -122,8 +122,8 @@ class Detection:
         if unmeasured_names := sorted({*chain.from_iterable(self.list_unmeasured(texts))}):
             raise InputError(
                 "nothing is released: recall was not measured for "
-                f"{' and '.join(unmeasured_names)} text; take it out, or set "
-                "protect.unmeasured to strict, which hides it, or say, which lets it pass"
+                f"{' and '.join(unmeasured_names)} text; remove it, or set protect.unmeasured "
+                "to strict, which hides it, or to say, which lets it pass"
             )
 
     def detect(self, tokens: Tokens, important: Flags) -> Detections:

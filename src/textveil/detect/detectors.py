@@ -248,9 +248,8 @@ def _await_answer(
             if timeout is not None and time.monotonic() >= last_sign.at + timeout:
                 is_success, waiting = False, False
                 answer = (
-                    f"the detector {name} did not answer within {timeout:g} s, nor go on; raise "
-                    "protect.timeout, "
-                    "or divide long texts"
+                    f"the detector {name} did not answer within {timeout:g} s and made no "
+                    "progress; raise protect.timeout, or split long texts"
                 )
     if not is_success:
         raise DetectorError(str(answer))  # raised here because a chained error could hold text

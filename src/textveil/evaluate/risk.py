@@ -90,7 +90,7 @@ PRIOR_DESCRIPTIONS = {
     "uniform": "takes every word to be as likely as any other",
     "unigram": "expects words as often as they stand in public text",
     "context": "asks a language model which word fits the released words around it",
-    "learned": "learned from public texts of the same kind, and looks at the words around",
+    "learned": "learned from public texts of the same kind, and looks at the surrounding words",
 }
 """The priors, in words that follow "an attacker who"."""
 
@@ -440,13 +440,13 @@ def describe_public_attackers(config: Config, risks: Sequence[Risk]) -> str:
     measured = _read_measured()
     if {**config.to_dict(), "seed": None} != measured["configuration"]:
         return (
-            "Who has public texts of the same kind names more: `textveil risk --public FILE` "
-            "shows how many."
+            "An attacker with public texts of the same kind names more: `textveil risk "
+            "--public FILE` shows how many."
         )
     named = " and ".join(measured["measured"])
     return (
-        f"Who has thousands of public texts of the same kind names more: {named}, where that was "
-        "measured."
+        f"An attacker with thousands of public texts of the same kind names more: {named}, "
+        "where that was measured."
     )
 
 

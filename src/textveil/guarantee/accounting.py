@@ -50,9 +50,9 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
     first = _check_alike(releases)
     if among is not None and among > len(releases):
         raise GuaranteeError(
-            f"these {len(releases):,} releases were chosen among {among:,} by looking, so they "
-            "tell of the others "
-            "too, and their own epsilons are no bound: give all that were drawn"
+            f"these {len(releases):,} releases were chosen among {among:,} after looking at "
+            "the draws, so they reveal something about the others too, and their own epsilons "
+            "are no bound: give all releases that were drawn"
         )
     if len(releases) > 1 and any(release.repeatable for release in releases):
         raise GuaranteeError(
@@ -90,13 +90,13 @@ def _check_same_words(releases: Sequence[Guarantee]) -> None:
     if any(group_options != grouped[0] for group_options in grouped):
         raise GuaranteeError(
             "releases add up word by word: where words are grouped, all must have the same "
-            "protect.*, groups.*, "
-            "names.* and figures.*, because one word of a release may be several in another"
+            "protect.*, groups.*, names.* and figures.*, because one word of a release may be "
+            "several words in another"
         )
     if any(release.counts is not None for release in releases):
         raise GuaranteeError(
             "releases add up word by word, so each statement must have a value per word; a "
-            "condensed one has not"
+            "condensed statement does not have them"
         )
 
 
@@ -282,9 +282,8 @@ def _check_alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if len(kinds) > 1:
         names = sorted({g.claim.mechanism for g in guarantees})
         raise GuaranteeError(
-            f"statements of unlike kinds do not add up ({', '.join(names)}): "
-            "kind, metric, table, diameter, unit, rule for unknown words and restricted domain "
-            "must agree; "
+            f"statements of different kinds do not add up ({', '.join(names)}): kind, metric, "
+            "table, diameter, unit, rule for unknown words and restricted domain must agree; "
             "compare or add their local DP values (epsilon_ldp) instead"
         )
     return guarantees[0]

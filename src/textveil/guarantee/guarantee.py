@@ -356,8 +356,7 @@ class Guarantee:
         if self.placeholders:
             lines.append(
                 f"{_describe_holes(self.placeholders, format_count(self.placeholders, 'word'))}: "
-                "epsilon 0 for the value; "
-                "position and type show, as the mask says."
+                "epsilon 0 for the value; position and type are visible, as the mask says."
             )
         if claim.found:
             lines.append(f"{claim.found[0].upper()}{claim.found[1:]}.")
@@ -642,7 +641,7 @@ def _format_epsilon(*values: float | Values) -> str:
 def _name_pairs(guarantee: Guarantee) -> str:
     """Names the words that the bound compares."""
     if guarantee.unit == "wordpiece":
-        return "any two words of as many pieces"
+        return "any two words with the same number of pieces"
     return "any two words" if guarantee.oov == "surrogate" else "any two words of the table"
 
 
@@ -734,7 +733,7 @@ def _describe_bound(guarantee: Guarantee) -> str:
             f"{name}: {subject} has epsilon at most {format_number(guarantee.epsilon)} "
             f"for {_name_pairs(guarantee)} (local DP)."
         )
-    words = "words" if guarantee.unit == "word" else "words of as many pieces"
+    words = "words" if guarantee.unit == "word" else "words with the same number of pieces"
     return (
         f"{name}: {subject} has epsilon at most {format_number(guarantee.epsilon)} "
         f"per unit of {claim.metric} distance"
@@ -891,11 +890,10 @@ def _describe_releases(guarantee: Guarantee) -> str:
         )
     if guarantee.lasting:
         sentences += (
-            " Each word keeps its draw in all sessions of this subject, for good (words.lasting), "
-            "as in a random "
-            "table: all releases together spend epsilon once for each distinct word, and words "
-            "can be told by how "
-            "often they occur and what they stand beside."
+            " Each word keeps its draw in all sessions of this subject, for good "
+            "(words.lasting), as in a random table: all releases together spend epsilon once "
+            "for each distinct word, and words can be recognized by how often they occur and "
+            "what they occur next to."
         )
     return sentences
 
@@ -959,7 +957,10 @@ def _explain_restricted(guarantee: Guarantee, promise: Restricted) -> list[str]:
             f"  d = {_METRICS[promise.metric or '']} between the rows of {guarantee.claim.table}."
         )
     if guarantee.unit == "wordpiece":
-        lines.append("For word pieces: where each piece and the one in its place are such a pair.")
+        lines.append(
+            "For word pieces, this holds where each piece and the piece in its place are such "
+            "a pair."
+        )
     return lines
 
 
@@ -970,9 +971,15 @@ _PAIRS = (
 _INPUTS = {
     "surrogate": "Inputs: any string; a word outside the table is first mapped to a row by a public function.",
     "placeholder": "Inputs: the table's words; a word outside the table becomes a placeholder, which the mask shows.",
-    "error": "Inputs: the table's words; a text with any other word is refused, which shows too.",
+    "error": (
+        "Inputs: the table's words; a text with any other word is refused, and the refusal is "
+        "visible, too."
+    ),
     "keep": "Inputs: the table's words; a word outside the table passes unprotected.",
-    "uniform": "Inputs: the table's words; in place of any other a word is drawn evenly from the table.",
+    "uniform": (
+        "Inputs: the table's words; any other word is replaced by a word drawn uniformly from "
+        "the table."
+    ),
     "drop": "Inputs: the table's words; any other word is left out.",
 }
 _LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"

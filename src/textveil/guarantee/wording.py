@@ -53,7 +53,7 @@ TYPE_NOUNS = {
     "HANDLE": ("user name", "user names"),
     "LISTED": ("entry of your list", "entries of your list"),
     "TEXT": ("passage", "passages"),
-    "LITERAL": ("placeholder of the text's own", "placeholders of the text's own"),
+    "LITERAL": ("placeholder already in the text", "placeholders already in the text"),
     "WORD": ("word", "words"),
 }
 """Singular and plural nouns for the types of names and placeholders."""
@@ -75,11 +75,11 @@ def describe_hidden(releases: Sequence[Released], earlier: int = 0) -> str:
     """
     if earlier:
         sentence = (
-            f"{earlier:,} names or numbers were sent earlier as they stand; from now on they are "
+            f"{earlier:,} names or numbers were sent unprotected earlier; from now on they are "
             "hidden."
         )
         if earlier == 1:
-            sentence = "1 name or number was sent earlier as it stands; from now on it is hidden."
+            sentence = "1 name or number was sent unprotected earlier; from now on it is hidden."
         return f"{describe_hidden(releases)} {sentence}"
     items = list(chain.from_iterable(released.items for released in releases))
     counts = count_hidden(releases)

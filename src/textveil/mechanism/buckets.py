@@ -276,11 +276,9 @@ class BucketRule:
         if (nominal < 0).any():
             floor = float(self.compute_loss(table, utility, np.zeros(1))[0])
             raise BudgetError(
-                f"cape cannot promise less than epsilon {math.ceil(floor * 1000) / 1000:g} at a "
-                "position, whatever its "
-                f"nominal epsilon, and has {float(epsilon.min()):.4g}: raise epsilon, set "
-                "mechanism.nominal, or take "
-                "rankcape"
+                f"cape cannot promise less than epsilon {math.ceil(floor * 1000) / 1000:g} at "
+                f"a position, whatever its nominal epsilon, got {float(epsilon.min()):.4g}: "
+                "raise epsilon, set mechanism.nominal, or take rankcape"
             )
         return nominal
 

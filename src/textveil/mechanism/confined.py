@@ -103,15 +103,15 @@ class NearestLists:
     @property
     def reason(self) -> str:  # noqa: D102
         if self.disjoint:
-            return "an output shows which group its word is of" + self._stopword_note
+            return "an output shows which group its word belongs to" + self._stopword_note
         return (
-            "every word has candidates of its own, so an output rules out all words that have it "
-            "not" + self._stopword_note
+            "every word has its own candidates, so an output rules out all words that do not "
+            "have it as a candidate" + self._stopword_note
         )
 
     @property
     def _stopword_note(self) -> str:
-        return "; stop words come out as they are" if self.keep_stopwords else ""
+        return "; stop words are released unchanged" if self.keep_stopwords else ""
 
     @property
     def setting(self) -> float | None:  # noqa: D102
@@ -126,7 +126,7 @@ class NearestLists:
 
     @property
     def _stopword_exception(self) -> str:
-        return " that are no stop words" if self.keep_stopwords else ""
+        return " that are not stop words" if self.keep_stopwords else ""
 
     def compute_restricted_epsilon(self, table: EmbeddingTable, parameter: Values) -> Values:
         """Computes the exact loss inside the groups of the table."""
@@ -372,8 +372,8 @@ class Ball:
     @property
     def reason(self) -> str:  # noqa: D102
         return (
-            "a word comes out only for words within a radius that is about the same for all, so "
-            "it rules others out"
+            "a word is released only for words within a radius that is about the same for "
+            "all, so it rules other words out"
         )
 
     @property
@@ -480,7 +480,7 @@ class SensitiveList:
     @property
     def reason(self) -> str:  # noqa: D102
         return (
-            "a word that is not on the sensitive list comes out as it is with probability "
+            "a word that is not on the sensitive list is released unchanged with probability "
             f"{1 - self.p:g}"
         )
 

@@ -61,7 +61,7 @@ class Fill:
             kind="ldp",
             draws=self.temperature > 0,
             table=table.root.name,
-            caveats=("words are guessed from those that pass, which are released as they stand",),
+            caveats=("words are guessed from the words that pass, which are released, too",),
         )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:

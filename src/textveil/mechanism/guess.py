@@ -56,8 +56,8 @@ def build_success_rate(
     masses, heads = table.sum_by_row(prior), table.find_heads(prior)
     if not mechanism.claim(table).alone:
         raise ConfigError(
-            f"how often a word is guessed is known only where it is drawn alone, and {name} looks "
-            "at others"
+            "how often a word is guessed is known only where each word is drawn alone, and "
+            f"{name} looks at other words"
         )
     if isinstance(mechanism, Select) and isinstance(mechanism.rule, Staircase):
         assert isinstance(mechanism.utility, Distance), "with a context words are not drawn alone"

@@ -51,8 +51,8 @@ class FigureSampler:
         for name, type_ in types.items():
             if max(sampler._compute_scale(type_).as_integer_ratio()) > LARGEST_RATIO:
                 raise BudgetError(
-                    f"figures.{name} must be numbers that are not as small, large or exact: round "
-                    "them"
+                    f"figures.{name}: the numbers are too small, too large or have too many "
+                    "digits; round them"
                 )
         return sampler
 
@@ -142,37 +142,33 @@ class FigureSampler:
         For figures of these types, without their full stop.
         """
         type_set, options = set(types), self.options
-        scope = "over all releases of the session together, or for each release without one"
+        scope = "over all releases of the session together, or for each release, without a session"
         if type_set & {*DATES}:
             yield (
-                "all dates of a session (of a text without one) are moved by one number of days, "
-                "drawn once: between "
-                "texts whose dates are all D days later or earlier, and written in the same form, "
-                "epsilon is "
+                "all dates of a session (without a session: of a text) are moved by one "
+                "number of days, drawn once: between texts whose dates are all D days later "
+                "or earlier, and written in the same form, epsilon is "
                 f"{_format(options.day_epsilon)} * D, {scope}; the days between the dates are "
-                "kept, so whoever knows "
-                "one date knows all, and so are their form and the words around them, such as "
-                "weekdays"
+                "kept, so whoever knows one date knows all, and so are their form and the "
+                "words around them, such as weekdays"
             )
         if AGE in type_set:
             max_epsilon = Decimal(_format(options.year_epsilon)) * MAX_AGE
             yield (
-                "each age is moved by years that are drawn once for it in a session (in a text "
-                "without one), and "
-                f"written as 0 to {MAX_AGE}: between two ages D years apart epsilon is "
-                f"{_format(options.year_epsilon)} "
-                f"* D, at most {max_epsilon.normalize():f}, {scope}; which ages are equal and the "
-                "words around them are kept"
+                "each age is moved by years that are drawn once for it in a session (without "
+                f"a session: in a text), and written as 0 to {MAX_AGE}: between two ages D "
+                f"years apart epsilon is {_format(options.year_epsilon)} * D, at most "
+                f"{max_epsilon.normalize():f}, {scope}; which ages are equal and the words "
+                "around them are kept"
             )
         if amount_types := sorted(type_set - {*DATES, AGE}):
             yield (
                 f"each amount of type {' or '.join(amount_types)} is moved by a number that is "
-                "drawn once for it in a session "
-                "(in a text without one), and not below 0: between two amounts that are D apart "
-                "and written in the "
-                f"same form epsilon is {_format(options.unit_epsilon)} * D / "
-                f"{self.name_unit(amount_types[0])}, {scope}; which "
-                "amounts are equal, their decimal places and the words around them are kept"
+                "drawn once for it in a session (without a session: in a text), and not below "
+                "0: between two amounts that are D apart and written in the same form epsilon "
+                f"is {_format(options.unit_epsilon)} * D / {self.name_unit(amount_types[0])}, "
+                f"{scope}; which amounts are equal, their decimal places and the words around "
+                "them are kept"
             )
 
 

@@ -28,13 +28,18 @@ _CHUNK = 1 << 16
 
 _REASONS = {
     "keep": "unknown words pass unprotected (words.oov=keep)",
-    "uniform": "unknown words are drawn evenly, which tells them from the table's words, and nothing bounds by how "
-    "much (words.oov=uniform)",
-    "drop": "unknown words vanish, and what is left tells that they were there (words.oov=drop)",
+    "uniform": (
+        "unknown words are drawn uniformly, which distinguishes them from the table's words, "
+        "and nothing bounds by how much (words.oov=uniform)"
+    ),
+    "drop": (
+        "unknown words are left out, and the rest of the text shows that they were there "
+        "(words.oov=drop)"
+    ),
 }
 _NUMBERS = (
-    f"numbers outside the table get no row but are moved up by "
-    f"at most {NUMBER_STEP_LIMIT - 1} (words.numbers=add): supports differ"
+    "numbers outside the table are not mapped to a row but moved up by at most "
+    f"{NUMBER_STEP_LIMIT - 1} (words.numbers=add): supports differ"
 )
 
 

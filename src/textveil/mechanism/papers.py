@@ -254,10 +254,8 @@ def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = 
 
     Caveats:
         To spend the --epsilon that you give, take `exponential`. Distances are capped where c *
-        distance exceeds 20.
-        In the paper's public code worker processes repeat each other's draws, and far words cannot
-        come out; here
-        neither is so.
+        distance exceeds 20. In the paper's public code worker processes repeat each other's draws,
+        and far words cannot come out; here neither happens.
 
     Source:
         SanText (Yue et al. 2021), section 4.1.
@@ -269,8 +267,8 @@ def santext_plus(*, c: float | None = None, share: float = 0.5, p: float = 0.2) 
     """SanText among the rare words; a frequent word stays as it is with probability 1 - p.
 
     `share` of the table's words are sensitive: those that are rarest in public text. A sensitive
-    word is replaced by
-    a sensitive one; any other word so with probability `p`, and else comes out as it is.
+    word is replaced by a sensitive one; any other word is replaced by a sensitive one with
+    probability `p`, and otherwise released unchanged.
 
     Guarantee:
         none for all words: a frequent word that comes out was there for certain. For two sensitive
@@ -334,9 +332,8 @@ def custext_plus(
     `custext`.
 
     Guarantee:
-        none for all words, as `custext`; and a stop word comes out as it is. For two words of one
-        conservative group
-        that are no stop words local DP.
+        none for all words, as for `custext`; and a stop word is released unchanged. For two words
+        of one conservative group that are not stop words, local DP.
 
     Caveats:
         --epsilon is the nominal one and bounds nothing.
@@ -375,14 +372,14 @@ def rantext(*, nominal: float | None = None) -> Confined:
 def krr() -> Select:
     """k-ary randomised response: the word itself with weight exp(epsilon), every other word with weight 1.
 
-    No distance is looked at: a word is kept, or becomes any word of the table.
+    Distance plays no part: a word is kept, or becomes any word of the table.
 
     Guarantee:
         local DP, epsilon, sharp. Nothing keeps more words at the same epsilon.
 
     Caveats:
-        Of V words it keeps exp(epsilon) / (exp(epsilon) + V - 1), and nothing of the meaning of the
-        others.
+        Of V words it keeps exp(epsilon) / (exp(epsilon) + V - 1), and none of the meaning of the
+        other words.
 
     Source:
         Warner 1965; Kairouz et al. 2014. It is `rankcape` with k = 1.
@@ -393,11 +390,10 @@ def krr() -> Select:
 def codebook() -> Select:
     """k-ary randomised response over a few codes of words: the code of the word, or any other.
 
-    A public book maps every word to one of C codes (`table.quantized`). A word's code is kept with
-    weight exp(epsilon),
-    every other code has weight 1; released is the code, spelled by its most typical word. `textveil
-    table codes` makes
-    books from public texts, and `textveil table info` says what one hides.
+    A public book maps every word to one of C codes (`table.codes`). A word's code is kept with
+    weight exp(epsilon), every other code has weight 1. The code is released, written as its most
+    typical word. `textveil table codes` makes books from public texts, and `textveil table info`
+    says what a book hides.
 
     Guarantee:
         local DP, epsilon, sharp, for any two words of different codes; 0 for two words of one code,
@@ -405,14 +401,11 @@ def codebook() -> Select:
         are released under one book. The draw is from whole numbers.
 
     Caveats:
-        Whether the code is right is hidden by epsilon, which word of the code it was by the book
-        alone: a code of one
-        word, or with one frequent word, hides little, and the statement says how much at most. What
-        a book is about
-        passes: a book of a task lets the label through by design. The book must be public: one that
-            was made from
-        private texts voids the statement, and its own texts are refused. Consistent draws are by
-        word.
+        Epsilon hides whether the released code is the right one; only the book hides which word of
+        the code it was. A code of one word, or with one frequent word, hides little, and the
+        statement says how much at most. A book reveals what it is about: a book of a task reveals
+        the label by design. The book must be public: one that was made from private texts voids the
+        statement, and its own texts are refused. Consistent draws are by word.
 
     Source:
         textveil. Randomised response is Warner 1965 and Kairouz et al. 2014.
@@ -497,7 +490,8 @@ def rankcape(
         order. With context original every word spends it at every position of its text.
 
     Caveats:
-        It protects which word it was, not what it means: an output among the k best is near.
+        It hides which word it was, not what it means: an output among the k best is close
+        to it.
 
     Source:
         textveil. Two levels are optimal among all rules that look at ranks only; the page rankcape
@@ -540,9 +534,8 @@ def mask_and_fill(
         mask.
 
     Caveats:
-        It keeps nothing of a protected word but what the words around it say of it, and those are
-        released as they
-        stand. The text that comes out is fluent at best, and may say anything.
+        It keeps nothing of a protected word but what the words around it say about it, and those
+        words are released, too. The text that comes out is fluent at best, and may say anything.
 
     Source:
         the baseline Mask and Fill of STAMP, section 5.

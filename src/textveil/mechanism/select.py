@@ -76,12 +76,12 @@ class Select:
         caveats, assumptions = list(self.caveats), [PRECISION_NOTE]
         if self.context.mode == "original":
             assumptions.append(
-                "the language model says the same of a text whatever texts it is asked about "
-                "together"
+                "the language model's answer for a text does not depend on the other texts of "
+                "its batch"
             )
             caveats.append(
-                "every word is looked at when any word of its text is drawn, so it spends the sum "
-                "of all positions"
+                "each draw looks at every word of its text, so a word spends the sum of all "
+                "positions"
             )
         if isinstance(self.rule, BucketRule):
             # fails at once if an option is missing

@@ -184,9 +184,8 @@ class Hybrid:
         bound = high if self.bound is None else self.bound
         if bound is None:
             raise ConfigError(
-                "with a model of your own mechanism.bound must be given; textveil table calibrate "
-                "measures it on "
-                "public text"
+                "your own language model needs mechanism.bound; `textveil table calibrate` "
+                "measures it on public text"
             )
         if bound <= floor:
             raise ConfigError(

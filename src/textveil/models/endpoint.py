@@ -278,14 +278,14 @@ class Endpoint:
                     "and the url"
                 )
             case openai.APIStatusError(status_code=429):
-                return "has too many requests (status 429); use fewer workers, or try later"
+                return "got too many requests (status 429); use fewer workers, or try later"
             case openai.APIStatusError(status_code=status):
                 return f"answered with status {status} instead of a completion"
             case openai.APIError():  # an event of a stream
                 return "reported an error instead of a completion"
             case json.JSONDecodeError() | UnicodeDecodeError():
                 return NO_COMPLETION
-        return f"could not be asked ({type(error).__name__})"
+        return f"could not be called ({type(error).__name__})"
 
 
 def _read_text(completion: Any) -> str | None:

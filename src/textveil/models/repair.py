@@ -199,7 +199,7 @@ def _merge_answers(
     if failures:
         warnings.warn(
             (
-                f"{failures} of {len(texts)} texts stay as they were: the model changed their "
+                f"{failures} of {len(texts)} texts stay unchanged: the model changed their "
                 "placeholders at every attempt"
             ),
             TextveilWarning,

@@ -185,8 +185,8 @@ def _load_foreign(source: str | Path, batch: int, device: str) -> SentenceModel:
     window = limit - model.tokenizer.num_special_tokens_to_add()
     if window < 8:
         raise ModelError(
-            f"{name!r} takes {window} pieces at once besides special tokens, and must take at "
-            "least 8"
+            f"{name!r} takes {window} pieces at once in addition to special tokens, and must "
+            "take at least 8"
         )
     # the model truncates with its own
     tokenizer = Tokenizer.from_str(get_fast_tokenizer(name, model.tokenizer).to_str())

@@ -106,7 +106,7 @@ def _choose_books(config: Config, books: Mapping[str, Book]) -> str:
     budgets = _list_budgets(config, config.epsilon)
     if not budgets:
         raise ConfigError(
-            f"table.codes={AUTO_BOOK} needs an epsilon, which says how many codes fit: give one"
+            f"table.codes={AUTO_BOOK} needs an epsilon to choose the number of codes: give epsilon"
         )
     names = [
         max(books, key=lambda name: compute_information(books[name].masses, budget))
@@ -116,8 +116,8 @@ def _choose_books(config: Config, books: Mapping[str, Book]) -> str:
         return names[0]
     if any("," in name for name in names):
         raise ConfigError(
-            "table.codes takes the paths of four books with commas between them: a path must have "
-            "none"
+            "table.codes takes the paths of four books, separated by commas, so a path must "
+            "not contain a comma"
         )
     return ", ".join(names)
 
@@ -139,10 +139,9 @@ def search_epsilon(success: Callable[[float], float], risk: float) -> float:
     low, high, lowest_success = MIN_EPSILON, 1.0, success(MIN_EPSILON)
     if lowest_success > risk:
         raise BudgetError(
-            f"risk must be above {math.ceil(lowest_success * 1e5) / 1e5:g}, which an attacker "
-            "with this prior guesses under "
-            f"this mechanism at the least epsilon already, got {risk:g}: allow more, or choose "
-            "another mechanism"
+            f"risk must be above {math.ceil(lowest_success * 1e5) / 1e5:g}, the share that an "
+            "attacker with this prior guesses under this mechanism even at the smallest "
+            f"epsilon, got {risk:g}: allow a higher risk, or choose another mechanism"
         )
     previous = lowest_success
     while (current := success(high)) <= risk and high < MAX_EPSILON:
@@ -169,15 +168,14 @@ def compute_prior(config: Config, table: EmbeddingTable) -> Values:
     path = Path(config.prior)
     if not path.is_file():
         raise InputError(
-            "--public must name a file of public texts, and there is no such file, "
-            f"{quote_file(path)}"
-            f"{streams.suggest_file(config.prior)}"
+            "--public must name a file of public texts, and there is no file "
+            f"{quote_file(path)}{streams.suggest_file(config.prior)}"
         )
     word_counts: Counter[str] = Counter()
     for text in formats.read_texts(formats.find_source(path)):
         word_counts.update(word.lower() for word in tokenize([text or ""]).words)
     if not word_counts:
-        raise InputError(f"the file of public texts, {quote_file(path)}, has no word")
+        raise InputError(f"the file of public texts, {quote_file(path)}, contains no word")
     return compute_shares_from(table, word_counts, listed=includes_public)
 
 
@@ -188,16 +186,14 @@ def describe_search(config: Config) -> str:
     prior_name = (
         "the packaged word frequencies" if config.prior is None else "the words of the public texts"
     )
-    group_note = "" if config.groups == GroupOptions() else ", the most of all groups,"
+    group_note = "" if config.groups == GroupOptions() else ", the largest of all groups,"
     exclusion_note = (
         ", names and figures not counted" if config.names.types or config.figures.types else ""
     )
     return (
-        f"epsilon {config.epsilon:.4g}{group_note} was found so that an attacker who expects "
-        f"{prior_name} as prior guesses at "
-        f"most {100 * config.risk:g}% of drawn words, each from its released word "
-        f"alone{exclusion_note}; it was chosen without "
-        "looking at the text"
+        f"epsilon {config.epsilon:.4g}{group_note} was chosen so that an attacker whose prior "
+        f"is {prior_name} guesses at most {100 * config.risk:g}% of drawn words, each from its "
+        f"released word alone{exclusion_note}; it was found without looking at the text"
     )
 
 
@@ -219,20 +215,18 @@ def _check_options(config: Config) -> None:
     if config.groups.has_fixed_budgets:
         raise ConfigError(
             "risk has nothing to set, because groups.budgets fixes the budget of every group: "
-            "leave it out, or set "
-            "groups.budgets to a rule such as heuristic"
+            "leave risk out, or set groups.budgets to a rule such as heuristic"
         )
     grouping = Grouping.build(config.protect, config.names, config.figures)
     if grouping is not None and grouping.is_randomised:
         raise ConfigError(
-            "risk needs protect.labels=detected, because drawn labels tell of a word, too: or "
-            "give epsilon"
+            "risk needs protect.labels=detected, because drawn labels reveal something about "
+            "a word, too: set it, or give epsilon"
         )
     if not all(map(math.isfinite, _list_budgets(config, 1.0))):
         raise ConfigError(
-            "risk needs finite budgets for all groups, and with these options words of some pass "
-            "as they are: change "
-            "groups.budgets, or give epsilon"
+            "risk needs finite budgets for all groups, and with these options the words of "
+            "some groups pass unprotected: change groups.budgets, or give epsilon"
         )
 
 

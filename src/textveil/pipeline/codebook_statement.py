@@ -35,28 +35,25 @@ GROUP_BOOKS_NOTE = (
     "in another group, and the group is in the mask"
 )
 DRAWN_GROUPS_NOTE = (
-    "two words of one code and one group are one value to the mechanism; those of one code but of "
-    "different groups are "
-    "not, because groups are drawn at random: what the draw of a group tells of them counts"
+    "two words of one code and one group are one value to the mechanism; two words of one "
+    "code but of different groups are not, because groups are drawn at random: what the draw "
+    "of a group reveals about them counts"
 )
 NAMES_AND_FIGURES_NOTE = (
-    "names and figures that are drawn beside codes are drawn as they are, from lists and by "
-    "noise, not by code: two of "
-    "one code are told apart, each with the epsilon of its own type; what is said of codes is of "
-    "all other words"
+    "names and figures are drawn from lists and by noise, not by code: two of them with one "
+    "code are told apart, each with the epsilon of its own type; what is said about codes "
+    "holds for all other words"
 )
 EQUAL_WORDS_NOTE = (
-    "equal words are one draw, by the word and not by the code: a word loses its epsilon once, at "
-    "all its places "
-    "together, and the mask shows these places; so different words of one code are told apart by "
-    "how often they stand "
-    "in a text or session, and beside what, which no epsilon bounds"
+    "equal words are one draw, by the word and not by the code: a word loses its epsilon "
+    "once, at all its places together, and the mask shows these places; so different words of "
+    "one code are told apart by how often they occur in a text or session, and next to what, "
+    "which no epsilon bounds"
 )
 DISTANCES_NOTE = "distances are between codes: between the means of their words' vectors"
 REPEATED_TEXT_NOTE = (
-    "a text that returns is released as it was before: whether two releases are of the same text "
-    "shows, also where it "
-    "differs from another in words of one code alone"
+    "a text that returns gets the same release again: a reader can see whether two releases "
+    "are of the same text, even where two texts differ only in words of one code"
 )
 
 
@@ -101,9 +98,9 @@ def add_codebook_notes(
     notes += compress(optional_notes, optional_notes.values())
     if guess_rate is not None:
         notes.append(
-            "whoever expects words as they stand in general public text names a word from one "
-            "released code alone with "
-            f"probability {math.ceil(guess_rate * 1000) / 1000:g} at most"
+            "an attacker who expects words as often as they occur in general public text "
+            "names a word from one released code alone with probability "
+            f"{math.ceil(guess_rate * 1000) / 1000:g} at most"
         )
     return replace(
         claim,

@@ -232,7 +232,7 @@ def _list_epsilons(rule: Budget | None) -> dict[int, float]:
     return {i: budget for i, budget in enumerate(budgets) if 0 < budget < math.inf}
 
 
-NO_TAGGER_NOTE = "of names only those behind a key are found: no tagger is among protect.detectors"
+NO_TAGGER_NOTE = "only names that follow a key are found: no tagger is among protect.detectors"
 """Caveat where no detector of the options finds names."""
 
 

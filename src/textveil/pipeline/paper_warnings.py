@@ -35,9 +35,8 @@ def warn_of_budget(parts: Parts, config: Config, *, stacklevel: int) -> None:
     unchanged, words = _count_unchanged(parts)
     warnings.warn(
         f"the profile {config.profile} has a budget of the size that the paper used on its own "
-        "table; on "
-        f"{parts.table.name} it keeps {unchanged} of the {words} protected words of a public "
-        "sample: set epsilon instead",
+        f"table; on {parts.table.name} it leaves {unchanged} of the {words} protected words of "
+        "a public sample unchanged: set epsilon instead",
         TextveilWarning,
         stacklevel=stacklevel + 1,
     )

@@ -125,7 +125,8 @@ class Protector:
         """Finds private values in each of many texts, in batches; see `find`."""
         if self.privatizer.drawn_groups:
             raise ConfigError(
-                "what is hidden cannot be told where groups are drawn: set protect.labels=detected"
+                "find cannot say what is hidden where groups are drawn at random: set "
+                "protect.labels=detected"
             )
         return self.privatizer.found_in(_require_texts(texts, "find"))
 

@@ -28,9 +28,9 @@ RERANK_NOTE = (
     "post-processing"
 )
 CODE_SPELLING_NOTE = (
-    "a released code is spelled by the one of its frequent words that a masked language model "
-    "expects, which sees the "
-    "release only: post-processing; the book leads from the word back to the code"
+    "a released code is written as one of its frequent words, chosen by a masked language "
+    "model that sees the release only: post-processing; the book leads from the word back to "
+    "the code"
 )
 
 

@@ -88,7 +88,7 @@ class Result:
         if with_original:
             if not self.private.kept:
                 raise InputError(
-                    "a pickled result leaves the originals behind; ask for them in the process "
+                    "a pickled result does not hold the originals; read them in the process "
                     "that made it"
                 )
             out["original"] = {"text": self.private.text, "words": list(self.private.words)}

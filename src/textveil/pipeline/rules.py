@@ -199,9 +199,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.rerank.m > 1,
         must=lambda s: s.words.unit == "word",
         say=lambda s: (
-            "rerank.m needs words.unit=word, because its language model is asked for whole words, "
-            "but words.unit is "
-            f"{s.words.unit}: set words.unit=word, or leave rerank.m out"
+            "rerank.m needs words.unit=word, because its language model predicts whole words, "
+            f"but words.unit is {s.words.unit}: set words.unit=word, or leave rerank.m out"
         ),
     ),
     Exclusion(
@@ -209,9 +208,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.rerank.m > 1,
         must=lambda s: not s.words.consistent,
         say=lambda s: (
-            "rerank.m cannot go with words.consistent=true, because equal words have unlike "
-            "neighbours and would be "
-            "shown unlike: set words.consistent=false, or leave rerank.m out"
+            "rerank.m cannot be combined with words.consistent=true, because equal words have "
+            "different neighbours and would be released differently: set "
+            "words.consistent=false, or leave rerank.m out"
         ),
     ),
     # ---- codes
@@ -242,9 +241,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: isinstance(s.loaded_table.root.book, Books),
         must=lambda s: s.claim.alone and not s.loaded_table.is_projection,
         say=lambda s: (
-            "several books in table.codes need a mechanism that draws each word alone, on no "
-            "projection, and "
-            f"{s.claim.mechanism} with these options does not: take codebook, or give one book"
+            "several books in table.codes need a mechanism that draws each word alone, "
+            f"without a projection, and {s.claim.mechanism} with these options does not: take "
+            "codebook, or give one book"
         ),
     ),
     Exclusion(
@@ -262,9 +261,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.loaded_table.root.spelling == "code",
         must=lambda s: s.rerank.m <= 1,
         say=lambda s: (
-            "rerank.m cannot go with table.spelling=code (--emit codes), because codes are shown "
-            "and no words: leave "
-            "one of them out"
+            "rerank.m cannot be combined with table.spelling=code (--emit codes), which "
+            "releases codes and no words: leave one of the two options out"
         ),
     ),
     Exclusion(
@@ -272,8 +270,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: isinstance(s.loaded_table.root.book, Books),
         must=lambda s: s.rerank.m <= 1,
         say=lambda s: (
-            "rerank.m spells the codes of one book, and table.codes has several: leave one of "
-            "them out"
+            "rerank.m spells the codes of one book, and table.codes has several books: leave "
+            "one of the two options out"
         ),
     ),
     # ---- groups and names
@@ -385,9 +383,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         ),
         say=lambda s: (
             "protect.labels=randomised needs words.oov=surrogate, words.unit=word and "
-            "words.consistent=false, so that "
-            f"nothing of the mask follows from a label, got words.oov={s.words.oov}, "
-            f"words.unit={s.words.unit} and "
+            "words.consistent=false, so that no part of the mask follows from a label, got "
+            f"words.oov={s.words.oov}, words.unit={s.words.unit} and "
             f"words.consistent={str(s.words.consistent).lower()}: change these, or set "
             "protect.labels=detected"
         ),
@@ -423,10 +420,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.words.consistent,
         must=lambda s: s.claim.alone and s.words.unit == "word",
         say=lambda s: (
-            "words.consistent needs words.unit=word and a mechanism that draws each word without "
-            "looking at others, "
-            f"and {s.claim.mechanism} with words.unit={s.words.unit} and these options does not: "
-            "change them, or set "
+            "words.consistent needs words.unit=word and a mechanism that draws each word "
+            f"without looking at other words, and {s.claim.mechanism} with "
+            f"words.unit={s.words.unit} and these options does not: change them, or set "
             "words.consistent=false"
         ),
     ),
@@ -435,9 +431,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.words.lasting,
         must=lambda s: s.words.consistent,
         say=lambda s: (
-            "words.lasting needs words.consistent=true, because a word that lasts has one release "
-            "in each session, "
-            "too: set it, or leave words.lasting out"
+            "words.lasting needs words.consistent=true, because a word that keeps its release "
+            "in all sessions keeps it within each session, too: set it, or leave "
+            "words.lasting out"
         ),
     ),
     # ---- budgets

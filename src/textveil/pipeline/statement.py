@@ -214,8 +214,8 @@ def _describe_passing(parts: Parts, groups: Sequence[str]) -> str:
         return "an infinite budget lets words pass"
     labels = sorted({*groups})
     return (
-        f"words of {'the group' if len(labels) == 1 else 'the groups'} {', '.join(labels)} pass "
-        "as they are"
+        f"words of {'the group' if len(labels) == 1 else 'the groups'} {', '.join(labels)} "
+        "pass unprotected"
     )
 
 
@@ -226,7 +226,7 @@ def _yield_unbounded_reasons(protection: Protection, span: slice) -> Iterator[st
         for i in np.flatnonzero(protection.moved[span]).tolist()
     }
     if not types.isdisjoint(DATES):
-        yield "the days between dates show"
+        yield "the days between dates are kept"
     if types - {AGE, *DATES}:
         yield "amounts have no largest distance"
 

@@ -84,7 +84,7 @@ def _make_finding(span: Span, start: int, end: int, hidden: bool, reason: str) -
 
 
 def _explain_hidden(span: Span) -> str:
-    again = {REPEATED_SOURCE: "stands again", FAILED_SOURCE: "a detector failed"}
+    again = {REPEATED_SOURCE: "occurs again", FAILED_SOURCE: "a detector failed"}
     return f"hidden: {again.get(span.source) or f'found by {span.source}'}"
 
 
@@ -92,8 +92,8 @@ def _explain_stays(span: Span, grouping: Grouping) -> str:
     if grouping.detection.is_at_level(span):
         return "stays: listed in protect.never"
     if span.privacy_score >= PRIVACY_THRESHOLD:
-        return f"stays: level {grouping.options.level} hides no names"
+        return f"stays: protect.level={grouping.options.level} hides no names"
     return (
-        f"stays: public (private with {math.floor(span.privacy_score * 100) / 100:g}, counts from "
-        f"{PRIVACY_THRESHOLD:g})"
+        f"stays: public (privacy score {math.floor(span.privacy_score * 100) / 100:g}, "
+        f"threshold {PRIVACY_THRESHOLD:g})"
     )

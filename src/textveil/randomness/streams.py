@@ -345,7 +345,7 @@ class KeyedRandomness:
             )
         if len(set(ids)) < len(ids):
             raise ConfigError(
-                "every text of a release with a key needs an id of its own, and an id occurs twice"
+                "every text of a release with a key needs a unique id, and one id occurs twice"
             )
         self._key, self._seeded = key, seeded
         self._ids = [_hash_strings(field, text_id) for text_id in ids]

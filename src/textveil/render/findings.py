@@ -27,7 +27,7 @@ def render_page(documents: Sequence[tuple[str, Sequence[Finding]]]) -> str:
     content = f"""<p class="keep">Keep this page to yourself: it holds the private text.</p>
 <ul class="legend"><li><span class="word hidden">word</span> hidden</li>\
 <li><span class="word stays">word</span> found, and stays</li></ul>
-<p class="how">Point at a word to read why. Of all other words nothing is claimed.</p>
+<p class="how">Point at a word to read why. Nothing is claimed about all other words.</p>
 {texts}"""
     return pages.render_plain_page("What is private here, and what stays", content, styles=_STYLES)
 

@@ -41,16 +41,16 @@ GROUP_STYLES = {
     ),
     "other": GroupStyle("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
     "passes": GroupStyle(
-        "passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"
+        "passes unprotected", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"
     ),
     "name": GroupStyle(
-        "another name of its kind",
+        "another name of the same type",
         "bold underline",
         "°",
         "border-bottom: 2px solid #7b3294; font-weight: 600",
     ),
     "figure": GroupStyle(
-        "a figure near it", "italic underline", "~", "border-bottom: 2px dashed #7b3294"
+        "a figure near the original", "italic underline", "~", "border-bottom: 2px dashed #7b3294"
     ),
     "placeholder": GroupStyle(
         "placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"
@@ -131,7 +131,7 @@ def render_page(releases: Sequence[Released], guarantee: Guarantee) -> str:
         for group in sorted(guarantee.groups, key=lambda group: order.get(group.label, len(order)))
     )
     texts = "\n".join(f'<p class="text">{_render_html(released)}</p>' for released in releases)
-    content = f"""<p class="how">The groups are released with the text: whoever reads the text may know them.</p>
+    content = f"""<p class="how">The groups are released with the text: anyone who reads the text may know them.</p>
 <ul class="legend">{meanings}</ul>
 {texts}
 <h2>What each group spends</h2>

@@ -128,9 +128,9 @@ def render_page(risks: Sequence[Risk], guarantee: Guarantee, public_note: str = 
     texts = "\n".join(f'<p class="text">{_render_html(risk)}</p>' for risk in risks)
     content = f"""<p class="how">{escape(explanation)}Point at a word to read its probability.</p>
 {f'<p class="how">{escape(public_note)}</p>' if public_note else ""}
-<p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.\
+<p class="keep">Keep this page to yourself: it shows which guesses about the private text are right.\
 {escape(f" {warning}" if (warning := get_caution(risks)) else "")}</p>
-<ul class="legend">{steps}<li><span class="public">word</span> public, passed as it is</li>\
+<ul class="legend">{steps}<li><span class="public">word</span> public, passed unchanged</li>\
 <li><span class="named">word</span> the attacker's best guess is right</li></ul>
 <p class="how">The colour says how likely the attacker finds the private word.</p>
 {texts}"""

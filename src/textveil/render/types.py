@@ -27,7 +27,10 @@ class TypeFamily(NamedTuple):
 
 FAMILIES = {
     "people": TypeFamily(
-        "who somebody is", ("PERSON", "HANDLE"), ("#4a1a8c", "#efe8fb"), ("#dccaff", "#35264f")
+        "names of people and users",
+        ("PERSON", "HANDLE"),
+        ("#4a1a8c", "#efe8fb"),
+        ("#dccaff", "#35264f"),
     ),
     "places": TypeFamily(
         "where",
@@ -36,16 +39,16 @@ FAMILIES = {
         ("#a9e5bd", "#18372a"),
     ),
     "organizations": TypeFamily(
-        "which organization", ("ORGANIZATION",), ("#123f86", "#e3ecfb"), ("#b9d2ff", "#1c2f52")
+        "names of organizations", ("ORGANIZATION",), ("#123f86", "#e3ecfb"), ("#b9d2ff", "#1c2f52")
     ),
     "contact": TypeFamily(
-        "how to reach somebody or something",
+        "contact details and network addresses",
         ("EMAIL", "PHONE", "URL", "HOST", "IP", "MAC"),
         ("#0a4d53", "#dcf1f2"),
         ("#9fe3e8", "#12383b"),
     ),
     "numbers": TypeFamily(
-        "a number that belongs to one person or thing",
+        "numbers that identify a person or thing",
         (
             *(
                 "CARD",
@@ -65,13 +68,13 @@ FAMILIES = {
         ("#f5d28a", "#413010"),
     ),
     "dates": TypeFamily(
-        "when, and how old",
+        "dates and ages",
         ("BIRTH_DATE", "DATE", "AGE"),
         ("#84134c", "#fbe6ef"),
         ("#ffbfdc", "#481c33"),
     ),
     "secrets": TypeFamily(
-        "what opens something", ("SECRET",), ("#8a1c13", "#fde5e2"), ("#ffbcb4", "#4a1c17")
+        "keys and passwords", ("SECRET",), ("#8a1c13", "#fde5e2"), ("#ffbcb4", "#4a1c17")
     ),
     "others": TypeFamily("anything else", (), ("#34343a", "#ebebee"), ("#d9d9df", "#313137")),
 }

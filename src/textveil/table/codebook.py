@@ -159,10 +159,14 @@ class Book:
                 return "has shares above 0, and at most 1, for each code and its most frequent word"
         if any((shares * self.sizes < 1 - 1e-5).any() for shares in (self.heads, *domain)):
             return (
-                "has a most frequent word in each code, which is no smaller share of it than others"
+                "has for each code the share of its most frequent word, and no other word has "
+                "a larger share"
             )
         if (self.kind == "general") != (not domain):
-            return "has shares in the texts of its domain or task, and a general one has none"
+            return (
+                "has shares in the texts of its domain or task, and a general book has no "
+                "such shares"
+            )
         return ""
 
     def _find_levels_fault(self) -> str:
@@ -172,12 +176,12 @@ class Book:
             level.is_coarser_than(other) for level, other in pairwise((*self.coarser, self))
         ):
             return (
-                "that is nested has ever more codes, and each code of a coarser level is a union "
-                "of finer ones"
+                "that is nested has more codes at each finer level, and each code of a "
+                "coarser level is a union of finer ones"
             )
         if self.whole is None or self._content in [level._content for level in self.whole.coarser]:
             return ""
-        return "that is a level is one of the nested book that it is part of"
+        return "that is a level belongs to the nested book that it names"
 
     def __len__(self) -> int:
         """Returns C, the number of codes."""
@@ -340,10 +344,9 @@ class Book:
         marks = np.array([compute_fingerprint(part) for part in parts], np.uint64)
         if n := int(np.isin(marks, self.texts).sum()):
             raise InputError(
-                "a book of codes must be made from other texts than those that are released, and "
-                f"{n} of the texts "
-                "or lines given are among its own: leave them out, or make a book from public "
-                "texts alone"
+                "a book of codes must be made from other texts than those that are released, "
+                f"and {n} of the texts or lines given are among the texts that it was made "
+                "from: leave them out, or make a book from public texts alone"
             )
 
     def map_rows(self, rows: Ids, group: Ids | None) -> Ids:
@@ -458,7 +461,7 @@ class Book:
             about,
             many,
             shares,
-            "a book of a task lets the label of a text through by design: its codes tell it",
+            "a book of a task reveals the label of a text by design: its codes carry it",
         )
 
     # ---- its file --------------------------------------------------------------------------------
@@ -571,8 +574,8 @@ class Books:
             or len({*self.parts}) != len(self.parts)
         ):
             raise TableError(
-                "books of groups are different ones, one for each of four groups, and each for "
-                "some group"
+                "books by group must be different books, one for each of the four groups, and "
+                "each book must serve a group"
             )
 
     @classmethod

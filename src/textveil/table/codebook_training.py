@@ -182,7 +182,7 @@ def make_books(  # noqa: PLR0913 - most are options, given by keyword
         InputError: the texts hold no word of the table.
     """
     if table.parent is not None or table.holds_pieces:
-        raise ConfigError("a book is made for a table of whole words that is no view of another")
+        raise ConfigError("a book needs a table of whole words that is not a view of another table")
     for codes in sizes:
         _check_sizes(table, codes, levels)
     if head is not None and not 0 < head < 1:
@@ -190,11 +190,13 @@ def make_books(  # noqa: PLR0913 - most are options, given by keyword
             f"the largest share of a word in its code must be above 0 and below 1, got {head:g}"
         )
     if (kind == "task") != bool(labels):
-        raise ConfigError("labels make a book of a task, and no other: give both or neither")
+        raise ConfigError(
+            "a book of a task needs labels, and other books take no labels: give both or neither"
+        )
     general = compute_shares(table)
     public_texts = list(texts)
     if kind != "general" and not public_texts:
-        raise InputError("a book of a domain or a task needs public texts, and there is none")
+        raise InputError("a book of a domain or a task needs public texts, and none were given")
     corpus = Corpus.read(table, public_texts, report) if public_texts else None
     word_shares = (
         general
@@ -251,10 +253,10 @@ def make_books(  # noqa: PLR0913 - most are options, given by keyword
             )
             if len(centres) <= len(coarser[-1]):
                 raise ConfigError(
-                    f"levels of a nested book must have ever more codes, and of {size:,} only "
-                    f"{len(centres):,} are "
-                    "left when no word is more than its share of a code, no more than the level "
-                    "before: leave one out"
+                    "levels of a nested book must have more and more codes, but only "
+                    f"{len(centres):,} of {size:,} codes are left when no word is more than "
+                    "its share of a code, no more than at the level before: leave one level "
+                    "out"
                 )
         yield build_book(codes, code, centres, tuple(coarser))
 
@@ -266,9 +268,8 @@ def _check_sizes(table: EmbeddingTable, codes: int, levels: Sequence[int]) -> No
         )
     if list(levels) != sorted({*levels}) or not all(2 <= size < codes for size in levels):
         raise ConfigError(
-            f"levels of a nested book must rise, from 2 to {codes - 1:,} at most, because it has "
-            f"{codes:,} codes, "
-            f"got {', '.join(map(str, levels))}"
+            f"levels of a nested book must be increasing numbers from 2 to {codes - 1:,}, "
+            f"because it has {codes:,} codes, got {', '.join(map(str, levels))}"
         )
 
 
@@ -621,7 +622,7 @@ def _join(
         if is_active.sum() <= min_codes:
             raise ConfigError(
                 "no book of two codes or more keeps the share of each word in its code below "
-                f"{head:g}: allow more"
+                f"{head:g}: allow a larger share"
             )
         is_active[worst] = False
         away = np.einsum("ij,ij->i", centres, centres) - 2 * (centres @ centres[worst])

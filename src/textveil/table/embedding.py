@@ -855,7 +855,8 @@ def _coarsen(table: EmbeddingTable, book: Book, spelling: Spelling) -> Embedding
         raise ConfigError(f"table.spelling must be word or code, got {quote_short(str(spelling))}")
     if table.parent is not None or table.holds_pieces:
         raise ConfigError(
-            "table.codes needs a table of whole words that is no view itself: take another table"
+            "table.codes needs a table of whole words that is not a view of another table: "
+            "take another table"
         )
     book.check(table.name, table.words)
     means = np.zeros((len(book), table.dimension))
@@ -874,9 +875,8 @@ def _coarsen(table: EmbeddingTable, book: Book, spelling: Spelling) -> Embedding
         means /= compute_norms(means)[:, None]
     if np.ptp(means, axis=0).max() <= NORM_TOLERANCE[np.dtype(np.float32)]:
         raise ConfigError(
-            f"the {len(book)} codes of a book have one and the same mean vector, so that no "
-            "distance tells them apart: "
-            "make another one with `textveil table codes`"
+            f"the {len(book)} codes of a book have the same mean vector, so that no distance "
+            "tells them apart: make another book with `textveil table codes`"
         )
     words = [table.words[row] for row in book.spelling.tolist()]
     if spelling == "code":

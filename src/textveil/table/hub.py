@@ -68,8 +68,8 @@ def fetch(source: str | Path, noun: str, load: Callable[[str, bool], T]) -> tupl
     folder = os.path.isdir(location)  # Path would raise for a very long name
     if not folder and (os.path.exists(location) or not HUB_ID.fullmatch(location)):
         raise NoModelError(
-            "a model must be a folder or a hub id (owner/name), and a source "
-            f"{quote_short(location)} is neither"
+            f"a model must be a folder or a hub id (owner/name), and {quote_short(location)} "
+            "is neither"
         )
     name = Path(location).resolve().name if folder else location
     with silence_reports():

@@ -237,7 +237,7 @@ def test_words_that_were_mixed_are_told_apart(small_table, window):
     mixed = {"name": "d-chi-stencil", "eta": 40.0, "sigma": 0.75, **window}
     case = case_of(small_table, **mixed)
     top = outcomes(learned(), case)["top-1"]
-    shown = (case.view.output_rows == case.truth.coded).mean()
+    shown = (case.view.output_rows == case.truth.table_rows).mean()
     assert top.values.mean() > top.baseline + 0.1
     assert top.values.mean() > shown
     assert "weighted sum" in top.note
@@ -254,7 +254,7 @@ def test_words_that_were_mixed_are_told_apart(small_table, window):
 def test_public_texts_without_words_to_mix_are_refused(small_table):
     case = case_of(small_table, PRIVATE[:2], name="d-chi-stencil", eta=9.0, L=2, sigma=0.75)
     empty = [" ".join(["the", "and"][i >> bit & 1] for bit in range(5)) for i in range(20)]
-    with pytest.raises(ConfigError, match="must hold words"):
+    with pytest.raises(ConfigError, match="must contain words"):
         outcomes(learned(public=empty), case)
 
 
@@ -380,7 +380,7 @@ def attacked(small_table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("twin", ["", "_learnable", "_digest", "_mask"])
+@pytest.mark.parametrize("twin", ["", "_build_knowledge_key", "_hash_texts", "_hash_visible_release"])
 def test_what_is_kept_is_used_again_for_the_same_alone(twin, attacked, monkeypatch):
     """Each twin holds tables, public texts or releases to be the same that are not."""
     cases, fresh = attacked

@@ -25,8 +25,7 @@ from textveil.text import Kind, Released, tokenize
 _Number = TypeVar("_Number", bound=np.generic)
 
 RERANK_NOTE = (
-    "from the words before they were re-ranked, which tell at least as much as those that are "
-    "released"
+    "from the words before they were re-ranked, which reveal at least as much as the released words"
 )
 
 
@@ -525,9 +524,7 @@ def check_privatizer(privatizer: Privatizer, *, names: bool = False) -> None:
     """
     grouping = privatizer.grouping
     if grouping is not None and grouping.moved:
-        raise ConfigError(
-            "attacks and measures do not judge figures that are moved: set figures.types=none"
-        )
+        raise ConfigError("attacks and measures do not cover moved figures: set figures.types=none")
     check_options(privatizer.words, randomised=grouping is not None and grouping.is_randomised)
 
 

@@ -55,9 +55,9 @@ class Bayes:
     the frequency of words in public text; or what a masked language model expects from the released
     words around.
 
-    Of several releases of a text (`textveil attack --releases`), each drawn anew, the attacker sums
-    up what they say.
-    Where memory releases the first of them again, the others say nothing new.
+    Of several releases of a text (`textveil attack --releases`), each drawn anew, the attacker
+    combines the evidence of all. Where memory repeats the first release, the other releases add
+    nothing.
 
     Args:
         priors: which of uniform, unigram and context.

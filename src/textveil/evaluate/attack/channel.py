@@ -154,9 +154,9 @@ def check_law(case: Case) -> None:
         law = view.mechanism.log_probs(view.table, block, view.parameter[chunk])
         if law is None or np.isneginf(law[np.arange(len(chunk)), view.output_rows[chunk]]).any():
             raise ConfigError(
-                "the law of these options rules out some of the words that were drawn: were they "
-                "drawn under other "
-                "options, in an earlier release of the session? Make the releases without a session"
+                "under these options some of the released words are impossible; perhaps an "
+                "earlier release of the session drew them under other options: make the "
+                "releases without a session"
             )
     view.memo["fits"] = True
 

@@ -80,12 +80,12 @@ SIMULATION_STREAM = 2**121
 """The random stream of the simulation, apart from all others."""
 
 LOWER_BOUND_NOTE = (
-    "a lower bound: others may learn more, "
-    "and words that neither the table nor the public texts have are never named"
+    "a lower bound: other attackers may learn more, and words that neither the table nor the "
+    "public texts have are never named"
 )
 
 LINEAR_NOTE = (
-    "a lower bound: words that were mixed are estimated by a weighted sum of what stands around"
+    "a lower bound: words that were mixed are estimated by a weighted sum of the words around them"
 )
 
 _Result = TypeVar("_Result")
@@ -132,25 +132,20 @@ class Learned:
     """Guesses words as `bayes` does, and then looks at what stands around, as public texts of the same kind teach it.
 
     The attacker knows the mechanism with its options and law, and has public texts of the same kind
-    as the releases.
-    From these come the prior of each word, which words outside the table stand behind a row, and
-    which words stand
-    beside each other and in one text. The likeliest words of each position by prior and law are
-    then weighed by their
-    neighbours on both sides, those that passed and those that are guessed themselves, by the topic
-    of the text, and by
-    whether they are there again; several times, as neighbours become known better. How much each of
-    this counts is
-    learned on public texts that the attacker releases with the same program, and that were not
-    counted. Nothing of the
-    attacked texts but their release is looked at.
+    as the releases. These texts give the prior of each word, the words outside the table that share
+    a row, and the words that occur next to each other and in one text. The likeliest words of each
+    position by prior and law are then weighed by their neighbours on both sides, those that passed
+    and those that are guessed themselves, by the topic of the text, and by whether they occur
+    again. This is repeated, because each pass knows the neighbours better. The weight of each clue
+    is learned on public texts that the attacker releases with the same program, and that were not
+    counted. Of the attacked texts, the attacker sees the releases alone.
 
     Where a mechanism mixes neighbours, a linear estimate that is fitted to such releases takes the
     place of the law.
 
     A guess is right if it is the private word itself: the row that stands for an unknown word is no
-    hit. Of several
-    releases of a text (`textveil attack --releases`) the attacker sums up what they say.
+    hit. Of several releases of a text (`textveil attack --releases`) the attacker combines the
+    evidence.
 
     What was counted in public texts is kept as long as the attacker: of many releases only the
     first ones wait for it.
@@ -208,11 +203,15 @@ class Learned:
         not known.
         """
         if not self.public:
-            return "it learns from public texts of the same kind: name a file of them with --public"
+            return (
+                "it learns from public texts of the same kind: give a file of such texts with "
+                "--public"
+            )
         # of phrases of one text, none would be left to try the mechanism on
         if len(self._distinct_texts) < MIN_PUBLIC_TEXTS:
             return (
-                f"it needs {MIN_PUBLIC_TEXTS} different public texts at least, and better thousands"
+                f"it needs {MIN_PUBLIC_TEXTS} different public texts at least, and works "
+                "better with thousands"
             )
         if not len(view.output_rows):
             return NOTHING_PROTECTED
@@ -307,7 +306,7 @@ class Learned:
         is_mixed = is_mixing(view)
         if is_mixed and not len(simulated.view.output_rows):
             raise ConfigError(
-                "the public texts must hold words that the mechanism draws, and hold none"
+                "the public texts must contain words that the mechanism draws, and contain none"
             )
         is_merged = not is_mixed and _has_equal_words(simulated.view, truth)
         first_estimate = _fit_first_estimate(simulated, trial_knowledge) if is_mixed else None

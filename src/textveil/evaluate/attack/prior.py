@@ -116,7 +116,7 @@ def explain_refusal(view: View, name: PriorName) -> str:
     In words that go on "not run: ".
     """
     if name == "context" and view.words.unit == "wordpiece":
-        return "a language model is asked for whole words, not for pieces"
+        return "a language model predicts whole words, not pieces"
     return ""
 
 
