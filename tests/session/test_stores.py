@@ -210,7 +210,7 @@ def test_a_wrong_or_missing_key_is_one_error_and_changes_nothing(url, keys, tmp_
     with pytest.raises(StoreError, match="missing"):
         SQLStore(url)
     monkeypatch.setenv("TEXTVEIL_STORE_KEY", "ab" * 32)
-    with pytest.raises(StoreError, match="this key"):
+    with pytest.raises(StoreError, match="does not fit the store"):
         SQLStore(url)
     monkeypatch.setenv("TEXTVEIL_STORE_KEY", "too short")
     with pytest.raises(ConfigError, match="64 hexadecimal"):
