@@ -300,7 +300,7 @@ def test_an_index_of_pandas_is_a_column():
             {"text": ["a"], column: [1]}, index=pandas.Index([CANARY], name=name)
         )
         for options in ({}, {"keep": [column]}):
-            with pytest.raises(InputError, match="rename (it|the column)"):
+            with pytest.raises(InputError, match=r"rename (it|the column)"):
                 frames.privatize(same, VEIL, **options)
     plain = pandas.DataFrame({"text": ["a"], "index": [CANARY]})
     assert frames.privatize(plain, VEIL, keep=["index"])[0]["index"].to_list() == [CANARY]
