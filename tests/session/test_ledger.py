@@ -87,7 +87,7 @@ def test_what_is_reserved_is_charged_whether_or_not_it_is_confirmed(either):
     ledger.release(second)
     assert spent(ledger) == {("anna", "chord"): (1, 2, 1)}
     for again in (first, second):
-        with pytest.raises(StoreError, match="once"):
+        with pytest.raises(StoreError, match="confirmed or released already"):
             ledger.release(again)
 
 

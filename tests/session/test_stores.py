@@ -327,7 +327,7 @@ def swapped(url):
 
 
 def test_rows_that_were_moved_do_not_open(url):
-    with pytest.raises(StoreError, match="changed by other programs"):
+    with pytest.raises(StoreError, match="other programs changed the store"):
         swapped(url)
 
 
