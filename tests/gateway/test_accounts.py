@@ -250,7 +250,7 @@ def test_a_key_that_stands_in_a_request_stops_it(upstream, policy, keys, privati
     with serving(Gateway(privatizer=privatizer, policy=policy())) as url:
         asked(url, key, f"my key is {key}")
         with pytest.raises(
-            openai.BadRequestError, match="holds the key of the gateway, which must not leave it"
+            openai.BadRequestError, match="contains the key of the gateway, which must not be sent"
         ):
             asked(url, key, model=key)
     assert key not in sent(upstream)
@@ -321,7 +321,7 @@ def test_a_credential_that_is_wrong_is_no_fault_of_the_client(policy, keys, priv
     """It would think that its own key is wrong, and be shown a part of the other one."""
     with serving(Gateway(privatizer=privatizer, policy=policy())) as url:
         with pytest.raises(
-            openai.InternalServerError, match="does not take the key that the policy names"
+            openai.InternalServerError, match="rejects the key that the policy names"
         ) as caught:
             asked(url, keys.create("anna"), model="refuses-401")
         assert caught.value.status_code == 502
@@ -475,7 +475,7 @@ def test_what_was_released_before_goes_where_the_policy_says(policy, keys, priva
 def test_a_gateway_needs_an_upstream_and_one(privatizer):
     with pytest.raises(ConfigError, match="a gateway needs an upstream"):
         Gateway(privatizer=privatizer)
-    with pytest.raises(ConfigError, match="the policy names another upstream"):
+    with pytest.raises(ConfigError, match="the policy names a different upstream"):
         Gateway(
             privatizer=privatizer, upstream="http://a/v1", policy=Policy(upstream="http://b/v1")
         )
@@ -540,7 +540,8 @@ def test_a_budget_is_kept_and_told(policy, keys, noisy, tmp_path):
             asked(url, key, "lantern kettle")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"
         )  # it is known
         with pytest.raises(
-            openai.RateLimitError, match=r"would spend 6, and 4 of 10 are left until .* UTC;"
+            openai.RateLimitError,
+            match=r"would spend an epsilon of 6, but only 4 of 10 is left until .* UTC;",
         ) as caught:
             asked(url, key, "mirror marble")
         says = caught.value.response.json()["error"]["message"]
@@ -727,7 +728,7 @@ def test_a_request_keeps_the_policy_that_it_began_with(upstream, policy, keys, p
             wait_for(lambda: upstream.asked)
             gateway.reload(policy(upstream=other.url, upstreams={}))
             assert asked(url, key)[0] == CANARY
-            with pytest.raises(openai.BadRequestError, match="not known here"):
+            with pytest.raises(openai.BadRequestError, match="mystery is not known"):
                 asked(url, key, extra_body={"mystery": "x"})
             wrong = {"far": {"url": other.url, "credential": {"env": "NO_KEY"}}}
             with pytest.raises(ConfigError, match="NO_KEY, which is not set"):
@@ -781,7 +782,7 @@ def test_what_is_wrong_with_a_policy_is_told_and_changes_nothing(certificate):
     assert said == [
         "the policy was not changed: wrong",
         "the policy was not changed: RuntimeError",
-        "the policy was not changed: tls can only begin or end when the gateway starts",
+        "the policy was not changed: TLS can be switched on or off only when the gateway starts",
         "the policy was read again",
     ]
     assert gateway.policies == [Policy()]
@@ -954,7 +955,8 @@ def test_other_machines_need_keys_and_encryption(policy, host, certificate):
         (Policy(tls=certificate), r"it needs keys"),
     ):
         with pytest.raises(
-            ConfigError, match=f"at {re.escape(host)} other machines reach the gateway: {missing}"
+            ConfigError,
+            match=f"other machines can reach the gateway at {re.escape(host)}: {missing}",
         ):
             check_exposure(host, given)
         check_exposure("127.0.0.1", given)
@@ -1013,9 +1015,9 @@ def test_files_for_tls_that_are_none(certificate, tmp_path):
         (("--config", "x.yaml"), "--policy says how to privatize"),
         (
             ("--upstream", "http://127.0.0.1:9/v1"),
-            "upstream is said here, and by an option: leave one of them out",
+            "upstream is set here and by an option: leave one of the two out",
         ),
-        (("--host", "0.0.0.0"), "at 0.0.0.0 other machines reach the gateway: it needs keys"),
+        (("--host", "0.0.0.0"), "other machines can reach the gateway at 0.0.0.0: it needs keys"),
     ],
 )
 def test_options_that_do_not_go_with_a_policy(tmp_path, capsys, monkeypatch, arguments, says):

@@ -490,7 +490,7 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         promise = json.loads(raw.headers["textveil-statement"])
         assert (promise["new"], promise["drawn"], promise["repeated"]) == (1, 0, 2)
         assert promise["said"] == (
-            "1 new message was released without a draw; 2 are sent again as they were: released once, sent again, "
+            "1 new message was released without a draw; 2 are sent again as released before: "
             "spent once. There is no promise."
         )
         assert [each.subject.startswith("client-") for each in store.sessions()] == [True]

@@ -412,7 +412,7 @@ def test_a_field_that_is_not_known_is_named_by_its_path_and_its_value_is_not(
     body = {"model": "refused", **body}
     if isinstance(body["messages"][0]["content"], list):
         body["messages"][0]["content"][0] = {"type": "text", "text": "y"}
-    says = f"{re.escape(where)} is not known here, so that it cannot be protected: leave it out, .*{re.escape(near)}"
+    says = f"{re.escape(where)} is not known, so it cannot be protected: leave it out, .*{re.escape(near)}"
     refused(post(served, body), journal, says, param=where)
 
 
@@ -453,7 +453,7 @@ def test_a_field_that_is_not_known_is_named_by_its_path_and_its_value_is_not(
 )
 def test_wrong_values_are_refused_by_the_name_of_their_field(served, journal, change, param):
     body = {"model": "refused", "messages": user("x"), **change}
-    says = f"{re.escape(param)} has the wrong type, or a value that is not known here, so that it cannot be protected"
+    says = f"{re.escape(param)} has the wrong type or an unknown value, so it cannot be protected"
     refused(post(served, body), journal, says, param=param)
 
 
@@ -524,7 +524,7 @@ def test_a_request_as_pages_of_the_web_send_it_is_refused(served, journal):
     outcome = post(
         served, {"model": "refused", "messages": user("x")}, **{"Content-Type": "text/plain"}
     )
-    refused(outcome, journal, "a request must have the type application/json", status=415)
+    refused(outcome, journal, "a request must have the content type application/json", status=415)
 
 
 def test_other_paths(served):
@@ -548,7 +548,7 @@ def test_other_paths(served):
         upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
         refused = http.get(f"{served}/responses", headers={**upgrade, "Sec-WebSocket-Key": "eA=="})
         assert refused.status_code == 404
-        assert "websockets are not served" in refused.json()["error"]["message"]
+        assert "does not serve websockets" in refused.json()["error"]["message"]
         for prefix in (served, served.removesuffix("/v1")):
             answer = http.post(
                 f"{prefix}/chat/completions", json={"model": "echo", "messages": user(ASKED)}

@@ -661,9 +661,7 @@ def test_the_test_above_would_notice(
 def test_an_error_of_the_log_says_what_to_do(tmp_path):
     log = AuditLog(str(tmp_path / "audit.jsonl"))
     log._path = str(tmp_path / "gone" / "audit.jsonl")
-    with pytest.raises(
-        RequestError, match="the audit log cannot be written, so that nothing is sent"
-    ):
+    with pytest.raises(RequestError, match="the audit log cannot be written, so nothing is sent"):
         log.check()
     log.add(RequestRecord("openai.chat"))
     assert log.close() == 2

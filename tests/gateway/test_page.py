@@ -344,7 +344,7 @@ def test_a_gateway_with_keys_wants_one(chromium, tmp_path):
         audited(page)
         page.locator("#own").fill("tv-wrong")
         page.locator("#own").press("Enter")
-        expect(page.locator("#failure")).to_contain_text("does not know this one")
+        expect(page.locator("#failure")).to_contain_text("does not know the key of this request")
         page.locator("#own").fill(secret)
         page.locator("#own").press("Enter")
         expect(page.locator("#locked")).to_be_hidden()

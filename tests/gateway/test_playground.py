@@ -237,7 +237,7 @@ def test_the_risk_is_that_of_the_release_that_is_shown(opened):
     assert "Choosing among draws" in found["caution"]
     assert found["how"].startswith(
         (
-            "Chances are computed from the law of the draws",
+            "The chances are computed from the distribution of the draws",
             "Chances are estimated by simulating the draws",
         )
     )

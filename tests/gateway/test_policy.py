@@ -141,7 +141,7 @@ def test_what_is_typed_goes_with_the_file_where_that_says_nothing(written):
         == "http://a/v1"
     )
     assert faults(written("media: pass\n"), media="refuse", timeout=3.0) == [
-        "gateway.yaml:1: media is said here, and by an option: leave one of them out"
+        "gateway.yaml:1: media is set here and by an option: leave one of the two out"
     ]
 
 
@@ -191,7 +191,7 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
         "Requests go to http://127.0.0.1:8765/v1.",
         "Clients need a key from the file",
         "the profile prompt, level personal; 1 word is always hidden and 1 word is never hidden.",
-        "There is a page at /, which needs that one process answers.",
+        "The playground is at / if one process answers.",
         "A key may send 60 requests a minute and spend an epsilon of 40 in 30 days.",
         "Rule 0, for keys team-a/*: level names, requests 10, budget 4.",
         "If a detector fails, nothing is sent.",
@@ -220,11 +220,12 @@ WRONG = {
         "gateway.yaml:4: rules.0: no option is named 'levels'; did you mean 'level'?"
     ),
     "rules:\n- level: names": (
-        "gateway.yaml:2: rules.0 is for all requests: give it routes, models or keys, or say it outside"
+        "gateway.yaml:2: rules.0 selects all requests: give it routes, models or keys, or set its fields outside "
+        "of the rules"
     ),
     "rules:\n- models: [a]": "gateway.yaml:2: rules.0 changes nothing",
     "keys: k\nrules:\n- models: [a]\n  requests: 3": (
-        "gateway.yaml:3: rules.0: requests and budget count all that a key asks: leave routes and models out"
+        "gateway.yaml:3: rules.0: requests and budget apply to all requests of a key: leave routes and models out"
     ),
     "requests: 3": "gateway.yaml:1: requests needs the gateway's own keys: name their file with `keys: FILE`",
     "upstream: nowhere": "gateway.yaml:1: upstream: no upstream is named 'nowhere'; known: none",
@@ -241,7 +242,7 @@ WRONG = {
     "keys: a\nbudget: {epsilon: .inf}": "gateway.yaml:2: budget.epsilon must be a finite number",
     "tls: {certificate: a}": "gateway.yaml:1: tls.key is missing",
     "profile: mine": "gateway.yaml: no profile is named 'mine'",
-    "level: names\noptions: {protect.level: names}": "gateway.yaml: options: protect.level is said twice",
+    "level: names\noptions: {protect.level: names}": "gateway.yaml: options: protect.level is set twice",
     "rules:\n- level: names\n  routes: [chat/completion]": (
         "gateway.yaml:3: rules.0.routes.0: no route is named 'chat/completion'; did you mean 'chat/completions'?"
     ),
@@ -313,7 +314,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
 def test_an_empty_file_is_refused(written, content):
     """It may be one that is being written, or a disk that was full: what it restricted must go on."""
     (said,) = faults(written(content))
-    assert said.startswith("gateway.yaml: the file says nothing: write what the gateway does")
+    assert said.startswith("gateway.yaml: the file sets nothing: write what the gateway does")
 
 
 def test_aliases_cannot_make_a_file_large(written):
@@ -347,7 +348,7 @@ MISSING = {
     ),
     "upstream: http://h/v1\nkeys: none/gateway.keys": "gateway.yaml:2: keys: there is no folder '.../none'",
     "upstream: http://h/v1\nkeys: gateway.yaml": (
-        "gateway.yaml:2: keys: '.../gateway.yaml' is no file of the gateway's keys"
+        "gateway.yaml:2: keys: '.../gateway.yaml' is not a file of gateway keys"
     ),
     "upstream: http://h/v1\noptions:\n  words.tokenizer: ./tokenizer.json": (
         "gateway.yaml:3: options.words.tokenizer: there is no file or folder './tokenizer.json'"
@@ -360,11 +361,11 @@ MISSING = {
         "directory); `textveil table codes` makes one"
     ),
     "media: pass\nupstream: http://h:1/v1/chat/completions": (
-        "gateway.yaml:2: upstream: ends in the route chat/completions, which is added to it: give the base URL, "
+        "gateway.yaml:2: upstream: ends in the route chat/completions, which the gateway adds: give the base URL, "
         "http://h:1/v1"
     ),
     asked("https://h/v1/messages/"): (
-        "gateway.yaml:3: upstreams.far: ends in the route messages, which is added to it: give the base URL, https://h/v1"
+        "gateway.yaml:3: upstreams.far: ends in the route messages, which the gateway adds: give the base URL, https://h/v1"
     ),
 }
 

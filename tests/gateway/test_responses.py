@@ -317,7 +317,7 @@ def test_nobody_goes_on_from_what_is_not_known(gateway, client, upstream):
     first = client.responses.create(model="m", input=CANARY)
     count = len(upstream.asked)
     with client_of(gateway).with_options(api_key="sk-of-another") as other:
-        with pytest.raises(openai.BadRequestError, match="not known") as error:
+        with pytest.raises(openai.BadRequestError, match="does not know the conversation") as error:
             other.responses.create(model="m", input="is", previous_response_id=first.id)
         assert error.value.code == "previous_response_not_found"
         for ask in (
@@ -333,10 +333,10 @@ def test_nobody_goes_on_from_what_is_not_known(gateway, client, upstream):
         {"conversation": "conv_unknown"},
         {"conversation": {"id": "conv_unknown"}},
     ):
-        with pytest.raises(openai.BadRequestError, match="not known"):
+        with pytest.raises(openai.BadRequestError, match="does not know the conversation"):
             client.responses.create(model="m", input="is", **more)
     sealed = [{"type": "compaction", "encrypted_content": "gAAAA"}]
-    with pytest.raises(openai.BadRequestError, match="not known"):
+    with pytest.raises(openai.BadRequestError, match="does not know the conversation"):
         client.responses.create(model="m", input=sealed)
     assert len(upstream.asked) == count
 
@@ -369,7 +369,7 @@ def test_clients_with_the_same_names_of_answers_are_not_mixed(gateway, upstream)
 def test_what_a_server_must_not_store_is_not_remembered_here(client, upstream):
     upstream.answer = lambda asked: answer(asked, message("is"), store=False)
     first = client.responses.create(model="m", input=CANARY, store=False)
-    with pytest.raises(openai.BadRequestError, match="not known"):
+    with pytest.raises(openai.BadRequestError, match="does not know the conversation"):
         client.responses.create(model="m", input="is", previous_response_id=first.id)
 
 
@@ -457,7 +457,7 @@ def test_items_may_be_added_to_a_conversation(client, upstream):
     )
     assert upstream.asked[-1].body["input"] == "<WORD_2>"
     asked = len(upstream.asked)
-    with pytest.raises(openai.BadRequestError, match="not known"):
+    with pytest.raises(openai.BadRequestError, match="does not know the conversation"):
         client.conversations.items.create("conv_2", items=[item])
     assert len(upstream.asked) == asked
     assert CANARY not in upstream.seen
@@ -607,7 +607,7 @@ def test_items_may_come_back_by_their_names(gateway, client, upstream, stream):
             (client, history[1:]),
             (client, [*history, history[1]]),
         ):
-            with pytest.raises(openai.BadRequestError, match="not known"):
+            with pytest.raises(openai.BadRequestError, match="does not know the conversation"):
                 asking.responses.create(model="m", input=asked)
     assert len(upstream.asked) == count
 

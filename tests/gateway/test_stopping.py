@@ -111,7 +111,7 @@ def test_a_stream_that_takes_longer_than_the_grace_ends_with_an_error():
         error = json.loads(last.removeprefix("data: "))["error"]
         assert (error["code"], error["message"]) == (
             "stopping",
-            "textveil: the gateway stops; ask again",
+            "textveil: the gateway is stopping; send the request again",
         )
         assert running.wait(30) == 0
         assert running.stderr is not None

@@ -480,7 +480,7 @@ def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> N
 
 @pytest.mark.parametrize("given", [{}, {"upstream": "http://127.0.0.1:9/mcp", "command": ("a",)}])
 def test_a_tool_server_is_named_in_one_way(privatizer, given) -> None:
-    with pytest.raises(ConfigError, match="give one"):
+    with pytest.raises(ConfigError, match="give either"):
         ToolServer(privatizer=privatizer, policy=ALL, **given)
 
 
@@ -606,7 +606,7 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--all-tools",), "give one"),
+        (("--all-tools",), "give either"),
         (("--", "x"), "nothing would be served"),
         (("--all-tools", "--tool", "a", "--", "x"), "leave out --tool"),
         (("--policy", "gateway.yaml", "--", "x"), "--policy says how to privatize"),

@@ -53,7 +53,7 @@ def test_columns_of_texts(given):
     ["one text", [1], [None], [["a"]], np.array([["a"]]), pandas.DataFrame({"a": ["b"]}), 3],
 )
 def test_what_is_no_column_of_texts_is_refused(given):
-    with pytest.raises(InputError, match="X must be texts"):
+    with pytest.raises(InputError, match="X must hold texts"):
         veil().fit(TEXTS).transform(given)
 
 

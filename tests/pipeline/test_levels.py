@@ -216,7 +216,7 @@ class TestStatement:
             if mechanism == "codebook":
                 assert found[0].ldp == pytest.approx(3 * 3 * EPSILON)
                 store.ledger.limit("anna", "ldp", found[0].table, found[0].ldp + 1)
-                with pytest.raises(LimitReached, match="spend 9, and 1 of 28 are left"):
+                with pytest.raises(LimitReached, match="an epsilon of 9, but only 1 of 28 is left"):
                     drawing(BOOK, 3).privatize(TEXT, store.open("anna"))
 
     def test_texts_at_several_levels_have_no_one_statement(self):

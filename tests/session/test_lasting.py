@@ -88,7 +88,7 @@ def test_it_is_refused_where_nothing_keeps_it(store, lasting, small_table, tmp_p
     for session in kept:
         with pytest.raises(ConfigError, match=r"needs a session in a database"):
             lasting.privatize(small_table.words[0], session)
-    with pytest.raises(ConfigError, match=r"a gateway has conversations"):
+    with pytest.raises(ConfigError, match=r"a gateway keeps conversations"):
         Gateway(privatizer=lasting, upstream="http://127.0.0.1:9/v1", store=store)
     assert store.sessions() == []
 

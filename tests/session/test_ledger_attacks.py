@@ -339,7 +339,7 @@ def test_an_older_ledger_is_noticed_where_the_newest_link_is_kept_apart(url, tmp
         for saved, whom in ((before, "'anna'"), (dict.fromkeys(TABLES, ()), "")):
             write.put_back(saved)
             for use in uses(store, "anna").values():
-                with pytest.raises(StoreError, match=f"{whom}.* is older than it was"):
+                with pytest.raises(StoreError, match=f"{whom}.* is older than before"):
                     use()
         write.put_back(before)
         for kept in (tmp_path / "keys").glob("*/*-ledger.key"):

@@ -212,7 +212,7 @@ def test_a_wrong_or_missing_key_is_one_error_and_changes_nothing(url, keys, tmp_
     with pytest.raises(StoreError, match="missing"):
         SQLStore(url)
     monkeypatch.setenv("TEXTVEIL_STORE_KEY", "ab" * 32)
-    with pytest.raises(StoreError, match="this key"):
+    with pytest.raises(StoreError, match="does not fit the store"):
         SQLStore(url)
     monkeypatch.setenv("TEXTVEIL_STORE_KEY", "too short")
     with pytest.raises(ConfigError, match="64 hexadecimal"):
@@ -329,7 +329,7 @@ def swapped(url):
 
 
 def test_rows_that_were_moved_do_not_open(url):
-    with pytest.raises(StoreError, match="changed by other programs"):
+    with pytest.raises(StoreError, match="other programs changed the store"):
         swapped(url)
 
 

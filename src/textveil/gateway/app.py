@@ -50,13 +50,13 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
 
     async def answer_unknown(request: "Request", _: Exception) -> "Response":
         upgrade = request.headers.get("upgrade", "").lower()
-        websocket = "websockets are not served"
-        problem = websocket if upgrade == "websocket" else "there is no such route here"
+        websocket = "the gateway does not serve websockets"
+        problem = websocket if upgrade == "websocket" else "the gateway has no such route"
         candidates = [] if upgrade == "websocket" else routes
         matching = [item for item in candidates if item.matches(request.scope)[0] is Match.PARTIAL]
         allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
-        message, status = f"{problem}; served are {route_list}", 405 if matching else 404
+        message, status = f"{problem}; it serves {route_list}", 405 if matching else 404
         refused = gateway.check_origin(request.headers) or RequestError(
             status, message, headers=methods if matching else None
         )

@@ -106,15 +106,15 @@ class Gateway:
         self.active_policy  # noqa: B018 - what it names is there now, or never
         if self.privatizer.words.lasting:
             raise ConfigError(
-                "words.lasting is for sessions that are named, and a gateway has conversations: "
+                "words.lasting works with named sessions only, and a gateway keeps conversations: "
                 "leave it out"
             )
         if not self.active_policy.is_privatizer_built and any(
             rule.has_protection_changes for rule in self.policy.rules
         ):
             raise ConfigError(
-                "rules of a policy change how texts are protected only where the policy says it: "
-                "give no privatizer"
+                "the policy has rules that change how texts are protected, and they cannot change "
+                "a privatizer that is given: set its options in the policy and give no privatizer"
             )
         for i in range(len(self.policy.rules)):
             self.apply_rules((i,))
@@ -192,8 +192,8 @@ class Gateway:
             return self.apply_rules(rules)
         except ConfigError as error:  # its message names options only
             message = (
-                f"rules {', '.join(map(str, rules))} of the policy hold for this request, and "
-                f"contradict: {error}"
+                f"rules {', '.join(map(str, rules))} of the policy apply to this request and "
+                f"contradict each other: {error}"
             )
         raise RequestError(500, message, code="policy")
 

@@ -74,9 +74,9 @@ def split_settings(settings: JsonObject) -> tuple[JsonObject | None, JsonObject]
     data = {name: value for name, value in settings.items() if name not in passed}
     if wrong := [name for name, value in data.items() if not _is_json(value)]:
         raise InputError(
-            f"the setting {quote(wrong[0])} of a request is neither plain data nor a class, a "
-            "function or a number, so "
-            "that it cannot be protected: leave it out, or set it on the inner model"
+            f"the setting {quote(wrong[0])} of a request cannot be protected, since it is neither "
+            "plain data nor a class, a function or a number: leave it out, or set it on the inner "
+            "model"
         )
     return data or None, passed
 
@@ -139,8 +139,8 @@ class ChatGuard:
             )
         if privatizer.words.lasting:
             raise ConfigError(
-                "words.lasting is for sessions that are named, and these are conversations: leave "
-                "it out"
+                "words.lasting works with named sessions only, and a guard keeps conversations: "
+                "leave it out"
             )
         self._policy = Policy(media=media, unknown=unknown, schemas=schemas)
         self._store = SessionStore(store) if isinstance(store, str) else store
@@ -173,7 +173,8 @@ class ChatGuard:
         protector, store, media, unknown, schemas = self._arguments
         if not isinstance(protector, str):
             raise ConfigError(
-                "only a guard of a profile can be written down: give the profile's name"
+                "only a guard that is made from a profile can be saved: give the name of the "
+                "profile"
             )
         data = {"protector": protector, "store": _check_url(store)}
         return data | {"media": media, "unknown": unknown, "schemas": schemas}
@@ -316,12 +317,11 @@ def _convert_errors() -> "Iterator[None]":
 
 def _check_url(store: str | SessionStore) -> str:
     if not isinstance(store, str):
-        raise ConfigError(
-            "a guard goes to another process or file only where its store is given as a URL"
-        )
+        raise ConfigError("a guard can be pickled or saved only if its store is given as a URL")
     if urlsplit(store).password:
         raise ConfigError(
-            "a guard with a password in the URL of its store is not written down: keep it elsewhere"
+            "a guard cannot be pickled or saved if the URL of its store has a password: keep the "
+            "password out of the URL"
         )
     return store
 

@@ -60,21 +60,18 @@ MAX_RETRY_KEY = 255
 """Characters of the longest name of a request (Idempotency-Key)."""
 
 RETRY_CONFLICT = (
-    "this Idempotency-Key was used for another request, or under other options of the gateway: "
-    "give it to the same "
-    "request only, and a new key to a new request. Nothing was sent"
+    "this Idempotency-Key was used for another request, or under other options of the gateway: use "
+    "a new key for each new request. Nothing was sent"
 )
 
 UNKNOWN_CONVERSATION = (
-    "what the upstream would remember here is not known: it was not asked here with this key, or "
-    "too long ago. "
-    "Send the whole conversation instead. Nothing was sent"
+    "the gateway does not know the conversation that this request continues: it was not held here "
+    "with this key, or too long ago. Send the whole conversation instead. Nothing was sent"
 )
 
 OVERLAP = (
-    "another request of the same conversation or session came at the same time: send this one "
-    "again, one after the "
-    "other. Nothing was sent"
+    "another request of the same conversation or session came at the same time: send this request "
+    "again when the other one has ended. Nothing was sent"
 )
 
 

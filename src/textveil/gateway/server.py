@@ -85,9 +85,8 @@ def check_exposure(host: str, policy: Policy) -> None:
     missing += [] if policy.tls else ["TLS (--tls-cert and --tls-key)"]
     if missing and not is_local(host):
         raise ConfigError(
-            f"at {host} other machines reach the gateway: it needs {' and '.join(missing)}; or "
-            "give --exposed, if "
-            "something else keeps others out and encrypts what they send"
+            f"other machines can reach the gateway at {host}: it needs {' and '.join(missing)}; or "
+            "give --exposed, if something else keeps others out and encrypts what they send"
         )
 
 
@@ -99,7 +98,7 @@ def reload_policy(start_policy: Policy, read: Callable[[], Policy]) -> Policy:
     """
     policy = read()
     if (policy.tls is None) != (start_policy.tls is None):
-        raise ConfigError("tls can only begin or end when the gateway starts")
+        raise ConfigError("TLS can be switched on or off only when the gateway starts")
     return policy
 
 

@@ -102,7 +102,7 @@ class ToolServer:
     def __post_init__(self) -> None:
         if bool(self.upstream) == bool(self.command):
             raise ConfigError(
-                "a tool server is named by its URL (--upstream), or started by a command: give one"
+                "give either the URL of the tool server (--upstream) or the command that starts it"
             )
         tools = self.policy.tools or self.policy.other_tools == "pass"
         if not (tools or self.resources or self.prompts):
@@ -282,7 +282,7 @@ class _RequestHandlers:
             )
         except Exception as error:
             message = (
-                "textveil: what the tool server answered could not be protected "
+                "textveil: the answer of the tool server could not be protected "
                 f"({type(error).__name__})"
             )
         raise MCPError(INTERNAL_ERROR, message)

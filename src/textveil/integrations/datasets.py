@@ -73,9 +73,8 @@ class DatasetRelease(TableRelease):
     ) -> None:
         if not columns or len(set(columns)) < len(columns) or {id, *keep} & set(columns):
             raise ConfigError(
-                "columns must name one or more, each once, and none of them is the id or stays, "
-                "got "
-                f"{', '.join(map(quote, columns)) or 'none'}"
+                "columns must name at least one column, each once, and neither the id nor a column "
+                f"of keep, got {', '.join(map(quote, columns)) or 'none'}"
             )
         self._columns, self._id, self._keep, self._statement = columns, id, keep, statement
         super().__init__(privatizer, key=key)
@@ -93,9 +92,8 @@ class DatasetRelease(TableRelease):
         ids = indices if self._id is None else batch[self._id]
         if ids is None:
             raise InputError(
-                "every row of a release needs an id: name its column, privatize(..., id='id'), or "
-                "give the numbers of "
-                "rows, map(..., batched=True, with_indices=True)"
+                "every row of a release needs an id: name the column of ids, privatize(..., "
+                "id='id'), or give the numbers of rows, map(..., batched=True, with_indices=True)"
             )
         return cast(Sequence[Any], ids)
 
@@ -120,8 +118,8 @@ class DatasetRelease(TableRelease):
         if self._statement is not None:
             if self._statement in batch:
                 raise InputError(
-                    f"there is a column {self._statement!r} already: give the statements another "
-                    "name"
+                    f"the column {self._statement!r} exists already: choose another name for the "
+                    "statements"
                 )
             combined = merge_statements(list(chain.from_iterable(results.values())))
             columns[self._statement] = [None] * len(ids)

@@ -147,6 +147,6 @@ def _draw(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | No
     """Releases each text; None for a row without one."""
     for text in texts:
         if text is not None and not isinstance(text, str):
-            raise InputError(f"column {name!r} must hold texts, and has {type(text).__name__}")
+            raise InputError(f"column {name!r} must hold texts, but holds {type(text).__name__}")
     results = veil.privatize_many([text for text in texts if text is not None])
     return [None if text is None else next(results) for text in texts]

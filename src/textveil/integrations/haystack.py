@@ -337,9 +337,8 @@ class DocumentPrivatizer:
         """
         if self._has_private():
             raise ConfigError(
-                "lists of words or expressions of protect may be private, and are not written "
-                "into a pipeline's file: "
-                "add this component to the pipeline in Python"
+                "lists of words or expressions in protect may be private, so they are not written "
+                "into a pipeline file: add this component to the pipeline in Python"
             )
         data: JsonObject = default_to_dict(
             self, profile=self.profile, options=self.options, keep=self.keep

@@ -556,7 +556,7 @@ class TextveilMiddleware(AgentMiddleware):
             if isinstance(model, ProtectedChatModel):
                 return model
             if not isinstance(model, BaseChatModel):
-                raise InputError("the model of an agent that is protected must be a chat model")
+                raise InputError("the model of a protected agent must be a chat model")
             return ProtectedChatModel(model, guard=self._guard, conversation=conversation)
 
         class GuardedModelRequest(ModelRequest):

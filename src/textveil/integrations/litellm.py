@@ -127,12 +127,12 @@ class TextveilGuardrail(CustomGuardrail):
             return data
         if call_type not in ("completion", "acompletion"):
             raise self._build_refusal(
-                f"only chat completions are protected here, and not {call_type}: use a textveil "
+                f"this guardrail protects only chat completions, not {call_type}: use a textveil "
                 "gateway"
             )
         if not _has_names_only(data.get("fallbacks")):
             raise self._build_refusal(
-                "fallbacks may only be names of models, since what else is in them is not protected"
+                "fallbacks may only name models: other values in fallbacks are not protected"
             )
         body = _extract_request(data)
         try:
@@ -231,7 +231,7 @@ def _check_options(options: JsonObject) -> None:
     """
     for name in ("run_in_parallel", "scan_raw_request", "stream_scope"):
         if options.get(name):
-            raise ConfigError(f"with {name} requests would be sent as they came: leave it out")
+            raise ConfigError(f"with {name}, LiteLLM would send requests unprotected: leave it out")
     mode = options.get("event_hook")
     hooks = mode if isinstance(mode, list) else [mode]
     if mode is not None and {getattr(hook, "value", hook) for hook in hooks} != {

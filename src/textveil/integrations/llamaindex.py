@@ -292,7 +292,7 @@ class ProtectedLLM(FunctionCallingLLM):
     @property
     def _calling(self) -> FunctionCallingLLM:
         if not isinstance(self.inner, FunctionCallingLLM):
-            raise ConfigError("the inner model calls no functions")
+            raise ConfigError("the inner model does not support function calls")
         return self.inner
 
     # ---- requests --------------------------------------------------------------------------------
@@ -430,8 +430,8 @@ class NodeProtector(BaseNodePostprocessor):
 
     def __getstate__(self) -> dict[str, Any]:
         raise ConfigError(
-            "a NodeProtector holds what it hid, and goes to no file or other process: make "
-            "another one"
+            "a NodeProtector holds hidden values, so it cannot be pickled or saved: make another "
+            "one"
         )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "NodeProtector":
@@ -445,7 +445,7 @@ class NodeProtector(BaseNodePostprocessor):
         """
         if get_conversation() is None:
             raise ConfigError(
-                "answers are restored in a conversation: with "
+                "answers can be restored only in a conversation: with "
                 "textveil.integrations.conversation(NAME)"
             )
         return self._open_session().restore(answer)
@@ -466,7 +466,7 @@ class NodeProtector(BaseNodePostprocessor):
     def _release_node(self, node: Any, session: Session) -> TextNode:
         if type(node).__name__ not in ("TextNode", "Document", "IndexNode"):
             raise InputError(
-                f"only nodes of text can be protected, not {type(node).__name__}: leave them out"
+                f"only text nodes can be protected, not {type(node).__name__}: leave the others out"
             )
         metadata = {
             name: value

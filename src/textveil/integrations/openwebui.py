@@ -51,22 +51,28 @@ class TextveilPipe:
 
         models: str = Field(
             "",
-            description="Models that are offered with protection: their ids, separated by commas.",
+            description="Ids of the models to offer with protection, separated by commas.",
         )
-        profile: str = Field("prompt", description="How texts are protected.")
+        profile: str = Field("prompt", description="Profile that protects texts.")
         store: str = Field(
-            "memory:", description="URL of the store in which it is kept what became of messages."
+            "memory:", description="URL of the store that remembers how messages were released."
         )
-        media: Literal["refuse", "pass"] = Field("refuse", description="Images, audio and files.")
+        media: Literal["refuse", "pass"] = Field(
+            "refuse",
+            description="Images, audio and files: refuse the request, or pass them unprotected.",
+        )
         unknown: Literal["refuse", "drop"] = Field(
-            "refuse", description="Fields that nobody knows."
+            "refuse", description="Unknown fields: refuse the request, or drop them."
         )
         schemas: Literal["protect", "pass"] = Field(
-            "protect", description="What programs say about their tools."
+            "protect", description="Descriptions of tools: protect them, or pass them unchanged."
         )
         task_model: Literal["refuse", "pass"] = Field(
             "refuse",
-            description="Chats while Open WebUI asks a model that is not protected for titles and the like.",
+            description=(
+                "Chats while Open WebUI asks an unprotected model for titles, tags or search "
+                "queries: refuse them, or let them pass."
+            ),
         )
 
     def __init__(self) -> None:
@@ -106,7 +112,7 @@ class TextveilPipe:
         await self._check_settings(function, model, request)
         asker = await Users.get_user_by_id(str(user.get("id")))
         if asker is None:
-            raise ConfigError("Open WebUI does not know who asks")
+            raise ConfigError("Open WebUI does not know the user of this request")
         guard = await asyncio.to_thread(self._build_guard)
         conversation = f"{asker.id} {metadata.get('chat_id') or '-'}"
         guarded_request = await guard.aprotect(CHAT, {**body, "model": model}, conversation)
@@ -141,11 +147,12 @@ class TextveilPipe:
             map(_has_more_readers, _find_bases(request.app.state.MODELS, model))
         ):
             raise ConfigError(
-                "functions, pipelines, arenas and direct connections are told more than the request"
+                "functions, pipelines, arenas and direct connections receive more than the "
+                "protected request: choose another model"
             )
         if ENABLE_FORWARD_USER_INFO_HEADERS:
             raise ConfigError(
-                "ENABLE_FORWARD_USER_INFO_HEADERS tells models who asks: leave it out"
+                "ENABLE_FORWARD_USER_INFO_HEADERS tells models the name of the user: switch it off"
             )
         for kind in ("openai", "ollama"):
             connections = await Config.get(f"{kind}.api_configs") or {}
@@ -154,15 +161,15 @@ class TextveilPipe:
                 for connection in connections.values()
             ):
                 raise ConfigError(
-                    "headers of a connection that have {{...}} tell models who asks: leave them out"
+                    "headers of a connection with {{...}} can tell models the name of the user: "
+                    "remove them"
                 )
         task = await Config.get("task.model.external")
         if task and not str(task).startswith(f"{function}.") and self.valves.task_model == "refuse":
             raise ConfigError(
-                "titles, tags and search queries would be asked of a model that is not protected: "
-                "set the external "
-                "task model to the current model or one of textveil's, or the valve task_model to "
-                "pass"
+                "Open WebUI would ask an unprotected model for titles, tags and search queries: "
+                "set the external task model to the current model or one of textveil's, or the "
+                "valve task_model to pass"
             )
 
     def _list_models(self) -> list[str]:
@@ -194,9 +201,7 @@ def _find_bases(models: Mapping[str, Any], model: str) -> list[JsonObject]:
     name: str | None = model
     while name is not None and len(result) <= len(models):
         if name not in models:
-            raise ConfigError(
-                "Open WebUI does not know the model, or the one that it was made from"
-            )
+            raise ConfigError("Open WebUI does not know the model or its base model")
         result.append(models[name] or {})
         name = (result[-1].get("info") or {}).get("base_model_id")
     return result
@@ -225,7 +230,8 @@ async def _restore_stream(request: GuardedRequest, response: Any) -> AsyncGenera
     await request.aremember_answer(pieces.messages)
     if not is_complete:
         yield Event(
-            "", {"error": {"detail": "textveil: the answer broke off, or is no chat completion"}}
+            "",
+            {"error": {"detail": "textveil: the answer broke off, or is not a chat completion"}},
         ).render()
 
 

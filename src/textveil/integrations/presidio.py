@@ -130,7 +130,7 @@ class TextveilOperator(Operator):
         session, privatizer = (params or {}).get("session"), (params or {}).get("privatizer")
         if not isinstance(session, Session | None) or not isinstance(privatizer, Privatizer | None):
             raise ConfigError(
-                "the operator textveil takes a Session as session, and a Privatizer, no "
+                "the operator textveil takes a Session as session and a Privatizer, not a "
                 "Protector, as privatizer"
             )
         if session is None and privatizer is None:
@@ -162,9 +162,7 @@ class TextveilRestorer(Operator):
             ConfigError: there is no session.
         """
         if not isinstance((params or {}).get("session"), Session):
-            raise ConfigError(
-                "the operator textveil needs the session that hid what is to be restored"
-            )
+            raise ConfigError("the operator textveil needs the session that hid the values")
 
     def operator_name(self) -> str:
         """Returns the operator's name: textveil."""

@@ -37,9 +37,8 @@ Other labels may be texts, such as the names of persons.
 """
 
 FINISHED_MESSAGE = (
-    "this release is finished: its key is destroyed, as when the process that began it ends. A "
-    "new release draws anew, "
-    "and adds to what was released before"
+    "this release is finished: its key is destroyed, as when the process that began it ends. A new "
+    "release draws again, and its privacy loss adds to that of the earlier release"
 )
 
 
@@ -87,7 +86,8 @@ class TableRelease:
         self._privatizer = resolve_privatizer(privatizer).with_parts(randomness=SystemRandomness())
         if self._privatizer.words.lasting:
             raise ConfigError(
-                "words.lasting is for sessions of a subject, and rows have none: leave it out"
+                "words.lasting needs the sessions of a subject, and rows have no session: leave it "
+                "out"
             )
         try:
             # once, so that a cache that hashes it sees one release
@@ -142,8 +142,7 @@ class TableRelease:
         """
         if "_end" not in vars(self):
             raise ConfigError(
-                "a release is finished by the object that began it, not by a copy in another "
-                "process"
+                "only the object that began a release can finish it, not a copy in another process"
             )
         self._end()
 
@@ -164,17 +163,15 @@ class TableRelease:
                 or an id comes twice.
         """
         if len(ids) != len(texts):
-            raise InputError("every row of a release needs an id of its own")
+            raise InputError("every row of a release needs its own id")
         for text in texts:
             if not isinstance(text, str | None):
                 raise InputError(
-                    f"column {column!r} must hold texts, and has {type(text).__name__}"
+                    f"column {column!r} must hold texts, but holds {type(text).__name__}"
                 )
         names = list(map(_format_id, ids))
         if len(set(names)) < len(names):
-            raise ConfigError(
-                "every row of a release needs an id of its own, and an id occurs twice"
-            )
+            raise ConfigError("every row of a release needs its own id, and an id occurs twice")
         present = [i for i, text in enumerate(texts) if text is not None]
         source = KeyedRandomness(self._read_key(), field=column, ids=[names[i] for i in present])
         new_results = self._privatizer.with_parts(randomness=source).privatize_many(
@@ -234,13 +231,13 @@ def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> Non
             continue
         if not _is_label(name):
             raise InputError(
-                f"the name of field {i} in the metadata may be text: name it in keep, or remove "
-                "it before"
+                f"the name of field {i} in the metadata may be private text: name it in keep, or "
+                "remove it first"
             )
         if has_text(value):
             raise InputError(
-                f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove "
-                "it before"
+                f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove it "
+                "first"
             )
 
 
@@ -274,15 +271,14 @@ def check_columns(
     ]
     if odd:  # such as the values of another column, of which a pivot makes labels
         raise InputError(
-            f"the label of column {odd[0]} may be text: name it in keep to let it stay, or rename "
-            "it before"
+            f"the label of column {odd[0]} may be private text: name it in keep to let it stay, or "
+            "rename the column first"
         )
     for name in text_columns:
         if name not in named_columns:
             raise InputError(
-                f"column {quote(name)} holds text too: name it in columns to privatize it, name "
-                "it in keep to let it "
-                "stay as it is, or remove it before"
+                f"column {quote(name)} holds text too: name it in columns to privatize it, name it "
+                "in keep to let it stay unchanged, or remove it first"
             )
 
 

@@ -112,9 +112,9 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _check_texts(X: Any) -> list[str]:
     if isinstance(X, str) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
-        raise InputError("X must be texts, one a row: a list, or one column of a table")
+        raise InputError("X must hold texts, one per row: a list, or one column of a table")
     texts = list(X)
     for text in texts:
         if not isinstance(text, str):
-            raise InputError(f"X must be texts, and has {type(text).__name__}")
+            raise InputError(f"X must hold texts, but holds {type(text).__name__}")
     return [str(text) for text in texts]

@@ -179,8 +179,8 @@ class SQLStore(Database, SessionStore):
         )
         if snapshot.version or not target.commit(delta):
             raise InputError(
-                "there is a session of this name already; choose another name, or forget that one "
-                "first"
+                "a session of this name exists already; choose another name, or forget that "
+                "session first"
             )
         return target
 
@@ -213,10 +213,9 @@ class SQLStore(Database, SessionStore):
             ciphertext = self._keys.add(name, cipher.seal(read_entropy(KEY_BYTES), place))
         if ciphertext is None:
             raise StoreError(
-                "the key of this session is missing: put it back where keys lie (TEXTVEIL_KEYS), "
-                "or, if it was "
-                "destroyed, remove what is left with `textveil session forget`. Nothing was read "
-                "or written"
+                "the key of this session is missing: put it back into the key store "
+                "(TEXTVEIL_KEYS); if it was destroyed, remove the rest of the session with "
+                "`textveil session forget`. Nothing was read or written"
             )
         return cipher.open(ciphertext, place)[:KEY_BYTES]
 
@@ -300,7 +299,7 @@ class SQLStore(Database, SessionStore):
             connection.execute(row.on_conflict_do_nothing())
         number = self._find_number(place)
         if number is None:
-            raise StoreError("the session was forgotten while it was made; try again")
+            raise StoreError("the session was forgotten while it was created; try again")
         return number
 
     def _build_label_cipher(self) -> Cipher:

@@ -61,7 +61,7 @@ def open_session(path: str | os.PathLike[str]) -> Iterator[Session]:
     """
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise OutputError(
-            f"--session must name a file in an existing folder, and {quote_file(path)} is none"
+            f"--session must name a file in an existing folder, but {quote_file(path)} does not"
         )
     old_content = read_content(path) if os.path.lexists(path) else None
     session = Session() if old_content is None else Session.from_json(old_content)

@@ -423,8 +423,8 @@ class _SessionFile(_FilePart):
         )
         if not len(placeholders) == len(values) == len(texts):
             raise InputError(
-                "the session file is damaged: a placeholder must stand for one value, and one "
-                "value for it"
+                "the session file is damaged: a placeholder must stand for one value, and a value "
+                "must have one placeholder"
             )
         return Snapshot(
             version=0,

@@ -33,14 +33,15 @@ DEFAULT_SESSION = "default"
 
 
 NO_CONVERSATIONS_MESSAGE = (
-    "conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME"
+    "conversations need a store in memory or in a database: memory:, sqlite:///NAME.db or "
+    "postgresql://HOST/NAME"
 )
 
 
 def build_session_error(subject: str, session: str) -> InputError:
     """Returns the error for a session that a store does not have."""
     name = quote(f"{subject}/{session}")
-    hint = "`textveil session list` shows those that it has"
+    hint = "`textveil session list` shows its sessions"
     return InputError(f"the store has no session {name}; {hint}")
 
 
@@ -247,7 +248,7 @@ class FileStore(SessionStore):
         if not new and not os.path.lexists(self._path):
             raise build_session_error(subject, session)
         if session != DEFAULT_SESSION:
-            raise ConfigError("a file has one session; for several use sqlite:///NAME.db")
+            raise ConfigError("a file holds one session; for several use sqlite:///NAME.db")
         return FileSession(self._path, subject)
 
     def sessions(self) -> list[SessionInfo]:

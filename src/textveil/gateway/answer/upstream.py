@@ -114,7 +114,11 @@ async def send(
         caller.key is not None
         and caller.secret.encode() in outgoing.content + outgoing.url.raw_path
     ):
-        raise RequestError(400, "the request holds the key of the gateway, which must not leave it")
+        raise RequestError(
+            400,
+            "the request contains the key of the gateway, which must not be sent to the upstream: "
+            "remove it",
+        )
     # If sent twice, a conversation that the upstream keeps would hold it twice.
     is_sent_once = operation.get_conversation(released) is not None
     with convert_failures():
@@ -130,7 +134,7 @@ async def send(
         return answer
     if answer.status_code == 401 and gateway.active_policy.has_credential:
         raise RequestError(
-            502, "the upstream does not take the key that the policy names for it", code="upstream"
+            502, "the upstream rejects the key that the policy names for it", code="upstream"
         )
     raise await read_refusal(answer, restorer, list_keys(answer))
 

@@ -109,7 +109,7 @@ async function protect(own) {
   const text = prompt.value;
   if (text.length > longest) {
     sent.classList.remove("waiting");
-    fail(new Error(`The prompt may have ${longest.toLocaleString("en")} characters here.`));
+    fail(new Error(`The prompt may have at most ${longest.toLocaleString("en")} characters here.`));
     return;
   }
   try {
@@ -140,16 +140,16 @@ function show(said) {
   if (first) first.tabIndex = 0;
   at("sent-about").hidden = at("explained").hidden = !first;
   const passed = made("li", {}, made("span", { text: said.passed, className: "swatch plain" }),
-    `${said.passed === 1 ? "word or mark" : "words and marks"} sent as they stand`);
+    `${said.passed === 1 ? "word or mark" : "words and marks"} sent unchanged`);
   at("legend").replaceChildren(...said.legend.map(({ look, count, says }) =>
     made("li", {}, made("span", { text: count, className: `swatch ${look}` }), says.replace(/^[\d,]+ /, ""))),
     ...(said.passed ? [passed] : []));
-  at("hidden").textContent = prompt.value.trim() ? said.hidden : "Type a prompt to read what is promised about it.";
+  at("hidden").textContent = prompt.value.trim() ? said.hidden : "Type a prompt to read its statement.";
   at("statement").textContent = prompt.value.trim() ? said.statement : "";
   at("explanation").textContent = said.explained;
   at("full").hidden = !prompt.value.trim();
   at("unmeasured").hidden = !said.unmeasured.length;
-  at("unmeasured").textContent = `How much is found was not measured for ${said.unmeasured.join(", ")}: look closely.`;
+  at("unmeasured").textContent = `How much textveil finds was not measured for ${said.unmeasured.join(", ")}: check the text closely.`;
   at("status").textContent = said.hidden;
   at("guess").hidden = !said.drawn;
   at("undrawn").hidden = said.drawn;
@@ -216,7 +216,7 @@ function said(text) {
 }
 
 function left(count) {
-  return count ? ` ${count} ${count === 1 ? "placeholder was" : "placeholders were"} left: the prompt has none of that name.` : "";
+  return count ? ` ${count} ${count === 1 ? "placeholder was" : "placeholders were"} left: the prompt has no such ${count === 1 ? "placeholder" : "placeholders"}.` : "";
 }
 
 async function restore() {
@@ -233,7 +233,7 @@ async function restore() {
     if (own !== restoring) return;
     const marked = back.parts.filter(([, look]) => look).length;
     restored.replaceChildren(...back.parts.map(([word, look, came]) =>
-      look === undefined ? word : made("span", { text: word, className: "restored-word", title: `the model said ${came}` })));
+      look === undefined ? word : made("span", { text: word, className: "restored-word", title: `the model wrote ${came}` })));
     said(`${marked || "No"} ${marked === 1 ? "place" : "places"} restored.${left(back.unresolved)}`);
   } catch (error) {
     if (own === restoring && error.code !== "changed") said(error.message);
@@ -321,7 +321,7 @@ async function activity() {
       [each.limits.map((one) => `${figure(one.left)} of ${figure(one.most)}${one.days ? ` in ${one.days} days` : ""}`)
         .join(", ") || "no limit", "wrap"]]));
     at("no-budgets").textContent = found.budgets === null
-      ? "This gateway keeps no ledger: start it with --store to count what is spent." : found.budgets.length ? ""
+      ? "This gateway keeps no ledger: start it with --store to count spending." : found.budgets.length ? ""
         : "Nothing was spent yet.";
   } catch (error) {
     at("no-requests").textContent = error.message;
@@ -339,7 +339,7 @@ function choose() {
 }
 
 function about() {
-  const text = at("levels").disabled ? "nothing is looked for under this profile" : levels[level()];
+  const text = at("levels").disabled ? "this profile looks for no private values" : levels[level()];
   at("level-about").textContent = `${text[0].toUpperCase()}${text.slice(1)}.`;
 }
 

@@ -32,7 +32,8 @@ The least recently used page is dropped first.
 """
 
 GONE_MESSAGE = (
-    "this page was idle for too long, or too many others are open: it was forgotten. Reload it"
+    "the gateway has forgotten this page: it was idle for too long, or too many pages are open. "
+    "Reload it"
 )
 
 
@@ -131,7 +132,9 @@ class Page:
             RequestError: another release is shown than the one of this number.
         """
         if self.release is None or self.release.number != number:
-            raise RequestError(409, "the prompt has changed meanwhile: try again", code="changed")
+            raise RequestError(
+                409, "the prompt has changed in the meantime: try again", code="changed"
+            )
         return self.release
 
 

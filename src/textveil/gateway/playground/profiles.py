@@ -16,12 +16,12 @@ from textveil.pipeline import Privatizer
 Level = Literal["identifiers", "personal", "names"]
 
 LEVEL_MEANINGS: dict[Level, str] = {
-    "identifiers": "only what has a form: numbers, addresses, keys",
+    "identifiers": "only identifiers with a fixed form: numbers, addresses, keys",
     "personal": (
-        "also names of private persons, and the places and organizations that tell where they live "
-        "or work"
+        "also names of private persons, and places and organizations that show where they live or "
+        "work"
     ),
-    "names": "every name, public ones too",
+    "names": "every name, including public ones",
 }
 """Levels, with what counts as private under each."""
 
@@ -73,7 +73,7 @@ class ProfileChoices:
             (name for name, choice in packaged.items() if choice.config == config), GATEWAY_PROFILE
         )
         own_choice = ProfileChoice(
-            "this gateway", "the options that this gateway releases with", config
+            "this gateway", "the options under which this gateway sends requests", config
         )
         if own_name in packaged:
             own_choice = ProfileChoice(f"{own_name} (this gateway)", abouts[own_name], config)
@@ -101,7 +101,7 @@ class ProfileChoices:
             InputError: there is no such profile.
         """
         if profile not in self._choices:
-            raise InputError("there is no such profile here: reload the page")
+            raise InputError("this gateway does not offer this profile: reload the page")
         return self._cached_load(profile, level)
 
     def _load(self, profile: str, level: Level) -> tuple[Config, Privatizer]:

@@ -155,11 +155,13 @@ class Playground:
         """
         policy = self._gateway.current.policy
         if policy.playground == "never":
-            raise RequestError(404, "the policy of this gateway has no playground", code="never")
+            raise RequestError(
+                404, "the policy of this gateway switches the playground off", code="never"
+            )
         if policy.playground == "local" and not self._local:
             raise RequestError(
                 404,
-                "the policy has the playground only where other machines cannot reach the gateway",
+                "the policy serves the playground only if other machines cannot reach the gateway",
                 code="never",
             )
         return policy.hosts
@@ -265,7 +267,10 @@ class Playground:
 
         gateway = self._gateway.current
         if release.gateway is not gateway:
-            problem = "the policy has changed since this was shown: look again, then ask"
+            problem = (
+                "the policy has changed since this prompt was shown: check the new result, then "
+                "ask again"
+            )
             raise RequestError(409, problem, code="changed")
         self._check_options(
             release,
@@ -326,9 +331,8 @@ class Playground:
         if release.config != (self._config or policy.apply_rules(rules).resolve_config()):
             raise RequestError(
                 403,
-                "this is shown only to look at: the playground sends what is protected by the "
-                "options that the gateway "
-                "has for you and this model; choose those to ask",
+                "this is a preview under other options, and nothing was sent: to ask, choose the "
+                "options that the gateway has for you and this model",
                 code="options",
             )
 
@@ -359,7 +363,7 @@ class _PageReleaser:
     ) -> tuple[Sequence[str], dict[str, Any]]:
         """Returns the shown release and charges its spending; see `MessageReleaser`."""
         if message.texts != (self._release.text,):
-            raise InputError("only what the page shows is sent from the playground")
+            raise InputError("the playground sends only the prompt that its page shows")
         session.reserve(self._release.session.spends)
         session.adopt(self._release.session.snapshot())
         return [self._release.result.text], build_promise([self._release.result])
@@ -380,10 +384,13 @@ def _parse(body: type[_RequestBody], content: dict[str, Any]) -> _RequestBody:
     if wrong["type"] == "string_too_long" and field in ("text", "answer"):
         raise RequestError(
             413,
-            f"a text in the playground may have {MAX_TEXT_CHARACTERS:,} characters",
+            f"a text in the playground may have at most {MAX_TEXT_CHARACTERS:,} characters",
             param=field,
         )
-    problem = f"the request is not one of this page{f' ({field})' * bool(field)}: reload it"
+    problem = (
+        f"the request does not have the form that this page sends{f' ({field})' * bool(field)}: "
+        "reload the page"
+    )
     raise RequestError(400, problem, param=field)
 
 

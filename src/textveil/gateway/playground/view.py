@@ -35,9 +35,8 @@ DRAWN_CLASS = "drawn"
 """CSS class of drawn words that have no group."""
 
 UNDRAWN_TEXT = (
-    "No word is drawn here. A placeholder tells its type and where it stands, and nothing of its "
-    "value; every other "
-    "word is sent as it stands, and can be read."
+    "No word is drawn at random here. A placeholder shows its type and its place, and nothing of "
+    "the value; every other word is sent unchanged and can be read."
 )
 """Explanation in place of a risk where there is nothing to guess."""
 
@@ -110,15 +109,18 @@ def render_risk(assessment: Risk, comparison: str) -> dict[str, Any]:
         )
         chance += ", and the attacker's best guess is right" if is_guessed else ""
         look = f"level{risk.RISK_LEVELS.index(step)}{' named' if is_guessed else ''}"
-        parts.append([item.text, look, f"found with {chance}"])
+        parts.append([item.text, look, f"found with a chance of {chance}"])
     _add_plain(parts, released.gaps[-1])
     exact = assessment.evidence == "exact"
-    method = "computed from the law of" if exact else "estimated by simulating"
+    method = "computed from the distribution of" if exact else "estimated by simulating"
     return {
         "parts": parts,
         "sentence": f"{describe_risk([assessment])} {comparison}".strip(),
         "caution": get_caution([assessment]),
-        "how": f"Chances are {method} the draws, for an attacker who {PRIOR_DESCRIPTIONS[assessment.prior]}.",
+        "how": (
+            f"The chances are {method} the draws, for an attacker who "
+            f"{PRIOR_DESCRIPTIONS[assessment.prior]}."
+        ),
         "legend": [
             {"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.RISK_LEVELS)
         ],

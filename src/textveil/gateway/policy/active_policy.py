@@ -42,7 +42,7 @@ class ActivePolicy:
         if policy.upstream is not None:
             self.upstream = policy.resolve_upstream(policy.upstream)
             if upstream not in (None, self.upstream.url):
-                raise ConfigError("the policy names another upstream; give one of them")
+                raise ConfigError("the policy names a different upstream: give the upstream once")
         elif upstream is not None:
             self.upstream = Upstream(url=upstream)
         else:
@@ -95,10 +95,12 @@ class ActivePolicy:
                 if counts:
                     self._count(self.keys, key)
                 return Caller(account=key.account, key=key, header=header, secret=secret)
-        wants = "this gateway wants a key"
+        wants = "this gateway needs a key"
         raise RequestError(
             401,
-            f"{wants} of its own, and does not know this one" if key_headers else wants,
+            f"{wants} of its own and does not know the key of this request"
+            if key_headers
+            else wants,
             code="invalid_api_key",
             headers={"WWW-Authenticate": "Bearer"},
         )

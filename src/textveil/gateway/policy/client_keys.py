@@ -153,7 +153,7 @@ class GatewayKeys:
                 f"got {quote(name)}"
             )
         if days is not None and not 0 < days <= 36_500:
-            raise ConfigError("a key must end after more than 0 and at most 36,500 days")
+            raise ConfigError("a key must expire after more than 0 and at most 36,500 days")
         key = KEY_PREFIX + urlsafe_b64encode(read_entropy(32)).decode().rstrip("=")
         now = int(time.time())
         ends = None if days is None else now + round(days * DAY_SECONDS)
@@ -168,7 +168,7 @@ class GatewayKeys:
                 is_taken = True
         if is_taken:
             raise ConfigError(
-                f"there is a key named {quote(name)}: revoke it first, or take another name"
+                f"a key named {quote(name)} exists already: revoke it first, or choose another name"
             )
         return key
 
@@ -299,7 +299,7 @@ class GatewayKeys:
         except sqlite3.OperationalError as error:
             failure: Exception = StoreError(f"the file of keys {name} cannot be used: {error}")
         except sqlite3.DatabaseError:
-            failure = ConfigError(f"{name} is no file of the gateway's keys")
+            failure = ConfigError(f"{name} is not a file of gateway keys")
         except OSError as error:
             failure = ConfigError(f"the file of keys {name} cannot be used: {error.strerror}")
         raise failure

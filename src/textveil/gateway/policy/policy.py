@@ -75,11 +75,11 @@ def _refuse_plain_key(value: object) -> object:
 
 @make_options("credential.")
 class Credential:
-    """Where a key lies that an upstream wants. It is read when the gateway starts, or reads its policy again.
+    """Place of an upstream's key. It is read when the gateway starts, or reads its policy again.
 
     Attributes:
-        env: an environment variable.
-        file: a file with nothing else in it.
+        env: an environment variable that holds the key.
+        file: a file that holds only the key.
     """
 
     env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
@@ -127,11 +127,12 @@ class Upstream:
 
     Attributes:
         url: its base URL, such as https://HOST/v1.
-        credential: the key that it wants; without it, it gets the client's own key or none.
-        header: in which header the credential is sent; else in the one in which the client sent its
-            key.
-        client_key: "pass" sends the client's key on, where the upstream has no credential and the
-            gateway no keys of its own; "drop" sends none.
+        credential: the key for the upstream; without it, the upstream gets the client's own key or
+            none.
+        header: the header that carries the credential; by default the header in which the client
+            sent its key.
+        client_key: "pass" sends the client's key to the upstream if the upstream has no credential
+            and the gateway has no keys of its own; "drop" sends none.
     """
 
     url: Address
@@ -144,17 +145,17 @@ class Upstream:
             base = self.url.rstrip("/").removesuffix(f"/{route}")
             if base != self.url.rstrip("/") and ("/" in route or base.endswith("/v1")):
                 raise ConfigError(
-                    f"ends in the route {route}, which is added to it: give the base URL, {base}"
+                    f"ends in the route {route}, which the gateway adds: give the base URL, {base}"
                 )
 
 
 @make_options("budget.")
 class KeyBudget:
-    """What all texts of a key may spend together, as the ledger counts it in local DP.
+    """Budget of all texts of a key together, as the ledger counts it in local DP.
 
     Attributes:
-        epsilon: the most.
-        days: the period after which counting begins again; None for never.
+        epsilon: the largest epsilon that the texts may spend.
+        days: the period after which counting starts again; None for never.
     """
 
     epsilon: Annotated[float, Field(ge=0, lt=1e9, allow_inf_nan=False)]
@@ -169,8 +170,8 @@ class TlsFiles:
     """Files for TLS, in PEM.
 
     Attributes:
-        certificate: the server's, with those that lead to its root.
-        key: its key, without a password.
+        certificate: the server's certificate, with the chain of certificates to its root.
+        key: the key of the certificate, without a password.
     """
 
     certificate: str
@@ -179,13 +180,13 @@ class TlsFiles:
 
 @make_options("rule.")
 class PolicyRule:
-    """What the policy says differently for some requests. `*` in a name stands for anything.
+    """Changes of the policy for some requests. `*` in a name stands for anything.
 
     Attributes:
-        routes: of these addresses, such as chat/completions or responses*; none for all.
-        models: for these models.
-        keys: of these keys of the gateway, by name.
-        upstream: as in the policy; so are those that follow. `always` and `never` are added to the
+        routes: routes of the requests, such as chat/completions or responses*; none for all.
+        models: models that the requests name.
+        keys: names of the gateway keys that send the requests.
+        upstream: as in the policy, like all fields after it. `always` and `never` are added to the
             policy's.
         profile: as in the policy.
         level: as in the policy.
@@ -196,7 +197,7 @@ class PolicyRule:
         schemas: as in the policy.
         unknown: as in the policy.
         users: as in the policy.
-        requests: as in the policy; not with routes or models, since it counts all that a key asks.
+        requests: as in the policy; not with routes or models, since it counts all requests of a key.
         budget: as in the policy; not with routes or models.
     """
 
@@ -231,12 +232,17 @@ class PolicyRule:
     def find_faults(self) -> Iterator[str]:
         """Yields the contradictions in the rule."""
         if not (self.routes or self.models or self.keys):
-            yield " is for all requests: give it routes, models or keys, or say it outside"
+            yield (
+                " selects all requests: give it routes, models or keys, or set its fields outside "
+                "of the rules"
+            )
         if not self.changes:
             yield " changes nothing"
         counts = self.requests is not None or self.budget is not None
         if counts and (self.routes or self.models):
-            yield ": requests and budget count all that a key asks: leave routes and models out"
+            yield (
+                ": requests and budget apply to all requests of a key: leave routes and models out"
+            )
 
     @property
     def has_protection_changes(self) -> bool:
@@ -254,41 +260,41 @@ def _is_match(names: Sequence[str], name: str | None) -> bool:
 
 @make_options("policy.")
 class Policy:
-    """What the gateway does, and for whom.
+    """Rules of a gateway.
 
     If a detector fails, nothing is sent; no option changes that.
 
     Attributes:
-        upstream: where requests go: a URL, or a name from `upstreams`.
+        upstream: destination of requests: a URL, or a name from `upstreams`.
         upstreams: APIs by name.
-        profile: how texts are protected, see `textveil list profiles`; `prompt` where nothing else
-            is said.
-        level: what is hidden, see `protect.level`.
+        profile: profile that protects texts, see `textveil list profiles`; `prompt` if no other is
+            set.
+        level: level of private values that are hidden, see `protect.level`.
         always: words that are always hidden.
         never: words that are never hidden.
-        options: any other option by its path, as behind -o.
-        media: images, audio, files and token ids: "refuse" the request, or "pass" them as they are.
-        schemas: what programs say about their tools: "protect" hides identifiers in it, "pass"
-            sends it as it is.
+        options: any other option by its path, as after -o.
+        media: images, audio, files and token ids: "refuse" the request, or "pass" them unchanged.
+        schemas: descriptions of tools: "protect" hides identifiers in them, "pass" sends them
+            unchanged.
         unknown: fields and values that the gateway does not know: "refuse" the request, or "drop"
             them.
         users: names of a program's users: "pseudonym", which is the same for the same user, or
             "drop".
-        restore: where originals are put back in answers, besides where nothing could send them
-            away.
-        rules: what is different for some routes, models and keys. All that hold for a request
-            count, the later ones before the earlier.
+        restore: further places in answers where originals are put back, although they could be
+            sent away from there.
+        rules: changes for some routes, models and keys. All rules that match a request apply, and
+            a later rule overrides an earlier one.
         keys: the file of the gateway's own keys, which `textveil gateway keys` writes; with it,
-            clients need one.
-        requests: how many requests a key may send in a minute.
-        budget: what all texts of a key may spend.
+            clients need a key.
+        requests: requests that a key may send in a minute.
+        budget: budget of all texts of a key.
         limit: the largest request, in bytes.
         timeout: seconds to wait for data from an upstream.
         tls: files for TLS.
         playground: the page at /: "local" where only this machine can reach the gateway,
             "everywhere", or "never".
-        hosts: names under which the playground is opened, and without keys the gateway is asked,
-            besides addresses and localhost.
+        hosts: host names under which the playground opens and, without keys, the gateway answers,
+            in addition to IP addresses and localhost.
         tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name
             stands for anything.
         other_tools: all other tools: "refuse" them, or "pass" them with nothing hidden or restored.
@@ -428,7 +434,9 @@ class Policy:
             values[f"protect.{name}"] = list(getattr(self, name)) or None
         overrides = {path: value for path, value in values.items() if value is not None}
         if repeated := sorted(overrides.keys() & self.options.keys()):
-            raise ConfigError(f"options: {repeated[0]} is said twice; say it outside of options")
+            raise ConfigError(
+                f"options: {repeated[0]} is set twice: set it only outside of options"
+            )
         return resolve(
             environ=os.environ, overrides={**self.options, **overrides}, default="prompt"
         )

@@ -37,9 +37,8 @@ MAX_FAULTS = 20
 """Maximal number of faults in an error."""
 
 EMPTY_POLICY = (
-    "the file says nothing: write what the gateway does, such as `upstream: URL`; what it does by "
-    "default it does "
-    "without a policy, too"
+    "the file sets nothing: write what the gateway does, such as `upstream: URL`, or start the gateway "
+    "without a policy for its defaults"
 )
 
 PART_CLASSES: dict[str, Any] = {
@@ -55,11 +54,10 @@ PART_CLASSES: dict[str, Any] = {
 
 PLAYGROUND_TEXTS = {
     "local": (
-        "There is a page at / where only this machine can reach the gateway, and one process "
-        "answers."
+        "The playground is at / if only this machine can reach the gateway and one process answers."
     ),
-    "everywhere": "There is a page at /, which needs that one process answers.",
-    "never": "There is no page at /.",
+    "everywhere": "The playground is at / if one process answers.",
+    "never": "There is no playground at /.",
 }
 """Explanations of the field `playground`, by its value."""
 
@@ -81,7 +79,7 @@ def read_policy(path: str, **typed: Any) -> Policy:
         raise PolicyError([((), EMPTY_POLICY)], lines, path)
     options = {name: value for name, value in typed.items() if value is not None}
     faults: list[tuple[YamlPath, str]] = [
-        ((name,), f"{name} is said here, and by an option: leave one of them out")
+        ((name,), f"{name} is set here and by an option: leave one of the two out")
         for name in sorted(options.keys() & values.keys())
     ]
     policy = None
@@ -195,17 +193,17 @@ def explain_policy(policy: Policy) -> list[str]:
         _explain_protection(policy.resolve_config(), policy),
         (
             "Images, audio, files and token ids are "
-            f"{'sent as they are' if policy.media == 'pass' else 'refused'}."
+            f"{'sent unchanged' if policy.media == 'pass' else 'refused'}."
         ),
         (
             f"{'Nothing is' if policy.schemas == 'pass' else 'Identifiers are'} hidden in "
             "descriptions of tools."
         ),
-        f"Fields that are not known are {'left out' if policy.unknown == 'drop' else 'refused'}.",
+        f"Unknown fields are {'left out' if policy.unknown == 'drop' else 'refused'}.",
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
         (
-            f"A request has at most {policy.limit:,} bytes, and the upstream {policy.timeout:g} "
-            "seconds to answer."
+            f"A request may have at most {policy.limit:,} bytes, and the upstream has "
+            f"{policy.timeout:g} seconds to answer."
         ),
     ]
     lines += _explain_options(policy)
@@ -236,14 +234,15 @@ def _explain_options(policy: Policy) -> Iterator[str]:
             f"{', '.join(restore.tools)}."
         )
     if tools:
-        other_tools = "refused" if policy.other_tools == "refuse" else "served as they are"
+        other_tools = "refused" if policy.other_tools == "refuse" else "served unprotected"
         yield (
-            f"Of tool servers these tools are served, protected: {tools}; others are {other_tools}."
+            f"These tools of tool servers are served, protected: {tools}; other tools are "
+            f"{other_tools}."
         )
 
 
 def _explain_keys(upstream: Upstream | None, keys: str | None) -> str:
-    needed = f"a key from the file {keys}" if keys else "no key of the gateway's own"
+    needed = f"a key from the file {keys}" if keys else "no key of the gateway"
     needs = f"Clients need {needed}"
     if upstream is not None and upstream.credential is not None:
         return f"{needs}; the upstream gets the key in {upstream.credential}."

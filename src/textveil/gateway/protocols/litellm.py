@@ -165,7 +165,8 @@ def _build_request_reply(body: JsonObject, released: JsonObject) -> JsonObject:
         _get_list(_remove_duplicates(body, {}), "tool_calls")
     ):
         raise RequestError(
-            400, "tool_calls hold what is private, and LiteLLM changes them in messages only"
+            400,
+            "tool_calls hold private values, and LiteLLM takes changes to them only in messages",
         )
     remaining, places = iter(_get_list(released, "texts")), _find_paths(body)
     texts = [next(remaining) if place is None else _get_at(rows, place) for place in places]
@@ -195,7 +196,9 @@ def _check_rows(received: list[Any], released: list[Any]) -> list[Any]:
     )
     if not _has_same_lists(bare, rows):
         raise RequestError(
-            400, "structured_messages hold what is not known here, and LiteLLM would send it again"
+            400,
+            "structured_messages hold parts that the gateway does not know, and LiteLLM would "
+            "send them anyway",
         )
     return rows
 
@@ -313,7 +316,9 @@ def _add_session(body: JsonObject, headers: Mapping[str, str]) -> JsonObject:
     name = headers.get("x-session-id", "")
     if not name:
         raise RequestError(
-            400, "X-Session-ID must name a session, or nothing could be restored", code="missing"
+            400,
+            "X-Session-ID must name a session: without it nothing can be restored",
+            code="missing",
         )
     return {**body, SESSION_FIELD: name}
 

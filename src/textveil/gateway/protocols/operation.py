@@ -216,9 +216,7 @@ class Operation:
         remaining = dict(request)
         names = re.findall(r"{(\w+)", self.path)
         if not remaining.keys() >= set(names):
-            raise RequestError(
-                400, "the name at the end of the path is not one that an upstream gives"
-            )
+            raise RequestError(400, "the name at the end of the path is not valid")
         path = re.sub(
             r"{(\w+)(?::path)?}", lambda part: quote(str(remaining.pop(part[1]))), self.path
         )

@@ -40,11 +40,11 @@ STRING_ACTS = frozenset({Act.PROTECT, Act.ARGUMENTS, Act.SIGNED})
 
 @make_options("restore.")
 class RestoreOptions:
-    """Where originals are put back in answers though they would be joined into an address in which they did not stand.
+    """Places where originals are put back although they join an address that did not hold them.
 
     Attributes:
-        hosts: into addresses of these hosts; `*.example.org` for all below a name.
-        tools: everywhere in the arguments of these tools, which write local files and open nothing;
+        hosts: addresses of these hosts; `*.example.org` for all below a name.
+        tools: all arguments of these tools, which write local files and open nothing;
             `*` in a name stands for anything.
     """
 

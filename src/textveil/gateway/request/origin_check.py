@@ -51,9 +51,8 @@ def check_reader(headers: Mapping[str, str], names: Collection[str]) -> None:
     if not _is_allowed(headers.get("host", ""), names):
         raise RequestError(
             403,
-            "this gateway answers under addresses, such as 127.0.0.1, under localhost, and under "
-            "the names that it is "
-            "given: --allow-host NAME, or `hosts` in its policy",
+            "this gateway answers only under IP addresses such as 127.0.0.1, under localhost, and "
+            "under its host names: add a name with --allow-host NAME, or `hosts` in its policy",
             code="host",
         )
     fetch_site = headers.get("sec-fetch-site", "none")
@@ -68,7 +67,9 @@ def check_page(headers: Mapping[str, str], names: Collection[str]) -> None:
     """
     check_reader(headers, names)
     if not (_is_own(headers) and headers.get("sec-fetch-site", "same-origin") == "same-origin"):
-        raise RequestError(403, "the playground answers its own page only", code="origin")
+        raise RequestError(
+            403, "the playground answers only requests from its own page", code="origin"
+        )
 
 
 def check_program(headers: Mapping[str, str], names: Collection[str]) -> None:

@@ -133,15 +133,11 @@ class ParsedRequest:
         elif instead is not None:
             near = find_nearest(str(leaf.path[-1]), instead, MIN_SIMILARITY)
             message = (
-                f"{name} is not known here, so that it cannot be protected: leave it out, or let "
-                "the policy drop what "
-                f"is unknown (--unknown drop){f'; did you mean {near}?' if near else ''}"
+                f"{name} is not known, so it cannot be protected: leave it out, or let the policy "
+                f"drop unknown fields (--unknown drop){f'; did you mean {near}?' if near else ''}"
             )
         else:
-            message = (
-                f"{name} has the wrong type, or a value that is not known here, so that it cannot "
-                "be protected"
-            )
+            message = f"{name} has the wrong type or an unknown value, so it cannot be protected"
         return RequestError(400, message, param=name, code="unprotected")
 
     def build_body(

@@ -56,7 +56,7 @@ async def read_body(request: "Request", max_bytes: int) -> dict[str, Any]:
     if (
         get_media_type(request.headers) != "application/json"
     ):  # web pages cannot send it to other sites
-        raise RequestError(415, "a request must have the type application/json")
+        raise RequestError(415, "a request must have the content type application/json")
     content = bytearray()
     async for piece in request.stream():
         content += piece

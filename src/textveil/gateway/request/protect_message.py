@@ -345,10 +345,8 @@ def describe_draws(new: int, drawn: int, repeated: int, kind: str = "") -> str:
             "draw"
         )
     if repeated:
-        are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
-        sentences.append(
-            f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once"
-        )
+        are = "is" if repeated == 1 else "are"
+        sentences.append(f"{repeated:,} {are} sent again as released before: spent once")
     promise = "The promise is for one release; repeated releases add up"
     promise = "There is no promise" if kind == "none" else promise
     return f"{'; '.join(sentences) or 'No message was released'}. {promise}."

@@ -31,7 +31,7 @@ from textveil.session import Spend
 MIN_FREE_BYTES = 1 << 20
 """Free bytes that the disk must have before a request is sent."""
 
-NOT_LOGGED = "the audit log cannot be written, so that nothing is sent; its disk may be full"
+NOT_LOGGED = "the audit log cannot be written, so nothing is sent; its disk may be full"
 
 
 class AuditLog:

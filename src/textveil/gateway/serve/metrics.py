@@ -49,10 +49,10 @@ class Metrics:
         histogram = partial(Histogram, labelnames=("operation",), registry=registry)
         self._requests = counter("textveil_requests", "Requests.", ("operation", "status"))
         self._refusals = counter(
-            "textveil_refusals", "Requests without an answer, or not all of it.", ("reason",)
+            "textveil_refusals", "Requests that got no answer, or only a part of it.", ("reason",)
         )
         self._protected = counter(
-            "textveil_protected", "Values that requests hide, counted in each request.", ("type",)
+            "textveil_protected", "Hidden values, counted in each request.", ("type",)
         )
         self._unresolved = counter("textveil_unresolved", "Placeholders that were not restored.")
         self._epsilon = counter(
@@ -60,10 +60,12 @@ class Metrics:
         )
         self._unbounded = counter("textveil_unbounded", "Releases without a finite bound.")
         self._added = histogram(
-            "textveil_added_seconds", "What the gateway itself takes.", buckets=ADDED_BUCKETS
+            "textveil_added_seconds", "Seconds that the gateway itself adds.", buckets=ADDED_BUCKETS
         )
         self._upstream = histogram(
-            "textveil_upstream_seconds", "Waiting for the upstream.", buckets=UPSTREAM_BUCKETS
+            "textveil_upstream_seconds",
+            "Seconds of waiting for the upstream.",
+            buckets=UPSTREAM_BUCKETS,
         )
         summed: Any = {"multiprocess_mode": "livesum"}
         self.streams = gauge("textveil_streams_open", "Open streams.", **summed)

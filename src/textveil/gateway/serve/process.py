@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 READY = "ready"
 
-STOPPING_MESSAGE = "the gateway stops; ask again"
+STOPPING_MESSAGE = "the gateway is stopping; send the request again"
 
 FINAL_SECONDS = 2.0
 """Seconds for the final errors of open requests after the grace."""

@@ -27,7 +27,7 @@ P = ParamSpec("P")
 MAX_WAIT = 60
 """Maximal number of seconds in a Retry-After header."""
 
-FULL_MESSAGE = "too many requests are waiting; nothing was sent. Ask again later"
+FULL_MESSAGE = "too many requests are waiting; nothing was sent. Try again later"
 
 
 def build_busy_error(wait: int = 1) -> RequestError:

@@ -64,8 +64,8 @@ HEADS_KEY = "textveil heads"
 """Key in `connection.info` for the links that a transaction added."""
 
 GONE_MESSAGE = (
-    "the store was deleted, or another one is in its place: put it back, or start again with the "
-    "one that is there"
+    "the store was deleted, or another store is in its place: put it back, or restart with the new "
+    "store"
 )
 
 
@@ -244,7 +244,7 @@ class Database:
         statement = self._statements.lock if lock else self._statements.version
         row = connection.execute(statement, {"of_session": number}).first()
         if row is None:
-            raise StoreError("this session was forgotten meanwhile; open a new one")
+            raise StoreError("this session was forgotten; open a new one")
         return row.version, row.last
 
     def add_rows(
@@ -392,7 +392,9 @@ def convert_failures(action: str) -> Iterator[None]:
     except sa.exc.SQLAlchemyError as error:
         reason = type(getattr(error, "orig", None) or error).__name__
         if isinstance(error, sa.exc.OperationalError):
-            reason += ": is it there, may it be written, and is no other program holding it?"
+            reason += (
+                ": check that it exists, that you may write it, and that no other program locks it"
+            )
     # Raised out here, or the error with the rows would be chained where `with` ends.
     raise StoreError(f"the store cannot be {action} ({reason})") from None
 
@@ -418,7 +420,7 @@ def _create_engine(url: str) -> "Engine":
         return _ping_idle(sa.create_engine(address, **pool))
     path = address.database
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-        raise StoreError("a store must name a file in a folder that exists")
+        raise StoreError("the URL of a store must name a file in an existing folder")
     try:
         # SQLite gives its other files the same mode.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

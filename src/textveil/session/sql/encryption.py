@@ -78,9 +78,8 @@ class Cipher:
         except _load_errors():
             pass
         raise StoreError(
-            "the store cannot be read with this key, or it was changed by other programs: use the "
-            "key that it was "
-            "written with, or restore both from a backup. Nothing was written"
+            "the key does not fit the store, or other programs changed the store: use the key that "
+            "the store was written with, or restore both from a backup. Nothing was written"
         )
 
     def _join_place(self, place: tuple[bytes, ...]) -> bytes:

@@ -243,12 +243,11 @@ def read_deployment_key(key_store: KeyStore, *, make: bool) -> bytes:
     )
     if key is None:
         raise StoreError(
-            f"the key of this store is missing: set {KEY_VARIABLE}, or {FOLDER_VARIABLE} to the "
-            f"folder where {DEPLOYMENT_NAME}.key lies. "
-            "Nothing was read or written"
+            f"the key of this store is missing: set {KEY_VARIABLE} to the key, or {FOLDER_VARIABLE} "
+            f"to the folder that holds {DEPLOYMENT_NAME}.key. Nothing was read or written"
         )
     if len(key) != KEY_BYTES:
-        raise StoreError("the key of this store is damaged; put it back from where you keep a copy")
+        raise StoreError("the key of this store is damaged; restore it from your copy")
     return key
 
 

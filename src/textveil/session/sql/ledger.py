@@ -557,17 +557,15 @@ class Ledger:
             if spend.infinite:
                 raise LimitReached(
                     "this account has a limit, and this release has no finite bound; use a "
-                    "mechanism that has one, or "
-                    f"{lift}. Nothing was drawn"
+                    f"mechanism with a finite bound, or {lift}. Nothing was drawn"
                 )
             if spent + spend.epsilon > cap.most:
                 ends = time.strftime("%F %R", time.gmtime(began + period))
                 when = "" if period == LIFETIME_PERIOD else f" until {ends} UTC"
                 raise LimitReached(
-                    f"this release would spend {spend.epsilon / MICRO:g}, and "
-                    f"{max(0, cap.most - spent) / MICRO:g} of "
-                    f"{cap.most / MICRO:g} are left{when}; release less, or {change}. Nothing was "
-                    "drawn"
+                    f"this release would spend an epsilon of {spend.epsilon / MICRO:g}, but only "
+                    f"{max(0, cap.most - spent) / MICRO:g} of {cap.most / MICRO:g} is left{when}; "
+                    f"release less, or {change}. Nothing was drawn"
                 )
             new_caps[period] = Cap(cap.most, began, spent + spend.epsilon)
         return new_caps
@@ -696,7 +694,7 @@ class Ledger:
         ends: tuple[EntryKind, EntryKind] = "confirm", "release"
         is_reservation = reserve_entry is not None and reserve_entry.what == "reserve"
         if not is_reservation or self._is_ended(connection, account, number, by=ends):
-            raise StoreError("a reservation can be confirmed or released once, and this one was")
+            raise StoreError("this reservation was confirmed or released already")
         caps = account.caps if kind == "confirm" else _give_back(account.caps, reserve_entry)
         self._add_entry(
             connection, account, kind, reservation_number=number, spend=reserve_entry, caps=caps
@@ -849,14 +847,12 @@ class Ledger:
 
 
 CHANGED_MESSAGE = (
-    "was changed by other programs: what was spent is not known any more. Put back the newest "
-    "copy of the store, or "
-    "begin a new store"
+    "was changed by other programs: its spending is no longer known. Restore the newest copy of "
+    "the store, or begin a new store"
 )
 OLDER_MESSAGE = (
-    "is older than it was, or entries of it vanished: what was spent since is not known. Put back "
-    "the newest copy of "
-    "the store, or begin a new store"
+    "is older than before, or has lost entries: the spending since then is not known. Restore the "
+    "newest copy of the store, or begin a new store"
 )
 
 
@@ -892,7 +888,7 @@ def _sort_key(spend: Spend) -> tuple[str, str]:
 
 def _convert_most(epsilon: float | None) -> int | None:
     if epsilon is not None and not 0 <= epsilon < 1e9:
-        raise ConfigError("a limit must be an epsilon from 0 on, below a billion")
+        raise ConfigError("a limit must be an epsilon of at least 0 and below a billion")
     return None if epsilon is None else int(epsilon * MICRO)
 
 
